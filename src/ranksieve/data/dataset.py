@@ -1,0 +1,320 @@
+"""`Lists`: what is known of the documents besides their features. `Dataset`: lists with a feature matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ranksieve.dtypes import FEATURE, LABEL, OFFSET
+from ranksieve.errors import DataError
+
+BLOCK_ROWS = 16_384  # 14 MB of 220 float32 features: large enough to amortise calls, small beside any data set
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Ranked lists without their features: query q owns rows `offsets[q]:offsets[q + 1]`.
+
+    `order[i]` is the user's row of our row i where queries had to be regrouped, else None.
+    """
+
+    labels: np.ndarray
+    offsets: np.ndarray
+    query_ids: np.ndarray
+    doc_ids: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    order: np.ndarray | None = None
+
+    @property
+    def n_docs(self) -> int:
+        return len(self.labels)
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def to_user_order(self, values: np.ndarray) -> np.ndarray:
+        """Values of our rows, put back into the order the user gave the rows in."""
+        if self.order is None:
+            return values
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
+
+    def take_queries(self, queries: np.ndarray) -> tuple[Lists, np.ndarray]:
+        """The lists of some queries, in the given order, and the rows they own here."""
+        sizes = self.sizes[queries]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+        rows = np.repeat(self.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return (
+            Lists(
+                labels=self.labels[rows],
+                offsets=offsets,
+                query_ids=self.query_ids[queries],
+                doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+                weights=None if self.weights is None else self.weights[rows],
+            ),
+            rows,
+        )
+
+
+def lists_from_runs(
+    labels: np.ndarray,
+    run_ids: Sequence[Any] | np.ndarray,
+    run_lengths: np.ndarray,
+    *,
+    doc_ids: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> Lists:
+    """Lists from runs of equal query ids; runs of one query that lie apart are joined stably.
+
+    Queries keep the order of their first row. The permutation, where one was needed, is kept in `Lists.order`.
+    """
+    labels = np.ascontiguousarray(labels, dtype=LABEL)
+    run_lengths = np.asarray(run_lengths, dtype=OFFSET)
+    if len(labels) == 0:
+        raise DataError("the data holds no documents; expected at least one row")
+    if run_lengths.sum() != len(labels):
+        raise DataError(
+            f"the query sizes add up to {run_lengths.sum()} but there are {len(labels)} rows; "
+            "group sizes must cover every row exactly once"
+        )
+    if (run_lengths <= 0).any():
+        raise DataError(
+            f"query number {int(np.argmax(run_lengths <= 0))} has no documents; leave empty queries out of the sizes"
+        )
+    _check_labels(labels)
+    if weights is not None:
+        weights = _check_weights(weights, len(labels))
+    numbers: dict[Any, int] = {}
+    run_query = np.array([numbers.setdefault(qid, len(numbers)) for qid in run_ids], dtype=OFFSET)
+    query_ids = _id_array(list(numbers))
+    order = None
+    if len(numbers) < len(run_query) and (np.diff(run_query) < 0).any():
+        order = np.argsort(np.repeat(run_query, run_lengths), kind="stable")
+        labels = labels[order]
+        doc_ids = None if doc_ids is None else doc_ids[order]
+        weights = None if weights is None else weights[order]
+    sizes = np.bincount(run_query, weights=run_lengths, minlength=len(numbers)).astype(OFFSET)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+    return Lists(labels, offsets, query_ids, doc_ids, weights, order)
+
+
+def runs_of(qid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Run-length encoding of a query-id column: the id and the length of every run of equal neighbours."""
+    starts = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
+    return qid[starts], np.diff(np.append(starts, len(qid)))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Documents of queries with their features.
+
+    Features stay as the user gave them (any float array, or a scipy sparse matrix) and in the user's row order;
+    `blocks` hands them out as float32 rows in the order of `lists`, so nothing is copied whole.
+    """
+
+    features: Any
+    lists: Lists
+    feature_names: tuple[str, ...]
+    first_stage: int | None = None
+    source: str = "arrays"
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        weights: Any = None,
+        doc_ids: Any = None,
+        feature_names: Sequence[str] | None = None,
+        first_stage: int | str | None = None,
+    ) -> Dataset:
+        """A data set from a feature matrix, labels, and query ids per row (`qid`) or query sizes (`group`).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> data = Dataset.from_arrays(np.eye(3), [1, 0, 2], qid=["a", "b", "a"])
+        >>> data.lists.offsets.tolist(), data.lists.labels.tolist()
+        ([0, 2, 3], [1.0, 2.0, 0.0])
+        """
+        from ranksieve.data.tables import split_table
+
+        X, names, qid_column = split_table(X)
+        if qid is None and group is None:
+            qid = qid_column
+        n_docs = X.shape[0]
+        labels = _column(y, "y", n_docs)
+        if (qid is None) == (group is None):
+            raise DataError(
+                "give exactly one of qid (one query id per row) and group (one size per query), "
+                "or a DataFrame with a 'qid' column"
+            )
+        if qid is not None:
+            run_ids, run_lengths = runs_of(_id_array(_column(qid, "qid", n_docs, ids=True)))
+        else:
+            run_lengths = np.asarray(group, dtype=OFFSET).ravel()
+            run_ids = np.arange(len(run_lengths))
+        if feature_names is not None:
+            names = tuple(feature_names)
+        if names is None:
+            names = default_names(X.shape[1])
+        if len(names) != X.shape[1]:
+            raise DataError(f"got {len(names)} feature names for {X.shape[1]} features; give one name per column")
+        if len(set(names)) < len(names):
+            raise DataError("two features have the same name; feature names must be unique")
+        lists = lists_from_runs(
+            labels,
+            run_ids,
+            run_lengths,
+            doc_ids=None if doc_ids is None else np.asarray(doc_ids, dtype=object),
+            weights=None if weights is None else _column(weights, "weights", n_docs),
+        )
+        return cls(X, lists, names, _feature_number(first_stage, names))
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.lists.labels
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return self.lists.offsets
+
+    @property
+    def query_ids(self) -> np.ndarray:
+        return self.lists.query_ids
+
+    @property
+    def n_docs(self) -> int:
+        return self.lists.n_docs
+
+    @property
+    def n_queries(self) -> int:
+        return self.lists.n_queries
+
+    @property
+    def n_features(self) -> int:
+        return self.features.shape[1]
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """Rows start:stop of the lists as a C-ordered float32 array; a view where that is what the features are."""
+        order = self.lists.order
+        chosen = self.features[start:stop] if order is None else self.features[order[start:stop]]
+        if scipy.sparse.issparse(chosen):
+            chosen = chosen.toarray()
+        return np.ascontiguousarray(chosen, dtype=FEATURE)
+
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[np.ndarray]:
+        """The feature rows in blocks, in the order of `lists`."""
+        for start in range(0, self.n_docs, size):
+            yield self.rows(start, min(start + size, self.n_docs))
+
+    def column(self, feature: int | str) -> np.ndarray:
+        """One feature of all documents, in the order of `lists`."""
+        number = _feature_number(feature, self.feature_names)
+        column = self.features[:, [number]]
+        column = column.toarray() if scipy.sparse.issparse(column) else column
+        column = np.asarray(column, dtype=FEATURE).ravel()
+        return column if self.lists.order is None else column[self.lists.order]
+
+    def take_queries(self, queries: Any) -> Dataset:
+        """The data set of some queries, by number, in the given order."""
+        lists, rows = self.lists.take_queries(np.asarray(queries, dtype=OFFSET))
+        return self._with_rows(lists, rows)
+
+    def take_rows(self, rows: np.ndarray) -> Dataset:
+        """The data set of some documents, in list order; queries left without documents disappear."""
+        rows = np.sort(np.asarray(rows))
+        lists = self.lists
+        query = np.searchsorted(lists.offsets, rows, side="right") - 1
+        kept, sizes = np.unique(query, return_counts=True)
+        reduced = Lists(
+            labels=lists.labels[rows],
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
+            query_ids=lists.query_ids[kept],
+            doc_ids=None if lists.doc_ids is None else lists.doc_ids[rows],
+            weights=None if lists.weights is None else lists.weights[rows],
+        )
+        return self._with_rows(reduced, rows)
+
+    def _with_rows(self, lists: Lists, rows: np.ndarray) -> Dataset:
+        order = self.lists.order
+        return replace(self, features=self.features[rows if order is None else order[rows]], lists=lists)
+
+
+def default_names(n_features: int) -> tuple[str, ...]:
+    """`f1`, `f2`, …: LETOR counts features from 1."""
+    return tuple(f"f{number}" for number in range(1, n_features + 1))
+
+
+def _feature_number(feature: int | str | None, names: Sequence[str]) -> int | None:
+    if feature is None:
+        return None
+    if isinstance(feature, str):
+        if feature not in names:
+            raise DataError(f"no feature is named {feature!r}; known: {', '.join(names[:8])}, …")
+        return list(names).index(feature)
+    if not 0 <= feature < len(names):
+        raise DataError(f"feature {feature} does not exist; there are {len(names)}, counted from 0")
+    return int(feature)
+
+
+def _column(values: Any, name: str, n_docs: int, *, ids: bool = False) -> np.ndarray:
+    array = np.asarray(values.to_numpy(zero_copy_only=False) if hasattr(values, "combine_chunks") else values)
+    array = array.ravel()
+    if len(array) != n_docs:
+        raise DataError(f"{name} has {len(array)} values for {n_docs} rows; give one per row")
+    if ids:
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} holds values that are not numbers ({error}); labels are numbers") from error
+
+
+def _id_array(ids: Any) -> np.ndarray:
+    """Query ids as int64 where every one is a whole number written plainly, else as strings."""
+    array = np.asarray(ids)
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
+        return array.astype(np.int64)
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise DataError("a query id is missing (NaN); every row needs one")
+    texts = array.astype(object)
+    if any(value is None for value in texts):
+        raise DataError("a query id is missing (None); every row needs one")
+    texts = np.array([str(value) for value in texts], dtype=object)
+    if all(text.isdigit() and len(text) < 18 and (text[0] != "0" or text == "0") for text in texts):
+        return texts.astype(np.int64)
+    return texts
+
+
+def _check_labels(labels: np.ndarray) -> None:
+    bad = ~np.isfinite(labels)
+    if bad.any():
+        raise DataError(f"the label of row {int(np.argmax(bad))} is {labels[np.argmax(bad)]}; labels must be finite")
+    if (labels < 0).any():
+        row = int(np.argmax(labels < 0))
+        raise DataError(f"the label of row {row} is {labels[row]}; labels are grades from 0 (not relevant) upwards")
+
+
+def _check_weights(weights: np.ndarray, n_docs: int) -> np.ndarray:
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    if len(weights) != n_docs:
+        raise DataError(f"got {len(weights)} weights for {n_docs} rows; give one per row")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise DataError("weights must be finite, not negative, and not all zero")
+    return weights

@@ -1,0 +1,23 @@
+"""Errors a user can act on: each says what was got, what was expected, and what to do."""
+
+from __future__ import annotations
+
+
+class RanksieveError(ValueError):
+    """Base of every error raised on bad input; the command line prints it without a traceback and exits with 2."""
+
+
+class DataError(RanksieveError):
+    """A data file or array that cannot be used; names file and line where there is one."""
+
+
+class ParameterError(RanksieveError):
+    """A parameter with an unknown name or a value out of range."""
+
+
+class ModelError(RanksieveError):
+    """A model file that cannot be read, or a model that does not fit the data."""
+
+
+class MissingExtraError(RanksieveError, ImportError):
+    """An optional dependency is needed for this and is not installed."""

@@ -1,0 +1,159 @@
+"""`Forest`: the model. Flat node arrays of all trees, one weight per tree, and what is known of its making."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ranksieve.dtypes import SCORE
+from ranksieve.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Binary regression trees in flat arrays.
+
+    Tree t owns the splits `split_offsets[t]:split_offsets[t + 1]` and the leaves `leaf_offsets[t]:leaf_offsets[t + 1]`
+    (one leaf more than splits). Split 0 of a tree is its root. A child >= 0 is a split of the same tree, a child < 0
+    is leaf `~child`. A document goes left when `x[feature] <= threshold`; NaN goes where `default_left` says. Where
+    `zero_missing` is set, zeros go with NaN (LightGBM's `zero_as_missing`).
+    A document's score is the sum over trees, in order, of `weights[t] * leaf_values[leaf]`, each product rounded once.
+    """
+
+    feature: np.ndarray  # int32 per split
+    threshold: np.ndarray  # float64 per split
+    left: np.ndarray  # int32 per split
+    right: np.ndarray  # int32 per split
+    default_left: np.ndarray  # bool per split
+    zero_missing: np.ndarray  # bool per split
+    gain: np.ndarray  # float64 per split
+    split_count: np.ndarray  # int64 per split: training documents that passed
+    leaf_values: np.ndarray  # float64 per leaf, learning rate included
+    leaf_count: np.ndarray  # int64 per leaf
+    leaf_weight: np.ndarray  # float64 per leaf: sum of second derivatives
+    split_offsets: np.ndarray  # int64, n_trees + 1
+    leaf_offsets: np.ndarray  # int64, n_trees + 1
+    weights: np.ndarray  # float64 per tree
+    feature_names: tuple[str, ...]
+    info: Mapping[str, Any] = field(default_factory=dict)  # JSON-able: parameters, history, versions
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.weights)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def n_leaves(self) -> np.ndarray:
+        """Leaves of each tree."""
+        return np.diff(self.leaf_offsets)
+
+    @property
+    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
+        """Metric values per tree, `{"valid": {"ndcg@10": [...]}}`."""
+        return dict(self.info.get("history", {}))
+
+    def scaled_leaf_values(self) -> np.ndarray:
+        """Leaf values with the tree weights multiplied in: what a document's score adds up."""
+        return self.leaf_values * np.repeat(self.weights, self.n_leaves)
+
+    def take(self, trees: Sequence[int] | np.ndarray) -> Forest:
+        """The forest of some trees, by number, in the given order."""
+        trees = np.asarray(trees, dtype=np.int64)
+        if len(trees) and (trees.min() < 0 or trees.max() >= self.n_trees):
+            raise ModelError(f"tree {int(trees.max())} does not exist; the forest has {self.n_trees}")
+        split_rows, split_offsets = _pieces(self.split_offsets, trees)
+        leaf_rows, leaf_offsets = _pieces(self.leaf_offsets, trees)
+        return replace(
+            self,
+            **{name: getattr(self, name)[split_rows] for name in SPLIT_ARRAYS},
+            **{name: getattr(self, name)[leaf_rows] for name in LEAF_ARRAYS},
+            split_offsets=split_offsets,
+            leaf_offsets=leaf_offsets,
+            weights=self.weights[trees],
+        )
+
+    def first(self, n_trees: int) -> Forest:
+        """The forest of the first `n_trees` trees."""
+        return self.take(np.arange(min(n_trees, self.n_trees)))
+
+    def reweighted(self, weights: np.ndarray) -> Forest:
+        """The same trees with other weights."""
+        weights = np.array(weights, dtype=SCORE)
+        if weights.shape != self.weights.shape:
+            raise ModelError(f"got {len(weights)} weights for {self.n_trees} trees; give one per tree")
+        return replace(self, weights=weights)
+
+
+SPLIT_ARRAYS = (
+    "feature",
+    "threshold",
+    "left",
+    "right",
+    "default_left",
+    "zero_missing",
+    "gain",
+    "split_count",
+)
+LEAF_ARRAYS = ("leaf_values", "leaf_count", "leaf_weight")
+DTYPES = {
+    "feature": np.int32,
+    "threshold": np.float64,
+    "left": np.int32,
+    "right": np.int32,
+    "default_left": np.bool_,
+    "zero_missing": np.bool_,
+    "gain": np.float64,
+    "split_count": np.int64,
+    "leaf_values": np.float64,
+    "leaf_count": np.int64,
+    "leaf_weight": np.float64,
+}
+
+
+def empty_forest(feature_names: Sequence[str], info: Mapping[str, Any] | None = None) -> Forest:
+    """A forest without trees: every document scores 0."""
+    arrays = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
+    offsets = np.zeros(1, np.int64)
+    return Forest(
+        **arrays,
+        split_offsets=offsets,
+        leaf_offsets=offsets,
+        weights=np.empty(0),
+        feature_names=tuple(feature_names),
+        info=dict(info or {}),
+    )
+
+
+def concatenate(forests: Sequence[Forest]) -> Forest:
+    """One forest whose score is the sum of the given ones' scores; they must share their features.
+
+    Names and info are the last one's: boosting continues a model by adding trees behind it.
+    """
+    last = forests[-1]
+    for forest in forests:
+        if forest.feature_names != last.feature_names:
+            raise ModelError("forests with different features cannot be joined")
+    return replace(
+        last,
+        **{name: np.concatenate([getattr(f, name) for f in forests]) for name in SPLIT_ARRAYS + LEAF_ARRAYS},
+        split_offsets=_joined([f.split_offsets for f in forests]),
+        leaf_offsets=_joined([f.leaf_offsets for f in forests]),
+        weights=np.concatenate([f.weights for f in forests]),
+    )
+
+
+def _joined(offsets: Sequence[np.ndarray]) -> np.ndarray:
+    sizes = np.concatenate([np.diff(o) for o in offsets])
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _pieces(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    sizes = np.diff(offsets)[chosen]
+    new = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return np.repeat(offsets[chosen] - new[:-1], sizes) + np.arange(new[-1]), new
