@@ -1,0 +1,88 @@
+"""What happens after each tree: measuring, early stopping, telling the user."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranksieve.boosting.loop import State
+from ranksieve.boosting.scores import Scores
+from ranksieve.data.binned import Binned
+from ranksieve.evaluation.metrics import Metric, mean
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of training history, handed to the user's callbacks after each tree."""
+
+    step: int  # trees so far
+    n_trees: int  # trees asked for
+    evaluations: dict[str, dict[str, float]]  # set → metric → value
+    seconds: float  # of this tree, measuring included
+    metric: str
+    best_step: int | None
+    best_value: float | None
+
+
+@dataclass
+class Watched:
+    """A data set whose metric is followed, with its scores."""
+
+    name: str
+    data: Binned
+    scores: Scores
+
+    def measure(self, state: State, metric: Metric) -> float:
+        for tree in state.trees[self.scores.n_trees :]:
+            self.scores.add(tree)
+        lists = self.data.lists
+        return mean(metric.per_query(lists.labels, self.scores.all(), lists.offsets))
+
+
+@dataclass
+class Monitor:
+    """Measures the watched sets, remembers the best tree of the first, stops when it lies too far back."""
+
+    watched: Sequence[Watched]
+    metric: Metric
+    n_trees: int
+    early_stopping: int
+    callbacks: Sequence[Callable[[Record], None]] = ()
+    best_step: int | None = None
+    best_value: float | None = None
+    _clock: float = field(default_factory=time.perf_counter)
+
+    def __call__(self, state: State) -> None:
+        name = str(self.metric)
+        values = {}
+        for watched in self.watched:
+            values[watched.name] = {name: watched.measure(state, self.metric)}
+            state.history.setdefault(watched.name, {}).setdefault(name, []).append(values[watched.name][name])
+        now = time.perf_counter()
+        state.seconds.append(now - self._clock)
+        self._clock = now
+        state.stopped = self.too_late(state)
+        for callback in self.callbacks:
+            callback(
+                Record(
+                    step=len(state.trees),
+                    n_trees=self.n_trees,
+                    evaluations=values,
+                    seconds=state.seconds[-1],
+                    metric=name,
+                    best_step=self.best_step,
+                    best_value=self.best_value,
+                )
+            )
+
+    def too_late(self, state: State) -> bool:
+        """Find the best tree of the first watched set; True if it lies too far back to go on."""
+        if not self.watched or not state.trees:
+            return False
+        curve = np.array(state.history[self.watched[0].name][str(self.metric)])
+        best = int(np.argmax(curve))
+        self.best_step, self.best_value = best + 1, float(curve[best])
+        return 0 < self.early_stopping <= len(curve) - self.best_step

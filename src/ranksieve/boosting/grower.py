@@ -1,0 +1,96 @@
+"""Growing one tree on the rows that teach it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksieve.boosting.fixed_point import to_fixed_point
+from ranksieve.boosting.tree import Tree
+from ranksieve.data.binned import Binned
+from ranksieve.dtypes import FIXED, ROW
+from ranksieve.kernels import growing as kernels
+from ranksieve.params import Params
+
+GATHER_SHARE = 0.25  # up to this share of the rows, a compact copy of them is faster than working in place
+SMALLEST_WEIGHT = 1e-12  # a leaf with a smaller sum of second derivatives has nothing to say
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Which rows ended in which leaf: leaf l holds `rows[bounds[l, 0]:bounds[l, 1]]`."""
+
+    rows: np.ndarray
+    bounds: np.ndarray
+
+
+class Grower:
+    """Best-first trees on histograms; holds the work space that all trees share."""
+
+    def __init__(self, data: Binned, params: Params, *, threads: int) -> None:
+        width = data.bins.shape[1]
+        self._data = data
+        self._params = params
+        self._n_parts = min(threads, width // kernels.LANES)
+        self._newton = params.gain == "newton"
+        self._planes = 2 if self._newton or params.min_hessian > 0 else 1
+        self._n_bins = np.ones(width, np.int64)
+        self._n_bins[: data.binning.n_features] = data.binning.n_bins
+        self._hist = np.empty((params.leaves, self._planes, 256, width), FIXED)
+
+    def grow(
+        self, rows: np.ndarray | None, grad: np.ndarray, hess: np.ndarray, rng: np.random.Generator
+    ) -> tuple[Tree, Leaves | None]:
+        """A tree fitted to the gradients of `rows` (None: all); also its leaves where every row took part."""
+        p = self._params
+        fixed = to_fixed_point(grad, hess)
+        bins, packed, fixed_hess, members = self._place(rows, fixed.packed, fixed.hess)
+        split_ints = np.empty((p.leaves - 1, 6), np.int64)
+        split_gain = np.empty(p.leaves - 1)
+        bounds = np.zeros((p.leaves, 2), np.int64)
+        totals = np.zeros(p.leaves, FIXED)
+        n_leaves = kernels.grow_tree(
+            bins, members, np.empty_like(members), packed, fixed_hess if self._planes == 2 else fixed_hess[:0],
+            self._n_bins, self._allowed(rng), self._hist, self._n_parts, fixed.count_bits,
+            2.0**-fixed.hess_exponent, p.min_docs, p.min_hessian, p.l2, self._newton, p.max_depth,
+            split_ints, split_gain, bounds, totals,
+        )  # fmt: skip
+        bounds, totals = bounds[:n_leaves], totals[:n_leaves]
+        hess_totals = np.empty(n_leaves, FIXED)
+        kernels.sum_leaves(members, bounds, fixed_hess, hess_totals)
+        weights = fixed.hess_sum(hess_totals)
+        used = weights + p.l2
+        values = np.divide(fixed.grad_sum(totals), used, out=np.zeros(n_leaves), where=used > SMALLEST_WEIGHT)
+        tree = Tree(
+            splits=split_ints[: n_leaves - 1, :5].astype(np.int32),
+            gains=np.ldexp(split_gain[: n_leaves - 1], -2 * fixed.grad_exponent),
+            counts=split_ints[: n_leaves - 1, 5].copy(),
+            leaf_values=values,
+            leaf_counts=totals & ((1 << fixed.count_bits) - 1),
+            leaf_weights=weights,
+        )
+        return tree, Leaves(members, bounds) if rows is None else None
+
+    def _place(
+        self, rows: np.ndarray | None, packed: np.ndarray, hess: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Where the kernel finds the rows: the bins, the gradients by row of those bins, and the rows."""
+        bins = self._data.bins
+        if rows is None:
+            return bins, packed, hess, np.arange(len(bins), dtype=ROW)
+        if len(rows) <= GATHER_SHARE * len(bins):
+            return bins[rows], packed, hess, np.arange(len(rows), dtype=ROW)
+        all_packed, all_hess = np.zeros(len(bins), FIXED), np.zeros(len(bins), FIXED)
+        all_packed[rows], all_hess[rows] = packed, hess
+        return bins, all_packed, all_hess, rows.astype(ROW)
+
+    def _allowed(self, rng: np.random.Generator) -> np.ndarray:
+        n_features = self._data.binning.n_features
+        allowed = np.zeros(len(self._n_bins), np.bool_)
+        fraction = self._params.feature_fraction
+        if fraction < 1.0:
+            allowed[rng.choice(n_features, max(1, round(fraction * n_features)), replace=False)] = True
+        else:
+            allowed[:n_features] = True
+        return allowed

@@ -1,0 +1,88 @@
+"""The boosting loop. There is one; an algorithm is a choice of its slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.objectives import Objective
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.selections import Selection, View
+from ranksieve.boosting.tree import Tree
+from ranksieve.data.binned import Binned
+from ranksieve.data.dataset import Lists
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The lists that teach: rows of the training set (None: all) with their labels, weights and query borders."""
+
+    rows: np.ndarray | None
+    labels: np.ndarray
+    offsets: np.ndarray
+    weights: np.ndarray | None
+
+    @classmethod
+    def of(cls, lists: Lists, rows: np.ndarray | None) -> Sample:
+        if rows is None:
+            return cls(None, lists.labels, lists.offsets, lists.weights)
+        offsets = np.searchsorted(rows, lists.offsets).astype(np.int64)
+        return cls(rows, lists.labels[rows], offsets, None if lists.weights is None else lists.weights[rows])
+
+
+@dataclass
+class State:
+    """What the loop has made so far; a checkpoint is this."""
+
+    trees: list[Tree]
+    scores: Scores
+    sample: Sample
+    stopped: bool = False
+    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The choices that make an algorithm."""
+
+    select: Selection
+    every: int
+    objective: Objective
+    first_objective: Objective
+    grower: Grower
+    learning_rate: float
+    start: float
+
+
+def boost(
+    data: Binned, slots: Slots, state: State, *, n_trees: int, seed: int, after_tree: Sequence[Callable[[State], None]]
+) -> State:
+    """Grow trees until there are `n_trees` or a callback sets `state.stopped`.
+
+    The first trees, until the first selection, see everything. Randomness depends on (seed, step) alone, so a resumed
+    run goes on as if it had never stopped.
+    """
+    scores = state.scores
+    for step in range(len(state.trees), 0 if state.stopped else n_trees):
+        rng = np.random.default_rng([seed, step])
+        if step > 0 and step % slots.every == 0:
+            state.sample = Sample.of(data.lists, slots.select(View(data.lists, scores, step, rng)))
+        sample = state.sample
+        known = scores.all() if sample.rows is None else scores.at(sample.rows)
+        objective = slots.first_objective if step == 0 else slots.objective
+        grad, hess = objective(sample.labels, known, sample.offsets)
+        if sample.weights is not None:
+            grad, hess = grad * sample.weights, hess * sample.weights
+        tree, leaves = slots.grower.grow(sample.rows, grad, hess, rng)
+        tree.leaf_values[:] *= slots.learning_rate
+        state.trees.append(tree)
+        scores.add(tree, leaves)
+        for callback in after_tree:
+            callback(state)
+        if state.stopped:
+            break
+    return state

@@ -1,0 +1,208 @@
+"""`train`: from data and parameters to a forest."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from ranksieve import __version__
+from ranksieve.boosting.callbacks import Monitor, Record, Watched
+from ranksieve.boosting.checkpoint import load_checkpoint, save_checkpoint
+from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.loop import Sample, Slots, State, boost
+from ranksieve.boosting.objectives import OBJECTIVES, Objective, fit_labels
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.selections import SELECTIONS, Selection
+from ranksieve.boosting.tree import to_forest
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.data.binning import Binning
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.forest.forest import Forest
+from ranksieve.params import ALGORITHMS, Params
+
+
+def train(
+    data: Any,
+    *,
+    valid: Any = None,
+    callbacks: Sequence[Callable[[Record], None]] = (),
+    selection: Selection | None = None,
+    objective: Objective | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 50,
+    checkpoint_minutes: float = 5.0,
+    resume: bool = False,
+    binning: Binning | None = None,
+    missing: str = "zero",
+    **params: Any,
+) -> Forest:
+    """Learn a forest that ranks.
+
+    Parameters
+    ----------
+    data : Dataset, Binned or file name
+        The training lists. A file is streamed into bins; its float matrix is never held whole.
+    valid : the same, a list of them, or a mapping of names, optional
+        Sets to measure after each tree. The first decides when to stop; the forest returned ends at its best tree.
+    callbacks : functions of a `Record`
+        Called after each tree.
+    selection, objective : functions, optional
+        Your own rule for who teaches, `(view) -> rows`, and for what the ranking wants of them,
+        `(labels, scores, offsets) -> (gradients, second derivatives)`, in place of the algorithm's.
+    checkpoint : folder, optional
+        Where the state is kept every `checkpoint_every` trees and every `checkpoint_minutes` minutes; `resume=True`
+        goes on from there to the same model bit for bit.
+    binning : Binning, optional
+        Thresholds to use in place of learned ones.
+    missing : "zero" or "nan"
+        What a feature absent from a LETOR line means.
+    **params
+        Everything in `Params`: algo, trees, leaves, learning_rate, negatives, …
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.cubic(20)
+    >>> model = rs.train(data, algo="selgb", negatives=0.2, trees=5, leaves=4)
+    >>> model.n_trees
+    5
+    """
+    settings = Params.from_mapping(params)
+    threads = settings.threads or os.cpu_count() or 1
+    with _threads(threads) as threads:
+        train_set = bin_data(data, max_bins=settings.max_bins, binning=binning, missing=missing)
+        _check_training_set(train_set)
+        watched = [
+            Watched(name, binned, Scores(binned))
+            for name, binned in _valid_sets(valid, train_set, missing)
+        ]
+        slots = _slots(train_set, settings, selection, objective, threads)
+        for watch in watched:
+            watch.scores = Scores(watch.data, start=slots.start)
+        state = State([], Scores(train_set, start=slots.start), Sample.of(train_set.lists, None))
+        metric = parse_metric(settings.metric)
+        monitor = Monitor(watched, metric, settings.trees, settings.early_stopping, callbacks)
+        after_tree: list[Callable[[State], None]] = [monitor]
+        if checkpoint is not None:
+            folder = _folder(checkpoint)
+            if resume:
+                state = load_checkpoint(folder, state, train_set, settings)
+                state.stopped = monitor.too_late(state)
+            after_tree.append(_Checkpointer(folder, train_set, settings, checkpoint_every, checkpoint_minutes))
+        elif resume:
+            raise ParameterError("resume needs a checkpoint folder; give checkpoint=... (--checkpoint DIR)")
+        boost(train_set, slots, state, n_trees=settings.trees, seed=settings.seed, after_tree=after_tree)
+        return _finish(state, train_set, settings, monitor, slots.start)
+
+
+def _slots(
+    data: Binned, params: Params, selection: Selection | None, objective: Objective | None, threads: int
+) -> Slots:
+    selection_name, objective_name = ALGORITHMS[params.algo]
+    chosen = objective or OBJECTIVES[objective_name](params)
+    start = 0.0
+    if objective is None and objective_name == "squared":
+        start = float(np.average(data.lists.labels.astype(np.float64), weights=data.lists.weights))
+    return Slots(
+        select=selection or SELECTIONS[selection_name](params),
+        every=params.every,
+        objective=chosen,
+        first_objective=fit_labels if params.first_tree == "labels" and objective_name == "lambda" else chosen,
+        grower=Grower(data, params, threads=threads),
+        learning_rate=params.learning_rate,
+        start=start,
+    )
+
+
+def _finish(state: State, data: Binned, params: Params, monitor: Monitor, start: float) -> Forest:
+    best = monitor.best_step or len(state.trees)
+    trees = state.trees[: best if params.early_stopping else len(state.trees)]
+    if trees and start:
+        trees[0].leaf_values[:] += start
+    info = {
+        "params": params.as_dict(),
+        "history": state.history,
+        "seconds": state.seconds,
+        "best_iteration": best,
+        "best_score": monitor.best_value,
+        "ranksieve": __version__,
+        "first_stage": data.first_stage,
+    }
+    return to_forest(trees, data.binning, data.feature_names, info)
+
+
+class _Checkpointer:
+    """Saves the state every so many trees or minutes, and at the end."""
+
+    def __init__(self, folder: Path, data: Binned, params: Params, every: int, minutes: float) -> None:
+        self._folder, self._data, self._params = folder, data, params
+        self._every, self._seconds = every, 60.0 * minutes
+        self._saved = time.monotonic()
+
+    def __call__(self, state: State) -> None:
+        n_trees = len(state.trees)
+        late = time.monotonic() - self._saved > self._seconds
+        if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.trees:
+            save_checkpoint(self._folder, state, self._data, self._params)
+            self._saved = time.monotonic()
+
+
+def _check_training_set(data: Binned) -> None:
+    labels = data.lists.labels
+    if labels.min() == labels.max():
+        raise DataError(
+            f"{data.source}: every label is {labels[0]:g}; learning needs documents of at least two grades"
+        )
+
+
+def _valid_sets(valid: Any, train_set: Binned, missing: str) -> Iterator[tuple[str, Binned]]:
+    if valid is None:
+        named: Mapping[str, Any] = {}
+    elif isinstance(valid, Mapping):
+        named = valid
+    elif isinstance(valid, (list, tuple)):
+        named = {f"valid_{i}": data for i, data in enumerate(valid)}
+    else:
+        named = {"valid": valid}
+    for name, data in named.items():
+        if getattr(data, "feature_names", None) not in (None, train_set.feature_names):
+            raise DataError(
+                f"{name}: its features are not those of the training data "
+                f"({_first_difference(data.feature_names, train_set.feature_names)}); use the same columns"
+            )
+        yield name, bin_data(data, binning=train_set.binning, missing=missing)
+
+
+def _first_difference(a: Sequence[str], b: Sequence[str]) -> str:
+    if len(a) != len(b):
+        return f"{len(a)} against {len(b)}"
+    i = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
+    return f"feature {i + 1} is {a[i]!r}, not {b[i]!r}"
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another checkpoint folder") from error
+    return folder
+
+
+@contextlib.contextmanager
+def _threads(wanted: int) -> Iterator[int]:
+    """Run with so many threads, as far as Numba has them."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(wanted, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield numba.get_num_threads()
+    finally:
+        numba.set_num_threads(before)

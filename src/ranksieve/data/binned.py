@@ -1,0 +1,120 @@
+"""`Binned`: lists whose features are one byte each, filled from arrays or streamed from a file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.binning import Binning, BinningSketch
+from ranksieve.data.dataset import Dataset, Lists, default_names, lists_from_runs
+from ranksieve.data.read import Source, open_source
+from ranksieve.dtypes import BIN, MAX_BINS
+from ranksieve.errors import DataError
+
+LANES = 16  # features are padded to a multiple: split search handles this many at a time
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Row-major bins (`n_docs` × padded features; the padding is zero), their lists and what the bins mean."""
+
+    bins: np.ndarray
+    lists: Lists
+    binning: Binning
+    feature_names: tuple[str, ...]
+    first_stage: int | None = None
+    source: str = "arrays"
+
+
+def bin_data(data: Any, *, max_bins: int = MAX_BINS, binning: Binning | None = None, missing: str = "zero") -> Binned:
+    """Bins of a data set, a file or a source; `binning` of the training set is used for validation data.
+
+    A file is read in blocks, twice where thresholds are to be learned: its float matrix is never held whole.
+    """
+    if isinstance(data, Binned):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        data = open_source(data, missing=missing)
+    if isinstance(data, Dataset):
+        return _bin_dataset(data, max_bins, binning)
+    if isinstance(data, Source):
+        return _bin_source(data, max_bins, binning, float("nan") if missing == "nan" else 0.0)
+    raise DataError(f"cannot train on {type(data).__name__}; give a Dataset, a file name, or Dataset.from_arrays(...)")
+
+
+def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binned:
+    sketch = BinningSketch(max_bins=max_bins)
+    if binning is None:
+        for block in data.blocks():
+            sketch.add(block, source=data.source)
+        binning = sketch.finish()
+    _check_width(data.n_features, binning, data.source)
+    bins = _empty_bins(data.n_docs, binning)
+    start = 0
+    for block in data.blocks():
+        _fill(bins, start, block, binning, data.source)
+        start += len(block)
+    return Binned(bins, data.lists, binning, data.feature_names, data.first_stage, data.source)
+
+
+def _bin_source(source: Source, max_bins: int, binning: Binning | None, fill: float) -> Binned:
+    name = str(source.path)
+    labels, run_ids, run_lengths, doc_ids, weights = [], [], [], [], []
+    sketch = BinningSketch(max_bins=max_bins, fill=fill)
+    width = 0
+    for block in source.blocks():
+        if binning is None:
+            sketch.add(block.features, source=name)
+        width = max(width, block.features.shape[1])
+        labels.append(block.labels)
+        run_ids.extend(block.run_ids)
+        run_lengths.append(block.run_lengths)
+        doc_ids.append(block.doc_ids)
+        weights.append(block.weights)
+    if not labels:
+        raise DataError(f"{name}: no documents; expected lines like '2 qid:10 1:0.5'")
+    binning = binning or sketch.finish()
+    # LETOR text leaves out trailing zeros, so narrower validation files are complete
+    _check_width(width, binning, name, narrower=source.feature_names is None)
+    lists = lists_from_runs(
+        np.concatenate(labels),
+        run_ids,
+        np.concatenate(run_lengths),
+        weights=None if weights[0] is None else np.concatenate(weights),
+    )
+    bins = _empty_bins(lists.n_docs, binning)
+    start = 0
+    for block in source.blocks():
+        features = block.features
+        if features.shape[1] < binning.n_features:
+            padding = ((0, 0), (0, binning.n_features - features.shape[1]))
+            features = np.pad(features, padding, constant_values=fill)
+        _fill(bins, start, features, binning, name)
+        start += len(features)
+    if lists.order is not None:
+        bins = bins[lists.order]
+    names = source.feature_names or default_names(binning.n_features)
+    return Binned(bins, lists, binning, tuple(names), source.first_stage, name)
+
+
+def _empty_bins(n_docs: int, binning: Binning) -> np.ndarray:
+    width = -(-binning.n_features // LANES) * LANES
+    return np.zeros((n_docs, width), BIN)
+
+
+def _fill(bins: np.ndarray, start: int, block: np.ndarray, binning: Binning, source: str) -> None:
+    if start + len(block) > len(bins):
+        raise DataError(f"{source}: the file grew while it was read; start again")
+    binning.transform(block, bins[start : start + len(block)])
+
+
+def _check_width(width: int, binning: Binning, source: str, *, narrower: bool = False) -> None:
+    expected = binning.n_features
+    if width != expected and not (narrower and width < expected):
+        raise DataError(
+            f"{source}: {width} features, but the training data has {expected}; "
+            "validation and test data must have the features of the training data"
+        )

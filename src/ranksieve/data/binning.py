@@ -1,0 +1,131 @@
+"""`Binning`: thresholds that turn feature values into one byte each, learned once on the full training set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksieve.dtypes import FEATURE, MAX_BINS, OFFSET
+from ranksieve.errors import DataError
+from ranksieve.kernels import binning as kernels
+
+SAMPLE_ROWS = 200_000  # rows that quantiles are taken from; all of them in smaller sets
+LARGEST = np.finfo(FEATURE).max  # threshold of "every value left, missing right"
+
+
+@dataclass(frozen=True)
+class Binning:
+    """Feature f has the thresholds `thresholds[offsets[f]:offsets[f + 1]]`; bin b holds values in (t[b-1], t[b]]."""
+
+    thresholds: np.ndarray
+    offsets: np.ndarray
+
+    @property
+    def n_features(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_bins(self) -> np.ndarray:
+        """Bins of each feature that values can fall into."""
+        return np.diff(self.offsets) + 1
+
+    def threshold(self, feature: np.ndarray, split_bin: np.ndarray) -> np.ndarray:
+        """The threshold that `bin <= split_bin` stands for, exact for every float32 value."""
+        last = split_bin >= self.n_bins[feature] - 1
+        index = np.minimum(self.offsets[feature] + split_bin, max(len(self.thresholds) - 1, 0))
+        values = self.thresholds[index] if len(self.thresholds) else np.zeros(len(index), FEATURE)
+        return np.where(last, LARGEST, values).astype(np.float64)
+
+    def transform(self, block: np.ndarray, out: np.ndarray) -> None:
+        """Write the bins of float32 rows into the leading columns of `out`."""
+        kernels.to_bins(block, self.thresholds, self.offsets, out)
+
+
+class BinningSketch:
+    """Learns a `Binning` from blocks of rows in one pass.
+
+    Keeps the distinct values of features that have few, and the rows with the smallest hash of their row number:
+    a uniform sample that does not depend on how the rows are cut into blocks.
+    """
+
+    def __init__(self, *, max_bins: int = MAX_BINS, fill: float = 0.0, sample_rows: int = SAMPLE_ROWS) -> None:
+        self._max_bins = max_bins
+        self._fill = fill
+        self._sample_rows = sample_rows
+        self._n_rows = 0
+        self._distinct = np.empty((0, max_bins), FEATURE)
+        self._counts = np.zeros(0, np.int64)
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []
+        self._n_kept = 0
+        self._limit = np.uint64(2**64 - 1)
+
+    def add(self, block: np.ndarray, *, source: str = "the data") -> None:
+        """Take in the next rows; a block may have more features than those before it."""
+        self._widen(block.shape[1])
+        bad = np.full(block.shape[1], -1, np.int64)
+        kernels.track_distinct(block, self._distinct, self._counts, bad)
+        if (bad >= 0).any():
+            feature = int(np.argmax(bad >= 0))
+            raise DataError(
+                f"{source}: feature {feature + 1} of row {self._n_rows + bad[feature] + 1} is infinite; "
+                "features must be finite, or NaN where missing"
+            )
+        hashes = _hash(np.arange(self._n_rows, self._n_rows + len(block), dtype=np.uint64))
+        chosen = hashes <= self._limit
+        self._kept.append((hashes[chosen], block[chosen]))
+        self._n_kept += int(chosen.sum())
+        self._n_rows += len(block)
+        if self._n_kept > self._sample_rows * 5 // 4:
+            self._shrink()
+
+    def finish(self) -> Binning:
+        """The thresholds learned from everything taken in."""
+        self._shrink()
+        width = len(self._counts)
+        sample = [_padded(rows, width, self._fill) for _, rows in self._kept]
+        self._kept = []
+        cuts = np.empty(self._max_bins, FEATURE)
+        pieces = []
+        for f in range(width):
+            if self._counts[f] <= self._max_bins:
+                values = self._distinct[f, : self._counts[f]]
+                max_bins = len(values)
+            else:
+                values = np.sort(np.concatenate([rows[:, f] for rows in sample]))
+                values = values[: len(values) - np.isnan(values).sum()]
+                max_bins = self._max_bins
+            n_cuts = kernels.quantile_cuts(values, max(max_bins, 1), cuts)
+            pieces.append(cuts[:n_cuts].copy())
+        offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]).astype(OFFSET)
+        return Binning(np.concatenate(pieces) if pieces else np.empty(0, FEATURE), offsets)
+
+    def _widen(self, width: int) -> None:
+        new = width - len(self._counts)
+        if new <= 0:
+            return
+        self._distinct = np.concatenate([self._distinct, np.zeros((new, self._max_bins), FEATURE)])
+        # rows before this one lacked the new features, which means the fill value
+        seen = int(self._n_rows > 0 and not np.isnan(self._fill))
+        self._counts = np.concatenate([self._counts, np.full(new, seen, np.int64)])
+
+    def _shrink(self) -> None:
+        if self._n_kept <= self._sample_rows:
+            return
+        hashes = np.concatenate([h for h, _ in self._kept])
+        self._limit = np.partition(hashes, self._sample_rows - 1)[self._sample_rows - 1]
+        self._kept = [(h[h <= self._limit], rows[h <= self._limit]) for h, rows in self._kept]
+        self._n_kept = sum(len(h) for h, _ in self._kept)
+
+
+def _padded(rows: np.ndarray, width: int, fill: float) -> np.ndarray:
+    missing = width - rows.shape[1]
+    return rows if missing == 0 else np.pad(rows, ((0, 0), (0, missing)), constant_values=fill)
+
+
+def _hash(numbers: np.ndarray) -> np.ndarray:
+    """splitmix64 (Steele, Lea and Flood 2014): a bijection, so no two rows share a value."""
+    z = numbers + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

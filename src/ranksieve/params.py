@@ -1,0 +1,112 @@
+"""Every training parameter: one table that the Python API, the estimator, TOML files and the command line share."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ranksieve.dtypes import MAX_BINS
+from ranksieve.errors import ParameterError
+
+ALGORITHMS = {
+    # name: (selection, objective)
+    "lambdamart": ("everything", "lambda"),
+    "selgb": ("top", "lambda"),
+    "negsgb": ("random", "lambda"),
+    "sgb": ("rows", "lambda"),
+    "mart": ("everything", "squared"),
+}
+
+
+def _param(default: Any, help: str, check: Callable[[Any], bool], expected: str) -> Any:
+    return field(default=default, metadata={"help": help, "check": check, "expected": expected})
+
+
+def _one_of(*names: str) -> tuple[Callable[[Any], bool], str]:
+    return (lambda value: value in names), "one of " + ", ".join(names)
+
+
+def _positive_int(value: Any) -> bool:
+    return isinstance(value, int) and value >= 1
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _fraction(value: Any) -> bool:
+    return 0 < value <= 1
+
+
+def _not_negative(value: Any) -> bool:
+    return 0 <= value < float("inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Parameters of `train`; names are the same in Python, TOML (with dashes) and on the command line."""
+
+    algo: str = _param("selgb", "Algorithm", *_one_of(*ALGORITHMS))
+    trees: int = _param(1000, "Most trees to grow", _positive_int, "a whole number from 1")
+    leaves: int = _param(64, "Leaves of a tree", lambda v: isinstance(v, int) and v >= 2, "a whole number from 2")
+    learning_rate: float = _param(0.05, "Shrinkage of each tree", _fraction, "a number in (0, 1]")
+    negatives: float = _param(0.01, "Share of a query's negatives (sgb: of all rows) kept", _fraction, "in (0, 1]")
+    min_negatives: int = _param(1, "Fewest negatives kept of a query that has them", _count, "a whole number from 0")
+    every: int = _param(1, "Trees between two selections", _positive_int, "a whole number from 1")
+    metric: str = _param("ndcg@10", "Metric that validation reports and early stopping watches", bool, "a metric name")
+    early_stopping: int = _param(100, "Stop after this many trees without gain (0: never)", _count, "a number from 0")
+    truncation: int = _param(
+        0, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)",
+        lambda v: isinstance(v, int) and v >= -1, "a whole number from -1",
+    )  # fmt: skip
+    normalize: bool = _param(False, "Normalise λ by score distance and per query, as LightGBM does",
+                             lambda v: isinstance(v, bool), "true or false")  # fmt: skip
+    first_tree: str = _param("lambdas", "What the first tree fits", *_one_of("lambdas", "labels"))
+    gain: str = _param("variance", "Split gain", *_one_of("variance", "newton"))
+    min_docs: int = _param(20, "Fewest documents in a leaf", _positive_int, "a whole number from 1")
+    min_hessian: float = _param(0.0, "Smallest sum of second derivatives in a leaf", _not_negative, "a number from 0")
+    l2: float = _param(0.0, "L2 regularisation of leaf values", _not_negative, "a number from 0")
+    max_depth: int = _param(0, "Deepest leaf (0: no limit)", _count, "a whole number from 0")
+    feature_fraction: float = _param(1.0, "Share of the features each tree may use", _fraction, "a number in (0, 1]")
+    max_bins: int = _param(MAX_BINS, "Bins of a feature", lambda v: isinstance(v, int) and 2 <= v <= MAX_BINS,
+                           f"a whole number from 2 to {MAX_BINS}")  # fmt: skip
+    threads: int = _param(0, "Threads (0: all cores); the model does not depend on it", _count, "a number from 0")
+    seed: int = _param(0, "Seed of everything random", _count, "a whole number from 0")
+
+    def __post_init__(self) -> None:
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, int) and not isinstance(value, bool) and item.type == "float":
+                object.__setattr__(self, item.name, float(value))
+            try:
+                good = type(value) is not bool if item.type != "bool" else True
+                good = good and bool(item.metadata["check"](value))
+            except TypeError:
+                good = False
+            if not good:
+                raise ParameterError(f"{flag(item.name)} is {value!r}; expected {item.metadata['expected']}")
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], *, source: str = "parameters") -> Params:
+        """Parameters from names with underscores or dashes; unknown ones are refused with the nearest known name."""
+        known = [item.name for item in dataclasses.fields(cls)]
+        given = {}
+        for name, value in values.items():
+            plain = name.replace("-", "_")
+            if plain not in known:
+                near = difflib.get_close_matches(plain, known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+                raise ParameterError(f"{source}: unknown parameter {name!r}{hint}")
+            given[plain] = value
+        return cls(**given)
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def flag(name: str) -> str:
+    """The parameter's spelling on the command line: `min_docs` → `--min-docs`."""
+    return "--" + name.replace("_", "-")
