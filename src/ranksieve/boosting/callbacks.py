@@ -11,6 +11,8 @@ import numpy as np
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
 from ranksieve.data.binned import Binned
+from ranksieve.dtypes import ROW
+from ranksieve.errors import DataError
 from ranksieve.evaluation.metrics import Metric, mean
 
 
@@ -34,12 +36,26 @@ class Watched:
     name: str
     data: Binned
     scores: Scores
+    _best: np.ndarray | None = None
 
     def measure(self, state: State, metric: Metric) -> float:
         for tree in state.trees[self.scores.n_trees :]:
             self.scores.add(tree)
         lists = self.data.lists
-        return mean(metric.per_query(lists.labels, self.scores.all(), lists.offsets))
+        scores = self._top_scores(metric.k) if metric.k is not None and metric.sees_top_only else self.scores.all()
+        value = mean(metric.per_query(lists.labels, scores, lists.offsets))
+        if np.isnan(value):
+            raise DataError(f"{self.name}: {metric} is undefined, no query has a positive document; use other data")
+        return value
+
+    def _top_scores(self, k: int) -> np.ndarray:
+        """Scores of each query's k best documents, the others below them: all that a metric at k can see."""
+        lists = self.data.lists
+        counts = np.minimum(lists.sizes, k)
+        self._best = self.scores.top(np.arange(lists.n_docs, dtype=ROW), lists.offsets, counts, self._best)
+        scores = np.full(lists.n_docs, -np.inf)
+        scores[self._best] = self.scores.at(self._best)
+        return scores
 
 
 @dataclass

@@ -7,24 +7,30 @@ import numpy as np
 from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
-from ranksieve.dtypes import ROW, SCORE
+from ranksieve.dtypes import BIN, ROW, SCORE
 from ranksieve.kernels import growing
 from ranksieve.kernels import updating as kernels
+from ranksieve.kernels.compiling import Compiled, compile_binned
+from ranksieve.kernels.scoring import add_trees_binned
 
 
 class Scores:
     """Scores of binned documents under trees added one by one.
 
-    Whoever asks sees exactly the scores of the whole forest; documents nobody asks for are not scored. See
-    `kernels.updating` for why the best-scored documents of a query can be found without scoring all.
+    Whoever asks sees exactly the scores of the whole forest; documents nobody asks for are not scored. Single
+    documents walk the trees they lack; all documents together take them in one vectorised pass, which is several
+    times cheaper a document. See `kernels.updating` for why the best of a query are found without scoring all.
     """
 
     def __init__(self, data: Binned, *, start: float = 0.0) -> None:
         n_docs = data.lists.n_docs
         self._bins = data.bins
-        self._values = np.full(n_docs, start, SCORE)
-        self._done = np.zeros(n_docs, np.int32)
-        self._all_done = 0  # every row has at least this many trees
+        self._settled = np.full(n_docs, start, SCORE)  # every document's score under the first `_n_settled` trees
+        self._n_settled = 0
+        self._values = np.empty(0, SCORE)  # document d's score under its first `_done[d]` trees
+        self._done = np.empty(0, np.int32)
+        self._n_copied = -1  # `_values` began as the scores under so many trees
+        self._n_walked = 0  # walks since then
         self._n_trees = 0
         self._splits = np.empty((1024, 5), np.int32)
         self._leaf_values = np.empty(1024, SCORE)
@@ -54,21 +60,23 @@ class Scores:
         self._leaf_offsets[t + 1] = leaf + len(tree.leaf_values)
         self._ceilings[t + 1] = self._ceilings[t] + tree.leaf_values.max()
         self._n_trees += 1
-        if leaves is not None and self._all_done == t:
-            growing.add_leaf_values(leaves.rows, leaves.bounds, tree.leaf_values, self._values)
-            self._mark_all()
+        if leaves is not None and self._n_settled == t:
+            growing.add_leaf_values(leaves.rows, leaves.bounds, tree.leaf_values, self._settled)
+            self._n_settled = self._n_trees
 
     def all(self) -> np.ndarray:
         """The scores of every document."""
-        if self._all_done < self._n_trees:
-            kernels.catch_up_all(self._bins, *self._forest(), self._values, self._done)
-            self._mark_all()
-        return self._values
+        if self._n_settled < self._n_trees:
+            add_trees_binned(self._bins, None, self._compiled(self._n_settled), self._settled)
+            self._n_settled = self._n_trees
+        return self._settled
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The scores of some documents."""
-        if self._all_done < self._n_trees:
-            kernels.catch_up_rows(self._bins, rows, *self._forest(), self._values, self._done)
+        if self._n_settled == self._n_trees:
+            return self._settled[rows]
+        self._copy_settled()
+        kernels.catch_up_rows(self._bins, rows, *self._forest(), self._values, self._done)
         return self._values[rows]
 
     def top(
@@ -79,20 +87,48 @@ class Scores:
         Query q has the candidate rows `candidates[offsets[q]:offsets[q + 1]]`. `last` is what the last call with the
         same candidates and counts returned; it makes this one fast and does not change it.
         """
+        # about 50 ns a walk, against 20 ns a document and 5 ns a document and tree for all documents together
+        pending = self._n_trees - self._n_settled
+        if last is None or self._n_walked > (0.4 + 0.1 * pending) * len(self._settled):
+            self.all()
+        self._copy_settled()
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         chosen = np.full(starts[-1], -1, ROW) if last is None else last.copy()
-        kernels.top_per_query(
+        self._n_walked += kernels.top_per_query(
             self._bins, *self._forest(), self._ceilings, candidates, offsets, counts, starts, chosen, self._values,
             self._done,
         )  # fmt: skip
         return chosen
 
+    def _copy_settled(self) -> None:
+        """Let the single scores begin where all documents are."""
+        if self._n_copied == self._n_settled:
+            return
+        if self._n_copied < 0:
+            self._values = np.empty_like(self._settled)
+            self._done = np.empty(len(self._settled), np.int32)
+        self._values[:] = self._settled
+        self._done.fill(self._n_settled)
+        self._n_copied, self._n_walked = self._n_settled, 0
+
     def _forest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
         return self._splits, self._split_offsets, self._leaf_values, self._leaf_offsets, self._n_trees
 
-    def _mark_all(self) -> None:
-        self._done.fill(self._n_trees)
-        self._all_done = self._n_trees
+    def _compiled(self, first: int) -> Compiled:
+        """The trees from number `first` on, for the vectorised pass."""
+        split = slice(self._split_offsets[first], self._split_offsets[self._n_trees])
+        leaf = slice(self._leaf_offsets[first], self._leaf_offsets[self._n_trees])
+        feature, split_bin, missing_left, left, right = self._splits[split].T.copy()
+        return compile_binned(
+            feature,
+            split_bin.astype(BIN),
+            left,
+            right,
+            missing_left == 1,
+            self._leaf_values[leaf],
+            self._split_offsets[first : self._n_trees + 1] - split.start,
+            self._leaf_offsets[first : self._n_trees + 1] - leaf.start,
+        )
 
 
 def _longer(array: np.ndarray) -> np.ndarray:

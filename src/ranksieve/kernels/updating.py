@@ -12,9 +12,12 @@ from ranksieve.dtypes import MISSING_BIN
 
 @njit(cache=True, nogil=True)
 def catch_up(bins, row, trees, split_offsets, leaf_values, leaf_offsets, n_trees, scores, done):
-    """Add the trees a row lacks, in order: the sum is the one a fresh scoring of the forest gives, bit for bit."""
-    score = scores[row]
-    for t in range(done[row], n_trees):
+    """Add the trees a row lacks, in order: the sum is the one a fresh scoring of the forest gives, bit for bit.
+
+    Returns how many they were.
+    """
+    score, first = scores[row], done[row]
+    for t in range(first, n_trees):
         base = split_offsets[t]
         node = np.int64(0) if split_offsets[t + 1] > base else np.int64(-1)
         while node >= 0:
@@ -25,6 +28,7 @@ def catch_up(bins, row, trees, split_offsets, leaf_values, leaf_offsets, n_trees
         score += leaf_values[leaf_offsets[t] + ~node]
     scores[row] = score
     done[row] = n_trees
+    return n_trees - first
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -32,13 +36,6 @@ def catch_up_rows(bins, rows, trees, split_offsets, leaf_values, leaf_offsets, n
     """Bring the given rows up to date."""
     for i in prange(len(rows)):
         catch_up(bins, rows[i], trees, split_offsets, leaf_values, leaf_offsets, n_trees, scores, done)
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def catch_up_all(bins, trees, split_offsets, leaf_values, leaf_offsets, n_trees, scores, done):
-    """Bring every row up to date."""
-    for row in prange(len(scores)):
-        catch_up(bins, row, trees, split_offsets, leaf_values, leaf_offsets, n_trees, scores, done)
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -50,19 +47,20 @@ def top_per_query(
 
     Same as bringing every row up to date and sorting, and faster: the rows chosen last time, rescored, give a score
     that the new choice cannot fall below; only rows that might reach it are scored. `chosen` holds the last choice,
-    or starts with -1 where there is none.
+    or starts with -1 where there is none. Returns the number of tree walks.
     """
+    n_walks = 0
     for q in prange(len(offsets) - 1):
         k = counts[q]
         if k == 0:
             continue
-        first = starts[q]
+        first, walks = starts[q], 0
         floor = -np.inf
         if chosen[first] >= 0:
             floor = np.inf
             for i in range(first, first + k):
                 row = chosen[i]
-                catch_up(bins, row, trees, split_offsets, leaf_values, leaf_offsets, n_trees, scores, done)
+                walks += catch_up(bins, row, trees, split_offsets, leaf_values, leaf_offsets, n_trees, scores, done)
                 floor = min(floor, scores[row])
         # the ceiling is itself a rounded sum
         slack = floor - 1e-9 * (1.0 + abs(floor)) if floor > -np.inf else floor
@@ -72,7 +70,7 @@ def top_per_query(
         for i in range(offsets[q], offsets[q + 1]):
             row = candidates[i]
             if scores[row] + (ceilings[n_trees] - ceilings[done[row]]) >= slack:
-                catch_up(bins, row, trees, split_offsets, leaf_values, leaf_offsets, n_trees, scores, done)
+                walks += catch_up(bins, row, trees, split_offsets, leaf_values, leaf_offsets, n_trees, scores, done)
                 if scores[row] >= floor:
                     rows[n], values[n] = row, -scores[row]
                     n += 1
@@ -80,3 +78,5 @@ def top_per_query(
         for i in range(k):
             chosen[first + i] = rows[order[i]]
         chosen[first : first + k].sort()
+        n_walks += walks
+    return n_walks

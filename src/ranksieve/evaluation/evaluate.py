@@ -1,0 +1,141 @@
+"""`evaluate`: systems × metrics on one data set, one number per query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.dataset import Dataset, Lists
+from ranksieve.dtypes import SCORE
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.metrics import Metric, mean, parse_metric
+from ranksieve.evaluation.significance import TESTS, TestResult
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Per-query values of one or more systems; `values[name][metric]` stands in the order of `query_ids`.
+
+    Where a system or a metric may be left out, the first one is meant.
+    """
+
+    query_ids: np.ndarray
+    values: dict[str, dict[str, np.ndarray]]
+    metrics: tuple[Metric, ...]
+
+    def per_query(self, name: str | None = None, metric: str | Metric | None = None) -> np.ndarray:
+        """One number per query; NaN where the query is left out."""
+        return self._of(name)[self._metric_name(metric)]
+
+    def mean(self, name: str | None = None, metric: str | Metric | None = None) -> float:
+        """Mean over the queries that count."""
+        return mean(self.per_query(name, metric))
+
+    def compare(
+        self, a: str, b: str, metric: str | Metric | None = None, *, test: str = "randomization", **options: Any
+    ) -> TestResult:
+        """Test system a against system b; options go to `randomization_test` or `paired_t_test` (`test="t"`)."""
+        if test not in TESTS:
+            raise ParameterError(f"unknown test {test!r}; known: {', '.join(TESTS)}")
+        return TESTS[test](self.per_query(a, metric), self.per_query(b, metric), **options)
+
+    def table(self) -> list[dict[str, str | float]]:
+        """One row per system: its `name` and its mean by every metric."""
+        return [
+            {"name": name, **{metric: mean(values) for metric, values in by_metric.items()}}
+            for name, by_metric in self.values.items()
+        ]
+
+    @property
+    def conventions(self) -> list[str]:
+        """What stands behind the numbers, one sentence per metric."""
+        counts = [int((~np.isnan(self.per_query(metric=metric))).sum()) for metric in self.metrics]
+        return [
+            f"{metric.describe()}; {count} of {len(self.query_ids)} queries counted"
+            for metric, count in zip(self.metrics, counts, strict=True)
+        ]
+
+    def _of(self, name: str | None) -> dict[str, np.ndarray]:
+        name = next(iter(self.values)) if name is None else name
+        if name not in self.values:
+            raise ParameterError(f"no system is named {name!r}; known: {', '.join(self.values)}")
+        return self.values[name]
+
+    def _metric_name(self, metric: str | Metric | None) -> str:
+        name = str(self.metrics[0] if metric is None else parse_metric(metric))
+        known = [str(metric) for metric in self.metrics]
+        if name not in known:
+            raise ParameterError(f"{name} was not measured; known: {', '.join(known)}")
+        return name
+
+
+def evaluate(
+    scores: Any, data: Dataset | Lists, metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",)
+) -> Evaluation:
+    """Measure one or more systems on a data set.
+
+    Parameters
+    ----------
+    scores
+        Scores of the documents in the row order the data was given in; or a model, that is anything with a
+        `predict(data)` returning such scores; or a mapping from names to either.
+    data
+        The data set; its `Lists` will do for scores.
+    metrics
+        Names as `parse_metric` reads them, or `Metric`s with their own conventions.
+
+    Returns
+    -------
+    Evaluation
+        With one number per system, metric and query. A single system is called `scores`, or `model`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranksieve.data.dataset import Dataset
+    >>> data = Dataset.from_arrays(np.zeros((4, 1)), [1, 0, 2, 0], qid=[7, 7, 8, 8])
+    >>> result = evaluate({"first": [2, 1, 1, 2], "second": [1, 2, 1, 2]}, data, ["ndcg@10", "mrr"])
+    >>> result.mean("first", "mrr"), result.values["second"]["mrr"].tolist()
+    (0.75, [0.5, 0.5])
+    >>> result.conventions[1]
+    'mrr: labels above 0 are positive, ties in input order, queries without positives left out; 2 of 2 queries counted'
+    """
+    lists = data if isinstance(data, Lists) else data.lists
+    if not isinstance(scores, Mapping):
+        scores = {"model" if hasattr(scores, "predict") else "scores": scores}
+    if not scores:
+        raise ParameterError("got no systems to measure; give at least one")
+    wanted = _metrics(metrics)
+    values = {}
+    for name, system in scores.items():
+        ours = _list_scores(name, system, data, lists)
+        values[name] = {str(metric): metric.per_query(lists.labels, ours, lists.offsets) for metric in wanted}
+    return Evaluation(lists.query_ids, values, wanted)
+
+
+def _metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    parsed = tuple(map(parse_metric, [metrics] if isinstance(metrics, str | Metric) else metrics))
+    if not parsed:
+        raise ParameterError("got no metrics; give at least one, as in 'ndcg@10'")
+    names = [str(metric) for metric in parsed]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"{name} is asked for twice; measure it with other conventions in a second call")
+    return parsed
+
+
+def _list_scores(name: str, system: Any, data: Dataset | Lists, lists: Lists) -> np.ndarray:
+    """Scores of one system in the row order of the lists."""
+    if hasattr(system, "predict"):
+        if isinstance(data, Lists):
+            raise ParameterError(f"{name!r} is a model but the data has no features; give the Dataset, or scores")
+        system = system.predict(data)
+    scores = np.asarray(system, dtype=SCORE)
+    if scores.shape != (lists.n_docs,):
+        raise DataError(
+            f"{name!r} has scores of shape {scores.shape} for {lists.n_docs} documents; give one per document"
+        )
+    return scores if lists.order is None else scores[lists.order]

@@ -1,0 +1,280 @@
+"""Metrics by name: `parse_metric("ndcg@10")`, with the conventions that peers disagree on as options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.dtypes import LABEL, OFFSET, SCORE
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.measures import BUILT_IN, GRADED, OWN, Known, facts
+
+UserMetric = Callable[[np.ndarray, np.ndarray, np.ndarray, "int | None"], Any]
+
+METRICS: dict[str, Known] = dict(BUILT_IN)
+
+# ir-measures and common spellings, in lower case. Only the spelling is theirs: our nDCG@10 has gains 2^label - 1.
+ALIASES = {"ap": "map", "rr": "mrr", "r": "recall", "precision": "p"}
+GAIN_OF_DCG = {"log2": "linear", "exp-log2": "exp"}  # the dcg= option of ir-measures
+
+_SPELLING = re.compile(r"\s*(?P<name>[\w-]+)\s*(\((?P<options>[^)]*)\))?\s*(@\s*(?P<k>\w+))?\s*")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _is_cut_off(k: Any) -> bool:
+    return k is None or (isinstance(k, int | np.integer) and not isinstance(k, bool) and bool(k >= 1))
+
+
+def _is_gain(gain: Any) -> bool:
+    if isinstance(gain, str):
+        return gain in ("exp", "linear")
+    if not isinstance(gain, tuple) or not gain or not all(map(_is_number, gain)):
+        return False
+    return bool(np.isfinite(gain).all() and gain[0] >= 0 and (np.diff(gain) >= 0).all())
+
+
+VALID: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "k": (_is_cut_off, "a whole number from 1, or None for the whole list"),
+    "gain": (_is_gain, "'exp', 'linear', or a table of gains per grade that are not negative and never fall"),
+    "ties": (lambda ties: ties in ("order", "mean", "worst"), "'order', 'mean' or 'worst'"),
+    "empty": (lambda empty: empty == "skip" or (_is_number(empty) and empty in (0, 1)), "'skip', 0 or 1"),
+    "one_label": (lambda one_label: one_label in ("count", "skip"), "'count' or 'skip'"),
+    "p": (lambda p: _is_number(p) and 0 < p < 1, "a number between 0 and 1"),
+}
+
+_TIES = {"order": "ties in input order", "mean": "mean over tied orders", "worst": "ties in the worst order"}
+_GAINS = {"exp": "gain 2^label-1", "linear": "gain = label"}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric with its conventions; `parse_metric` makes one from a name.
+
+    Parameters
+    ----------
+    name
+        `ndcg`, `dcg`, `map`, `mrr`, `p`, `recall`, `err`, `rbp`; `avg-ndcg` and `avg-p`, the means of NDCG and P over
+        the cut-offs 1 to k; or a name given to `register_metric`.
+    k
+        The cut-off; None measures the whole list. P@k divides by k also where a list is shorter, and MAP@k by all
+        positives of the query, as trec_eval and ir-measures do.
+    gain
+        `"exp"` (2^label - 1), `"linear"` (the label), or a table with the gain of each grade. Read by `ndcg`, `dcg`
+        and `avg-ndcg`; `err` has its own stopping probability (2^label - 1) / 2^highest, with the highest label of
+        the data at hand, at least 1 (gdeval: always 4); the others ask whether a label is above 0.
+    ties
+        Documents with equal scores stay in input `"order"`, count by the exact `"mean"` over all their orders, or
+        stand in the `"worst"` order, lowest label first.
+    empty
+        What a query without positives counts: `"skip"` leaves it out (NaN), else 0 or 1.
+    one_label
+        Whether a query whose documents all have one label counts (`"count"`) or is left out (`"skip"`).
+    p
+        The persistence of `rbp`.
+
+    Examples
+    --------
+    >>> metric = parse_metric("ndcg@10", empty=1)
+    >>> metric.per_query([2, 0, 1, 0, 0], [0.1, 0.9, 0.8, 3.0, 2.0], [0, 3, 5]).round(4).tolist()
+    [0.5869, 1.0]
+    >>> metric.describe()
+    'ndcg@10: gain 2^label-1, ties in input order, queries without positives count 1'
+    """
+
+    name: str
+    k: int | None = None
+    gain: str | tuple[float, ...] = "exp"
+    ties: str = "order"
+    empty: str | float = "skip"
+    one_label: str = "count"
+    p: float = 0.8
+
+    def __post_init__(self) -> None:
+        if isinstance(self.gain, list | np.ndarray):
+            object.__setattr__(self, "gain", tuple(float(value) for value in self.gain))
+        known = _known(self.name)
+        for option, (is_valid, expected) in VALID.items():
+            if not is_valid(getattr(self, option)):
+                raise ParameterError(f"{option} of {self.name} is {getattr(self, option)!r}; expected {expected}")
+        if known.needs_k and self.k is None:
+            raise ParameterError(f"{self.name} needs a cut-off; write it as in '{self.name}@10'")
+        if self.ties == "mean" and not known.mean_ties:
+            able = ", ".join(name for name, other in METRICS.items() if other.mean_ties)
+            raise ParameterError(f"{self.name} has no mean over tied orders; use ties='order' or 'worst', or {able}")
+
+    def __str__(self) -> str:
+        options = f"(p={self.p:g})" if self.name == "rbp" and self.p != 0.8 else ""
+        return f"{self.name}{options}" + ("" if self.k is None else f"@{self.k}")
+
+    @property
+    def sees_top_only(self) -> bool:
+        """True where the k best-scored documents decide the value, whatever the order below them."""
+        return self.k is not None and self.ties == "order" and _known(self.name).mean_ties
+
+    def per_query(self, labels: Any, scores: Any, offsets: Any) -> np.ndarray:
+        """One number per query, whose documents are rows `offsets[q]:offsets[q + 1]`; NaN where it is left out."""
+        labels, scores, offsets = checked_lists(labels, scores, offsets)
+        if self.ties == "worst":
+            query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+            order = np.lexsort((labels, query))
+            labels, scores = labels[order], scores[order]
+        values = _known(self.name).measure(self, labels, scores, offsets)
+        if self.empty != "skip":
+            values[np.isnan(values)] = float(self.empty)
+        if self.one_label == "skip":
+            values[facts(labels, offsets)[1]] = np.nan
+        return values
+
+    def describe(self) -> str:
+        """The conventions behind the number, as one sentence."""
+        relevance = _known(self.name).relevance
+        if relevance == GRADED:
+            relevance = f"gain table {self.gain}" if isinstance(self.gain, tuple) else _GAINS[self.gain]
+        left_out = "left out" if self.empty == "skip" else f"count {float(self.empty):g}"
+        parts = [relevance, _TIES[self.ties], f"queries without positives {left_out}"]
+        if self.one_label == "skip":
+            parts.append("queries with one label left out")
+        return f"{self}: {', '.join(parts)}"
+
+
+def parse_metric(text: str | Metric, **options: Any) -> Metric:
+    """A metric from a name such as `ndcg@10`, `map`, `rbp(p=0.5)`, or its ir-measures spelling.
+
+    Parameters
+    ----------
+    text
+        The name, in any case, with an optional cut-off after `@`. A `Metric` is taken as it is.
+    **options
+        Any other field of `Metric`.
+
+    Examples
+    --------
+    >>> [str(parse_metric(text)) for text in ("nDCG@10", "AP", "RR@10", "R@100", "RBP(p=0.5)")]
+    ['ndcg@10', 'map', 'mrr@10', 'recall@100', 'rbp(p=0.5)']
+    """
+    unknown = [option for option in options if option not in VALID]
+    if unknown:
+        raise ParameterError(f"metrics have no option {unknown[0]!r}; known: {', '.join(VALID)}")
+    if isinstance(text, Metric):
+        if options:
+            raise ParameterError(f"{text} is a Metric already; give its options where it is made, or pass its name")
+        return text
+    match = _SPELLING.fullmatch(text)
+    if match is None:
+        raise ParameterError(f"metric {text!r} cannot be read; metrics look like 'ndcg@10', 'map' or 'rbp(p=0.8)'")
+    name = match["name"].lower().replace("_", "-")
+    name = ALIASES.get(name, name)
+    _known(name)
+    written = _written_options(text, name, match["options"] or "")
+    if match["k"] is not None:
+        if not match["k"].isdecimal():
+            raise ParameterError(f"the cut-off of {text!r} is {match['k']!r}; expected a whole number from 1")
+        written["k"] = int(match["k"])
+    twice = sorted(written.keys() & options.keys())
+    if twice:
+        raise ParameterError(f"{twice[0]} of {text!r} is given twice; leave it out of the name or of the options")
+    return Metric(name, **{**written, **options})
+
+
+def register_metric(name: str, function: UserMetric) -> None:
+    """Make a function known as a metric, for `parse_metric`, `evaluate` and everything that takes metric names.
+
+    Parameters
+    ----------
+    name
+        Lower-case letters, digits and hyphens. Registering a name again replaces it; built-in names are refused.
+    function
+        `function(labels, scores, offsets, k)` → one number per query, NaN where it is undefined; k is None without a
+        cut-off.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def best_label(labels, scores, offsets, k):
+    ...     return np.maximum.reduceat(labels, offsets[:-1])
+    >>> register_metric("best-label", best_label)
+    >>> parse_metric("best-label").per_query([0, 2, 1], [0.1, 0.2, 0.3], [0, 2, 3]).tolist()
+    [2.0, 1.0]
+    """
+    if re.fullmatch(r"[a-z][a-z0-9-]*", name) is None:
+        raise ParameterError(f"metric name {name!r} has other characters than lower-case letters, digits, hyphens")
+    if name in BUILT_IN or name in ALIASES:
+        raise ParameterError(f"{name!r} is a built-in metric; choose another name")
+
+    def measure(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        values = np.array(function(labels, scores, offsets, metric.k), dtype=SCORE)  # a copy: we write into it
+        if values.shape != (len(offsets) - 1,):
+            raise DataError(
+                f"metric {name!r} returned an array of shape {values.shape}; "
+                f"expected one number for each of the {len(offsets) - 1} queries"
+            )
+        return values
+
+    METRICS[name] = Known(measure, relevance=OWN, mean_ties=False)
+
+
+def mean(values: np.ndarray) -> float:
+    """Mean over the queries that count; NaN if none does.
+
+    Examples
+    --------
+    >>> mean(parse_metric("p@1").per_query([1, 0, 0, 1], [4.0, 3.0, 2.0, 1.0], [0, 1, 2, 4]))
+    0.5
+    """
+    values = np.asarray(values, dtype=SCORE)
+    counted = values[~np.isnan(values)]
+    return float(counted.mean()) if len(counted) else float("nan")
+
+
+def checked_lists(labels: Any, scores: Any, offsets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The three arrays in their one dtype, or an error that says what is wrong with them."""
+    labels = np.ascontiguousarray(labels, dtype=LABEL)
+    scores = np.ascontiguousarray(scores, dtype=SCORE)
+    offsets = np.ascontiguousarray(offsets, dtype=OFFSET)
+    if labels.ndim != 1 or scores.shape != labels.shape:
+        raise DataError(f"got scores of shape {scores.shape} for labels of shape {labels.shape}; give one per document")
+    if np.isnan(scores).any():
+        raise DataError(f"the score of row {int(np.argmax(np.isnan(scores)))} is NaN; every document needs a number")
+    fine = np.isfinite(labels) & (labels >= 0)
+    if not fine.all():
+        row = int(np.argmin(fine))
+        raise DataError(f"the label of row {row} is {labels[row]}; labels are finite grades from 0 upwards")
+    if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or offsets[-1] != len(labels):
+        raise DataError(f"offsets must run from 0 to the number of documents, {len(labels)}; got {offsets}")
+    if (np.diff(offsets) < 0).any():
+        raise DataError(f"offsets fall after query {int(np.argmax(np.diff(offsets) < 0))}; they must never fall")
+    return labels, scores, offsets
+
+
+def _known(name: str) -> Known:
+    if name not in METRICS:
+        spellings = ", ".join(f"{alias} (= {name})" for alias, name in ALIASES.items())
+        raise ParameterError(f"unknown metric {name!r}; known: {', '.join(METRICS)}, {spellings}")
+    return METRICS[name]
+
+
+def _written_options(text: str, name: str, written: str) -> dict[str, Any]:
+    """Options in the brackets of a name: `p=` of RBP, and the `dcg=` of ir-measures."""
+    options: dict[str, Any] = {}
+    for part in filter(None, map(str.strip, written.split(","))):
+        option, _, value = (piece.strip(" '\"") for piece in part.partition("="))
+        if name == "rbp" and option == "p":
+            try:
+                options["p"] = float(value)
+            except ValueError:
+                raise ParameterError(f"p of {text!r} is {value!r}; expected {VALID['p'][1]}") from None
+        elif METRICS[name].relevance == GRADED and option == "dcg" and value in GAIN_OF_DCG:
+            options["gain"] = GAIN_OF_DCG[value]
+        else:
+            raise ParameterError(
+                f"option {part!r} of metric {text!r} is unknown; names may carry p=… (rbp) and "
+                f"dcg={' or '.join(GAIN_OF_DCG)} (ndcg, dcg), all else is given as parse_metric(name, option=value)"
+            )
+    return options

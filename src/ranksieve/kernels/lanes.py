@@ -1,0 +1,266 @@
+"""Vector registers as Numba values: `BYTES` (64 × uint8), `WORDS` (8 × uint64), `FLOATS` and `NUMBERS` (16 × 32 bits).
+
+Plain loops leave the choice of instructions, and of what stays in a register, to the vectoriser; the scoring kernels
+need both fixed. The functions here are written in LLVM's own vector types, so they compile on every machine: to one
+AVX-512 instruction each where there is AVX-512, to several smaller ones elsewhere.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic, models, register_model
+
+
+class Lanes(types.Type):
+    """A fixed number of equal elements, held in a vector register."""
+
+    def __init__(self, element: types.Type, count: int):
+        self.element, self.count = element, count
+        super().__init__(name=f"Lanes({element} x {count})")
+
+
+@register_model(Lanes)
+class LanesModel(models.PrimitiveModel):
+    def __init__(self, manager, lanes):
+        element = manager.lookup(lanes.element).get_value_type()
+        super().__init__(manager, lanes, ir.VectorType(element, lanes.count))
+
+
+BYTES = Lanes(types.uint8, 64)
+WORDS = Lanes(types.uint64, 8)
+FLOATS = Lanes(types.float32, 16)
+NUMBERS = Lanes(types.int32, 16)
+BYTE, INT, LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+
+def _pointer(context, builder, array_type, array, position, element):
+    """The address of `array[position]`, as a pointer to `element`; arrays are one-dimensional and contiguous."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [position]), element.as_pointer())
+
+
+def _loader(lanes: Lanes):
+    def load(typing, array, position):
+        """Elements `position`, `position + 1`, … of an array."""
+
+        def code(context, builder, signature, arguments):
+            vector = context.get_value_type(lanes)
+            pointer = _pointer(context, builder, signature.args[0], *arguments, vector)
+            return builder.load(pointer, align=1)
+
+        return lanes(array, types.intp), code
+
+    return intrinsic(load)
+
+
+load_bytes = _loader(BYTES)
+load_words = _loader(WORDS)
+load_floats = _loader(FLOATS)
+
+
+@intrinsic
+def store(typing, array, position, lanes):
+    """Write lanes to `array[position:]`; numbers are cut to the array's element type."""
+
+    def code(context, builder, signature, arguments):
+        array, position, vector = arguments
+        element = context.get_data_type(signature.args[0].dtype)
+        if element != vector.type.element:
+            vector = builder.trunc(vector, ir.VectorType(element, vector.type.count))
+        builder.store(vector, _pointer(context, builder, signature.args[0], array, position, vector.type), align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), code
+
+
+def _constant(vector, value):
+    return ir.Constant(vector, [value] * vector.count)
+
+
+def _splat(builder, scalar, count):
+    vector = ir.VectorType(scalar.type, count)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(INT, 0))
+    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), _constant(ir.VectorType(INT, count), 0))
+
+
+@intrinsic
+def splat_bytes(typing, value):
+    """64 times the same byte."""
+
+    def code(context, builder, signature, arguments):
+        return _splat(builder, arguments[0], BYTES.count)
+
+    return BYTES(types.uint8), code
+
+
+@intrinsic
+def splat_numbers(typing, value):
+    """16 times the same number."""
+
+    def code(context, builder, signature, arguments):
+        return _splat(builder, arguments[0], NUMBERS.count)
+
+    return NUMBERS(types.int32), code
+
+
+@intrinsic
+def add_bytes(typing, left, right):
+    """Sums modulo 256."""
+
+    def code(context, builder, signature, arguments):
+        return builder.add(*arguments)
+
+    return BYTES(BYTES, BYTES), code
+
+
+@intrinsic
+def above(typing, values, limits):
+    """64 bits: which bytes of `values` are larger than those of `limits`."""
+
+    def code(context, builder, signature, arguments):
+        return builder.bitcast(builder.icmp_unsigned(">", *arguments), LONG)
+
+    return types.uint64(BYTES, BYTES), code
+
+
+@intrinsic
+def set_where(typing, values, bits, flag):
+    """`values` with `flag` or-ed into the bytes whose bit is set."""
+
+    def code(context, builder, signature, arguments):
+        values, bits, flag = arguments
+        chosen = builder.bitcast(bits, ir.VectorType(ir.IntType(1), BYTES.count))
+        flags = builder.select(chosen, _splat(builder, flag, BYTES.count), _constant(values.type, 0))
+        return builder.or_(values, flags)
+
+    return BYTES(BYTES, types.uint64, types.uint8), code
+
+
+@intrinsic
+def no_words(typing):
+    """512 zero bits."""
+
+    def code(context, builder, signature, arguments):
+        return _constant(context.get_value_type(WORDS), 0)
+
+    return WORDS(), code
+
+
+@intrinsic
+def xor_words(typing, left, right):
+    """Bits set in exactly one of two."""
+
+    def code(context, builder, signature, arguments):
+        return builder.xor(*arguments)
+
+    return WORDS(WORDS, WORDS), code
+
+
+@intrinsic
+def and_or_words(typing, left, right, more):
+    """`(left & right) | more`, one instruction."""
+
+    def code(context, builder, signature, arguments):
+        left, right, more = arguments
+        return builder.or_(builder.and_(left, right), more)
+
+    return WORDS(WORDS, WORDS, WORDS), code
+
+
+@intrinsic
+def look_up(typing, table, positions):
+    """`table[positions % 16]`."""
+
+    def code(context, builder, signature, arguments):
+        table, positions = arguments
+        if "+avx512f" in context.codegen().magic_tuple()[2]:
+            kind = ir.FunctionType(table.type, [table.type, positions.type])
+            name = "llvm.x86.avx512.permvar.sf.512"
+            function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+            return builder.call(function, arguments)
+        found = ir.Constant(table.type, ir.Undefined)
+        for lane in range(FLOATS.count):
+            number = ir.Constant(INT, lane)
+            position = builder.and_(builder.extract_element(positions, number), ir.Constant(INT, 15))
+            found = builder.insert_element(found, builder.extract_element(table, position), number)
+        return found
+
+    return FLOATS(FLOATS, NUMBERS), code
+
+
+@intrinsic
+def descend(typing, nodes, values, thresholds):
+    """Children in heap order: `2 * nodes + (values > thresholds)`."""
+
+    def code(context, builder, signature, arguments):
+        nodes, values, thresholds = arguments
+        right = builder.zext(builder.fcmp_ordered(">", values, thresholds), nodes.type)
+        return builder.or_(builder.add(nodes, nodes), right)
+
+    return NUMBERS(NUMBERS, FLOATS, FLOATS), code
+
+
+@intrinsic
+def choose(typing, numbers, flag, unset, set_):
+    """Lanes of `set_` where `numbers` has the bit `flag`, else of `unset`."""
+
+    def code(context, builder, signature, arguments):
+        numbers, flag, unset, set_ = arguments
+        flags = builder.and_(numbers, _splat(builder, flag, NUMBERS.count))
+        return builder.select(builder.icmp_signed("!=", flags, _constant(numbers.type, 0)), set_, unset)
+
+    return FLOATS(NUMBERS, types.int32, FLOATS, FLOATS), code
+
+
+@intrinsic
+def number_or_missing(typing, values, numbers):
+    """`numbers`, but 255 (cut to a byte) where the value is NaN."""
+
+    def code(context, builder, signature, arguments):
+        values, numbers = arguments
+        missing = builder.fcmp_unordered("uno", values, values)
+        return builder.select(missing, _constant(numbers.type, 255), numbers)
+
+    return NUMBERS(FLOATS, NUMBERS), code
+
+
+@intrinsic
+def transpose_tile(typing, source, positions, first, target, position, stride):
+    """Write 16 × 16 values, read at `source[positions[first + i] + j]`, to `target[position + j * stride + i]`.
+
+    float64 is rounded to float32 on the way. Four rounds of exchanges between pairs of rows, 64 shuffles in all.
+    """
+
+    def code(context, builder, signature, arguments):
+        source, positions, first, target, position, stride = arguments
+        wanted = context.get_data_type(signature.args[3].dtype)
+        given = ir.VectorType(context.get_data_type(signature.args[0].dtype), 16)
+        rows = []
+        for number in range(16):
+            where = builder.add(first, ir.Constant(first.type, number))
+            start = builder.load(_pointer(context, builder, signature.args[1], positions, where, LONG))
+            row = builder.load(_pointer(context, builder, signature.args[0], source, start, given), align=1)
+            rows.append(row if given.element == wanted else builder.fptrunc(row, ir.VectorType(wanted, 16)))
+        for step in (8, 4, 2, 1):
+            rows = _exchange(builder, rows, step)
+        for number, row in enumerate(rows):
+            where = builder.add(position, builder.mul(stride, ir.Constant(stride.type, number)))
+            builder.store(row, _pointer(context, builder, signature.args[3], target, where, row.type), align=1)
+        return context.get_dummy_value()
+
+    return types.void(source, positions, types.intp, target, types.intp, types.intp), code
+
+
+def _exchange(builder, rows, step):
+    """One round of a transposition: swap the off-diagonal blocks of every block of `2 * step` rows and columns."""
+    numbers = ir.VectorType(INT, 16)
+    upper = ir.Constant(numbers, [c + 16 - step if c & step else c for c in range(16)])
+    lower = ir.Constant(numbers, [c + 16 if c & step else c + step for c in range(16)])
+    result = list(rows)
+    for number in range(16):
+        if not number & step:
+            pair = rows[number], rows[number + step]
+            result[number] = builder.shuffle_vector(*pair, upper)
+            result[number + step] = builder.shuffle_vector(*pair, lower)
+    return result

@@ -1,0 +1,227 @@
+"""Scores of documents in columns of bytes, 512 documents at a time; `compiling` says how a tree is evaluated.
+
+A block of 512 documents takes three steps: every test of the forest once, as a row of 512 bits; per tree the leaf
+number, as up to 16 rows of bits, then as bytes; the leaf values, added in the order of the trees.
+"""
+
+import numpy as np
+from numba import njit, prange
+
+from ranksieve.kernels.compiling import TOGETHER, WORDS_PER_ROW, most_leaves
+from ranksieve.kernels.lanes import (
+    above,
+    add_bytes,
+    and_or_words,
+    load_bytes,
+    load_words,
+    no_words,
+    set_where,
+    splat_bytes,
+    store,
+    transpose_tile,
+    xor_words,
+)
+
+BLOCK = 64 * WORDS_PER_ROW  # documents
+STRIDE = BLOCK + 64  # bytes between columns: a power of two would put all columns into the same few cache sets
+TILE = 16
+MAX_LEAVES = 4096  # beyond, walking from the root is faster
+
+
+@njit(cache=True, nogil=True)
+def aligned(n_words):
+    """Uninitialised words that start on a cache line: vector loads across two lines cost double."""
+    words = np.empty(n_words + 8, np.uint64)
+    return words[(-(words.ctypes.data // 8)) % 8 :]
+
+
+@njit(cache=True, nogil=True)
+def make_tests(columns, n_groups, trees, shifted, bits):
+    """Row k of `bits` gets the outcome of test k for every document; `columns` hold `STRIDE` bytes each."""
+    for u in range(len(trees.columns)):
+        start = trees.columns[u] * STRIDE
+        for missing_left in range(2):
+            first, last = trees.test_starts[2 * u + missing_left], trees.test_starts[2 * u + missing_left + 1]
+            if first == last:
+                continue
+            shift = splat_bytes(np.uint8(missing_left))
+            for g in range(n_groups):
+                store(shifted, 64 * g, add_bytes(load_bytes(columns, start + 64 * g), shift))
+            for k in range(first, last):
+                limit = splat_bytes(trees.limits[k])
+                for g in range(n_groups):
+                    bits[WORDS_PER_ROW * k + g] = above(load_bytes(shifted, 64 * g), limit)
+
+
+@njit(cache=True, nogil=True)
+def run_lines(trees, first_tree, bits, beyond):
+    """Which leaves lie beyond (see `compiling`), for the trees from `first_tree` on that are evaluated together."""
+    number = first_tree // TOGETHER
+    lines = trees.lines[trees.line_starts[number] : trees.line_starts[number + 1]]
+    for k in range(len(lines)):
+        came, passed = load_words(beyond, lines[k, 1]), load_words(beyond, lines[k, 2])
+        store(beyond, lines[k, 3], and_or_words(came, load_words(bits, lines[k, 0]), passed))
+
+
+@njit(cache=True, nogil=True)
+def find_leaf(trees, t, bits, beyond, number):
+    """Rows of `number` get the bits of the documents' leaf in tree t, lowest first; returns how many."""
+    n_bits = trees.levels[t, 0]
+    for b in range(n_bits):
+        store(number, WORDS_PER_ROW * b, load_words(bits, trees.levels[t, 1 + b]))
+    if n_bits > 0:
+        return n_bits
+    n_leaves = trees.leaf_starts[t + 1] - trees.leaf_starts[t]
+    while (1 << n_bits) < n_leaves:
+        n_bits += 1
+    # bit b of a leaf's number is the parity of how many of beyond[2^b], beyond[2 * 2^b], … hold
+    parity = no_words()
+    for b in range(n_bits - 1, -1, -1):
+        for j in range(1 << b, n_leaves, 2 << b):
+            parity = xor_words(parity, load_words(beyond, WORDS_PER_ROW * j))
+        store(number, WORDS_PER_ROW * b, parity)
+    return n_bits
+
+
+@njit(cache=True, nogil=True)
+def to_bytes(number, first_bit, last_bit, n_groups, start, leaf):
+    """Bits `first_bit:last_bit` of 512 leaf numbers, given as rows of bits, as one byte each to `leaf[start:]`."""
+    for g in range(n_groups):
+        bytes_ = splat_bytes(np.uint8(0))
+        for b in range(first_bit, last_bit):
+            bytes_ = set_where(bytes_, number[WORDS_PER_ROW * b + g], np.uint8(1 << (b - first_bit)))
+        store(leaf, start + 64 * g, bytes_)
+
+
+@njit(cache=True, nogil=True)
+def add_values(trees, t, n_trees, n_docs, leaf, upper, wide, scores):
+    """Add the values of trees t, t + 1, …: tree by tree for each document, so the sum has one order."""
+    values, starts = trees.values, trees.leaf_starts
+    if n_trees == TOGETHER and not wide:
+        a, b, c, d = values[starts[t] :], values[starts[t + 1] :], values[starts[t + 2] :], values[starts[t + 3] :]
+        for i in range(n_docs):
+            score = scores[i] + a[leaf[i]]
+            score += b[leaf[i + BLOCK]]
+            score += c[leaf[i + 2 * BLOCK]]
+            scores[i] = score + d[leaf[i + 3 * BLOCK]]
+        return
+    for k in range(n_trees):
+        tree = values[starts[t + k] :]
+        for i in range(n_docs):
+            place = np.int64(leaf[i + k * BLOCK])
+            if wide:
+                place |= np.int64(upper[i + k * BLOCK]) << 8
+            scores[i] += tree[place]
+
+
+@njit(cache=True, nogil=True)
+def scratch(trees):
+    """What a block needs to write to: (shifted column, test bits, beyond, number, leaf bytes, upper leaf bytes)."""
+    room = WORDS_PER_ROW * (most_leaves(trees.leaf_starts) + 1)
+    beyond = aligned(TOGETHER * room)
+    for k in range(TOGETHER):
+        beyond[k * room : k * room + WORDS_PER_ROW] = ~np.uint64(0)
+    return (
+        aligned(BLOCK // 8).view(np.uint8),
+        aligned(WORDS_PER_ROW * len(trees.limits)),
+        beyond,
+        aligned(WORDS_PER_ROW * 16),
+        aligned(TOGETHER * BLOCK // 8).view(np.uint8),
+        aligned(TOGETHER * BLOCK // 8).view(np.uint8),
+    )
+
+
+@njit(cache=True, nogil=True)
+def find_leaves(trees, first_tree, n_trees, n_groups, wide, space):
+    """Leaf numbers of `n_trees` (at most `TOGETHER`) trees, lower and, where `wide`, upper bytes."""
+    _, bits, beyond, number, leaf, upper = space
+    room = WORDS_PER_ROW * (most_leaves(trees.leaf_starts) + 1)
+    for k in range(n_trees):
+        t = first_tree + k
+        n_leaves = trees.leaf_starts[t + 1] - trees.leaf_starts[t]
+        store(beyond, k * room + WORDS_PER_ROW * n_leaves, no_words())
+    run_lines(trees, first_tree, bits, beyond)
+    for k in range(n_trees):
+        n_bits = find_leaf(trees, first_tree + k, bits, beyond[k * room :], number)
+        to_bytes(number, 0, min(n_bits, 8), n_groups, k * BLOCK, leaf)
+        if wide:
+            to_bytes(number, 8, n_bits, n_groups, k * BLOCK, upper)
+
+
+@njit(cache=True, nogil=True)
+def add_block(columns, n_docs, trees, space, scores):
+    """Add the values of all trees to the scores of a block of up to 512 documents."""
+    n_trees, n_groups = len(trees.levels), (n_docs + 63) // 64
+    wide = most_leaves(trees.leaf_starts) > 256
+    make_tests(columns, n_groups, trees, space[0], space[1])
+    for t in range(0, n_trees, TOGETHER):
+        together = min(TOGETHER, n_trees - t)
+        find_leaves(trees, t, together, n_groups, wide, space)
+        add_values(trees, t, together, n_docs, space[4], space[5], wide, scores)
+
+
+@njit(cache=True, nogil=True)
+def take_columns(bins, positions, n_docs, used, columns):
+    """Columns of a block of documents out of row-major bins; `positions` are where their rows start, 16 by 16."""
+    row_bins, n_features = bins.reshape(bins.size), bins.shape[1]
+    tile = -1
+    for u in range(len(used)):
+        if n_features < TILE:
+            for i in range(n_docs):
+                columns[used[u] * STRIDE + i] = row_bins[positions[i] + used[u]]
+        elif used[u] // TILE != tile:
+            tile = used[u] // TILE
+            feature = min(TILE * tile, n_features - TILE)  # the last tile overlaps the one before
+            for i in range(0, n_docs, TILE):
+                transpose_tile(row_bins[feature:], positions, i, columns, feature * STRIDE + i, STRIDE)
+
+
+@njit(cache=True, nogil=True)
+def add_blocks_binned(bins, rows, everything, first, last, trees, scores):
+    """Add the values of all trees to `scores[row]` for the rows number first..last - 1 of `rows`, or of all rows."""
+    columns = aligned(bins.shape[1] * STRIDE // 8).view(np.uint8)
+    positions, block, space = np.empty(BLOCK, np.int64), np.empty(BLOCK), scratch(trees)
+    for start in range(first, last, BLOCK):
+        n_docs = min(BLOCK, last - start)
+        for i in range((n_docs + TILE - 1) // TILE * TILE):
+            number = start + min(i, n_docs - 1)
+            positions[i] = bins.shape[1] * np.int64(number if everything else rows[number])
+        take_columns(bins, positions, n_docs, trees.columns, columns)
+        if everything:
+            add_block(columns, n_docs, trees, space, scores[start:])
+            continue
+        for i in range(n_docs):
+            block[i] = scores[rows[start + i]]
+        add_block(columns, n_docs, trees, space, block)
+        for i in range(n_docs):
+            scores[rows[start + i]] = block[i]
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def add_parallel_binned(bins, rows, everything, n_rows, share, trees, scores):
+    """`add_blocks_binned` over all threads, `share` rows (a multiple of `BLOCK`) at a time."""
+    for part in prange((n_rows + share - 1) // share):
+        add_blocks_binned(bins, rows, everything, part * share, min((part + 1) * share, n_rows), trees, scores)
+
+
+def add_trees_binned(bins, rows, trees, scores) -> None:
+    """Add trees to the scores of binned documents, tree by tree: the same sums as walking every tree.
+
+    Parameters
+    ----------
+    bins : uint8 array, (n_docs, n_features), C order
+        255 is missing.
+    rows : int32 array or None
+        The documents to score, each at most once; None for all.
+    trees : Compiled
+        From `compile_binned`.
+    scores : float64 array, n_docs
+        Changed in place.
+    """
+    everything = rows is None
+    rows = np.empty(0, np.int32) if rows is None else rows
+    n_rows = len(bins) if everything else len(rows)
+    if n_rows <= 4 * BLOCK:
+        add_blocks_binned(bins, rows, everything, 0, n_rows, trees, scores)
+    else:
+        add_parallel_binned(bins, rows, everything, n_rows, 16 * BLOCK, trees, scores)

@@ -1,0 +1,108 @@
+import naive
+import numpy as np
+import pytest
+from samples import small_dataset
+
+from ranksieve.boosting.fixed_point import to_fixed_point
+from ranksieve.boosting.grower import Grower
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.kernels.splitting import build_histogram, subtract_histogram
+from ranksieve.params import Params
+
+
+def gradients(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(n) * np.exp(rng.standard_normal(n)), rng.random(n)
+
+
+def walk(tree, bins: np.ndarray) -> np.ndarray:
+    """Leaf of each row, by walking."""
+    leaves = np.zeros(len(bins), np.int64)
+    for i, row in enumerate(bins):
+        node = 0 if len(tree.splits) else -1
+        while node >= 0:
+            feature, split_bin, missing_left, left, right = tree.splits[node]
+            goes_left = missing_left == 1 if row[feature] == 255 else row[feature] <= split_bin
+            node = left if goes_left else right
+        leaves[i] = ~node
+    return leaves
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("gain", "l2"), [("variance", 0.0), ("newton", 0.0), ("newton", 0.7)])
+def test_first_split_is_the_naive_best(seed, gain, l2):
+    binned = bin_data(small_dataset(seed=seed, n_queries=4), max_bins=16)
+    grad, hess = gradients(len(binned.bins), seed)
+    params = Params(leaves=2, min_docs=5, gain=gain, l2=l2)
+    tree, _ = Grower(binned, params, threads=1).grow(None, grad, hess, np.random.default_rng(0))
+    _, feature, split_bin, missing_left = naive.best_split(
+        binned.bins, binned.binning.n_bins, grad, hess, min_docs=5, newton=gain == "newton", l2=l2
+    )
+    assert tree.splits[0, :2].tolist() == [feature, split_bin]
+    if (binned.bins[:, feature] == 255).any():
+        assert bool(tree.splits[0, 2]) == missing_left
+
+
+def test_leaves_hold_the_rows_that_walk_into_them(binned):
+    grad, hess = gradients(len(binned.bins))
+    params = Params(leaves=9, min_docs=3, l2=0.5)
+    tree, leaves = Grower(binned, params, threads=2).grow(None, grad, hess, np.random.default_rng(0))
+    walked = walk(tree, binned.bins)
+    for leaf, (start, stop) in enumerate(leaves.bounds):
+        rows = leaves.rows[start:stop]
+        assert (walked[rows] == leaf).all()
+        assert tree.leaf_counts[leaf] == len(rows) >= 3
+        np.testing.assert_allclose(tree.leaf_values[leaf], grad[rows].sum() / (hess[rows].sum() + 0.5), rtol=1e-9)
+    assert len(tree.leaf_values) == 9
+
+
+@pytest.mark.parametrize("rows", [slice(0, 40), slice(None, None, 2)])
+def test_a_tree_on_some_rows_is_the_tree_on_a_data_set_of_those_rows(binned, rows):
+    """Holds for the compact copy of few rows and for the work in place on many."""
+    chosen = np.arange(len(binned.bins), dtype=np.int32)[rows]
+    grad, hess = gradients(len(chosen))
+    params = Params(leaves=6, min_docs=2)
+    reduced = Binned(binned.bins[chosen], binned.lists, binned.binning, binned.feature_names)
+    a, _ = Grower(binned, params, threads=1).grow(chosen, grad, hess, np.random.default_rng(0))
+    b, _ = Grower(reduced, params, threads=1).grow(None, grad, hess, np.random.default_rng(0))
+    np.testing.assert_array_equal(a.splits, b.splits)
+    np.testing.assert_array_equal(a.leaf_values, b.leaf_values)
+
+
+def test_parent_histogram_is_left_plus_right(binned):
+    grad, hess = gradients(len(binned.bins))
+    fixed = to_fixed_point(grad, hess)
+    n, width = binned.bins.shape
+    rows = np.random.default_rng(0).permutation(n).astype(np.int32)
+    hists = np.zeros((3, 2, 256, width), np.int64)
+    for hist, (start, stop) in zip(hists, [(0, n), (0, n // 3), (n // 3, n)], strict=True):
+        build_histogram(binned.bins, rows, start, stop, fixed.packed, fixed.hess, 0, width, hist)
+    subtract_histogram(hists[0], hists[1], 0, width)
+    np.testing.assert_array_equal(hists[0], hists[2])
+
+
+def test_limits_on_leaves(binned):
+    grad, hess = gradients(len(binned.bins))
+    rng = np.random.default_rng(0)
+    tree, _ = Grower(binned, Params(leaves=64, max_depth=2, min_docs=1), threads=1).grow(None, grad, hess, rng)
+    assert len(tree.leaf_values) <= 4
+    tree, _ = Grower(binned, Params(leaves=64, min_docs=50), threads=1).grow(None, grad, hess, rng)
+    assert tree.leaf_counts.min() >= 50
+    tree, _ = Grower(binned, Params(leaves=64, min_docs=1, min_hessian=9.0), threads=1).grow(None, grad, hess, rng)
+    assert tree.leaf_weights.min() >= 9.0
+    tree, _ = Grower(binned, Params(leaves=64, min_docs=10**6), threads=1).grow(None, grad, hess, rng)
+    assert len(tree.splits) == 0 and len(tree.leaf_values) == 1
+    tree, _ = Grower(binned, Params(leaves=8, feature_fraction=0.15), threads=1).grow(None, grad, hess, rng)
+    assert len(set(tree.splits[:, 0])) == 1
+
+
+def test_fixed_point_sums_are_close_and_do_not_overflow():
+    rng = np.random.default_rng(1)
+    grad = rng.standard_normal(100_000) * 10.0 ** rng.integers(-30, 3, 100_000)
+    hess = np.abs(grad)
+    fixed = to_fixed_point(grad, hess)
+    total = fixed.packed.sum()
+    assert total & ((1 << fixed.count_bits) - 1) == len(grad)
+    np.testing.assert_allclose(fixed.grad_sum(total), grad.sum(), rtol=1e-6, atol=np.abs(grad).sum() * 1e-8)
+    np.testing.assert_allclose(fixed.hess_sum(fixed.hess.sum()), hess.sum(), rtol=1e-8)
+    assert to_fixed_point(np.zeros(3), np.zeros(3)).grad_sum(np.int64(3)) == 0.0

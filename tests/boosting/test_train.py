@@ -1,0 +1,203 @@
+import numpy as np
+import pytest
+from samples import small_dataset
+
+import ranksieve as rs
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.selections import top_negatives
+from ranksieve.boosting.tree import to_trees
+from ranksieve.data.binned import bin_data
+from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.forest.lightgbm_text import to_text
+
+SMALL = {"trees": 12, "leaves": 6, "min_docs": 3, "learning_rate": 0.2}
+ALGORITHMS = ["lambdamart", "selgb", "negsgb", "sgb", "mart"]
+
+
+def trees_of(forest: rs.Forest) -> dict[str, list]:
+    return {name: getattr(forest, name).tolist() for name in ("feature", "threshold", "left", "right", "leaf_values")}
+
+
+def without_clock(forest: rs.Forest) -> str:
+    """The model file, but for the seconds each tree took."""
+    forest.info.pop("seconds")
+    forest.info["params"].pop("threads")
+    return to_text(forest)
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_learns_and_scores_as_it_measured(data, algo):
+    model = rs.train(data, valid=data, algo=algo, negatives=0.3, early_stopping=0, **SMALL)
+    curve = model.evals_result_["valid"]["ndcg@10"]
+    assert len(curve) == model.n_trees == 12
+    assert curve[-1] > 0.5
+    assert rs.evaluate(model, data).mean() == pytest.approx(curve[-1], abs=1e-12)
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_thread_count_changes_no_byte(data, algo):
+    models = [rs.train(data, valid=data, algo=algo, negatives=0.3, threads=n, **SMALL) for n in (1, 2)]
+    assert without_clock(models[0]) == without_clock(models[1])
+
+
+@pytest.mark.parametrize("algo", ["selgb", "negsgb"])
+def test_selecting_everything_is_lambdamart_bit_for_bit(data, algo):
+    everything = rs.train(data, algo=algo, negatives=1.0, **SMALL)
+    assert trees_of(everything) == trees_of(rs.train(data, algo="lambdamart", **SMALL))
+
+
+def test_selgb_is_lambdamart_on_the_reduced_lists(data):
+    """λ, ranks and the tree of step 2 see D* only: same as boosting on a data set of those rows alone."""
+    binned = bin_data(data)
+    options = {"leaves": 6, "min_docs": 3}
+    first = rs.train(binned, algo="lambdamart", trees=1, **options)
+    both = rs.train(binned, algo="selgb", negatives=0.2, trees=2, **options)
+    known = first.predict(data)
+    rows = np.array(_selected(data, known, 0.2))
+    from ranksieve.boosting.grower import Grower
+    from ranksieve.boosting.objectives import lambda_ndcg
+
+    offsets = np.searchsorted(rows, data.offsets)
+    grad, hess = lambda_ndcg()(data.labels[rows], known[rows], offsets)
+    params = rs.Params(**options)
+    tree, _ = Grower(binned, params, threads=1).grow(rows.astype(np.int32), grad, hess, np.random.default_rng(0))
+    np.testing.assert_array_equal(both.leaf_values[both.leaf_offsets[1] :], tree.leaf_values * 0.05)
+    assert both.split_count[both.split_offsets[1]] == len(rows)
+
+
+def _selected(data, scores, share):
+    import naive
+
+    from ranksieve.boosting.selections import Negatives
+
+    counts = Negatives(data.lists).counts(share, 1)
+    return naive.top_negatives(data.labels, scores, data.offsets, counts)
+
+
+def test_selection_waits_for_its_turn(data):
+    calls = []
+
+    def select(view):
+        calls.append(view.step)
+        return top_negatives(share=0.2)(view)
+
+    rs.train(data, selection=select, every=5, **SMALL)
+    assert calls == [5, 10]
+
+
+def test_lazily_kept_scores_equal_a_fresh_scoring(data):
+    binned = bin_data(data)
+    model = rs.train(binned, algo="selgb", negatives=0.1, **SMALL)
+    scores = Scores(binned)
+    for tree in to_trees(model, binned.binning):
+        scores.add(tree)
+    np.testing.assert_array_equal(scores.all(), model.predict(data))
+
+
+def test_permuting_queries_permutes_predictions(data):
+    order = np.random.default_rng(3).permutation(data.n_queries)
+    shuffled = data.take_queries(order)
+    model, other = (rs.train(d, algo="selgb", negatives=0.3, **SMALL) for d in (data, shuffled))
+    assert trees_of(model)["feature"] == trees_of(other)["feature"]
+    np.testing.assert_allclose(model.leaf_values, other.leaf_values, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(data.take_queries(order)), other.predict(shuffled), rtol=1e-9)
+
+
+def test_early_stopping_returns_to_the_best_tree(data):
+    valid = small_dataset(seed=9)
+    model = rs.train(data, valid=valid, algo="lambdamart", trees=60, leaves=8, early_stopping=5, learning_rate=0.3)
+    curve = model.evals_result_["valid"]["ndcg@10"]
+    assert model.n_trees == int(np.argmax(curve)) + 1 == model.info["best_iteration"]
+    assert len(curve) == min(60, model.n_trees + 5)
+    assert model.info["best_score"] == max(curve)
+
+
+def test_several_validation_sets_and_callbacks(data):
+    records = []
+    model = rs.train(
+        data, valid={"a": small_dataset(seed=1), "b": small_dataset(seed=2)}, callbacks=[records.append], **SMALL
+    )
+    assert set(model.evals_result_) == {"a", "b"}
+    assert [record.step for record in records] == list(range(1, len(records) + 1))
+    assert records[-1].evaluations["a"]["ndcg@10"] == model.evals_result_["a"]["ndcg@10"][-1]
+
+
+@pytest.mark.parametrize("metric", ["map", "ndcg@3", "mrr@5"])
+def test_validation_on_partial_rankings_equals_full_scoring(data, metric):
+    valid = small_dataset(seed=5)
+    model = rs.train(data, valid=valid, metric=metric, early_stopping=0, **SMALL)
+    for trees in (1, 7, 12):
+        expected = rs.evaluate(model.predict(valid, trees=trees), valid, metrics=(metric,)).mean()
+        assert model.evals_result_["valid"][metric][trees - 1] == pytest.approx(expected, abs=1e-12)
+
+
+def test_own_objective_sees_query_borders(data):
+    borders = []
+
+    def objective(labels, scores, offsets):
+        borders.append(len(offsets))
+        return labels - scores, np.ones(len(labels))
+
+    rs.train(data, objective=objective, algo="lambdamart", **SMALL)
+    assert borders == [data.n_queries + 1] * 12
+
+
+def test_weights_zero_silences_documents(data):
+    weights = (np.arange(data.n_docs) < data.offsets[6]).astype(float)
+    silenced = rs.Dataset.from_arrays(data.features, data.labels, group=np.diff(data.offsets), weights=weights)
+    model = rs.train(silenced, algo="mart", gain="newton", trees=1, leaves=4, min_docs=1, min_hessian=1.0)
+    assert model.leaf_weight.sum() == pytest.approx(data.offsets[6])
+
+
+@pytest.mark.parametrize("stop_after", [4, 7, 10])
+@pytest.mark.parametrize("algo", ["selgb", "sgb"])
+def test_resuming_gives_the_same_model(tmp_path, data, algo, stop_after):
+    options = dict(SMALL, algo=algo, negatives=0.3, every=3, feature_fraction=0.7, valid=small_dataset(seed=4))
+    whole = rs.train(data, **options)
+
+    class Killed(Exception):
+        pass
+
+    def kill(record):
+        if record.step == stop_after:
+            raise Killed
+
+    with pytest.raises(Killed):
+        rs.train(data, callbacks=[kill], checkpoint=tmp_path, checkpoint_every=2, **options)
+    resumed = rs.train(data, checkpoint=tmp_path, checkpoint_every=2, resume=True, **options)
+    assert without_clock(whole) == without_clock(resumed)
+    again = rs.train(data, checkpoint=tmp_path, checkpoint_every=2, resume=True, **options)
+    assert without_clock(again) == to_text(whole)
+
+
+def test_checkpoints_of_other_data_or_parameters_are_refused(tmp_path, data):
+    rs.train(data, checkpoint=tmp_path, **SMALL)
+    with pytest.raises(ModelError, match="leaves"):
+        rs.train(data, checkpoint=tmp_path, resume=True, **dict(SMALL, leaves=7))
+    with pytest.raises(ModelError, match="data"):
+        rs.train(small_dataset(seed=1), checkpoint=tmp_path, resume=True, **SMALL)
+    (tmp_path / "checkpoint.npz").write_bytes(b"PK")
+    with pytest.raises(ModelError, match="delete it"):
+        rs.train(data, checkpoint=tmp_path, resume=True, **SMALL)
+
+
+def test_bad_input(data):
+    with pytest.raises(DataError, match="two grades"):
+        rs.train(rs.Dataset.from_arrays(np.eye(3), [1, 1, 1], group=[3]))
+    with pytest.raises(DataError, match="infinite"):
+        rs.train(rs.Dataset.from_arrays(np.array([[1.0], [np.inf]]), [1, 0], group=[2]))
+    with pytest.raises(DataError, match="undefined"):
+        rs.train(data, valid=rs.Dataset.from_arrays(np.zeros((2, 7)), [0, 0], group=[2]), **SMALL)
+    with pytest.raises(DataError, match="features"):
+        rs.train(data, valid=small_dataset(n_features=5), **SMALL)
+    with pytest.raises(ParameterError, match="did you mean 'leaves'"):
+        rs.train(data, leafs=3)
+    with pytest.raises(ParameterError, match="checkpoint"):
+        rs.train(data, resume=True)
+
+
+def test_fewer_documents_than_leaves():
+    data = rs.Dataset.from_arrays(np.arange(6.0)[:, None], [0, 0, 1, 0, 0, 2], group=[3, 3])
+    model = rs.train(data, trees=3, leaves=64, min_docs=1, algo="lambdamart")
+    assert model.n_trees == 3
+    assert rs.evaluate(model, data).mean() > 0.6

@@ -1,0 +1,1 @@
+"""Its place makes the naive modules beside it importable from every test."""

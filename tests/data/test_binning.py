@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import small_dataset
+
+from ranksieve.data.binned import bin_data
+from ranksieve.data.binning import BinningSketch
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.letor import write_letor
+from ranksieve.data.tables import write_parquet
+
+values = st.floats(width=32, allow_infinity=False, allow_nan=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(values, min_size=1, max_size=60), st.integers(2, 9))
+def test_bins_keep_the_order_and_thresholds_separate_them(column, max_bins):
+    block = np.array(column, np.float32)[:, None]
+    sketch = BinningSketch(max_bins=max_bins)
+    sketch.add(block)
+    binning = sketch.finish()
+    bins = np.zeros((len(block), 16), np.uint8)
+    binning.transform(block, bins)
+    known = ~np.isnan(block[:, 0])
+    assert (bins[~known, 0] == 255).all()
+    x, b = block[known, 0], bins[known, 0]
+    assert binning.n_bins[0] <= max_bins
+    if known.any():
+        assert b.max() < binning.n_bins[0]
+    if len(np.unique(x)) <= max_bins:
+        assert len(np.unique(b)) == len(np.unique(x)), "few distinct values are kept apart exactly"
+    for split in range(binning.n_bins[0]):
+        threshold = binning.threshold(np.array([0]), np.array([split]))[0]
+        np.testing.assert_array_equal(x <= threshold, b <= split)
+
+
+def test_thresholds_do_not_depend_on_blocks():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 3)).astype(np.float32)
+    results = []
+    for size in (5000, 77):
+        sketch = BinningSketch(max_bins=20, sample_rows=700)
+        for start in range(0, len(X), size):
+            sketch.add(X[start : start + size])
+        results.append(sketch.finish().thresholds)
+    np.testing.assert_array_equal(*results)
+
+
+def test_bins_hold_about_equally_many_values_and_heavy_values_stand_alone():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.zeros(6000), rng.standard_normal(4000)]).astype(np.float32)[:, None]
+    sketch = BinningSketch(max_bins=50)
+    sketch.add(x)
+    binning = sketch.finish()
+    bins = np.zeros((len(x), 16), np.uint8)
+    binning.transform(x, bins)
+    counts = np.bincount(bins[:, 0])
+    zero = bins[0, 0]
+    assert counts[zero] == 6000
+    assert np.delete(counts, zero).max() <= 3 * 4000 / 49
+
+
+def test_files_and_arrays_give_the_same_bins(tmp_path):
+    data = small_dataset()
+    data = Dataset.from_arrays(np.nan_to_num(data.features), data.labels, group=np.diff(data.offsets))
+    write_letor(data, tmp_path / "a.txt.gz")
+    write_parquet(data, tmp_path / "a.parquet")
+    expected = bin_data(data)
+    for name in ("a.txt.gz", "a.parquet"):
+        binned = bin_data(tmp_path / name)
+        np.testing.assert_array_equal(binned.bins, expected.bins)
+        np.testing.assert_array_equal(binned.lists.labels, expected.lists.labels)
+        np.testing.assert_array_equal(binned.lists.offsets, expected.lists.offsets)
+
+
+def test_queries_that_lie_apart_are_regrouped_in_bins_too(tmp_path):
+    (tmp_path / "apart.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3 2:7\n2 qid:2 1:4\n")
+    binned = bin_data(tmp_path / "apart.txt")
+    assert binned.lists.order.tolist() == [0, 2, 1, 3]
+    assert binned.bins[:, 0].tolist() == [0, 2, 1, 3]
+    assert binned.bins[:, 1].tolist() == [0, 1, 0, 0]
+
+
+def test_narrower_letor_validation_is_padded_and_wider_refused(tmp_path):
+    (tmp_path / "train.txt").write_text("1 qid:1 1:1 2:5\n0 qid:1 1:2 2:6\n")
+    (tmp_path / "narrow.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
+    (tmp_path / "wide.txt").write_text("1 qid:1 1:1 3:1\n")
+    train = bin_data(tmp_path / "train.txt")
+    assert bin_data(tmp_path / "narrow.txt", binning=train.binning).bins[:, 1].tolist() == [0, 0]
+    with pytest.raises(ValueError, match="3 features, but the training data has 2"):
+        bin_data(tmp_path / "wide.txt", binning=train.binning)

@@ -1,0 +1,341 @@
+"""Metrics against plain Python, against peers, and by their laws."""
+
+from __future__ import annotations
+
+import itertools
+
+import ir_measures
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import dcg_score, ndcg_score
+
+from naive import metric_of_list
+from ranksieve.data.dataset import Dataset, Lists, lists_from_runs
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation import functions
+from ranksieve.evaluation.evaluate import evaluate
+from ranksieve.evaluation.measures import BUILT_IN
+from ranksieve.evaluation.metrics import METRICS, Metric, mean, parse_metric, register_metric
+from ranksieve.kernels.metrics import top_k
+
+FEW_GRADES = st.sampled_from([0, 0, 1, 2, 2.5, 4])
+FEW_SCORES = st.sampled_from([-1.5, -0.0, 0.0, 0.25, 3.0])  # few, so that many are tied
+TABLE = (0.0, 1.0, 1.0, 5.0, 9.5)
+
+
+@st.composite
+def query_lists(draw, *, max_docs, grades=FEW_GRADES, scores=FEW_SCORES):
+    """A few lists as nested Python lists: [(labels, scores), …]."""
+    sizes = draw(st.lists(st.integers(0, max_docs), min_size=1, max_size=4))
+    return [[draw(st.lists(values, min_size=n, max_size=n)) for values in (grades, scores)] for n in sizes]
+
+
+def flat(lists):
+    labels = np.array([label for labels, _ in lists for label in labels], dtype=np.float32)
+    scores = np.array([score for _, scores in lists for score in scores], dtype=np.float64)
+    return labels, scores, np.cumsum([0] + [len(labels) for labels, _ in lists])
+
+
+def random_lists(seed, *, n_queries=20, n_docs=60, distinct=True):
+    """Lists without empty queries, for the peers: they disagree about those, and about ties."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice([0, 0, 0, 0, 1, 2, 3, 4], size=(n_queries, n_docs))
+    labels[:, 7] = 4
+    scores = rng.permuted(np.arange(labels.size).reshape(labels.shape), axis=1) / 7
+    if not distinct:
+        scores = np.floor(scores / 5)
+    return labels, scores, np.arange(0, labels.size + 1, n_docs)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+@settings(max_examples=40, deadline=None)
+@given(lists=query_lists(max_docs=30), k=st.sampled_from([None, 1, 2, 3, 10, 50]))
+def test_equals_plain_python(name, lists, k):
+    k = 10 if k is None and BUILT_IN[name].needs_k else k
+    arrays = flat(lists)
+    highest = float(arrays[0].max(initial=0))
+    expected = [metric_of_list(name, labels, scores, k, highest=highest) for labels, scores in lists]
+    np.testing.assert_allclose(Metric(name, k).per_query(*arrays), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("ties", ["mean", "worst"])
+@pytest.mark.parametrize("name", BUILT_IN)
+@settings(max_examples=12, deadline=None)
+@given(lists=query_lists(max_docs=5), k=st.sampled_from([None, 1, 2, 3, 7]))
+def test_ties_equal_the_mean_and_the_minimum_over_all_orders(name, ties, lists, k):
+    k = 3 if k is None and BUILT_IN[name].needs_k else k
+    arrays = flat(lists)
+    highest = float(arrays[0].max(initial=0))
+    expected = [metric_of_list(name, labels, scores, k, ties=ties, highest=highest) for labels, scores in lists]
+    np.testing.assert_allclose(Metric(name, k, ties=ties).per_query(*arrays), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["ndcg", "dcg", "avg-ndcg"])
+@pytest.mark.parametrize("gain", ["linear", TABLE])
+@settings(max_examples=15, deadline=None)
+@given(lists=query_lists(max_docs=12, grades=st.integers(0, 4)))
+def test_gains(name, gain, lists):
+    expected = [metric_of_list(name, labels, scores, 4, gain=gain) for labels, scores in lists]
+    np.testing.assert_allclose(Metric(name, 4, gain=gain).per_query(*flat(lists)), expected, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(scores=st.lists(FEW_SCORES, max_size=40), k=st.integers(0, 45), shift=st.integers(0, 5))
+def test_top_k_is_the_start_of_a_stable_sort(scores, k, shift):
+    padded = np.array([9.0] * shift + scores + [9.0])
+    rows = np.full(k, -1, dtype=np.int32)
+    count = top_k(padded, shift, shift + len(scores), k, rows)
+    expected = shift + np.argsort(-np.array(scores, dtype=np.float64), kind="stable")[:k]
+    assert rows[:count].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("ties", ["order", "mean"])
+def test_thread_count_changes_no_bit(ties):
+    labels, scores, offsets = random_lists(3, n_queries=50, distinct=False)
+    metrics = [Metric(name, 10, ties=ties) for name in BUILT_IN]
+    values = []
+    for threads in (1, numba.config.NUMBA_NUM_THREADS):
+        numba.set_num_threads(threads)
+        values.append([metric.per_query(labels.ravel(), scores.ravel(), offsets) for metric in metrics])
+    np.testing.assert_array_equal(*values)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("nDCG(dcg='exp-log2')@10", ir_measures.nDCG(gains={0: 0, 1: 1, 2: 3, 3: 7, 4: 15}) @ 10),
+        ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')@10"),
+        ("nDCG(dcg='log2')@10", "nDCG@10"),
+        ("AP", "AP"),
+        ("AP@10", "AP@10"),
+        ("RR", "RR"),
+        ("RR@10", "RR@10"),
+        ("P@5", "P@5"),
+        ("R@10", "R@10"),
+        ("ERR@10", "ERR@10"),
+    ],
+)
+def test_equals_ir_measures(ours, theirs):
+    labels, scores, offsets = random_lists(1)
+    theirs = ir_measures.parse_measure(theirs) if isinstance(theirs, str) else theirs
+    cells = [(q, d) for q in range(labels.shape[0]) for d in range(labels.shape[1])]
+    qrels = [ir_measures.Qrel(f"{q:03}", f"{d:03}", int(labels[q, d])) for q, d in cells]
+    run = [ir_measures.ScoredDoc(f"{q:03}", f"{d:03}", float(scores[q, d])) for q, d in cells]
+    try:
+        results = {result.query_id: result.value for result in ir_measures.iter_calc([theirs], qrels, run)}
+    except RuntimeError as error:  # no Perl here
+        pytest.skip(str(error))
+    values = parse_metric(ours).per_query(labels.ravel(), scores.ravel(), offsets)
+    # gdeval, a Perl script, prints five digits.
+    tolerance = 6e-6 if str(theirs) in ("ERR@10", "nDCG(dcg='exp-log2')@10") else 1e-9
+    np.testing.assert_allclose(values, [results[q] for q in sorted(results)], atol=tolerance)
+
+
+@pytest.mark.parametrize("k", [None, 1, 10])
+def test_ties_mean_equals_sklearn(k):
+    labels, scores, offsets = random_lists(2, distinct=False)
+    gains = 2.0**labels - 1
+    for name, peer in (("ndcg", ndcg_score), ("dcg", dcg_score)):
+        values = Metric(name, k, ties="mean").per_query(labels.ravel(), scores.ravel(), offsets)
+        expected = [peer(gains[q : q + 1], scores[q : q + 1], k=k) for q in range(len(labels))]
+        np.testing.assert_allclose(values, expected, rtol=1e-12)
+
+
+def test_err_with_a_large_tied_group_is_stable():
+    n_docs, n_draws = 1000, 400
+    labels = np.tile([0, 1, 4, 0], n_docs // 4)
+    value = Metric("err", ties="mean").per_query(labels, np.zeros(n_docs), [0, n_docs])[0]
+    scores = np.random.default_rng(0).random(n_docs * n_draws)
+    draws = Metric("err").per_query(np.tile(labels, n_draws), scores, np.arange(n_draws + 1) * n_docs)
+    assert abs(value - draws.mean()) < 4 * draws.std() / np.sqrt(n_draws)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_empty_and_one_label_queries(name):
+    lists = ([0, 0, 1, 1, 0, 1], [6, 5, 4, 3, 2, 1], [0, 2, 4, 6, 6])
+    left_out = np.isnan(Metric(name, 2).per_query(*lists))
+    assert left_out.tolist() == [True, False, False, True]
+    assert Metric(name, 2, empty=1).per_query(*lists)[[0, 3]].tolist() == [1, 1]
+    assert Metric(name, 2, empty=0.0).per_query(*lists)[[0, 3]].tolist() == [0, 0]
+    skipped = np.isnan(Metric(name, 2, one_label="skip", empty=1).per_query(*lists))
+    assert skipped.tolist() == [True, True, False, True]
+
+
+def test_mean_of_nothing_is_nan_without_a_warning():
+    assert np.isnan(mean(np.array([np.nan, np.nan])))
+    assert mean(np.array([np.nan, 1.0, 0.0])) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ndcg@10", Metric("ndcg", 10)),
+        ("NDCG@10", Metric("ndcg", 10)),
+        ("nDCG", Metric("ndcg")),
+        ("AP@10", Metric("map", 10)),
+        ("RR", Metric("mrr")),
+        ("P@5", Metric("p", 5)),
+        ("Recall@10", Metric("recall", 10)),
+        ("R@10", Metric("recall", 10)),
+        ("RBP(p=0.5)@3", Metric("rbp", 3, p=0.5)),
+        ("avg_ndcg@5", Metric("avg-ndcg", 5)),
+    ],
+)
+def test_parse(text, expected):
+    assert parse_metric(text) == expected
+    assert parse_metric(str(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("ndgc@10", {}, "unknown metric 'ndgc'; known: ndcg, dcg, .*rr "),
+        ("ndcg@ten", {}, "whole number"),
+        ("ndcg@0", {}, "k of ndcg is 0"),
+        ("ndcg@10@5", {}, "cannot be read"),
+        ("p", {}, "needs a cut-off.*'p@10'"),
+        ("AP(rel=2)", {}, "rel=2"),
+        ("rbp(p=x)", {}, "between 0 and 1"),
+        ("rbp", {"p": 1.0}, "between 0 and 1"),
+        ("ndcg", {"cutoff": 3}, "no option 'cutoff'; known: k, gain"),
+        ("ndcg@10", {"k": 5}, "twice"),
+        ("ndcg", {"gain": (0, 2, 1)}, "never fall"),
+        ("ndcg", {"gain": "cubic"}, "'exp', 'linear'"),
+        ("ndcg", {"ties": "best"}, "'order', 'mean' or 'worst'"),
+        ("ndcg", {"empty": 0.5}, "'skip', 0 or 1"),
+        ("ndcg", {"one_label": None}, "'count' or 'skip'"),
+        (Metric("ndcg"), {"k": 5}, "Metric already"),
+    ],
+)
+def test_bad_metrics_are_refused(text, options, message):
+    with pytest.raises(ParameterError, match=message):
+        parse_metric(text, **options)
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        (([0, 1], [1.0, np.nan], [0, 2]), "score of row 1 is NaN"),
+        (([0, 1], [1.0], [0, 2]), "shape"),
+        (([0, -1], [1.0, 2.0], [0, 2]), "label of row 1"),
+        (([0, np.inf], [1.0, 2.0], [0, 2]), "label of row 1"),
+        (([0, 1], [1.0, 2.0], [0, 1]), "from 0 to the number of documents, 2"),
+        (([0, 1], [1.0, 2.0], [0, 2, 1, 2]), "fall after query 1"),
+        (([0, 2000], [1.0, 2.0], [0, 2]), 'gain="linear"'),
+    ],
+)
+def test_bad_lists_are_refused(lists, message):
+    with pytest.raises(DataError, match=message):
+        Metric("ndcg", 10).per_query(*lists)
+
+
+def test_large_labels_work_where_nothing_overflows():
+    lists = ([0, 2000, 1000], [1.0, 2.0, 3.0], [0, 3])
+    assert 0 < Metric("ndcg", gain="linear").per_query(*lists)[0] < 1
+    assert Metric("err").per_query(*lists)[0] == 0.5
+    with pytest.raises(DataError, match="label 2000 has no entry in the gain table of 2"):
+        Metric("ndcg", gain=[0, 1]).per_query(*lists)
+    with pytest.raises(DataError, match=r"label 0\.5 has no entry"):
+        Metric("dcg", gain=[0, 1]).per_query([0.5], [1], [0, 1])
+
+
+def test_descriptions():
+    assert Metric("ndcg", 10).describe() == (
+        "ndcg@10: gain 2^label-1, ties in input order, queries without positives left out"
+    )
+    metric = Metric("ndcg", gain=(0, 1), ties="mean", empty=0, one_label="skip")
+    assert metric.describe() == (
+        "ndcg: gain table (0, 1), mean over tied orders, queries without positives count 0, "
+        "queries with one label left out"
+    )
+
+
+@pytest.fixture
+def own_metric():
+    def top_label(labels, scores, offsets, k):
+        queries = itertools.pairwise(offsets)
+        return [labels[a + np.argmax(scores[a:b])] if b - a > (k or 0) else np.nan for a, b in queries]
+
+    register_metric("top-label", top_label)
+    yield "top-label"
+    del METRICS["top-label"]
+
+
+def test_registered_metric(own_metric):
+    lists = ([1, 3, 2, 0], [1, 1, 2, 0], [0, 2, 4])
+    assert parse_metric("top-label").per_query(*lists).tolist() == [1, 2]
+    assert parse_metric("Top-Label", ties="worst").per_query([3, 1], [1, 1], [0, 2]).tolist() == [1]
+    assert parse_metric("top-label@5", empty=0).per_query(*lists).tolist() == [0, 0]
+    with pytest.raises(ParameterError, match=r"top-label has no mean over tied orders.*ndcg"):
+        parse_metric(own_metric, ties="mean")
+    for name in ("ndcg", "rr", "Two Words"):
+        with pytest.raises(ParameterError):
+            register_metric(name, lambda *_: 0)
+    register_metric("top-label", lambda *_: 0.5)
+    with pytest.raises(DataError, match="one number for each of the 2 queries"):
+        parse_metric("top-label").per_query(*lists)
+
+
+def test_functions_take_offsets_ids_or_sizes():
+    labels, scores = np.array([1, 0, 2, 0, 1]), np.array([0.1, 0.5, 0.3, 0.4, 0.2])
+    by_offsets = functions.ndcg(labels, scores, [0, 2, 5])
+    np.testing.assert_array_equal(by_offsets, functions.ndcg(labels, scores, group=[2, 3]))
+    apart = [2, 0, 3, 1, 4]
+    ids = np.array(["a", "a", "b", "b", "b"])
+    np.testing.assert_array_equal(
+        by_offsets[::-1], functions.ndcg(labels[apart], scores[apart], qid=ids[apart], k=10, ties="order")
+    )
+    assert functions.reciprocal_rank(labels, scores).tolist() == [1 / 3]
+    with pytest.raises(ParameterError, match="qid and group"):
+        functions.dcg(labels, scores, qid=ids, group=[5])
+    with pytest.raises(DataError, match="query ids of shape"):
+        functions.rbp(labels, scores, qid=ids[:3])
+
+
+class TestEvaluate:
+    labels = np.array([1.0, 0, 2, 0, 0])
+    lists = lists_from_runs(labels, ["a", "b", "a", "c"], [1, 1, 2, 1])
+    good, bad = [3.0, 1, 2, 1, 5], [1.0, 1, 2, 3, 5]
+
+    def test_scores_stand_in_the_users_order(self):
+        assert isinstance(self.lists, Lists) and self.lists.order is not None
+        result = evaluate({"good": self.good, "bad": np.array(self.bad)}, self.lists, ["mrr", "nDCG@1"])
+        assert result.query_ids.tolist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(result.values["bad"]["mrr"], [0.5, np.nan, np.nan])
+        assert result.mean("good", "RR") == 1.0
+        assert result.table()[1] == {"name": "bad", "mrr": 0.5, "ndcg@1": 0.0}
+        assert result.conventions[0].startswith("mrr: ") and "1 of 3 queries counted" in result.conventions[0]
+        assert result.compare("good", "bad").difference == 0.5
+        assert result.compare("good", "bad", "ndcg@1", permutations=100).n == 1
+
+    def test_models_predict(self):
+        class Model:
+            def predict(self, data):
+                return data.features[:, 0]
+
+        data = Dataset(np.array(self.good)[:, None], self.lists, ("f1",))
+        result = evaluate(Model(), data)
+        assert list(result.values) == ["model"]
+        np.testing.assert_array_equal(result.per_query(), evaluate(self.good, data).per_query("scores"))
+        with pytest.raises(ParameterError, match="give the Dataset"):
+            evaluate(Model(), self.lists)
+
+    def test_mistakes_are_named(self):
+        with pytest.raises(DataError, match="'scores' has scores of shape"):
+            evaluate([1.0], self.lists)
+        with pytest.raises(ParameterError, match="twice"):
+            evaluate(self.good, self.lists, ["ndcg@10", parse_metric("ndcg@10", ties="mean")])
+        with pytest.raises(ParameterError, match="no metrics"):
+            evaluate(self.good, self.lists, [])
+        with pytest.raises(ParameterError, match="no systems"):
+            evaluate({}, self.lists)
+        result = evaluate(self.good, self.lists, "map")
+        with pytest.raises(ParameterError, match="no system is named 'x'; known: scores"):
+            result.mean("x")
+        with pytest.raises(ParameterError, match="mrr was not measured; known: map"):
+            result.mean(metric="mrr")
+        with pytest.raises(ParameterError, match="known: randomization, t"):
+            result.compare("scores", "scores", test="sign")
