@@ -294,10 +294,10 @@ def _id_array(ids: Any) -> np.ndarray:
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise DataError("a query id is missing (NaN); every row needs one")
     texts = array.astype(object)
-    if any(value is None for value in texts):
-        raise DataError("a query id is missing (None); every row needs one")
+    if any(value is None or (isinstance(value, float) and value != value) for value in texts):
+        raise DataError("a query id is missing (None or NaN); every row needs one")
     texts = np.array([str(value) for value in texts], dtype=object)
-    if all(text.isdigit() and len(text) < 18 and (text[0] != "0" or text == "0") for text in texts):
+    if all(text.isascii() and text.isdigit() and len(text) < 18 and (text[0] != "0" or text == "0") for text in texts):
         return texts.astype(np.int64)
     return texts
 

@@ -27,7 +27,7 @@ class Compiled(NamedTuple):
     columns: np.ndarray  # int32: the columns that are tested, ascending
     test_starts: np.ndarray  # int64: tests of column u, missing going right: 2u; missing going left: 2u + 1
     limits: np.ndarray  # uint8 per test: true if the (shifted) column is larger
-    lines: np.ndarray  # int32, (n_lines, 4): positions of the test, low, high, middle
+    lines: np.ndarray  # int32, four per line: positions of the test, low, high, middle
     line_starts: np.ndarray  # int64: lines of each `TOGETHER` trees
     levels: np.ndarray  # int32, (n_trees, 17): number of levels of an oblivious tree, else 0; then its tests, last first
     values: np.ndarray  # float64 per leaf, from left to right
@@ -128,7 +128,7 @@ def compile_trees(left, right, test, leaf_values, split_offsets, leaf_offsets, l
                   leaves):  # fmt: skip
     """Fill the arrays from `lines` on; see the module's text."""
     n, n_trees = 0, len(levels)
-    room = most_leaves(leaf_offsets) + 1
+    room = rows_per_tree(leaf_offsets)
     tree_lines = np.empty((TOGETHER, room, 4), np.int32)
     for first_tree in range(0, n_trees, TOGETHER):
         longest, counts = 0, np.zeros(TOGETHER, np.int64)
@@ -162,6 +162,12 @@ def most_leaves(leaf_offsets):
     for t in range(len(leaf_offsets) - 1):
         most = max(most, leaf_offsets[t + 1] - leaf_offsets[t])
     return most
+
+
+@njit(cache=True, nogil=True)
+def rows_per_tree(leaf_offsets):
+    """Rows of bits kept for a tree: a multiple of eight and one more, for every leaf and the end."""
+    return ((most_leaves(leaf_offsets) + 7) & ~7) + 1
 
 
 def compile_binned(feature, split_bin, left, right, default_left, leaf_values, split_offsets, leaf_offsets) -> Compiled:
@@ -200,4 +206,4 @@ def compile_binned(feature, split_bin, left, right, default_left, leaf_values, s
     values, leaves = np.empty(len(leaf_values)), np.empty(len(leaf_values), np.int32)
     numbered = number_tests(column, cut, np.ascontiguousarray(default_left, dtype=np.bool_), test)
     compile_trees(left, right, test, leaf_values, split_offsets, leaf_offsets, lines, line_starts, levels, values, leaves)
-    return Compiled(*numbered, lines, line_starts, levels, values, leaves, leaf_offsets)
+    return Compiled(*numbered, lines.ravel(), line_starts, levels, values, leaves, leaf_offsets)

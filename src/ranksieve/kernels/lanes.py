@@ -214,15 +214,16 @@ def choose(typing, numbers, flag, unset, set_):
 
 
 @intrinsic
-def number_or_missing(typing, values, numbers):
-    """`numbers`, but 255 (cut to a byte) where the value is NaN."""
+def number_or_missing(typing, values, numbers, base):
+    """`numbers - base`, but 255 where the value is NaN."""
 
     def code(context, builder, signature, arguments):
-        values, numbers = arguments
+        values, numbers, base = arguments
+        numbers = builder.sub(numbers, _splat(builder, base, NUMBERS.count))
         missing = builder.fcmp_unordered("uno", values, values)
         return builder.select(missing, _constant(numbers.type, 255), numbers)
 
-    return NUMBERS(FLOATS, NUMBERS), code
+    return NUMBERS(FLOATS, NUMBERS, types.int32), code
 
 
 @intrinsic

@@ -7,7 +7,7 @@ number, as up to 16 rows of bits, then as bytes; the leaf values, added in the o
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.kernels.compiling import TOGETHER, WORDS_PER_ROW, most_leaves
+from ranksieve.kernels.compiling import TOGETHER, WORDS_PER_ROW, most_leaves, rows_per_tree
 from ranksieve.kernels.lanes import (
     above,
     add_bytes,
@@ -36,51 +36,65 @@ def aligned(n_words):
 
 
 @njit(cache=True, nogil=True)
-def make_tests(columns, n_groups, trees, shifted, bits):
+def make_tests(columns, n_groups, used, starts, limits, shifted, bits):
     """Row k of `bits` gets the outcome of test k for every document; `columns` hold `STRIDE` bytes each."""
-    for u in range(len(trees.columns)):
-        start = trees.columns[u] * STRIDE
+    for u in range(len(used)):
         for missing_left in range(2):
-            first, last = trees.test_starts[2 * u + missing_left], trees.test_starts[2 * u + missing_left + 1]
+            first, last = starts[2 * u + missing_left], starts[2 * u + missing_left + 1]
             if first == last:
                 continue
             shift = splat_bytes(np.uint8(missing_left))
             for g in range(n_groups):
-                store(shifted, 64 * g, add_bytes(load_bytes(columns, start + 64 * g), shift))
-            for k in range(first, last):
-                limit = splat_bytes(trees.limits[k])
+                store(shifted, 64 * g, add_bytes(load_bytes(columns, used[u] * STRIDE + 64 * g), shift))
+            for k in range(np.uint64(first), np.uint64(last)):
+                limit = splat_bytes(limits[k])
                 for g in range(n_groups):
-                    bits[WORDS_PER_ROW * k + g] = above(load_bytes(shifted, 64 * g), limit)
+                    bits[np.uint64(WORDS_PER_ROW) * k + np.uint64(g)] = above(load_bytes(shifted, 64 * g), limit)
 
 
 @njit(cache=True, nogil=True)
-def run_lines(trees, first_tree, bits, beyond):
-    """Which leaves lie beyond (see `compiling`), for the trees from `first_tree` on that are evaluated together."""
-    number = first_tree // TOGETHER
-    lines = trees.lines[trees.line_starts[number] : trees.line_starts[number + 1]]
-    for k in range(len(lines)):
-        came, passed = load_words(beyond, lines[k, 1]), load_words(beyond, lines[k, 2])
-        store(beyond, lines[k, 3], and_or_words(came, load_words(bits, lines[k, 0]), passed))
+def run_lines(lines, first, last, bits, beyond):
+    """Which leaves lie beyond (see `compiling`), for the trees that are evaluated together."""
+    for k in range(np.uint64(4 * first), np.uint64(4 * last), np.uint64(4)):
+        test, low = load_words(bits, lines[k]), load_words(beyond, lines[k + np.uint64(1)])
+        high = load_words(beyond, lines[k + np.uint64(2)])
+        store(beyond, lines[k + np.uint64(3)], and_or_words(low, test, high))
 
 
 @njit(cache=True, nogil=True)
-def find_leaf(trees, t, bits, beyond, number):
-    """Rows of `number` get the bits of the documents' leaf in tree t, lowest first; returns how many."""
-    n_bits = trees.levels[t, 0]
-    for b in range(n_bits):
-        store(number, WORDS_PER_ROW * b, load_words(bits, trees.levels[t, 1 + b]))
-    if n_bits > 0:
-        return n_bits
-    n_leaves = trees.leaf_starts[t + 1] - trees.leaf_starts[t]
-    while (1 << n_bits) < n_leaves:
-        n_bits += 1
-    # bit b of a leaf's number is the parity of how many of beyond[2^b], beyond[2 * 2^b], … hold
-    parity = no_words()
-    for b in range(n_bits - 1, -1, -1):
-        for j in range(1 << b, n_leaves, 2 << b):
-            parity = xor_words(parity, load_words(beyond, WORDS_PER_ROW * j))
-        store(number, WORDS_PER_ROW * b, parity)
-    return n_bits
+def row(words, place, number):
+    """Row `number` counted from a place."""
+    return load_words(words, place + WORDS_PER_ROW * number)
+
+
+@njit(cache=True, nogil=True)
+def find_leaf(beyond, base, n_leaves, n_bits, number):
+    """Rows of `number` get the bits of the documents' leaf, lowest first.
+
+    Bit b of a leaf's number is the parity of how many of beyond[2^b], beyond[2 * 2^b], … hold.
+    """
+    end = base + WORDS_PER_ROW * n_leaves
+    odd, twos, fours, eights = no_words(), no_words(), no_words(), no_words()
+    place = base
+    while place < end:  # rows from n_leaves to the next multiple of eight are zero
+        odd = xor_words(xor_words(odd, row(beyond, place, 1)), row(beyond, place, 3))
+        odd = xor_words(xor_words(odd, row(beyond, place, 5)), row(beyond, place, 7))
+        twos = xor_words(xor_words(twos, row(beyond, place, 2)), row(beyond, place, 6))
+        fours = xor_words(fours, row(beyond, place, 4))
+        place += 8 * WORDS_PER_ROW
+    step = WORDS_PER_ROW << n_bits
+    for b in range(n_bits - 1, 2, -1):
+        place = base + (step >> 1)
+        while place < end:
+            eights = xor_words(eights, load_words(beyond, place))
+            place += step
+        store(number, WORDS_PER_ROW * b, eights)
+        step >>= 1
+    fours = xor_words(fours, eights)
+    twos = xor_words(twos, fours)
+    store(number, 2 * WORDS_PER_ROW, fours)
+    store(number, WORDS_PER_ROW, twos)
+    store(number, 0, xor_words(odd, twos))
 
 
 @njit(cache=True, nogil=True)
@@ -89,35 +103,36 @@ def to_bytes(number, first_bit, last_bit, n_groups, start, leaf):
     for g in range(n_groups):
         bytes_ = splat_bytes(np.uint8(0))
         for b in range(first_bit, last_bit):
-            bytes_ = set_where(bytes_, number[WORDS_PER_ROW * b + g], np.uint8(1 << (b - first_bit)))
+            word = number[np.uint64(WORDS_PER_ROW) * np.uint64(b) + np.uint64(g)]
+            bytes_ = set_where(bytes_, word, np.uint8(1 << (b - first_bit)))
         store(leaf, start + 64 * g, bytes_)
 
 
 @njit(cache=True, nogil=True)
-def add_values(trees, t, n_trees, n_docs, leaf, upper, wide, scores):
+def add_values(values, starts, t, n_trees, n_docs, leaf, upper, wide, scores):
     """Add the values of trees t, t + 1, …: tree by tree for each document, so the sum has one order."""
-    values, starts = trees.values, trees.leaf_starts
     if n_trees == TOGETHER and not wide:
-        a, b, c, d = values[starts[t] :], values[starts[t + 1] :], values[starts[t + 2] :], values[starts[t + 3] :]
+        a, b = np.uint64(starts[t]), np.uint64(starts[t + 1])
+        c, d = np.uint64(starts[t + 2]), np.uint64(starts[t + 3])
         for i in range(n_docs):
-            score = scores[i] + a[leaf[i]]
-            score += b[leaf[i + BLOCK]]
-            score += c[leaf[i + 2 * BLOCK]]
-            scores[i] = score + d[leaf[i + 3 * BLOCK]]
+            score = scores[i] + values[a + leaf[i]]
+            score += values[b + leaf[i + BLOCK]]
+            score += values[c + leaf[i + 2 * BLOCK]]
+            scores[i] = score + values[d + leaf[i + 3 * BLOCK]]
         return
     for k in range(n_trees):
-        tree = values[starts[t + k] :]
+        first = np.uint64(starts[t + k])
         for i in range(n_docs):
-            place = np.int64(leaf[i + k * BLOCK])
+            place = np.uint64(leaf[i + k * BLOCK])
             if wide:
-                place |= np.int64(upper[i + k * BLOCK]) << 8
-            scores[i] += tree[place]
+                place |= np.uint64(upper[i + k * BLOCK]) << np.uint64(8)
+            scores[i] += values[first + place]
 
 
 @njit(cache=True, nogil=True)
 def scratch(trees):
     """What a block needs to write to: (shifted column, test bits, beyond, number, leaf bytes, upper leaf bytes)."""
-    room = WORDS_PER_ROW * (most_leaves(trees.leaf_starts) + 1)
+    room = WORDS_PER_ROW * rows_per_tree(trees.leaf_starts)
     beyond = aligned(TOGETHER * room)
     for k in range(TOGETHER):
         beyond[k * room : k * room + WORDS_PER_ROW] = ~np.uint64(0)
@@ -132,32 +147,48 @@ def scratch(trees):
 
 
 @njit(cache=True, nogil=True)
-def find_leaves(trees, first_tree, n_trees, n_groups, wide, space):
-    """Leaf numbers of `n_trees` (at most `TOGETHER`) trees, lower and, where `wide`, upper bytes."""
-    _, bits, beyond, number, leaf, upper = space
-    room = WORDS_PER_ROW * (most_leaves(trees.leaf_starts) + 1)
+def find_leaves(levels, starts, t, n_trees, n_groups, room, wide, bits, beyond, number, leaf, upper):
+    """Leaf numbers of trees t..t + n_trees - 1, whose lines were run: lower and, where `wide`, upper bytes."""
     for k in range(n_trees):
-        t = first_tree + k
-        n_leaves = trees.leaf_starts[t + 1] - trees.leaf_starts[t]
-        store(beyond, k * room + WORDS_PER_ROW * n_leaves, no_words())
-    run_lines(trees, first_tree, bits, beyond)
-    for k in range(n_trees):
-        n_bits = find_leaf(trees, first_tree + k, bits, beyond[k * room :], number)
+        n_bits, n_leaves = np.int64(levels[t + k, 0]), starts[t + k + 1] - starts[t + k]
+        if n_bits > 0:
+            for b in range(n_bits):
+                store(number, WORDS_PER_ROW * b, load_words(bits, levels[t + k, 1 + b]))
+        else:
+            while (1 << n_bits) < n_leaves:
+                n_bits += 1
+            find_leaf(beyond, k * room, n_leaves, n_bits, number)
         to_bytes(number, 0, min(n_bits, 8), n_groups, k * BLOCK, leaf)
         if wide:
             to_bytes(number, 8, n_bits, n_groups, k * BLOCK, upper)
 
 
 @njit(cache=True, nogil=True)
+def clear_ends(starts, t, n_trees, room, beyond):
+    """No leaf lies beyond the last."""
+    for k in range(n_trees):
+        n_leaves = starts[t + k + 1] - starts[t + k]
+        for j in range(n_leaves, max(n_leaves + 1, (n_leaves + 7) & ~7)):
+            store(beyond, k * room + WORDS_PER_ROW * j, no_words())
+
+
+@njit(cache=True, nogil=True)
 def add_block(columns, n_docs, trees, space, scores):
     """Add the values of all trees to the scores of a block of up to 512 documents."""
-    n_trees, n_groups = len(trees.levels), (n_docs + 63) // 64
-    wide = most_leaves(trees.leaf_starts) > 256
-    make_tests(columns, n_groups, trees, space[0], space[1])
+    shifted, bits, beyond, number, leaf, upper = space
+    # taken out of the tuple once: each access counts references, atomically, and would cost as much as a tree
+    lines, line_starts, levels, values, starts = (
+        trees.lines, trees.line_starts, trees.levels, trees.values, trees.leaf_starts,
+    )  # fmt: skip
+    n_trees, n_groups = len(levels), (n_docs + 63) // 64
+    room, wide = WORDS_PER_ROW * rows_per_tree(starts), most_leaves(starts) > 256
+    make_tests(columns, n_groups, trees.columns, trees.test_starts, trees.limits, shifted, bits)
     for t in range(0, n_trees, TOGETHER):
-        together = min(TOGETHER, n_trees - t)
-        find_leaves(trees, t, together, n_groups, wide, space)
-        add_values(trees, t, together, n_docs, space[4], space[5], wide, scores)
+        together, number_here = min(TOGETHER, n_trees - t), t // TOGETHER
+        clear_ends(starts, t, together, room, beyond)
+        run_lines(lines, line_starts[number_here], line_starts[number_here + 1], bits, beyond)
+        find_leaves(levels, starts, t, together, n_groups, room, wide, bits, beyond, number, leaf, upper)
+        add_values(values, starts, t, together, n_docs, leaf, upper, wide, scores)
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,110 @@
+"""Seconds and CPU seconds per tree beside LightGBM on two-stage data, peak memory of training from a file, import time.
+
+Run `python benchmarks/training.py [--queries 300]`; about five minutes. Before anything is timed, both sides are shown
+to learn (NDCG@10 on the training lists); times are of whole runs of so many trees, without loading and binning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+
+import lightgbm
+import numpy as np
+from results import save
+
+import ranksieve as rs
+from ranksieve.data.binned import bin_data
+
+SETTINGS = {"leaves": 64, "learning_rate": 0.05, "early_stopping": 0, "threads": 2}
+LIGHTGBM = {
+    "objective": "lambdarank",
+    "num_leaves": 64,
+    "learning_rate": 0.05,
+    "lambdarank_truncation_level": 10,
+    "max_bin": 255,
+    "num_threads": 2,
+    "verbose": -1,
+}
+PEAK = """
+import resource, sys
+import ranksieve as rs
+rs.train(rs.cubic(4), trees=1)  # the interpreter, the libraries and the compiled kernels
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+rs.train(sys.argv[1], algo=sys.argv[2], trees=10, early_stopping=0)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def timed(work) -> tuple[float, float]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def per_tree(train, trees: int, warm_up: int) -> tuple[float, float]:
+    """Seconds and CPU seconds of one more tree: a long run less a short one, so set-up does not count."""
+    short, long = timed(lambda: train(warm_up)), timed(lambda: train(warm_up + trees))
+    return tuple((b - a) / trees for a, b in zip(short, long, strict=True))
+
+
+def speed(data: rs.Dataset) -> list[dict]:
+    binned = bin_data(data)
+    theirs = lightgbm.Dataset(data.features, data.labels, group=np.diff(data.offsets), params=LIGHTGBM).construct()
+    runs = {
+        "lightgbm lambdarank": (lambda n: lightgbm.train(LIGHTGBM, theirs, n), 20),
+        "lambdamart": (lambda n: rs.train(binned, algo="lambdamart", trees=n, **SETTINGS), 20),
+        "selgb 1%": (lambda n: rs.train(binned, algo="selgb", trees=n, **SETTINGS), 200),
+        "selgb 5%": (lambda n: rs.train(binned, algo="selgb", negatives=0.05, trees=n, **SETTINGS), 100),
+        "negsgb 1%": (lambda n: rs.train(binned, algo="negsgb", trees=n, **SETTINGS), 100),
+    }
+    rows = []
+    for name, (train, trees) in runs.items():
+        started = time.perf_counter()
+        train(2)
+        first = time.perf_counter() - started
+        seconds, cpu = min((per_tree(train, trees, 10) for _ in range(3)), key=lambda pair: pair[0])
+        rows.append({"what": name, "ms per tree": round(1e3 * seconds, 2), "cpu ms per tree": round(1e3 * cpu, 2)})
+        rows[-1]["times lightgbm"] = round(seconds / (rows[0]["ms per tree"] / 1e3), 4)
+        rows[-1]["times lightgbm cpu"] = round(cpu / (rows[0]["cpu ms per tree"] / 1e3), 4)
+        rows[-1]["first two trees, with compilation, s"] = round(first, 2)
+        print(rows[-1], flush=True)
+    return rows
+
+
+def memory(data: rs.Dataset) -> list[dict]:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/data.parquet"
+        rs.write_parquet(data, path)
+        for algo in ("selgb", "lambdamart"):
+            answer = subprocess.run([sys.executable, "-c", PEAK, path, algo], capture_output=True, text=True, check=True)
+            per_value = int(answer.stdout) / (data.n_docs * data.n_features)
+            rows.append({"what": f"peak memory of {algo} from a packed file", "bytes per value": round(per_value, 3)})
+            print(rows[-1], flush=True)
+    return rows
+
+
+def import_time() -> dict:
+    command = [sys.executable, "-c", "import ranksieve"]
+    seconds = min(timed(lambda: subprocess.run(command, check=True))[0] for _ in range(5))
+    row = {"what": "import ranksieve, with the interpreter's start", "s": round(seconds, 3)}
+    print(row, flush=True)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=300)
+    arguments = parser.parse_args()
+    data = rs.two_stage(arguments.queries)
+    size = {"what": "data", "queries": data.n_queries, "documents": data.n_docs, "features": data.n_features}
+    print(size, flush=True)
+    save("training", [size, *speed(data), *memory(data), import_time()])
+
+
+if __name__ == "__main__":
+    main()

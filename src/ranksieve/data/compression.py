@@ -1,0 +1,151 @@
+"""Plain and compressed files as streams of text, told apart by their first bytes and not by their name."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ranksieve.errors import DataError, MissingExtraError
+
+INPUT_BYTES = 1 << 15  # of zstd at a time: what a piece can expand to has to fit into memory
+
+
+class CutShortError(OSError):
+    """Compressed data that ends before its end mark."""
+
+
+def zstandard_module() -> Any:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingExtraError(
+            "zstandard files need the package 'zstandard'; install it with: pip install 'ranksieve[zst]'"
+        ) from error
+    return zstandard
+
+
+class _ZstdFile(io.RawIOBase):
+    """Decompressed bytes of a zstd file; unlike zstandard's own reader it notices that the last frame is cut short."""
+
+    def __init__(self, raw: BinaryIO):
+        self._module = zstandard_module()
+        self._raw = raw
+        self._ready = memoryview(b"")
+        self._frame: Any = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        while not self._ready:
+            if not self._advance():
+                return 0
+        size = min(len(target), len(self._ready))
+        target[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _advance(self) -> bool:
+        rest = self._frame.unused_data if self._frame is not None and self._frame.eof else b""
+        piece = rest or self._raw.read(INPUT_BYTES)
+        if not piece:
+            if self._frame is not None and not self._frame.eof:
+                raise CutShortError("the last frame is not complete")
+            return False
+        if self._frame is None or self._frame.eof:
+            self._frame = self._module.ZstdDecompressor().decompressobj()
+        try:
+            self._ready = memoryview(self._frame.decompress(piece))
+        except self._module.ZstdError as error:
+            raise CutShortError(str(error)) from error
+        return True
+
+
+# Name, first bytes, and how to read it.
+FORMATS: dict[str, tuple[bytes, Callable[[BinaryIO], Any]]] = {
+    "gzip": (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw, mode="rb")),
+    "xz": (b"\xfd7zXZ\x00", lzma.LZMAFile),
+    "zstd": (b"\x28\xb5\x2f\xfd", _ZstdFile),
+}
+DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    ".gz": lambda path: gzip.GzipFile(path, "wb", compresslevel=6, mtime=0),
+    ".xz": partial(lzma.LZMAFile, mode="wb", preset=2),
+    ".zst": lambda path: zstandard_module().open(path, "wb"),
+}
+
+
+def first_bytes(path: str) -> bytes:
+    """The first bytes of a file, or an error that says why there are none."""
+    if os.path.isdir(path):
+        raise DataError(f"{path}: is a folder; give the path of one file in LETOR text or Parquet format")
+    try:
+        with open(path, "rb") as file:
+            head = file.read(8)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file; check the path") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); check the path and its permissions") from error
+    if not head:
+        raise DataError(f"{path}: the file is empty; expected LETOR lines like '2 qid:10 1:0.5 3:1' or Parquet")
+    return head
+
+
+class TextStream:
+    """The decompressed bytes of a file, with errors a user can act on, and how far into the file they reach."""
+
+    def __init__(self, path: str, raw: BinaryIO, size: int):
+        self.path = path
+        self._raw = raw
+        self._size = max(size, 1)
+        self._format = ""
+        self._file: Any = raw
+        head = raw.read(8)
+        raw.seek(0)
+        for name, (magic, opener) in FORMATS.items():
+            if head.startswith(magic):
+                self._format, self._file = name, opener(raw)
+
+    @property
+    def fraction_read(self) -> float:
+        return min(self._raw.tell() / self._size, 1.0)
+
+    def readinto(self, target: memoryview) -> int:
+        """Fill the target as far as the file goes; less than its length only at the end of the file."""
+        filled = 0
+        try:
+            while filled < len(target):
+                got = self._file.readinto(target[filled:])
+                if not got:
+                    break
+                filled += got
+        except DAMAGE as error:
+            if not self._format:
+                raise DataError(f"{self.path}: reading failed ({error}); check the disk and try again") from error
+            raise DataError(
+                f"{self.path}: the {self._format} data is damaged or cut short ({error}); "
+                "fetch or compress the file again"
+            ) from error
+        return filled
+
+
+@contextlib.contextmanager
+def open_text(path: str) -> Iterator[TextStream]:
+    """A file's text, whatever it is compressed with."""
+    first_bytes(path)
+    with open(path, "rb", buffering=0) as raw:
+        yield TextStream(path, raw, os.path.getsize(path))
+
+
+def create_text(path: Path, suffix: str) -> Any:
+    """A file to write text bytes to, compressed as the suffix of its final name says."""
+    return WRITERS.get(suffix, lambda plain: open(plain, "wb"))(path)

@@ -1,0 +1,214 @@
+"""LETOR text, `label qid:ID feature:value … # comment`: reading it in blocks and writing it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ranksieve.data.blocks import Block, Source, blocks_of
+from ranksieve.data.compression import create_text, open_text
+from ranksieve.data.dataset import BLOCK_ROWS, Dataset
+from ranksieve.data.letor_lines import EXAMPLE, Lines, chunks, parse
+from ranksieve.data.letor_sides import SideFiles
+from ranksieve.dtypes import OFFSET
+from ranksieve.errors import DataError
+from ranksieve.files import atomic_path
+from ranksieve.kernels import letor as kernel
+
+DOC_ID = re.compile(r"docid\s*=\s*(\S+)")
+
+
+class TextSource:
+    """A LETOR file, plain or compressed, that is parsed anew on every pass over its blocks.
+
+    Parameters
+    ----------
+    path
+        The file. `path.query` and `path.weight` beside it are LightGBM's query sizes and weights.
+    absent
+        The value of features that a line does not mention.
+    first_stage
+        The feature that holds the first stage's score: its number from 0, or its name (`"f12"` is feature 12).
+    """
+
+    feature_names: tuple[str, ...] | None = None
+
+    def __init__(self, path: str, *, absent: float = 0.0, first_stage: int | str | None = None):
+        self.path = path
+        self.absent = absent
+        self.n_docs: int | None = None
+        self.n_features: int | None = None
+        self.first_stage = _feature_number(path, first_stage)
+        self.fraction_read = 0.0
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+        """The documents in file order, at most `rows` at a time; a full pass fills in `n_docs` and `n_features`."""
+        sides = SideFiles(self.path)
+        width, n_docs = self.n_features or 0, 0
+        for lines in self._parsed(width):
+            if n_docs == 0:
+                sides.choose(lines_have_ids=bool(lines.spans[0, kernel.QID] >= 0))
+            width = lines.features.shape[1]
+            for start in range(0, lines.n_docs, rows):
+                block = self._block(lines, start, min(start + rows, lines.n_docs), sides, n_docs)
+                n_docs += block.n_docs
+                yield block
+        if n_docs == 0:
+            raise DataError(f"{self.path}: the file holds no documents; expected LETOR lines like {EXAMPLE}")
+        if width == 0:
+            raise DataError(f"{self.path}: no line has a feature; expected LETOR lines like {EXAMPLE}")
+        sides.check_end(n_docs)
+        if self.first_stage is not None and self.first_stage >= width:
+            raise DataError(
+                f"{self.path}: the first-stage feature f{self.first_stage + 1} does not exist; "
+                f"the file has {width} features, f1 to f{width}"
+            )
+        self.n_docs, self.n_features = n_docs, width
+
+    def _parsed(self, width: int) -> Iterator[Lines]:
+        line = 1
+        with open_text(self.path) as stream:
+            for text, start, stop in chunks(stream):
+                self.fraction_read = stream.fraction_read
+                n_lines, width = yield from parse(
+                    self.path, text, start, stop, first_line=line, width=width, absent=self.absent
+                )
+                line += n_lines
+
+    def _block(self, lines: Lines, start: int, stop: int, sides: SideFiles, n_docs: int) -> Block:
+        """Rows start:stop of the lines; `n_docs` rows of the file came before them."""
+        n_rows = stop - start
+        if sides.sized:
+            run_ids, run_lengths = sides.runs(n_docs, n_docs + n_rows)
+        else:
+            run_ids, run_lengths = self._runs(lines, start, stop)
+        return Block(
+            features=lines.features[start:stop],
+            labels=lines.labels[start:stop],
+            run_ids=run_ids,
+            run_lengths=run_lengths,
+            doc_ids=_doc_ids(lines, start, stop),
+            weights=sides.weights_of(n_docs, n_docs + n_rows),
+        )
+
+    def _runs(self, lines: Lines, start: int, stop: int) -> tuple[list[str], np.ndarray]:
+        nameless = lines.spans[start:stop, kernel.QID] < 0
+        if nameless.any():
+            line = lines.line_of(start + int(np.argmax(nameless)))
+            raise DataError(
+                f"{self.path}:{line}: there is no 'qid:' after the label; LETOR lines look like {EXAMPLE}, "
+                f"or give the query sizes in {os.path.basename(self.path)}.query"
+            )
+        starts = np.union1d([0], np.flatnonzero(lines.run_starts[start:stop]))
+        ids = []
+        for row in (starts + start).tolist():
+            token = lines.token(row, kernel.QID, kernel.QID_STOP)
+            try:
+                ids.append(token.decode())
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{self.path}:{lines.line_of(row)}: query id {token[:40]!r} is not UTF-8; save the file as UTF-8"
+                ) from error
+        return ids, np.diff(np.append(starts, stop - start)).astype(OFFSET)
+
+
+def _feature_number(path: str, feature: int | str | None) -> int | None:
+    """A feature by its number from 0 or its default name `f1`, `f2`, …; whether it exists shows at the end."""
+    if isinstance(feature, str):
+        if not re.fullmatch(r"f[1-9][0-9]{0,8}", feature):
+            raise DataError(f"{path}: no feature is named {feature!r}; features of LETOR text are named f1, f2, …")
+        return int(feature[1:]) - 1
+    if feature is not None and feature < 0:
+        raise DataError(f"{path}: feature {feature} does not exist; features are counted from 0 here")
+    return feature
+
+
+def _doc_ids(lines: Lines, start: int, stop: int) -> np.ndarray | None:
+    """What the comments say: the X of `docid = X`, else all of it; None for rows, or all, without."""
+    rows = start + np.flatnonzero(lines.spans[start:stop, kernel.COMMENT] >= 0)
+    doc_ids = np.full(stop - start, None, dtype=object)
+    for row in rows.tolist():
+        comment = lines.token(row, kernel.COMMENT, kernel.COMMENT_STOP).decode(errors="replace").strip()
+        named = DOC_ID.match(comment)
+        doc_ids[row - start] = named.group(1) if named else comment or None
+    return doc_ids if any(doc_id is not None for doc_id in doc_ids) else None
+
+
+def write_letor(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
+    """Write LETOR text: zeros are left out, values have as few digits as float32 needs to come back the same.
+
+    A name that ends in .gz, .xz or .zst is compressed. Weights go to `path.weight`, as LightGBM has it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, ranksieve
+    >>> data = ranksieve.Dataset.from_arrays([[0.5, 0.0], [0.1, 2.0]], [1, 0], qid=[7, 7], doc_ids=["a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_letor(data, f"{folder}/tiny.txt")
+    ...     print(pathlib.Path(folder, "tiny.txt").read_text())
+    1 qid:7 1:0.5 2:0 # docid = a
+    0 qid:7 1:0.1 2:2 # docid = b
+    <BLANKLINE>
+    """
+    weight_path = Path(f"{os.fspath(path)}.weight")
+    weights: list[np.ndarray] = []
+    with atomic_path(path) as temporary:
+        with create_text(temporary, Path(path).suffix) as file:
+            for number, block in enumerate(blocks_of(data)):
+                # The highest feature is named once, even if it is 0, so that the number of features survives.
+                file.write("".join(_block_lines(block, name_last=number == 0)).encode())
+                if block.weights is not None:
+                    weights.append(block.weights)
+        if not weights and weight_path.exists():
+            raise DataError(f"{weight_path}: would be taken for the weights of the new file; remove it first")
+    if weights:
+        with atomic_path(weight_path) as temporary:
+            temporary.write_text("".join(f"{weight!r}\n" for weight in np.concatenate(weights).tolist()))
+
+
+def _block_lines(block: Block, *, name_last: bool) -> Iterator[str]:
+    n_features = block.features.shape[1]
+    written = block.features != 0
+    if name_last:
+        written[0, n_features - 1] = True
+    texts = _shortest(block.features[written])
+    names = [f" {number}:" for number in range(1, n_features + 1)]
+    columns = np.nonzero(written)[1].tolist()
+    stops = np.cumsum(written.sum(axis=1)).tolist()
+    heads = [
+        f"{_checked_id(run_id)}"
+        for run_id, length in zip(block.run_ids, block.run_lengths, strict=True)
+        for _ in range(length)
+    ]
+    comments = [""] * block.n_docs if block.doc_ids is None else [_comment(doc_id) for doc_id in block.doc_ids]
+    start = 0
+    for label, head, stop, comment in zip(_shortest(block.labels), heads, stops, comments, strict=True):
+        features = "".join([names[columns[k]] + texts[k] for k in range(start, stop)])
+        yield f"{label} qid:{head}{features}{comment}\n"
+        start = stop
+
+
+def _shortest(values: np.ndarray) -> list[str]:
+    return pc.cast(pa.array(values), pa.string()).to_pylist()
+
+
+def _checked_id(query_id: object) -> str:
+    text = str(query_id)
+    if not text or text.split() != [text] or min(text) <= " ":
+        raise DataError(f"query id {text!r} cannot be written to LETOR text; ids there have no white space")
+    return text
+
+
+def _comment(doc_id: object) -> str:
+    text = "" if doc_id is None else str(doc_id)
+    if "\n" in text:
+        raise DataError(f"document id {text!r} cannot be written to LETOR text; remove its line breaks")
+    if not text:
+        return ""
+    return f" # docid = {text}" if text.split() == [text] else f" # {text}"

@@ -1,0 +1,162 @@
+"""Parquet files with one column per feature, read in blocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ranksieve.data.blocks import Block
+from ranksieve.data.dataset import BLOCK_ROWS, _feature_number
+from ranksieve.data.tables import COLUMNS, FORMAT_KEY, FORMAT_VERSION, check_numeric, fill_rows, plain, to_numbers
+from ranksieve.dtypes import FEATURE, LABEL, OFFSET
+from ranksieve.errors import DataError
+
+MAGIC = b"PAR1"
+BUFFER_BYTES = 1 << 16  # of every column
+
+
+class ParquetSource:
+    """A Parquet file: `label`, `qid`, `docid` and `weight` by name, and every other column a feature.
+
+    Parameters
+    ----------
+    path
+        The file.
+    label, qid
+        Names of the columns that hold labels and query ids.
+    first_stage
+        The feature that holds the first stage's score, by number from 0 or name; the file's own note if None.
+    """
+
+    def __init__(self, path: str, *, label: str = "label", qid: str = "qid", first_stage: int | str | None = None):
+        self.path = path
+        self.absent = float("nan")
+        self.fraction_read = 0.0
+        self._label, self._qid = label, qid
+        with self._open() as file:
+            schema = file.schema_arrow
+            self.n_docs: int | None = file.metadata.num_rows
+        self._check_schema(schema)
+        names = tuple(name for name in schema.names if name not in (label, qid, *COLUMNS[2:]))
+        self.feature_names: tuple[str, ...] | None = names
+        self.n_features: int | None = len(names)
+        if self.n_docs == 0 or not names:
+            raise DataError(
+                f"{path}: has {self.n_docs} rows and {self.n_features} feature columns; expected at least one of each"
+            )
+        for name in names:
+            check_numeric(name, schema.field(name).type, place=f"{path}: ")
+        noted = self._note(schema).get("first_stage")
+        self.first_stage = _feature_number(noted if first_stage is None else first_stage, names)
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+        """The documents in file order, at most `rows` at a time."""
+        done, n_docs = 0, self.n_docs or 1
+        with self._open() as file:
+            batches = file.iter_batches(batch_size=rows)
+            while True:
+                try:
+                    batch = next(batches, None)
+                except (pa.ArrowException, OSError) as error:
+                    raise self._damaged(error) from error
+                if batch is None:
+                    return
+                if batch.num_rows:
+                    yield self._block(batch, done)
+                done += batch.num_rows
+                self.fraction_read = done / n_docs
+
+    def _open(self) -> pq.ParquetFile:
+        try:
+            # So a pass holds one block and a page of each column; pre-buffering would hold the whole file.
+            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER_BYTES)
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> DataError:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return DataError(f"{self.path}: the Parquet data is damaged or cut short ({reason}); fetch or write it again")
+
+    def _check_schema(self, schema: pa.Schema) -> None:
+        if len(set(schema.names)) < len(schema.names):
+            raise DataError(f"{self.path}: two columns have the same name; column names must be unique")
+        for name, role in ((self._label, "label"), (self._qid, "qid")):
+            if name not in schema.names:
+                found = ", ".join(schema.names[:8]) + (", …" if len(schema.names) > 8 else "")
+                raise DataError(
+                    f"{self.path}: there is no column {name!r}; it has: {found}; name the column to use with {role}='…'"
+                )
+        for name in (self._label, "weight"):
+            if name in schema.names:
+                check_numeric(name, schema.field(name).type, place=f"{self.path}: ")
+        kind = schema.field(self._qid).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_nested(kind):
+            raise DataError(f"{self.path}: column {self._qid!r} holds {kind} values; expected whole numbers or texts")
+
+    def _note(self, schema: pa.Schema) -> dict[str, Any]:
+        """What `write_parquet` noted in the file; nothing for files of others."""
+        try:
+            note = json.loads((schema.metadata or {}).get(FORMAT_KEY, b"{}"))
+            version = int(note.get("format", FORMAT_VERSION))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise DataError(f"{self.path}: the note of ranksieve in it is damaged; pack the file again") from error
+        if version > FORMAT_VERSION:
+            raise DataError(
+                f"{self.path}: was packed in format {version}, this version reads up to {FORMAT_VERSION}; "
+                "upgrade with: pip install -U ranksieve"
+            )
+        return note
+
+    def _block(self, batch: pa.RecordBatch, done: int) -> Block:
+        names = self.feature_names or ()
+        features = np.empty((batch.num_rows, len(names)), dtype=FEATURE)
+        fill_rows([batch.column(name) for name in names], features)
+        infinite = np.isinf(features)
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0]
+            raise DataError(
+                f"{self.path}: feature {names[column]!r} of row {done + row} is infinite; "
+                "write null for an unknown value or a large finite number"
+            )
+        runs = self._runs(self._whole(batch, self._qid, done))
+        doc_ids = None
+        if "docid" in batch.schema.names:
+            doc_ids = np.array(plain(batch.column("docid")).cast(pa.string()).to_pylist(), dtype=object)
+        return Block(
+            features,
+            self._grades(batch, self._label, done, LABEL),
+            *runs,
+            doc_ids=doc_ids,
+            weights=self._grades(batch, "weight", done, np.float64) if "weight" in batch.schema.names else None,
+        )
+
+    def _whole(self, batch: pa.RecordBatch, name: str, done: int) -> pa.Array:
+        column = batch.column(name)
+        if column.null_count:
+            row = done + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise DataError(f"{self.path}: column {name!r} of row {row} is null; every row needs a value there")
+        return column
+
+    def _grades(self, batch: pa.RecordBatch, name: str, done: int, dtype: Any) -> np.ndarray:
+        """Labels or weights: finite and not negative."""
+        values = to_numbers(self._whole(batch, name, done), dtype)
+        bad = ~(np.isfinite(values) & (values >= 0))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(
+                f"{self.path}: column {name!r} of row {done + row} is {values[row]}; "
+                "expected finite numbers from 0 upwards"
+            )
+        return values
+
+    def _runs(self, qid: pa.Array) -> tuple[list[Any], np.ndarray]:
+        runs = pc.run_end_encode(plain(qid))
+        ends = runs.run_ends.to_numpy(zero_copy_only=False).astype(OFFSET)
+        return runs.values.to_pylist(), np.diff(ends, prepend=0)

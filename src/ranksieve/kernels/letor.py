@@ -1,0 +1,203 @@
+"""LETOR text to arrays: one line, one segment of lines, and the parallel drivers over segments.
+
+The buffer always ends with a line feed, so a scan that stops at one needs no other bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from ranksieve.kernels.decimals import INFINITE, NOT_A_NUMBER, parse_number
+
+# How a number or a line ended; `data.letor_lines` has the words for each.
+OK, BAD_LABEL, LABEL_NOT_FINITE, LABEL_NEGATIVE, BAD_FEATURE, FEATURE_ZERO, FEATURE_ORDER, FEATURE_LARGE = range(8)
+BAD_VALUE, VALUE_INFINITE, QID_EMPTY = range(8, 11)
+
+# Columns of `spans`: where in the buffer the parts of a row's line lie; -1 where there is none.
+LINE, QID, QID_STOP, COMMENT, COMMENT_STOP = range(5)
+
+TAB, FEED, RETURN, SPACE, HASH, COLON = 9, 10, 13, 32, 35, 58
+
+
+@njit(cache=True, nogil=True)
+def skip_blanks(buffer, i):
+    while buffer[i] == SPACE or buffer[i] == TAB or buffer[i] == RETURN:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def skip_line(buffer, i):
+    while buffer[i] != FEED:
+        i += 1
+    return i + 1
+
+
+@njit(cache=True, nogil=True)
+def ends_token(byte):
+    """White space or a comment; other control bytes count too, and are met as the start of the next token."""
+    return byte <= SPACE or byte == HASH
+
+
+@njit(cache=True, nogil=True)
+def parse_head(buffer, i, row, powers, labels, span, doubtful):
+    """Label and query id of a line: where the features begin, the outcome, and where it went wrong."""
+    start = i
+    label, i, kind, doubt = parse_number(buffer, i, powers)
+    if kind == NOT_A_NUMBER or (kind == 0 and not ends_token(buffer[i])):
+        return i, BAD_LABEL, start
+    if kind == INFINITE or np.isnan(label):
+        return i, LABEL_NOT_FINITE, start
+    if label < 0:
+        return i, LABEL_NEGATIVE, start
+    labels[row] = np.float32(label)
+    if doubt:
+        doubtful[row] = 1
+    i = skip_blanks(buffer, i)
+    if buffer[i] == 113 and buffer[i + 1] == 105 and buffer[i + 2] == 100 and buffer[i + 3] == COLON:
+        i += 4
+        span[QID] = i
+        while buffer[i] > SPACE:
+            i += 1
+        span[QID_STOP] = i
+        if span[QID] == i:
+            return i, QID_EMPTY, i - 4
+    return i, OK, i
+
+
+@njit(cache=True, nogil=True)
+def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtful):
+    """`f:v f:v # comment` into one row: the line's end, highest feature, outcome, and where it went wrong."""
+    width = features.shape[1]
+    highest = np.int64(0)
+    while True:
+        i = skip_blanks(buffer, i)
+        if buffer[i] == FEED:
+            break
+        if buffer[i] == HASH:
+            span[COMMENT] = i + 1
+            i = skip_line(buffer, i) - 1
+            span[COMMENT_STOP] = i
+            break
+        token = i
+        number = np.int64(0)
+        while buffer[i] >= 48 and buffer[i] <= 57:
+            number = min(number * 10 + np.int64(buffer[i]) - 48, limit + 1)
+            i += 1
+        if i == token or buffer[i] != COLON:
+            return i, highest, BAD_FEATURE, token
+        if number == 0:
+            return i, highest, FEATURE_ZERO, token
+        if number <= highest:
+            return i, highest, FEATURE_ORDER, token
+        if number > limit:
+            return i, highest, FEATURE_LARGE, token
+        value, i, kind, doubt = parse_number(buffer, i + 1, powers)
+        if kind == INFINITE:
+            return i, highest, VALUE_INFINITE, token
+        if kind == NOT_A_NUMBER or not ends_token(buffer[i]):
+            return i, highest, BAD_VALUE, token
+        if doubt:
+            doubtful[row] = 1
+        # Features ascend, so the gaps are filled on the way and the row needs no clearing first.
+        for column in range(highest, min(number - 1, width)):
+            features[row, column] = absent
+        if number <= width:
+            features[row, number - 1] = np.float32(value)
+        highest = number
+    for column in range(highest, width):
+        features[row, column] = absent
+    return i + 1, highest, OK, i
+
+
+@njit(cache=True, nogil=True)
+def parse_segment(buffer, start, stop, row, limit, absent, powers, features, labels, spans, doubtful, report):
+    """All lines of start:stop into the rows from `row` on; `report` gets highest feature, outcome and its place."""
+    i = start
+    while i < stop:
+        line = i
+        i = skip_blanks(buffer, i)
+        if buffer[i] == FEED or buffer[i] == HASH:
+            i = skip_line(buffer, i)
+            continue
+        span = spans[row]
+        span[LINE], span[QID], span[QID_STOP], span[COMMENT], span[COMMENT_STOP] = line, -1, -1, -1, -1
+        doubtful[row] = 0
+        i, outcome, place = parse_head(buffer, i, row, powers, labels, span, doubtful)
+        if outcome == OK:
+            i, highest, outcome, place = parse_features(buffer, i, row, limit, absent, powers, features, span, doubtful)
+            report[0] = max(report[0], highest)
+        if outcome != OK:
+            report[1], report[2] = outcome, place
+            return
+        row += 1
+
+
+@njit(cache=True, nogil=True)
+def count_segment(buffer, start, stop):
+    """Lines and rows (lines that are neither blank nor a comment) of start:stop."""
+    if start == stop:
+        return 0, 0
+    # One pass without jumps, which the compiler turns into vector instructions; mostly it is enough.
+    lines, odd = 1, 1 if buffer[start] <= SPACE or buffer[start] == HASH else 0
+    here, after = buffer[start : stop - 1], buffer[start + 1 : stop]
+    for k in range(len(here)):
+        ends = here[k] == FEED
+        lines += ends
+        odd += ends & ((after[k] <= SPACE) | (after[k] == HASH))
+    if odd == 0:
+        return lines, lines
+    lines, rows, i = 0, 0, start
+    while i < stop:
+        i = skip_blanks(buffer, i)
+        rows += buffer[i] != FEED and buffer[i] != HASH
+        lines += 1
+        i = skip_line(buffer, i)
+    return lines, rows
+
+
+@njit(cache=True, nogil=True)
+def mark_runs(buffer, spans, starts):
+    """starts[r] = 1 where row r has another query id than the row before it."""
+    for row in range(len(spans)):
+        a, b, size = spans[row - 1, QID], spans[row, QID], spans[row, QID_STOP] - spans[row, QID]
+        same = row > 0 and spans[row - 1, QID_STOP] - a == size
+        k = 0
+        while same and k < size:
+            same = buffer[a + k] == buffer[b + k]
+            k += 1
+        starts[row] = not same
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def count_lines(buffer, bounds, counts):
+    """counts[s] = lines and rows of segment bounds[s]:bounds[s + 1]; bounds[1:-1] are first moved to line starts."""
+    for s in range(1, len(bounds) - 1):
+        at = max(bounds[s], bounds[s - 1])
+        bounds[s] = at if at == bounds[0] or buffer[at - 1] == FEED else skip_line(buffer, at)
+    for s in prange(len(bounds) - 1):
+        counts[s, 0], counts[s, 1] = count_segment(buffer, bounds[s], bounds[s + 1])
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def parse_lines(
+    buffer, bounds, first_rows, limit, absent, powers, features, labels, spans, doubtful, run_starts, reports
+):
+    """Every segment's lines into its rows; writes are disjoint, so any number of threads gives the same arrays."""
+    for s in prange(len(bounds) - 1):
+        parse_segment(
+            buffer,
+            bounds[s],
+            bounds[s + 1],
+            first_rows[s],
+            limit,
+            absent,
+            powers,
+            features,
+            labels,
+            spans,
+            doubtful,
+            reports[s],
+        )
+    mark_runs(buffer, spans, run_starts)

@@ -1,0 +1,119 @@
+"""Feature values of synthetic documents."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+# How the value of a feature is made of its plain value x; cheap monotone shapes, the same bits on every machine.
+PLAIN, EXPONENTIAL, COUNT, SPARSE, SHARE, BUCKET = range(6)
+TILE = 64  # documents that are made together, feature by feature, before they are written row by row
+
+
+@numba.njit(cache=True)
+def _mixed(word):
+    """Thirty-two random bits from a counter: any value can be computed on its own."""
+    word = np.uint32(word ^ (word >> np.uint32(16)))
+    word = np.uint32(word * np.uint32(0x7FEB352D))
+    word = np.uint32(word ^ (word >> np.uint32(15)))
+    word = np.uint32(word * np.uint32(0x846CA68B))
+    return np.uint32(word ^ (word >> np.uint32(16)))
+
+
+@numba.njit(cache=True)
+def _nearly_normal(word):
+    """Mean 0 and variance 1 from a counter: the sum of four uniform numbers."""
+    high = _mixed(word)
+    low = _mixed(np.uint32(high + np.uint32(0x9E3779B9)))
+    half = np.uint32(0xFFFF)
+    total = np.int32((high & half) + (high >> np.uint32(16)) + (low & half) + (low >> np.uint32(16)))
+    return np.float32(total - np.int32(131070)) * np.float32(1.7320508 / 65536)
+
+
+@numba.njit(cache=True)
+def _shape(kind, values):
+    """Shape plain values in place; `(1 + x / 8) ** 8` stands for the exponential."""
+    one, zero = np.float32(1), np.float32(0)
+    for i in range(len(values)):
+        x = values[i]
+        if kind == 1 or kind == 2:
+            x = max(one + x * np.float32(0.125), zero)
+            x *= x
+            x *= x
+            x *= x
+            if kind == 2:
+                x = np.floor(x * np.float32(1.6))
+        elif kind == 3:
+            x = max(x - np.float32(0.8), zero)
+        elif kind == 4:
+            x = np.float32(0.5) + np.float32(0.5) * x / (one + abs(x))
+        elif kind == 5:
+            x = np.floor(x * np.float32(2))
+        values[i] = x
+
+
+@numba.njit(cache=True)
+def _fill_tile(first, latents, terms, weights, noise, kinds, missing, by_query, keys, tile):
+    """Feature by feature, so that the inner loops have no branches."""
+    n_features, n_docs = tile.shape
+    clicks = latents[len(latents) - 1]
+    for feature in range(n_features):
+        values, key, scale = tile[feature], keys[feature], noise[feature]
+        step = np.uint32(0) if by_query[feature] else np.uint32(1)
+        one, two = latents[terms[feature, 0]], latents[terms[feature, 1]]
+        one_weight, two_weight = weights[feature, 0], weights[feature, 1]
+        for i in range(n_docs):
+            counter = np.uint32(key + np.uint32(step * np.uint32(first + i)))
+            x = one_weight * one[first + i] + two_weight * two[first + i]
+            values[i] = x + scale * _nearly_normal(counter)
+        _shape(kinds[feature], values)
+        if missing[feature] > 0:
+            for i in range(n_docs):
+                chance = np.float32(_mixed(np.uint32(~np.uint32(key + np.uint32(first + i))))) * np.float32(2.0**-32)
+                if chance < missing[feature] - np.float32(0.1) * clicks[first + i]:
+                    values[i] = np.float32(np.nan)
+
+
+@numba.njit(cache=True, nogil=True)
+def fill_features(latents, terms, weights, noise, kinds, missing, by_query, keys, out):
+    """Fill `out` (documents x features) from the hidden traits (traits x documents) of the documents of one query.
+
+    Feature f is `weights[f] @ latents[terms[f]]` plus noise, shaped by its kind. It is missing (NaN) with a chance of
+    `missing[f]`, less for documents that are clicked (the last trait). Where `by_query` is set, all documents of the
+    query share the noise, so features made of traits of the query have one value. `keys` (uint32 per feature) are the
+    random streams.
+    """
+    n_docs, n_features = out.shape
+    for number in range((n_docs + TILE - 1) // TILE):
+        first = number * TILE
+        stop = min(first + TILE, n_docs)
+        tile = np.empty((n_features, stop - first), np.float32)
+        _fill_tile(first, latents, terms, weights, noise, kinds, missing, by_query, keys, tile)
+        for i in range(stop - first):
+            for feature in range(n_features):
+                out[first + i, feature] = tile[feature, i]
+
+
+@numba.njit(cache=True, nogil=True)
+def cubic_values(columns, linear, quadratic, cubic, out):
+    """Values of a polynomial of degree three at documents given as columns (features x documents).
+
+    `quadratic[i, j]` and `cubic[i, j, k]` are used where k <= j <= i. Same as the sum over all monomials; the inner
+    loops run over documents, so they are vectorised without changing the order of any sum.
+    """
+    n_features, n_docs = columns.shape
+    outer = np.empty(n_docs)
+    inner = np.empty(n_docs)
+    out[:] = 0.0
+    for i in range(n_features):
+        outer[:] = linear[i]
+        for j in range(i + 1):
+            inner[:] = quadratic[i, j]
+            for k in range(j + 1):
+                weight = cubic[i, j, k]
+                for doc in range(n_docs):
+                    inner[doc] += weight * columns[k, doc]
+            for doc in range(n_docs):
+                outer[doc] += inner[doc] * columns[j, doc]
+        for doc in range(n_docs):
+            out[doc] += outer[doc] * columns[i, doc]
