@@ -1,0 +1,207 @@
+"""A forest from the text of a LightGBM model: header, sections, and where the trees stand."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ranksieve.errors import ModelError
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.lightgbm_trees import Block, read_trees
+from ranksieve.forest.lightgbm_writer import FORMAT, SECTION
+
+VERSIONS = ("v2", "v3", "v4")
+# Objectives whose prediction is the plain sum of leaf values; "" and "none" are users' own objectives.
+PLAIN_OBJECTIVES = (
+    "lambdarank",
+    "rank_xendcg",
+    "regression",
+    "regression_l1",
+    "huber",
+    "fair",
+    "quantile",
+    "mape",
+    "custom",
+    "none",
+    "",
+)
+RECOVER = "copy it again from where it was saved, or train it again"
+
+
+def from_text(text: str, source: str = "<text>") -> Forest:
+    """The forest of a LightGBM text model; `source` names it in errors.
+
+    Examples
+    --------
+    >>> from ranksieve.forest.forest import empty_forest
+    >>> from ranksieve.forest.lightgbm_writer import to_text
+    >>> from_text(to_text(empty_forest(["bm25"], {"params": {"n_trees": 0}}))).info
+    {'params': {'n_trees': 0}}
+    >>> from_text("tree\\nversion=v4\\n", source="model.txt")
+    Traceback (most recent call last):
+    ranksieve.errors.ModelError: model.txt:3: ends before 'end of trees'; the file is cut off, ...
+    """
+    text = text.replace("\r\n", "\n")
+    if not text.strip():
+        raise ModelError(f"{source}: is empty; expected a LightGBM text model, {RECOVER}")
+    if not text.startswith("tree\n"):
+        first = text.split("\n", 1)[0][:40]
+        raise ModelError(
+            f"{source}:1: starts with {first!r}; a LightGBM text model starts with a line 'tree', "
+            "as Booster.save_model writes it (JSON dumps and pickles cannot be read)"
+        )
+    end = re.search(r"^end of trees$", text, re.MULTILINE)
+    if end is None:
+        lines = text.count("\n") + 1
+        raise ModelError(f"{source}:{lines}: ends before 'end of trees'; the file is cut off, {RECOVER}")
+    starts = [match.start() for match in re.finditer(r"^Tree=", text[: end.start()], re.MULTILINE)]
+    header = _header(text[: starts[0] if starts else end.start()], source)
+    _check_kind(header)
+    names = _feature_names(header)
+    blocks = _blocks(text, starts, end.start(), source)
+    _check_sizes(header, blocks)
+    arrays = read_trees(blocks, len(names))
+    own = _own_section(text, end.end(), len(names), header)
+    return Forest(
+        **arrays,
+        weights=np.ones(len(blocks)),
+        feature_names=tuple(names if own is None else own["feature_names"]),
+        info={"params": _parameters(text[end.end() :], header)} if own is None else own["info"],
+    )
+
+
+@dataclass(frozen=True)
+class Header:
+    """The lines `key=value` before the trees."""
+
+    values: dict[str, str]
+    lines: dict[str, int]
+    source: str
+
+    def error(self, key: str, message: str) -> ModelError:
+        return ModelError(f"{self.source}:{self.lines.get(key, 1)}: {message}")
+
+
+def _header(text: str, source: str) -> Header:
+    values, lines = {}, {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        key, _, value = line.partition("=")
+        values[key.strip()] = value.strip()
+        lines[key.strip()] = number
+    header = Header(values, lines, source)
+    for key in ("version", "num_class", "max_feature_idx", "feature_names"):
+        if key not in values:
+            raise header.error(key, f"the header has no line '{key}='; the file was changed, {RECOVER}")
+    return header
+
+
+def _check_kind(header: Header) -> None:
+    """Refuse what is no plain sum of the leaf values of numerical trees."""
+    values = header.values
+    if values["version"] not in VERSIONS:
+        raise header.error(
+            "version",
+            f"version is {values['version'][:20]!r}, known are {', '.join(VERSIONS)}; "
+            "save the model with LightGBM 2.2 or later, or upgrade ranksieve",
+        )
+    for key in ("num_class", "num_tree_per_iteration"):
+        if values.get(key, "1") != "1":
+            raise header.error(
+                key,
+                f"{key} is {values[key][:20]!r}, expected 1: several classes give no single score; "
+                "train with a ranking or regression objective",
+            )
+    if "average_output" in values:
+        raise header.error(
+            "average_output",
+            "is a random forest whose trees are averaged, expected trees to add up; train with boosting=gbdt",
+        )
+    objective, *options = values.get("objective", "").split() or [""]
+    if objective not in PLAIN_OBJECTIVES or "sqrt" in options:
+        raise header.error(
+            "objective",
+            f"objective {values['objective'][:40]!r} transforms its output; read are "
+            f"{', '.join(name for name in PLAIN_OBJECTIVES if name)}. "
+            "To use the raw scores, which rank the same, delete this line",
+        )
+
+
+def _feature_names(header: Header) -> list[str]:
+    names = header.values["feature_names"].split()
+    last = header.values["max_feature_idx"]
+    if last != str(len(names) - 1):
+        raise header.error(
+            "max_feature_idx",
+            f"max_feature_idx is {last[:20]!r} but there are {len(names)} feature names; "
+            f"the file was changed, {RECOVER}",
+        )
+    return names
+
+
+def _blocks(text: str, starts: list[int], end: int, source: str) -> list[Block]:
+    blocks = []
+    line = 1 + text.count("\n", 0, starts[0]) if starts else 1
+    for number, (start, stop) in enumerate(pairwise([*starts, end])):
+        block = Block(number, text[start:stop], source, line)
+        if not block.text.startswith(f"Tree={number}\n"):
+            raise block.error(f"expected Tree={number} here; a tree is missing, {RECOVER}")
+        blocks.append(block)
+        line += block.text.count("\n")
+    return blocks
+
+
+def _check_sizes(header: Header, blocks: list[Block]) -> None:
+    """LightGBM jumps to trees by `tree_sizes`: a file where they are wrong would be misread there."""
+    if "tree_sizes" not in header.values:
+        return
+    sizes = header.values["tree_sizes"].split()
+    if len(sizes) != len(blocks):
+        raise header.error(
+            "tree_sizes", f"announces {len(sizes)} trees but the file holds {len(blocks)}; it is not whole, {RECOVER}"
+        )
+    for block, size in zip(blocks, sizes, strict=True):
+        if size != str(len(block.text.encode())):
+            raise block.error(
+                f"tree {block.number} has {len(block.text.encode())} bytes but tree_sizes says {size[:20]}; "
+                f"the file was changed, {RECOVER}"
+            )
+
+
+def _own_section(text: str, start: int, n_features: int, header: Header) -> dict[str, Any] | None:
+    source = header.source
+    match = re.compile(rf"^{SECTION}(.*)$", re.MULTILINE).search(text, start)
+    if match is None:
+        if "ranksieve" in header.values:
+            lines = text.count("\n") + 1
+            raise ModelError(f"{source}:{lines}: ends before its line '{SECTION}'; the file is cut off, {RECOVER}")
+        return None
+    where = f"{source}:{text.count(chr(10), 0, match.start()) + 1}"
+    try:
+        own = json.loads(match[1])
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{where}: is no JSON; the file is cut off or was changed, {RECOVER}") from error
+    if isinstance(own, dict) and isinstance(own.get("format"), int) and own["format"] > FORMAT:
+        raise ModelError(f"{where}: has format {own['format']}, this ranksieve reads up to {FORMAT}; upgrade ranksieve")
+    if not _is_section(own, n_features):
+        raise ModelError(
+            f"{where}: needs a format, {n_features} feature names and an info object; the file was changed, {RECOVER}"
+        )
+    return own
+
+
+def _is_section(own: Any, n_features: int) -> bool:
+    if not (isinstance(own, dict) and own.get("format") == FORMAT and isinstance(own.get("info"), dict)):
+        return False
+    names = own.get("feature_names")
+    return isinstance(names, list) and len(names) == n_features and all(isinstance(name, str) for name in names)
+
+
+def _parameters(text: str, header: Header) -> dict[str, str]:
+    """What LightGBM tells of the training, as texts."""
+    found = re.findall(r"^\[([^:\n]+): (.*)\]$", text, re.MULTILINE)
+    return {**dict(found), "objective": header.values.get("objective", "none")}

@@ -1,0 +1,157 @@
+"""The trees of a LightGBM text model as the flat arrays of a forest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksieve.errors import ModelError
+from ranksieve.forest.forest import DTYPES
+from ranksieve.forest.lightgbm_writer import DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO
+from ranksieve.forest.structure import first_broken
+
+CATEGORICAL = 1  # bit of LightGBM's decision_type
+# LightGBM's key: (array of Forest, one value per split and not per leaf, must be there)
+KEYS = {
+    "leaf_value": ("leaf_values", False, True),
+    "split_feature": ("feature", True, True),
+    "threshold": ("threshold", True, True),
+    "decision_type": ("decision_type", True, True),
+    "left_child": ("left", True, True),
+    "right_child": ("right", True, True),
+    "split_gain": ("gain", True, False),
+    "internal_count": ("split_count", True, False),
+    "leaf_count": ("leaf_count", False, False),
+    "leaf_weight": ("leaf_weight", False, False),
+}
+REMEDY = "copy the file again from where it was saved, or train it again"
+
+
+@dataclass(frozen=True)
+class Block:
+    """The text of one tree, and where it starts."""
+
+    number: int
+    text: str
+    source: str
+    line: int
+
+    def fields(self) -> dict[str, str]:
+        pairs = (line.partition("=") for line in self.text.split("\n"))
+        return {key: value for key, _, value in pairs if key}
+
+    def error(self, message: str, key: str = "Tree") -> ModelError:
+        """The error to raise, with the line of a key."""
+        keys = [line.partition("=")[0] for line in self.text.split("\n")]
+        line = self.line + (keys.index(key) if key in keys else 0)
+        return ModelError(f"{self.source}:{line}: {message}")
+
+
+def read_trees(blocks: list[Block], n_features: int) -> dict[str, np.ndarray]:
+    """The arrays and offsets of a `Forest`, checked: whoever walks them stays inside."""
+    words: dict[str, list[str]] = {key: [] for key in KEYS}
+    n_leaves = np.array([_collect(block, words) for block in blocks], dtype=np.int64)
+    leaf_offsets = np.concatenate([[0], np.cumsum(n_leaves)]).astype(np.int64)
+    split_offsets = leaf_offsets - np.arange(len(leaf_offsets))
+    arrays = {}
+    for key, (name, per_split, _) in KEYS.items():
+        offsets = split_offsets if per_split else leaf_offsets
+        numbers = _numbers(words[key], DTYPES.get(name, np.int64), blocks, offsets, key)
+        _refuse(_unusable(key, numbers, n_features), numbers, blocks, offsets, key)
+        arrays[name] = numbers
+    broken = first_broken(arrays["left"], arrays["right"], split_offsets, leaf_offsets)
+    if broken is not None:
+        raise blocks[broken[0]].error(f"tree {broken[0]} is no tree: {broken[1]}; {REMEDY}", "left_child")
+    _set_missing(arrays)
+    return {
+        **{name: array.astype(DTYPES[name]) for name, array in arrays.items()},
+        "split_offsets": split_offsets,
+        "leaf_offsets": leaf_offsets,
+    }
+
+
+def _collect(block: Block, words: dict[str, list[str]]) -> int:
+    """Append the words of one tree to those of the trees before it; returns its number of leaves."""
+    fields = block.fields()
+    count = fields.get("num_leaves", "")
+    if not (count.isascii() and count.isdigit() and 0 < len(count) < 10 and int(count) > 0):
+        raise block.error(f"num_leaves is {count[:20]!r}, expected a whole number from 1; {REMEDY}", "num_leaves")
+    if fields.get("num_cat", "0") != "0":
+        raise block.error(
+            f"tree {block.number} has categorical splits, only numerical ones are read; "
+            "train with these features encoded as numbers",
+            "num_cat",
+        )
+    if fields.get("is_linear", "0") != "0":
+        raise block.error(
+            f"tree {block.number} has linear leaves, only constant ones are read; train with linear_tree=false",
+            "is_linear",
+        )
+    n_leaves = int(count)
+    for key, (_, per_split, required) in KEYS.items():
+        expected = n_leaves - per_split
+        found = fields.get(key, "").split()
+        if not found and not required:
+            found = ["0"] * expected
+        if len(found) != expected:
+            raise block.error(
+                f"{key} of tree {block.number} has {len(found)} values, expected {expected} "
+                f"for {n_leaves} leaves; {REMEDY}",
+                key,
+            )
+        words[key] += found
+    return n_leaves
+
+
+def _numbers(words: list[str], dtype: type, blocks: list[Block], offsets: np.ndarray, key: str) -> np.ndarray:
+    """The words as int64 or float64, exactly as Python reads them."""
+    parse, wide = (float, np.float64) if dtype is np.float64 else (int, np.int64)
+    try:
+        return np.array(list(map(parse, words)), dtype=wide)
+    except (ValueError, OverflowError) as error:
+        for at, word in enumerate(words):
+            try:
+                np.array([parse(word)], dtype=wide)
+            except (ValueError, OverflowError):
+                block = blocks[int(np.searchsorted(offsets, at, side="right")) - 1]
+                kind = "number" if parse is float else "whole number"
+                raise block.error(f"{key} holds {word[:30]!r}, expected a {kind}; {REMEDY}", key) from error
+        raise
+
+
+def _unusable(key: str, numbers: np.ndarray, n_features: int) -> tuple[np.ndarray, str]:
+    """Which values a forest cannot hold, and what to say of them."""
+    if key == "split_feature":
+        return (numbers < 0) | (numbers >= n_features), f"the model has features 0 to {n_features - 1}; {REMEDY}"
+    if key == "threshold":
+        return np.isnan(numbers), f"expected a number; {REMEDY}"
+    if key == "leaf_value":
+        return ~np.isfinite(numbers), f"expected a finite number; {REMEDY}"
+    if key == "decision_type":
+        categorical = (numbers & CATEGORICAL) != 0
+        bad = categorical | (numbers < 0) | (numbers >= MISSING_ZERO + MISSING_NAN)
+        return bad, "only numerical splits (even numbers up to 10) are read; train without categorical features"
+    return np.zeros(len(numbers), dtype=bool), ""
+
+
+def _refuse(
+    unusable: tuple[np.ndarray, str], numbers: np.ndarray, blocks: list[Block], offsets: np.ndarray, key: str
+) -> None:
+    bad, expected = unusable
+    if bad.any():
+        at = int(np.argmax(bad))
+        block = blocks[int(np.searchsorted(offsets, at, side="right")) - 1]
+        raise block.error(f"{key} of tree {block.number} holds {numbers[at]}; {expected}", key)
+
+
+def _set_missing(arrays: dict[str, np.ndarray]) -> None:
+    """Replace `decision_type` by the two flags of a forest.
+
+    Where LightGBM saw no missing value (missing type none), it scores NaN as 0: NaN goes where 0 goes.
+    """
+    decision = arrays.pop("decision_type")
+    default_left = (decision & DEFAULT_LEFT) != 0
+    none = (decision & (MISSING_ZERO | MISSING_NAN)) == 0
+    arrays["default_left"] = np.where(none, arrays["threshold"] >= 0.0, default_left)
+    arrays["zero_missing"] = (decision & MISSING_ZERO) != 0

@@ -1,0 +1,171 @@
+"""A forest as the text of a LightGBM model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ranksieve.errors import ModelError
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.structure import first_broken, levels
+
+FORMAT = 1  # of our own section; a reader refuses newer ones
+SECTION = "ranksieve:"  # starts the line of our own section
+
+DEFAULT_LEFT = 2  # bits of LightGBM's decision_type
+MISSING_ZERO = 1 << 2
+MISSING_NAN = 2 << 2
+
+SQUARED_ERRORS = {"regression", "l2", "mse", "squared_error"}
+
+
+def to_text(forest: Forest) -> str:
+    """The text of a LightGBM model that predicts what the forest predicts.
+
+    Examples
+    --------
+    >>> from ranksieve.forest.forest import empty_forest
+    >>> to_text(empty_forest(["bm25"])).splitlines()[:3]
+    ['tree', 'version=v4', 'num_class=1']
+    """
+    values = _checked_values(forest)
+    trees = _tree_texts(forest, values)
+    objective = _objective(forest)
+    header = {
+        "version": "v4",
+        "num_class": "1",
+        "num_tree_per_iteration": "1",
+        "label_index": "0",
+        "max_feature_idx": str(forest.n_features - 1),
+        "objective": objective,
+        "feature_names": " ".join(_plain_names(forest.feature_names)),
+        "feature_infos": " ".join(["[-inf:inf]"] * forest.n_features),
+        "ranksieve": str(FORMAT),
+        "tree_sizes": " ".join(str(len(tree)) for tree in trees),
+    }
+    return "".join(
+        [
+            "tree\n",
+            *(f"{key}={value}\n" for key, value in header.items()),
+            "\n",
+            *trees,
+            "end of trees\n\n",
+            f"parameters:\n[boosting: gbdt]\n[objective: {objective}]\nend of parameters\n\n",
+            f"{SECTION}{_own_section(forest)}\n\n",
+            "pandas_categorical:null\n",
+        ]
+    )
+
+
+def _checked_values(forest: Forest) -> np.ndarray:
+    broken = first_broken(forest.left, forest.right, forest.split_offsets, forest.leaf_offsets)
+    if broken is not None:
+        raise ModelError(
+            f"tree {broken[0]} cannot be written: {broken[1]}; build forests with ranksieve's own functions"
+        )
+    if len(forest.feature) and not 0 <= forest.feature.min() <= forest.feature.max() < forest.n_features:
+        raise ModelError(
+            f"a split uses feature {forest.feature.max()} but the forest names {forest.n_features}; name every feature"
+        )
+    values = forest.scaled_leaf_values()
+    if not np.isfinite(values).all() or np.isnan(forest.threshold).any():
+        raise ModelError("a leaf value is not finite, or a threshold is NaN; such a model cannot rank, train it again")
+    return values
+
+
+def _tree_texts(forest: Forest, values: np.ndarray) -> list[str]:
+    internal_values, internal_weights = _internal(forest, values)
+    missing = np.where(forest.zero_missing, MISSING_ZERO, MISSING_NAN)
+    per_split = {
+        "split_feature": forest.feature,
+        "split_gain": forest.gain,
+        "threshold": forest.threshold,
+        "decision_type": missing + DEFAULT_LEFT * forest.default_left,
+        "left_child": forest.left,
+        "right_child": forest.right,
+    }
+    per_leaf = {"leaf_value": values, "leaf_weight": forest.leaf_weight, "leaf_count": forest.leaf_count}
+    inner = {
+        "internal_value": internal_values,
+        "internal_weight": internal_weights,
+        "internal_count": forest.split_count,
+    }
+    # repr is the shortest text that reads back to the same float64
+    columns = [
+        (name, list(map(repr, array.tolist())), offsets.tolist())
+        for arrays, offsets in (
+            (per_split, forest.split_offsets),
+            (per_leaf, forest.leaf_offsets),
+            (inner, forest.split_offsets),
+        )
+        for name, array in arrays.items()
+    ]
+    texts = []
+    for tree, n_leaves in enumerate(forest.n_leaves.tolist()):
+        lines = [f"Tree={tree}", f"num_leaves={n_leaves}", "num_cat=0"]
+        lines += [f"{name}={' '.join(words[at[tree] : at[tree + 1]])}" for name, words, at in columns]
+        lines += ["is_linear=0", "shrinkage=1", "", "", ""]
+        texts.append("\n".join(lines))
+    return texts
+
+
+def _internal(forest: Forest, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Value and weight of every split, from its children: the mean by training documents, and the sum."""
+    n_splits = len(forest.feature)
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.split_offsets))
+    mean, weight = np.zeros(n_splits), np.zeros(n_splits)
+    for splits in reversed(levels(forest.left, forest.right, forest.split_offsets)):
+        sums = np.zeros((3, len(splits)))  # counts, count * value, weight
+        plain = np.zeros(len(splits))
+        for children in (forest.left[splits], forest.right[splits]):
+            is_leaf = children < 0
+            leaf = np.where(is_leaf, ~children, 0) + forest.leaf_offsets[tree[splits]]
+            split = np.where(is_leaf, 0, children) + forest.split_offsets[tree[splits]]
+            count = np.where(is_leaf, forest.leaf_count[leaf], forest.split_count[split]).astype(np.float64)
+            value = np.where(is_leaf, values[leaf], mean[split])
+            sums += count, count * value, np.where(is_leaf, forest.leaf_weight[leaf], weight[split])
+            plain += value / 2
+        counted = sums[0] > 0
+        mean[splits] = np.where(counted, sums[1] / np.where(counted, sums[0], 1), plain)
+        weight[splits] = sums[2]
+    return mean, weight
+
+
+def _objective(forest: Forest) -> str:
+    """LightGBM's name for how the scores are meant; both leave the sum of leaves as it is."""
+    params = forest.info.get("params")
+    objective = params.get("objective") if isinstance(params, Mapping) else None
+    return "regression" if objective in SQUARED_ERRORS else "lambdarank"
+
+
+def _plain_names(names: tuple[str, ...]) -> list[str]:
+    """Feature names as LightGBM's header can hold them: no blanks, '=' or JSON signs, none empty, none twice."""
+    plain: dict[str, None] = {}
+    for number, name in enumerate(names, start=1):
+        name = re.sub(r"[\s=\",:\[\]{}\x00-\x1f\x7f-\x9f]", "_", name) or f"f{number}"
+        while name in plain:
+            name += f"_{number}"
+        plain[name] = None
+    return list(plain)
+
+
+def _own_section(forest: Forest) -> str:
+    section = {"format": FORMAT, "feature_names": list(forest.feature_names), "info": dict(forest.info)}
+    try:
+        text = json.dumps(section, default=_plain_value)
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"the forest's info cannot be written as JSON ({error}); keep to numbers, texts, lists and dicts"
+        ) from error
+    # treelite and lleaves split every line at '='; inside JSON it only occurs in strings
+    return text.replace("=", "\\u003d")
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not JSON")

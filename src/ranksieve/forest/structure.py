@@ -1,0 +1,74 @@
+"""What the child numbers of a forest say: whether they make trees, and the splits level by level."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def first_broken(
+    left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray, leaf_offsets: np.ndarray
+) -> tuple[int, str] | None:
+    """The first tree whose children do not make a tree, with what is wrong; None where all is well.
+
+    A tree is well made when every split but the root, and every leaf, is the child of exactly one split, and the
+    root leads to all of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> offsets = np.array([0, 1]), np.array([0, 2])
+    >>> first_broken(np.array([-1]), np.array([-2]), *offsets)
+    >>> first_broken(np.array([-1]), np.array([-3]), *offsets)
+    (0, 'a child does not exist')
+    """
+    n_splits, n_leaves = np.diff(split_offsets), np.diff(leaf_offsets)
+    tree = np.repeat(np.arange(len(n_splits)), n_splits)
+    missing = np.zeros(len(tree), dtype=bool)
+    for child in (left, right):
+        missing |= (child >= n_splits[tree]) | (child < -n_leaves[tree])
+    if missing.any():
+        return int(tree[np.argmax(missing)]), "a child does not exist"
+    children = np.concatenate([left, right])
+    tree_of_child = np.concatenate([tree, tree])
+    is_leaf = children < 0
+    leaf_parents = np.bincount(
+        ~children[is_leaf] + leaf_offsets[tree_of_child[is_leaf]], minlength=int(leaf_offsets[-1])
+    )
+    split_parents = np.bincount(
+        children[~is_leaf] + split_offsets[tree_of_child[~is_leaf]], minlength=int(split_offsets[-1])
+    )
+    split_parents[split_offsets[:-1][n_splits > 0]] += 1  # the root has no parent, and needs none
+    leaf_parents[leaf_offsets[:-1][n_splits == 0]] += 1  # a tree without splits is its only leaf
+    for parents, offsets in ((split_parents, split_offsets), (leaf_parents, leaf_offsets)):
+        wrong = parents != 1
+        if wrong.any():
+            number = int(np.searchsorted(offsets, np.argmax(wrong), side="right")) - 1
+            return number, "a node is not the child of exactly one split"
+    reached = np.zeros(len(tree), dtype=bool)
+    for splits in levels(left, right, split_offsets):
+        reached[splits] = True
+    if not reached.all():
+        return int(tree[np.argmin(reached)]), "the root does not lead to every split"
+    return None
+
+
+def levels(left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray) -> list[np.ndarray]:
+    """The splits of all trees by depth: the roots, then their children that are splits, and so on.
+
+    Numbers count through the whole forest. Looping over levels and not over trees keeps whole-forest sums in NumPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [level.tolist() for level in levels(np.array([1, -1, -1]), np.array([-3, -2, -2]), np.array([0, 2, 3]))]
+    [[0, 2], [1]]
+    """
+    n_splits = np.diff(split_offsets)
+    base = np.repeat(split_offsets[:-1], n_splits)
+    level = split_offsets[:-1][n_splits > 0]
+    found = []
+    while len(level):
+        found.append(level)
+        children = np.concatenate([left[level], right[level]])
+        level = (children + np.concatenate([base[level], base[level]]))[children >= 0]
+    return found
