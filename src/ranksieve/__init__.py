@@ -1,3 +1,110 @@
-"""ranksieve: learning to rank that sieves."""
+"""ranksieve: learning to rank that sieves.
+
+Names are imported when they are first used, so that `import ranksieve` costs nothing and compiles nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ranksieve import errors
+    from ranksieve.boosting.train import train
+    from ranksieve.data.dataset import Dataset
+    from ranksieve.data.generators import cubic, two_stage
+    from ranksieve.data.letor import write_letor
+    from ranksieve.data.read import read
+    from ranksieve.data.tables import write_parquet
+    from ranksieve.estimator import Ranker
+    from ranksieve.evaluation.evaluate import evaluate
+    from ranksieve.evaluation.functions import (
+        average_precision,
+        dcg,
+        err,
+        ndcg,
+        precision,
+        rbp,
+        recall,
+        reciprocal_rank,
+    )
+    from ranksieve.evaluation.metrics import Metric, parse_metric, register_metric
+    from ranksieve.evaluation.significance import paired_t_test, randomization_test
+    from ranksieve.forest.forest import Forest
+    from ranksieve.forest.lightgbm_text import read_lightgbm as load
+    from ranksieve.params import Params
+
+_HOMES = {
+    "Dataset": "data.dataset",
+    "Forest": "forest.forest",
+    "Metric": "evaluation.metrics",
+    "Params": "params",
+    "Ranker": "estimator",
+    "average_precision": "evaluation.functions",
+    "cubic": "data.generators",
+    "dcg": "evaluation.functions",
+    "err": "evaluation.functions",
+    "evaluate": "evaluation.evaluate",
+    "load": "forest.lightgbm_text:read_lightgbm",
+    "ndcg": "evaluation.functions",
+    "paired_t_test": "evaluation.significance",
+    "parse_metric": "evaluation.metrics",
+    "precision": "evaluation.functions",
+    "randomization_test": "evaluation.significance",
+    "rbp": "evaluation.functions",
+    "read": "data.read",
+    "recall": "evaluation.functions",
+    "reciprocal_rank": "evaluation.functions",
+    "register_metric": "evaluation.metrics",
+    "train": "boosting.train",
+    "two_stage": "data.generators",
+    "write_letor": "data.letor",
+    "write_parquet": "data.tables",
+}
+
+__all__ = [
+    "Dataset",
+    "Forest",
+    "Metric",
+    "Params",
+    "Ranker",
+    "__version__",
+    "average_precision",
+    "cubic",
+    "dcg",
+    "err",
+    "errors",
+    "evaluate",
+    "load",
+    "ndcg",
+    "paired_t_test",
+    "parse_metric",
+    "precision",
+    "randomization_test",
+    "rbp",
+    "read",
+    "recall",
+    "reciprocal_rank",
+    "register_metric",
+    "train",
+    "two_stage",
+    "write_letor",
+    "write_parquet",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return importlib.import_module("ranksieve.errors")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ranksieve' has no attribute {name!r}")
+    home, _, there = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(f"ranksieve.{home}"), there or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

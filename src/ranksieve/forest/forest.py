@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError
+
+if TYPE_CHECKING:
+    from ranksieve.forest.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,65 @@ class Forest:
         if weights.shape != self.weights.shape:
             raise ModelError(f"got {len(weights)} weights for {self.n_trees} trees; give one per tree")
         return replace(self, weights=weights)
+
+    def predict(
+        self, X: Any, *, trees: int | None = None, threads: int | None = None, dtype: Any = SCORE
+    ) -> np.ndarray:
+        """Scores of documents: the sum over trees, in order, in float64, whatever the batch and the thread count.
+
+        Parameters
+        ----------
+        X : Dataset, array, sparse matrix or table
+            One row per document; a single document may be one-dimensional. float64 is compared as float64. A data set
+            is scored by its float32 features, as in training, and the scores come in the order the user gave the rows.
+        trees : int, optional
+            Use only the first so many.
+        threads : int, optional
+            All cores where not given.
+        dtype : float64 or float32
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> empty_forest(["a", "b"]).predict(np.ones((3, 2))).tolist()
+        [0.0, 0.0, 0.0]
+        """
+        return self._scorer.predict(X, trees=trees, threads=threads, dtype=dtype)
+
+    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[tuple[int, np.ndarray]]:
+        """Scores under the first `every`, `2 * every`, … trees, and at last under all: pairs (trees so far, scores).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> list(empty_forest(["a"]).staged_predict(np.ones((3, 1))))
+        []
+        """
+        return self._scorer.staged_predict(X, every=every)
+
+    def predict_leaves(self, X: Any) -> np.ndarray:
+        """The leaf each document reaches in each tree, counted within the tree, (n_docs, n_trees).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> empty_forest(["a"]).predict_leaves(np.ones((3, 1))).shape
+        (3, 0)
+        """
+        return self._scorer.predict_leaves(X)
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        """Compiled on first use; a forest does not change."""
+        from ranksieve.forest.scorer import Scorer
+
+        return Scorer(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as a LightGBM text model, whole or not at all; `ranksieve.load` reads it back."""
+        from ranksieve.forest.lightgbm_text import write_lightgbm
+
+        write_lightgbm(self, path)
 
 
 SPLIT_ARRAYS = (

@@ -12,7 +12,7 @@ at leaf `middle` decides one of them:
 So a tree is one such line per split, parents first, without a branch, for 512 documents per instruction.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -29,7 +29,9 @@ class Compiled(NamedTuple):
     limits: np.ndarray  # uint8 per test: true if the (shifted) column is larger
     lines: np.ndarray  # int32, four per line: positions of the test, low, high, middle
     line_starts: np.ndarray  # int64: lines of each `TOGETHER` trees
-    levels: np.ndarray  # int32, (n_trees, 17): number of levels of an oblivious tree, else 0; then its tests, last first
+    levels: (
+        np.ndarray
+    )  # int32, (n_trees, 17): number of levels of an oblivious tree, else 0; then its tests, last first
     values: np.ndarray  # float64 per leaf, from left to right
     leaves: np.ndarray  # int32 per leaf, from left to right: its number in the forest
     leaf_starts: np.ndarray  # int64, n_trees + 1
@@ -170,7 +172,16 @@ def rows_per_tree(leaf_offsets):
     return ((most_leaves(leaf_offsets) + 7) & ~7) + 1
 
 
-def compile_binned(feature, split_bin, left, right, default_left, leaf_values, split_offsets, leaf_offsets) -> Compiled:
+def compile_binned(
+    feature: Any,
+    split_bin: Any,
+    left: Any,
+    right: Any,
+    default_left: Any,
+    leaf_values: Any,
+    split_offsets: Any,
+    leaf_offsets: Any,
+) -> Compiled:
     """Trees on binned columns, ready for `add_trees_binned`.
 
     Parameters
@@ -204,6 +215,8 @@ def compile_binned(feature, split_bin, left, right, default_left, leaf_values, s
     line_starts = np.zeros(-(-n_trees // TOGETHER) + 1, np.int64)
     levels = np.zeros((n_trees, 17), np.int32)
     values, leaves = np.empty(len(leaf_values)), np.empty(len(leaf_values), np.int32)
-    numbered = number_tests(column, cut, np.ascontiguousarray(default_left, dtype=np.bool_), test)
-    compile_trees(left, right, test, leaf_values, split_offsets, leaf_offsets, lines, line_starts, levels, values, leaves)
-    return Compiled(*numbered, lines.ravel(), line_starts, levels, values, leaves, leaf_offsets)
+    columns, test_starts, limits = number_tests(column, cut, np.ascontiguousarray(default_left, dtype=np.bool_), test)
+    compile_trees(
+        left, right, test, leaf_values, split_offsets, leaf_offsets, lines, line_starts, levels, values, leaves
+    )
+    return Compiled(columns, test_starts, limits, lines.ravel(), line_starts, levels, values, leaves, leaf_offsets)

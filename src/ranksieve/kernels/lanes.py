@@ -7,9 +7,14 @@ AVX-512 instruction each where there is AVX-512, to several smaller ones elsewhe
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
+from numba import extending
 from numba.core import types
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
+
+intrinsic: Any = extending.intrinsic  # its stub takes the first parameter, which Numba fills in, for the caller's
 
 
 class Lanes(types.Type):
@@ -40,13 +45,13 @@ def _pointer(context, builder, array_type, array, position, element):
     return builder.bitcast(builder.gep(data, [position]), element.as_pointer())
 
 
-def _loader(lanes: Lanes):
+def _loader(lanes: Lanes) -> Any:
     def load(typing, array, position):
         """Elements `position`, `position + 1`, … of an array."""
 
         def code(context, builder, signature, arguments):
             vector = context.get_value_type(lanes)
-            pointer = _pointer(context, builder, signature.args[0], *arguments, vector)
+            pointer = _pointer(context, builder, signature.args[0], *arguments, vector)  # type: ignore[call-arg]
             return builder.load(pointer, align=1)
 
         return lanes(array, types.intp), code
@@ -195,8 +200,9 @@ def descend(typing, nodes, values, thresholds):
 
     def code(context, builder, signature, arguments):
         nodes, values, thresholds = arguments
-        right = builder.zext(builder.fcmp_ordered(">", values, thresholds), nodes.type)
-        return builder.or_(builder.add(nodes, nodes), right)
+        left = builder.add(nodes, nodes)
+        right = builder.fcmp_ordered(">", values, thresholds)
+        return builder.select(right, builder.add(left, _constant(nodes.type, 1)), left)
 
     return NUMBERS(NUMBERS, FLOATS, FLOATS), code
 
@@ -227,30 +233,31 @@ def number_or_missing(typing, values, numbers, base):
 
 
 @intrinsic
-def transpose_tile(typing, source, positions, first, target, position, stride):
-    """Write 16 × 16 values, read at `source[positions[first + i] + j]`, to `target[position + j * stride + i]`.
+def transpose_tile(typing, source, positions, first, shift, target, position, stride):
+    """Write 16 × 16 values, read at `source[positions[first + i] + shift + j]`, to `target[position + j * stride + i]`.
 
     float64 is rounded to float32 on the way. Four rounds of exchanges between pairs of rows, 64 shuffles in all.
     """
 
     def code(context, builder, signature, arguments):
-        source, positions, first, target, position, stride = arguments
-        wanted = context.get_data_type(signature.args[3].dtype)
+        source, positions, first, shift, target, position, stride = arguments
+        wanted = context.get_data_type(signature.args[4].dtype)
         given = ir.VectorType(context.get_data_type(signature.args[0].dtype), 16)
         rows = []
         for number in range(16):
             where = builder.add(first, ir.Constant(first.type, number))
             start = builder.load(_pointer(context, builder, signature.args[1], positions, where, LONG))
+            start = builder.add(start, shift)
             row = builder.load(_pointer(context, builder, signature.args[0], source, start, given), align=1)
             rows.append(row if given.element == wanted else builder.fptrunc(row, ir.VectorType(wanted, 16)))
         for step in (8, 4, 2, 1):
             rows = _exchange(builder, rows, step)
         for number, row in enumerate(rows):
             where = builder.add(position, builder.mul(stride, ir.Constant(stride.type, number)))
-            builder.store(row, _pointer(context, builder, signature.args[3], target, where, row.type), align=1)
+            builder.store(row, _pointer(context, builder, signature.args[4], target, where, row.type), align=1)
         return context.get_dummy_value()
 
-    return types.void(source, positions, types.intp, target, types.intp, types.intp), code
+    return types.void(source, positions, types.intp, types.intp, target, types.intp, types.intp), code
 
 
 def _exchange(builder, rows, step):

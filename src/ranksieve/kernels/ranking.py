@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.lanes import (
     choose,
     descend,
@@ -39,54 +38,60 @@ class Columns(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def make_heap(ascending, levels, heap):
-    """Thresholds in the order of a binary search; element 0 is not used."""
-    for level in range(levels):
-        for k in range(1 << level):
-            place = ((2 * k + 1) << (levels - 1 - level)) - 1
-            heap[(1 << level) + k] = ascending[place] if place < len(ascending) else np.inf
+def make_heaps(thresholds, starts, levels, heap_starts, heaps):
+    """Every column's ascending thresholds in the order of a binary search; element 0 of a heap is not used."""
+    for c in range(len(levels)):
+        for level in range(levels[c]):
+            for k in range(1 << level):
+                place = starts[c] + ((2 * k + 1) << (levels[c] - 1 - level)) - 1
+                above = thresholds[place] if place < starts[c + 1] else np.float32(np.inf)
+                heaps[heap_starts[c] + (1 << level) + k] = above
 
 
 @njit(cache=True, nogil=True)
-def rank(values, start, heap, levels, out, place):
+def rank(values, start, heaps, heap, levels, out, place):
     """Ranks of 16 float32 values, to `out[place:]`: same as a search in the sorted thresholds, 255 for NaN."""
     x, node = load_floats(values, start), splat_numbers(np.int32(1))
-    top = load_floats(heap, 0)
+    top = load_floats(heaps, heap)
     node = descend(node, x, look_up(top, node))
     node = descend(node, x, look_up(top, node))
     node = descend(node, x, look_up(top, node))
     node = descend(node, x, look_up(top, node))
     if levels > 4:
-        node = descend(node, x, look_up(load_floats(heap, 16), node))
+        node = descend(node, x, look_up(load_floats(heaps, heap + 16), node))
     if levels > 5:
-        node = descend(node, x, look_up_32(heap, 32, node))
+        node = descend(node, x, look_up_32(heaps, heap + 32, node))
     if levels > 6:
-        found = choose(node, np.int32(32), look_up_32(heap, 64, node), look_up_32(heap, 96, node))
-        node = descend(node, x, found)
+        node = descend(node, x, look_up_64(heaps, heap + 64, node))
     if levels > 7:
-        low = choose(node, np.int32(32), look_up_32(heap, 128, node), look_up_32(heap, 160, node))
-        high = choose(node, np.int32(32), look_up_32(heap, 192, node), look_up_32(heap, 224, node))
+        low, high = look_up_64(heaps, heap + 128, node), look_up_64(heaps, heap + 192, node)
         node = descend(node, x, choose(node, np.int32(64), low, high))
     store(out, place, number_or_missing(x, node, np.int32(1 << levels)))
 
 
 @njit(cache=True, nogil=True)
-def look_up_32(heap, start, node):
-    """`heap[start + node % 32]`."""
-    low, high = look_up(load_floats(heap, start), node), look_up(load_floats(heap, start + 16), node)
+def look_up_32(heaps, start, node):
+    """`heaps[start + node % 32]`."""
+    low, high = look_up(load_floats(heaps, start), node), look_up(load_floats(heaps, start + 16), node)
     return choose(node, np.int32(16), low, high)
 
 
 @njit(cache=True, nogil=True)
-def take_features(X, row_step, column_step, positions, n_features, feature, n_docs, values):
+def look_up_64(heaps, start, node):
+    """`heaps[start + node % 64]`."""
+    return choose(node, np.int32(32), look_up_32(heaps, start, node), look_up_32(heaps, start + 32, node))
+
+
+@njit(cache=True, nogil=True)
+def take_features(X, column_step, positions, n_features, feature, n_docs, values):
     """Features feature..feature + 15 of a chunk of documents as float32 columns of `CHUNK` values; returns the first.
 
-    `X` is flat; a value stands at `row * row_step + feature * column_step`. NaN and infinities pass.
+    `X` is flat; document i has feature f at `positions[i] + f * column_step`.
     """
     if column_step == 1 and n_features >= TILE:
-        feature = min(feature, n_features - TILE)
+        feature = min(feature, n_features - TILE)  # the last tile overlaps the one before
         for i in range(0, n_docs, TILE):
-            transpose_tile(X[feature:], positions, i, values, i, CHUNK)
+            transpose_tile(X, positions, i, feature, values, i, CHUNK)
         return feature
     for j in range(min(TILE, n_features - feature)):
         start = (feature + j) * column_step
@@ -96,50 +101,85 @@ def take_features(X, row_step, column_step, positions, n_features, feature, n_do
 
 
 @njit(cache=True, nogil=True)
-def zeros_to_missing(values):
-    """Zeros as NaN."""
-    for i in range(len(values)):
-        if abs(values[i]) <= ZERO:
-            values[i] = np.nan
-
-
-@njit(cache=True, nogil=True)
-def correct_ranks(X, start, positions, n_docs, thresholds, zero_missing, ranks):
+def correct_ranks(X, start, positions, n_docs, thresholds, first, last, zero_missing, ranks, place):
     """Raise ranks found among thresholds rounded to float32 to those among the thresholds themselves.
 
     Rounding keeps order, so rounded thresholds below a rounded value are below the value: ranks are never too high.
     """
-    n = len(thresholds)
     for i in range(n_docs):
-        number = np.int64(ranks[i])
-        if number < n:
-            x = X[start + positions[i]]
-            if zero_missing and abs(x) <= ZERO:
+        number = first + ranks[place + i]
+        if number < last and thresholds[number] < X[start + positions[i]]:
+            if zero_missing and abs(X[start + positions[i]]) <= ZERO:
                 continue
-            while number < n and thresholds[number] < x:
+            while number < last and thresholds[number] < X[start + positions[i]]:
                 number += 1
-            ranks[i] = number
+            ranks[place + i] = number - first
 
 
 @njit(cache=True, nogil=True)
-def rank_chunk(X, row_step, column_step, n_features, positions, n_docs, columns, exact, values, at, out):
+def rank_chunk(X, column_step, n_features, positions, n_docs, columns, exact, values, at, out):
     """Ranks of up to `CHUNK` documents in every column, column c to `out[c * STRIDE + at:]`."""
-    tile, first = -1, 0
-    one = np.empty(CHUNK, np.float32)
-    for c in range(len(columns.feature)):
-        feature = columns.feature[c]
+    features, zero_missing, thresholds, starts, heaps, heap_starts, levels = columns
+    tile, first, spare = -1, 0, TILE * CHUNK
+    for c in range(len(features)):
+        feature, place = int(features[c]), c * STRIDE + at
         if feature // TILE != tile:
             tile = feature // TILE
-            first = take_features(X, row_step, column_step, positions, n_features, TILE * tile, n_docs, values)
-        column = values[(feature - first) * CHUNK : (feature - first + 1) * CHUNK]
-        if columns.zero_missing[c]:
-            one[:] = column
-            zeros_to_missing(one)
-            column = one
-        heap, levels = columns.heaps[columns.heap_starts[c] :], columns.levels[c]
+            first = take_features(X, column_step, positions, n_features, TILE * tile, n_docs, values)
+        column = (feature - first) * CHUNK
+        if zero_missing[c]:
+            for i in range(n_docs):
+                x = values[column + i]
+                values[spare + i] = np.float32(np.nan) if abs(x) <= ZERO else x
+            column = spare
         for i in range(0, n_docs, TILE):
-            rank(column, i, heap, levels, out, c * STRIDE + at + i)
+            rank(values, column + i, heaps, heap_starts[c], levels[c], out, place + i)
         if not exact:
-            thresholds = columns.thresholds[columns.starts[c] : columns.starts[c + 1]]
-            correct_ranks(X, feature * column_step, positions, n_docs, thresholds, columns.zero_missing[c],
-                          out[c * STRIDE + at :])  # fmt: skip
+            correct_ranks(X, feature * column_step, positions, n_docs, thresholds, starts[c], starts[c + 1],
+                          zero_missing[c], out, place)  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def rank_block(X, row_step, column_step, n_features, start, n_docs, columns, exact, positions, values, out):
+    """Ranks of the documents start..start + n_docs - 1, at most `BLOCK`, in every column."""
+    for at in range(0, n_docs, CHUNK):
+        n = min(CHUNK, n_docs - at)
+        for i in range((n + TILE - 1) // TILE * TILE):  # whole tiles: the last document fills them up
+            positions[i] = row_step * (start + at + min(i, n - 1))
+        rank_chunk(X, column_step, n_features, positions, n, columns, exact, values, at, out)
+
+
+@njit(cache=True, nogil=True)
+def ranking_scratch(columns):
+    """What ranking a block needs to write to: (positions of rows, raw columns, ranked columns)."""
+    ranked = aligned(len(columns.feature) * STRIDE // 8).view(np.uint8)
+    return np.empty(CHUNK, np.int64), np.empty((TILE + 1) * CHUNK, np.float32), ranked
+
+
+@njit(cache=True, nogil=True)
+def add_raw(X, row_step, column_step, n_features, columns, exact, trees, first, last, scores):
+    """Add the values of all trees to the scores of documents first..last - 1."""
+    positions, values, ranked = ranking_scratch(columns)
+    space = scratch(trees)
+    for start in range(first, last, BLOCK):
+        n = min(BLOCK, last - start)
+        rank_block(X, row_step, column_step, n_features, start, n, columns, exact, positions, values, ranked)
+        add_block(ranked, n, trees, space, scores[start:])
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def add_raw_parallel(X, row_step, column_step, n_features, columns, exact, trees, n_docs, share, scores):
+    """`add_raw` over all threads, `share` documents (a multiple of `BLOCK`) at a time."""
+    for part in prange((n_docs + share - 1) // share):
+        last = min((part + 1) * share, n_docs)
+        add_raw(X, row_step, column_step, n_features, columns, exact, trees, part * share, last, scores)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def rank_all(X, row_step, column_step, n_features, columns, exact, n_docs, ranked):
+    """Ranks of all documents, block b to `ranked[b]`."""
+    for part in prange(len(ranked)):
+        positions, values, _ = ranking_scratch(columns)
+        n = min(BLOCK, n_docs - part * BLOCK)
+        rank_block(X, row_step, column_step, n_features, part * BLOCK, n, columns, exact, positions, values,
+                   ranked[part])  # fmt: skip

@@ -7,7 +7,7 @@ number, as up to 16 rows of bits, then as bytes; the leaf values, added in the o
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.kernels.compiling import TOGETHER, WORDS_PER_ROW, most_leaves, rows_per_tree
+from ranksieve.kernels.compiling import TOGETHER, WORDS_PER_ROW, Compiled, most_leaves, rows_per_tree
 from ranksieve.kernels.lanes import (
     above,
     add_bytes,
@@ -195,16 +195,18 @@ def add_block(columns, n_docs, trees, space, scores):
 def take_columns(bins, positions, n_docs, used, columns):
     """Columns of a block of documents out of row-major bins; `positions` are where their rows start, 16 by 16."""
     row_bins, n_features = bins.reshape(bins.size), bins.shape[1]
-    tile = -1
-    for u in range(len(used)):
-        if n_features < TILE:
+    if n_features < TILE:
+        for u in range(len(used)):
             for i in range(n_docs):
                 columns[used[u] * STRIDE + i] = row_bins[positions[i] + used[u]]
-        elif used[u] // TILE != tile:
-            tile = used[u] // TILE
-            feature = min(TILE * tile, n_features - TILE)  # the last tile overlaps the one before
-            for i in range(0, n_docs, TILE):
-                transpose_tile(row_bins[feature:], positions, i, columns, feature * STRIDE + i, STRIDE)
+        return
+    for i in range(0, n_docs, TILE):  # rows outside: memory is read once, from front to back
+        tile = -1
+        for u in range(len(used)):
+            if used[u] // TILE != tile:
+                tile = used[u] // TILE
+                feature = min(TILE * tile, n_features - TILE)  # the last tile overlaps the one before
+                transpose_tile(row_bins, positions, i, feature, columns, feature * STRIDE + i, STRIDE)
 
 
 @njit(cache=True, nogil=True)
@@ -235,7 +237,7 @@ def add_parallel_binned(bins, rows, everything, n_rows, share, trees, scores):
         add_blocks_binned(bins, rows, everything, part * share, min((part + 1) * share, n_rows), trees, scores)
 
 
-def add_trees_binned(bins, rows, trees, scores) -> None:
+def add_trees_binned(bins: np.ndarray, rows: np.ndarray | None, trees: Compiled, scores: np.ndarray) -> None:
     """Add trees to the scores of binned documents, tree by tree: the same sums as walking every tree.
 
     Parameters
@@ -256,3 +258,40 @@ def add_trees_binned(bins, rows, trees, scores) -> None:
         add_blocks_binned(bins, rows, everything, 0, n_rows, trees, scores)
     else:
         add_parallel_binned(bins, rows, everything, n_rows, 16 * BLOCK, trees, scores)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def add_ranked(ranked, n_docs, trees, scores):
+    """Add the values of all trees to the scores of documents whose columns are at hand, block b in `ranked[b]`."""
+    for part in prange(len(ranked)):
+        start = part * BLOCK
+        add_block(ranked[part], min(BLOCK, n_docs - start), trees, scratch(trees), scores[start:])
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def leaves_of_ranked(ranked, n_docs, trees, out):
+    """The leaf of every tree, by its number in the forest, for documents as in `add_ranked`."""
+    for part in prange(len(ranked)):
+        start = part * BLOCK
+        leaves_of_block(ranked[part], min(BLOCK, n_docs - start), trees, scratch(trees), out[start:])
+
+
+@njit(cache=True, nogil=True)
+def leaves_of_block(columns, n_docs, trees, space, out):
+    """The leaf of every tree for a block of documents."""
+    shifted, bits, beyond, number, leaf, upper = space
+    lines, line_starts, levels, starts, leaves = (
+        trees.lines, trees.line_starts, trees.levels, trees.leaf_starts, trees.leaves,
+    )  # fmt: skip
+    n_trees, n_groups = len(levels), (n_docs + 63) // 64
+    room = WORDS_PER_ROW * rows_per_tree(starts)
+    make_tests(columns, n_groups, trees.columns, trees.test_starts, trees.limits, shifted, bits)
+    for t in range(0, n_trees, TOGETHER):
+        together, number_here = min(TOGETHER, n_trees - t), t // TOGETHER
+        clear_ends(starts, t, together, room, beyond)
+        run_lines(lines, line_starts[number_here], line_starts[number_here + 1], bits, beyond)
+        find_leaves(levels, starts, t, together, n_groups, room, True, bits, beyond, number, leaf, upper)
+        for i in range(n_docs):
+            for k in range(together):
+                place = np.int64(leaf[i + k * BLOCK]) | np.int64(upper[i + k * BLOCK]) << 8
+                out[i, t + k] = leaves[starts[t + k] + place]

@@ -1,0 +1,5 @@
+"""`python -m ranksieve`."""
+
+from ranksieve.cli import main
+
+main()

@@ -1,0 +1,71 @@
+"""The commands put together, and what every one of them does with errors."""
+
+from __future__ import annotations
+
+import errno
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import ranksieve
+from ranksieve.cli.bench import bench
+from ranksieve.cli.console import show_error
+from ranksieve.cli.demo import demo
+from ranksieve.cli.describe import describe
+from ranksieve.cli.evaluate import evaluate
+from ranksieve.cli.pack import pack
+from ranksieve.cli.predict import predict
+from ranksieve.cli.synth import synth
+from ranksieve.cli.train import train
+from ranksieve.errors import RanksieveError
+
+
+class Commands(TyperGroup):
+    """Commands whose errors are one line and an exit code: 2 for bad input, 130 for Ctrl-C."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RanksieveError as error:
+            show_error(str(error))
+            raise typer.Exit(2) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # the reader of a pipe went away: `ranksieve … | head`
+                raise
+            show_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt as error:
+            show_error("interrupted; files that were not finished have been removed")
+            raise typer.Exit(130) from error
+
+
+app = typer.Typer(
+    name="ranksieve",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (train, predict, evaluate, pack, describe, synth, bench, demo):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ranksieve {ranksieve.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Learning to rank that sieves: train, apply and compare forests for the second stage of a search system.
+
+    Data files are LETOR/SVMlight text (plain, .gz, .xz, .zst) or Parquet. Model files are LightGBM text models.
+    """

@@ -1,0 +1,81 @@
+"""Where the command line writes: results to standard output, progress and errors to standard error."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ranksieve.errors import DataError
+
+
+def output() -> Console:
+    """Standard output; made anew so that a redirected stream is seen. Never wraps: a table may go to a file."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=1000)
+
+
+def progress_output() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+def show_error(message: str) -> None:
+    """One red line on standard error."""
+    line = " ".join(message.split())
+    Console(stderr=True, highlight=False).print(Text(f"error: {line}", style="bold red"), soft_wrap=True)
+
+
+def show_facts(facts: Sequence[tuple[str, str]]) -> None:
+    """Names and values, one pair a line."""
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        output().print(Text.assemble((name.ljust(width), "bold"), "  ", value), soft_wrap=True)
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
+    """A table whose first column is text and whose others are numbers."""
+    table = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(Text(column), justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    output().print(table)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that could not be written in the end, before hours are spent on its content."""
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; expected the name of a file to write")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot write there ({error.strerror}); choose a folder that exists and is writable"
+        ) from error
+
+
+def duration(seconds: float) -> str:
+    """A time span as people say it: `0.84 s`, `12 s`, `3 min 05 s`, `2 h 10 min`."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def file_size(n_bytes: int) -> str:
+    """A number of bytes as people say it: `512 B`, `3.4 MB`."""
+    size, unit = float(n_bytes), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"

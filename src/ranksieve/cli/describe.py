@@ -1,0 +1,97 @@
+"""`ranksieve describe`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from ranksieve.cli.console import duration, show_facts, show_table
+
+if TYPE_CHECKING:
+    from ranksieve.data.blocks import Source
+    from ranksieve.forest.forest import Forest
+
+TOP_FEATURES = 10
+
+
+def describe(
+    file: Annotated[Path, typer.Argument(metavar="DATA|MODEL", help="A data file or a model file.")],
+    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+) -> None:
+    """Say what a data file or a model file holds."""
+    from ranksieve.data.read import open_source
+    from ranksieve.forest.lightgbm_text import read_lightgbm
+
+    if is_model(file):
+        _describe_model(read_lightgbm(file))
+    else:
+        _describe_data(open_source(file, missing=missing))
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is a LightGBM text model: those begin with the word `tree`."""
+    from ranksieve.data.compression import first_bytes
+
+    return first_bytes(str(path))[:5].rstrip() == b"tree"
+
+
+def _describe_model(forest: Forest) -> None:
+    info = forest.info
+    gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
+    leaves = forest.n_leaves
+    facts = [
+        ("trees", f"{forest.n_trees:,}"),
+        ("leaves", f"{leaves.sum():,}, {leaves.mean():.1f} per tree" if forest.n_trees else "0"),
+        ("features", f"{forest.n_features:,}, {np.count_nonzero(gains):,} of them used"),
+    ]
+    if info.get("best_score") is not None:
+        facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
+    if info.get("seconds"):
+        facts.append(("training", f"{duration(sum(info['seconds']))} on {len(info['seconds'])} trees"))
+    if info.get("params"):
+        facts.append(("parameters", ", ".join(f"{name} {value}" for name, value in info["params"].items())))
+    show_facts(facts)
+    best = [number for number in np.argsort(-gains, kind="stable")[:TOP_FEATURES] if gains[number] > 0]
+    show_table(
+        ["feature", "share of gain"],
+        [[forest.feature_names[number], f"{gains[number] / gains.sum():.1%}"] for number in best],
+    )
+
+
+def _describe_data(source: Source) -> None:
+    from ranksieve.data.dataset import lists_from_runs
+
+    labels, run_ids, run_lengths = [], [], []
+    zeros = missing = values = 0
+    for block in source.blocks():
+        labels.append(block.labels.copy())
+        run_ids.extend(block.run_ids)
+        run_lengths.append(block.run_lengths)
+        zeros += int(np.count_nonzero(block.features == 0))
+        missing += int(np.count_nonzero(np.isnan(block.features)))
+        values += block.features.size
+    lists = lists_from_runs(np.concatenate(labels), run_ids, np.concatenate(run_lengths))
+    sizes, positives = lists.sizes, np.add.reduceat(lists.labels > 0, lists.offsets[:-1])
+    facts = [
+        ("documents", f"{lists.n_docs:,}"),
+        ("queries", f"{lists.n_queries:,}, {np.count_nonzero(positives == 0):,} of them without positives"),
+        ("features", f"{source.n_features:,}"),
+        ("documents per query", f"{sizes.min():,} to {sizes.max():,}, mean {sizes.mean():,.1f}"),
+        ("positives per query", f"{positives.min():,} to {positives.max():,}, mean {positives.mean():,.1f}"),
+        ("values", f"{zeros / max(values, 1):.1%} zero, {missing / max(values, 1):.1%} missing"),
+    ]
+    if source.first_stage is not None:
+        names = source.feature_names or ()
+        name = names[source.first_stage] if names else f"f{source.first_stage + 1}"
+        facts.append(("first-stage score", name))
+    show_facts(facts)
+    grades = sorted(Counter(lists.labels.tolist()).items())
+    shown = grades if len(grades) <= 20 else [*grades[:10], *grades[-10:]]
+    show_table(
+        ["label", "documents", "share"],
+        [[f"{label:g}", f"{count:,}", f"{count / lists.n_docs:.2%}"] for label, count in shown],
+    )

@@ -1,0 +1,83 @@
+"""`ranksieve evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, output, show_facts, show_table
+from ranksieve.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ranksieve.evaluation.evaluate import Evaluation
+
+
+def evaluate(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model files; the first is the baseline.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")],
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="ndcg@10, map, mrr@10, p@5, …; may be repeated.")
+    ] = None,
+    per_query: Annotated[Path | None, typer.Option(help="Write the value of every query to this TSV file.")] = None,
+    ties: Annotated[str, typer.Option(help="Equal scores: in input order, mean or worst order.")] = "order",
+    empty: Annotated[str, typer.Option(help="Queries without positives: skip, or count as 0 or 1.")] = "skip",
+    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
+    missing: Annotated[
+        str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
+    ] = None,
+) -> None:
+    """Measure models on a file, and test each against the first."""
+    if per_query is not None:
+        check_writable(per_query)
+    names = [str(path) for path in models]
+    if len(set(names)) < len(names):
+        raise ParameterError("a model is given twice; name each model once")
+    from ranksieve.cli.scoring import open_for, score_file
+    from ranksieve.evaluation.evaluate import evaluate as measure
+    from ranksieve.evaluation.metrics import parse_metric
+    from ranksieve.forest.lightgbm_text import read_lightgbm
+
+    left_out = int(empty) if empty.isdigit() else empty
+    wanted = [parse_metric(name, ties=ties, empty=left_out) for name in metric or ["ndcg@10"]]
+    forests = {name: read_lightgbm(name) for name in names}
+    scored = score_file(forests, open_for(data, forests, missing), threads or None)
+    result = measure(scored.scores, scored.lists, wanted)
+    _show(result, {name: forest.n_trees for name, forest in forests.items()})
+    if per_query is not None:
+        _write_per_query(result, per_query)
+        show_facts([("per query", str(per_query))])
+
+
+def _show(result: Evaluation, n_trees: dict[str, int]) -> None:
+    metrics = [str(metric) for metric in result.metrics]
+    first, *others = result.values
+    columns = ["model", "trees"]
+    for metric in metrics:
+        columns += [metric, "p-value"] if others else [metric]
+    rows = []
+    for name in result.values:
+        row = [name, str(n_trees[name])]
+        for metric in metrics:
+            row.append(f"{result.mean(name, metric):.4f}")
+            if others:
+                row.append("" if name == first else f"{result.compare(name, first, metric).p_value:.4f}")
+        rows.append(row)
+    show_table(columns, rows)
+    console = output()
+    for line in result.conventions:
+        console.print(line, markup=False)
+    if others:
+        console.print(f"p-values: two-sided randomization test against {first}", markup=False)
+
+
+def _write_per_query(result: Evaluation, path: Path) -> None:
+    from ranksieve.files import atomic_path
+
+    metrics = [str(metric) for metric in result.metrics]
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        print("query", "model", *metrics, sep="\t", file=file)
+        for name, values in result.values.items():
+            for query, *numbers in zip(result.query_ids, *(values[metric] for metric in metrics), strict=True):
+                print(query, name, *(f"{number:.6g}" for number in numbers), sep="\t", file=file)

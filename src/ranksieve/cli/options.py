@@ -1,0 +1,74 @@
+"""Training parameters as command-line options and as a TOML file, both from the one table in `params`."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ranksieve.errors import ParameterError
+from ranksieve.params import Params, flag
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
+PANEL = "Training parameters"
+
+
+def with_params(command: Callable[..., None]) -> Callable[..., None]:
+    """Add one option per training parameter to a command, which receives their values as keywords."""
+    own = inspect.signature(command, eval_str=True)
+    named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    signature = own.replace(parameters=[*named, *(_option(item) for item in dataclasses.fields(Params))])
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return command
+
+
+def _option(item: dataclasses.Field[Any]) -> inspect.Parameter:
+    name = flag(item.name)
+    kind = TYPES[str(item.type)]
+    spelling = f"{name}/--no-{name[2:]}" if kind is bool else name
+    text = item.metadata["help"]
+    if kind is not bool:
+        text = f"{text}; {item.metadata['expected']}"
+    option = typer.Option(spelling, help=f"{text}.", rich_help_panel=PANEL)
+    return inspect.Parameter(
+        item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=Annotated[kind, option]
+    )
+
+
+def chosen_params(context: typer.Context, file: Path | None) -> Params:
+    """The parameters of a run: flags given on the command line, else the TOML file's values, else the defaults."""
+    given = dict(read_toml(file)) if file else {}
+    for item in dataclasses.fields(Params):
+        source = context.get_parameter_source(item.name)
+        if source is not None and source.name != "DEFAULT":
+            given.pop(item.name, None)
+            given.pop(item.name.replace("_", "-"), None)
+            given[item.name] = context.params[item.name]
+    return Params.from_mapping(given, source=str(file) if file else "command line")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The top-level keys of a TOML file, checked as parameters on their own, so that an error names the file."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(
+            f"{path}: not a TOML file ({error}); expected lines like 'learning-rate = 0.05'"
+        ) from error
+    try:
+        Params.from_mapping(values, source=str(path))
+    except ParameterError as error:
+        message = str(error)
+        raise ParameterError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+    return values

@@ -1,0 +1,36 @@
+"""`ranksieve predict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, show_facts
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents to score.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the scores go: one a line, in the file's order.")],
+    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
+    missing: Annotated[
+        str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
+    ] = None,
+) -> None:
+    """Score the documents of a file."""
+    check_writable(out)
+    from ranksieve.cli.scoring import open_for, score_blocks
+    from ranksieve.files import atomic_path
+    from ranksieve.forest.lightgbm_text import read_lightgbm
+
+    models = {str(model): read_lightgbm(model)}
+    source = open_for(data, models, missing)
+    n_docs = 0
+    with atomic_path(out) as temporary, open(temporary, "w", encoding="ascii") as file:
+        for _, scores in score_blocks(models, source, threads or None):
+            values = scores[str(model)].tolist()
+            file.writelines(f"{value!r}\n" for value in values)
+            n_docs += len(values)
+    show_facts([("scores", f"{out}, {n_docs:,} documents")])

@@ -1,0 +1,87 @@
+"""Scores of a data file by one or more models, block by block: the features are never held whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksieve.errors import DataError
+
+if TYPE_CHECKING:
+    from ranksieve.data.blocks import Block, Source
+    from ranksieve.data.dataset import Lists
+    from ranksieve.forest.forest import Forest
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The lists of a file, and each model's scores in the file's order."""
+
+    lists: Lists
+    scores: dict[str, np.ndarray]
+
+
+def open_for(path: Any, models: Mapping[str, Forest], missing: str | None) -> Source:
+    """A data file whose absent features are read as those of the models' training data were, or as `missing` says."""
+    from ranksieve.data.read import open_source
+
+    kinds = {str(model.info.get("missing", "zero")) for model in models.values()}
+    if missing is None and len(kinds) > 1:
+        raise DataError(
+            f"{path}: the models were trained with different values for absent features; "
+            "say which one to read, --missing zero or --missing nan"
+        )
+    return open_source(path, missing=missing or kinds.pop())
+
+
+def score_blocks(
+    models: Mapping[str, Forest], source: Source, threads: int | None = None
+) -> Iterator[tuple[Block, dict[str, np.ndarray]]]:
+    """The blocks of a file, in its order, with the scores of their rows by each model."""
+    for name, model in models.items():
+        _check_names(name, model, source)
+    for block in source.blocks():
+        yield block, {name: model.predict(_fitted(block, name, model, source), threads=threads)
+                      for name, model in models.items()}  # fmt: skip
+
+
+def score_file(models: Mapping[str, Forest], source: Source, threads: int | None = None) -> Scored:
+    """The lists of a file and all scores of its documents."""
+    from ranksieve.data.dataset import lists_from_runs
+
+    labels, run_ids, run_lengths = [], [], []
+    scores: dict[str, list[np.ndarray]] = {name: [] for name in models}
+    for block, found in score_blocks(models, source, threads):
+        labels.append(block.labels.copy())
+        run_ids.extend(block.run_ids)
+        run_lengths.append(block.run_lengths)
+        for name, values in found.items():
+            scores[name].append(values)
+    lists = lists_from_runs(np.concatenate(labels), run_ids, np.concatenate(run_lengths))
+    return Scored(lists, {name: np.concatenate(values) for name, values in scores.items()})
+
+
+def _fitted(block: Block, name: str, model: Forest, source: Source) -> np.ndarray:
+    """The block's features, as wide as the model's: a text file does not name features that are absent throughout."""
+    width = block.features.shape[1]
+    if width > model.n_features or (width < model.n_features and source.feature_names is not None):
+        raise DataError(
+            f"{source.path}: has {width} features but {name} was trained on {model.n_features}; "
+            "give data with the same features"
+        )
+    if width == model.n_features:
+        return block.features
+    out = np.full((block.n_docs, model.n_features), source.absent, dtype=block.features.dtype)
+    out[:, :width] = block.features
+    return out
+
+
+def _check_names(name: str, model: Forest, source: Source) -> None:
+    names = source.feature_names
+    if names is not None and names != model.feature_names and sorted(names) == sorted(model.feature_names):
+        raise DataError(
+            f"{source.path}: has the features of {name} in another order; write the columns in the model's order"
+        )

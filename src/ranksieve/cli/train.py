@@ -1,0 +1,88 @@
+"""`ranksieve train`."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ranksieve.cli.console import check_writable, duration, show_facts
+from ranksieve.cli.options import chosen_params, with_params
+from ranksieve.cli.progress import TrainingProgress
+from ranksieve.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ranksieve.forest.forest import Forest
+
+
+@with_params
+def train(
+    context: typer.Context,
+    data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")],
+    valid: Annotated[Path | None, typer.Option(help="Validation data: early stopping watches it.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data: measured once, at the end.")] = None,
+    params: Annotated[
+        Path | None, typer.Option(help="TOML file of training parameters, such as 'learning-rate = 0.05'; flags win.")
+    ] = None,
+    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+    checkpoint: Annotated[Path | None, typer.Option(help="Folder for checkpoints.")] = None,
+    checkpoint_every: Annotated[int, typer.Option(min=1, help="Trees between two checkpoints.")] = 50,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    **_values: Any,
+) -> None:
+    """Train a model on a file of documents, and say how good it is."""
+    chosen = chosen_params(context, params)
+    if resume and checkpoint is None:
+        raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
+    check_writable(out)
+    from ranksieve.boosting import train as boosting
+    from ranksieve.data.read import open_source
+    from ranksieve.evaluation.metrics import parse_metric
+
+    parse_metric(chosen.metric)
+    for path in (data, valid, test):
+        if path is not None:
+            open_source(path, missing=missing)  # complains about a wrong path before hours are spent
+    with TrainingProgress(chosen.algo, quiet=quiet) as progress:
+        forest = boosting.train(
+            data,
+            valid=valid,
+            callbacks=(progress,),
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+            missing=missing,
+            **chosen.as_dict(),
+        )
+    forest = dataclasses.replace(forest, info={**forest.info, "missing": missing})
+    forest.save(out)
+    show_facts(_facts(forest, out))
+    if test is not None:
+        _show_test(forest, test, chosen.metric)
+
+
+def _facts(forest: Forest, out: Path) -> list[tuple[str, str]]:
+    info = forest.info
+    seconds = info.get("seconds") or []
+    facts = [("model", f"{out}, {forest.n_trees} trees")]
+    if seconds:
+        facts.append(("time", f"{duration(sum(seconds))}, median {statistics.median(seconds):.3g} s per tree"))
+    if info.get("best_score") is not None:
+        facts.append(("best tree", str(info["best_iteration"])))
+        facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
+    return facts
+
+
+def _show_test(forest: Forest, path: Path, metric: str) -> None:
+    from ranksieve.cli.scoring import open_for, score_file
+    from ranksieve.evaluation.evaluate import evaluate
+
+    models = {"the model": forest}
+    scored = score_file(models, open_for(path, models, None))
+    result = evaluate(scored.scores, scored.lists, metric)
+    show_facts([("test", f"{metric} {result.mean():.4f}"), ("conventions", result.conventions[0])])

@@ -1,0 +1,228 @@
+"""`Ranker`: training and scoring as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ranksieve.boosting.train import train
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.tables import split_table
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.evaluate import evaluate
+from ranksieve.forest.forest import Forest
+
+
+class Ranker(BaseEstimator):
+    """Gradient-boosted trees that rank the documents of a query.
+
+    The parameters are those of `ranksieve.train`, by the same names and with the same defaults. `X` is a numpy array,
+    a scipy sparse matrix, or a pandas, polars or Arrow table; rows of one query share a `qid`, or come together and
+    `group` gives the size of each query. A column named `qid` of a table serves where neither is given.
+
+    Attributes
+    ----------
+    model_ : Forest
+        The trained model: `predict`, `save`.
+    feature_importances_ : ndarray
+        Share of the total split gain that each feature brought.
+    best_iteration_, best_score_
+        Number of trees at the best validation value, and that value; all trees and None without validation data.
+    evals_result_ : dict
+        Metric values per tree, `{"valid": {"ndcg@10": [...]}}`.
+    n_features_in_, feature_names_in_
+        Number of features; their names, where `X` was a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranksieve import Ranker
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((200, 3))
+    >>> y = (X[:, 1] > 0.7).astype(int)
+    >>> ranker = Ranker(algo="lambdamart", trees=5, leaves=4).fit(X, y, group=[20] * 10)
+    >>> ranker.predict(X).shape
+    (200,)
+    >>> int(ranker.feature_importances_.argmax())
+    1
+    """
+
+    _estimator_type = "ranker"
+
+    def __init__(
+        self,
+        *,
+        algo: str = "selgb",
+        trees: int = 1000,
+        leaves: int = 64,
+        learning_rate: float = 0.05,
+        negatives: float = 0.01,
+        min_negatives: int = 1,
+        every: int = 1,
+        metric: str = "ndcg@10",
+        early_stopping: int = 100,
+        truncation: int = 0,
+        normalize: bool = False,
+        first_tree: str = "lambdas",
+        gain: str = "variance",
+        min_docs: int = 20,
+        min_hessian: float = 0.0,
+        l2: float = 0.0,
+        max_depth: int = 0,
+        feature_fraction: float = 1.0,
+        max_bins: int = 255,
+        threads: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self.algo = algo
+        self.trees = trees
+        self.leaves = leaves
+        self.learning_rate = learning_rate
+        self.negatives = negatives
+        self.min_negatives = min_negatives
+        self.every = every
+        self.metric = metric
+        self.early_stopping = early_stopping
+        self.truncation = truncation
+        self.normalize = normalize
+        self.first_tree = first_tree
+        self.gain = gain
+        self.min_docs = min_docs
+        self.min_hessian = min_hessian
+        self.l2 = l2
+        self.max_depth = max_depth
+        self.feature_fraction = feature_fraction
+        self.max_bins = max_bins
+        self.threads = threads
+        self.seed = seed
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+        eval_metric: str | None = None,
+        callbacks: Sequence[Callable[..., Any]] | None = None,
+    ) -> Ranker:
+        """Train on the documents `X` with labels `y`; `eval_set` is a list of `(X, y)` pairs to validate on."""
+        matrix, names, column = split_table(X)
+        if qid is None and group is None:
+            qid = column
+        data = Dataset.from_arrays(matrix, y, qid=qid, group=group, weights=sample_weight, feature_names=names)
+        valid = _validation_sets(eval_set, eval_qid, eval_group)
+        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        if eval_metric is not None:
+            params["metric"] = eval_metric
+        self.model_: Forest = train(data, valid=valid, callbacks=tuple(callbacks or ()), **params)
+        self.n_features_in_ = data.n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Scores of the documents, in the order of the rows; the larger, the better. A `qid` column is ignored."""
+        check_is_fitted(self, "model_")
+        matrix, names, _ = split_table(X)
+        return self._scores(matrix, names)
+
+    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
+        """Mean of `metric` over the queries (NDCG@10 by default), by the conventions of `ranksieve.evaluate`."""
+        check_is_fitted(self, "model_")
+        matrix, names, column = split_table(X)
+        if qid is None and group is None:
+            qid = column
+        data = Dataset.from_arrays(matrix, y, qid=qid, group=group)
+        return evaluate(self._scores(matrix, names), data.lists, metrics=self.metric).mean()
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        check_is_fitted(self, "model_")
+        gains = np.bincount(self.model_.feature, weights=self.model_.gain, minlength=self.n_features_in_)
+        return gains / (gains.sum() or 1.0)
+
+    @property
+    def best_iteration_(self) -> int:
+        check_is_fitted(self, "model_")
+        return int(self.model_.info.get("best_iteration") or self.model_.n_trees)
+
+    @property
+    def best_score_(self) -> float | None:
+        check_is_fitted(self, "model_")
+        return self.model_.info.get("best_score")
+
+    @property
+    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
+        check_is_fitted(self, "model_")
+        return self.model_.evals_result_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "ranker"
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # scikit-learn before 1.6
+        return {"allow_nan": True, "requires_y": True, "X_types": ["2darray", "sparse"]}
+
+    def _scores(self, matrix: Any, names: Sequence[str] | None) -> np.ndarray:
+        self._check_features(matrix.shape[1], names)
+        return self.model_.predict(matrix, threads=self.threads or None)
+
+    def _check_features(self, n_features: int, names: Sequence[str] | None) -> None:
+        if n_features != self.n_features_in_:
+            raise DataError(
+                f"X has {n_features} features but the model was trained on {self.n_features_in_}; "
+                "give the same columns in the same order"
+            )
+        known = getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and list(names) != list(known):
+            first = next(i for i, (got, expected) in enumerate(zip(names, known, strict=True)) if got != expected)
+            raise DataError(
+                f"column {first} of X is {names[first]!r} but was {known[first]!r} in training; "
+                "give the same columns in the same order"
+            )
+
+
+def _validation_sets(eval_set: Any, eval_qid: Any, eval_group: Any) -> list[Dataset] | Dataset | None:
+    if eval_set is None:
+        if eval_qid is not None or eval_group is not None:
+            raise ParameterError("eval_qid and eval_group belong to eval_set, which is missing; give all or none")
+        return None
+    if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple):
+        eval_set = [eval_set]
+        eval_qid = None if eval_qid is None else [eval_qid]
+        eval_group = None if eval_group is None else [eval_group]
+    qids = _one_per_set(eval_qid, "eval_qid", len(eval_set))
+    groups = _one_per_set(eval_group, "eval_group", len(eval_set))
+    sets = [
+        Dataset.from_arrays(X, y, qid=qid, group=group)
+        for (X, y), qid, group in zip(eval_set, qids, groups, strict=True)
+    ]
+    return sets[0] if len(sets) == 1 else sets
+
+
+def _one_per_set(values: Any, name: str, n_sets: int) -> list[Any]:
+    if values is None:
+        return [None] * n_sets
+    if len(values) != n_sets:
+        raise ParameterError(f"{name} has {len(values)} entries for {n_sets} pairs in eval_set; give one per pair")
+    return list(values)
+
+
+def _plain(value: Any) -> Any:
+    """A numpy scalar, as a parameter grid may hold it, as the Python number it stands for."""
+    return value.item() if isinstance(value, np.generic) else value

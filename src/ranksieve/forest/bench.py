@@ -1,0 +1,208 @@
+"""`bench`: a model's scoring speed beside that of every other scorer that is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ModelError
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.lightgbm_text import read_lightgbm, write_lightgbm
+
+AGREE = 1e-12  # of the largest score: what another order of summation may change in float64
+AGREE_SINGLE = 1e-4  # for scorers that add in float32
+SECONDS = 0.2  # what one measurement lasts at least
+
+Predict = Callable[[np.ndarray], Any]
+
+
+def bench(
+    model: Forest | str | os.PathLike[str], X: Any = None, *, threads: int | None = None, repeat: int = 3
+) -> list[dict[str, Any]]:
+    """Score documents with this package and with every installed peer.
+
+    Parameters
+    ----------
+    model : Forest or path
+    X : Dataset or array, optional
+        Documents; 5,000 random ones around the model's thresholds where not given. At most 20,000 are used.
+    threads : int, optional
+        All cores where not given.
+    repeat : int
+        Each scorer is measured so often, and the best time counts.
+
+    Returns
+    -------
+    list of dict
+        `name`, `us_per_doc`, `ratio` (how many times our time it takes), `max_difference` (relative to the largest
+        score) and `agrees`; ours first.
+
+    Examples
+    --------
+    >>> from ranksieve.forest.forest import empty_forest
+    >>> [row["name"] for row in bench(empty_forest(["a"]), repeat=1)][0]
+    'ranksieve'
+    """
+    forest = model if isinstance(model, Forest) else read_lightgbm(model)
+    documents = _documents(forest, X)
+    threads = threads or os.cpu_count() or 1
+    scores = forest.predict(documents, threads=threads)
+    ours = seconds(lambda: forest.predict(documents, threads=threads), repeat=repeat)
+    rows = [_row("ranksieve", ours, ours, len(documents), scores, scores, AGREE)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.txt"
+        write_lightgbm(forest, path)
+        for name, make in PEERS.items():
+            predict = make(path, forest.n_features, threads) if forest.n_trees else None
+            if predict is not None:
+                theirs = np.asarray(predict(documents), dtype=np.float64).ravel()
+                taken = seconds(lambda predict=predict: predict(documents), repeat=repeat)  # type: ignore[misc]
+                rows.append(_row(name, taken, ours, len(documents), theirs, scores, LIMITS.get(name, AGREE)))
+    return rows
+
+
+def seconds(call: Callable[[], Any], *, repeat: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    """The best of several times of a call, each measured over as many calls as fill `SECONDS`."""
+    start = clock()
+    call()
+    n_calls = max(1, int(SECONDS / max(clock() - start, 1e-9)))
+    best = np.inf
+    for _ in range(repeat):
+        start = clock()
+        for _ in range(n_calls):
+            call()
+        best = min(best, (clock() - start) / n_calls)
+    return float(best)
+
+
+def _row(
+    name: str, taken: float, ours: float, n_docs: int, theirs: np.ndarray, scores: np.ndarray, limit: float
+) -> dict:
+    largest = max(float(np.abs(scores).max(initial=0.0)), 1e-300)
+    difference = float(np.abs(theirs - scores).max(initial=0.0)) / largest
+    return {
+        "name": name,
+        "us_per_doc": taken / n_docs * 1e6,
+        "ratio": taken / ours,
+        "max_difference": difference,
+        "agrees": difference <= limit,
+    }
+
+
+def _documents(forest: Forest, X: Any) -> np.ndarray:
+    if X is None:
+        return random_documents(forest, 5_000)
+    rows = X.rows(0, min(X.n_docs, 20_000)) if isinstance(X, Dataset) else np.ascontiguousarray(X[:20_000], np.float32)
+    if rows.shape[1] != forest.n_features:
+        raise ModelError(
+            f"got documents of {rows.shape[1]} features, but the model was trained on {forest.n_features}; "
+            "give the same features in the same order"
+        )
+    return rows
+
+
+def random_documents(forest: Forest, n_docs: int, *, seed: int = 0) -> np.ndarray:
+    """Documents whose values lie around the thresholds of each feature, so that they spread over the leaves."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_docs, forest.n_features))
+    for feature in np.unique(forest.feature):
+        limits = np.sort(forest.threshold[forest.feature == feature])
+        limits = np.concatenate([[limits[0] - 1.0], limits, [limits[-1] + 1.0]])
+        X[:, feature] = np.interp(rng.random(n_docs), np.linspace(0, 1, len(limits)), limits)
+    with np.errstate(over="ignore"):
+        return X.astype(np.float32)
+
+
+def _installed(*names: str) -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in names)
+
+
+def lightgbm_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+    """LightGBM's own predict."""
+    if not _installed("lightgbm"):
+        return None
+    import lightgbm
+
+    booster = lightgbm.Booster(model_file=str(path))
+    return lambda X: booster.predict(X, num_threads=threads)
+
+
+def onnx_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+    """ONNX Runtime, which adds in float32."""
+    if not _installed("lightgbm", "onnxmltools", "onnxruntime"):
+        return None
+    import lightgbm
+    import onnxmltools
+    import onnxruntime
+    from onnxmltools.convert.common.data_types import FloatTensorType
+
+    given = [("input", FloatTensorType([None, n_features]))]
+    booster = lightgbm.Booster(model_file=str(path))
+    booster.params["objective"] = "regression"  # the converter does not know ranking; the trees are the same
+    converted = onnxmltools.convert_lightgbm(_as_regression(booster, path), initial_types=given, zipmap=False)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(converted.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda X: session.run(None, {"input": X})[0]
+
+
+def _as_regression(booster: Any, path: Path) -> Any:
+    """The same trees under an objective every converter knows."""
+    import lightgbm
+
+    lines = booster.model_to_string().splitlines()
+    lines = ["objective=regression" if line.startswith("objective=") else line for line in lines]
+    return lightgbm.Booster(model_str="\n".join(lines))
+
+
+def treelite_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+    """Treelite's interpreter."""
+    if not _installed("treelite"):
+        return None
+    import treelite
+
+    model = treelite.frontend.load_lightgbm_model(path)
+    return lambda X: treelite.gtil.predict(model, X, nthread=threads, pred_margin=True)
+
+
+def tl2cgen_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+    """Treelite's trees as C, compiled by the system's compiler."""
+    if not _installed("treelite", "tl2cgen"):
+        return None
+    import tl2cgen
+    import treelite
+
+    library = path.with_suffix(".so")
+    model = treelite.frontend.load_lightgbm_model(path)
+    tl2cgen.export_lib(model, toolchain="gcc", libpath=library, params={"parallel_comp": 32}, verbose=False)
+    predictor = tl2cgen.Predictor(library, nthread=threads, verbose=False)
+    return lambda X: predictor.predict(tl2cgen.DMatrix(X), pred_margin=True)
+
+
+def lleaves_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+    """lleaves: trees compiled by LLVM."""
+    if not _installed("lleaves"):
+        return None
+    import lleaves
+
+    model = lleaves.Model(model_file=str(path))
+    model.compile()
+    return lambda X: model.predict(X, n_jobs=threads)
+
+
+PEERS: dict[str, Callable[[Path, int, int], Predict | None]] = {
+    "lightgbm": lightgbm_peer,
+    "onnxruntime": onnx_peer,
+    "treelite": treelite_peer,
+    "tl2cgen": tl2cgen_peer,
+    "lleaves": lleaves_peer,
+}
+LIMITS = {"onnxruntime": AGREE_SINGLE, "treelite": AGREE_SINGLE, "tl2cgen": AGREE_SINGLE}

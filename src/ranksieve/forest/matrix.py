@@ -1,0 +1,81 @@
+"""`Matrix`: documents in any form a user has them, flat for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ModelError
+from ranksieve.forest.forest import Forest
+
+ROWS = 65_536  # how many rows of a sparse matrix or a regrouped data set are made dense at a time
+
+
+class Matrix(NamedTuple):
+    """float32 or float64 values; row i has feature f at `values[i * row_step + f * column_step]`."""
+
+    values: np.ndarray
+    row_step: int
+    column_step: int
+    n_features: int
+    n_docs: int
+
+
+def matrices(X: Any, forest: Forest) -> tuple[int, Iterator[Matrix]]:
+    """Number of documents, and the documents in one piece or several, in the order of their rows (or of the lists)."""
+    if isinstance(X, Dataset):
+        _check_features(X.n_features, forest)
+        return X.n_docs, (flat(rows) for rows in X.blocks(ROWS))
+    if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64):
+        X = _plain(X, forest)
+    if X.ndim == 1:
+        X = X[None, :]
+    if X.ndim != 2:
+        raise ModelError(f"got an array of {X.ndim} dimensions; give one row per document and one column per feature")
+    _check_features(X.shape[1], forest)
+    if scipy.sparse.issparse(X):
+        X = X.tocsr()
+        return X.shape[0], (flat(X[start : start + ROWS].toarray()) for start in range(0, X.shape[0], ROWS))
+    return len(X), iter([flat(X)])
+
+
+def flat(X: np.ndarray) -> Matrix:
+    """A dense array as it lies in memory, without a copy where it is contiguous in C or Fortran order."""
+    n_docs, n_features = X.shape
+    if not (X.flags.c_contiguous or X.flags.f_contiguous) or not X.dtype.isnative:
+        X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
+    by_row = X.flags.c_contiguous
+    values = X.reshape(-1) if by_row else X.T.reshape(-1)
+    # always read-only, so that the kernels are compiled once for arrays of either kind
+    values = values.view()
+    values.flags.writeable = False
+    return Matrix(values, n_features if by_row else 1, 1 if by_row else n_docs, n_features, n_docs)
+
+
+def _plain(X: Any, forest: Forest) -> Any:
+    """An array or a sparse matrix of float32 or float64; named columns are put in the forest's order."""
+    if isinstance(X, (list, tuple)):
+        X = np.asarray(X)
+    names = None
+    if not (isinstance(X, np.ndarray) and X.dtype.kind in "iubf"):
+        from ranksieve.data.tables import split_table
+
+        X, names, _ = split_table(X)
+    if names is not None and tuple(names) != forest.feature_names and set(forest.feature_names) <= set(names):
+        number = {name: k for k, name in enumerate(names)}
+        X = X[:, [number[name] for name in forest.feature_names]]
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
+    return X
+
+
+def _check_features(n_features: int, forest: Forest) -> None:
+    if n_features != forest.n_features:
+        raise ModelError(
+            f"got documents of {n_features} features, but the model was trained on {forest.n_features}; "
+            "give the same features in the same order"
+        )

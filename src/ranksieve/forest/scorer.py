@@ -1,0 +1,189 @@
+"""`Scorer`: a forest compiled for scoring, and the choice of the fastest way.
+
+Few documents walk the trees; many go through `kernels.ranking` and `kernels.scoring`, 512 at a time. Both add the leaf
+values of a document in the order of the trees, in float64, so all ways and thread counts give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+
+from ranksieve.dtypes import SCORE
+from ranksieve.errors import ParameterError
+from ranksieve.forest.columns import make_columns, make_walks
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.matrix import Matrix, matrices
+from ranksieve.kernels import ranking, scoring, walking
+from ranksieve.kernels.compiling import Compiled, compile_binned
+
+FEW = 12  # documents; below, walking is faster than filling a block
+SHARE = 8 * scoring.BLOCK  # documents a thread takes at a time
+WALK_SHARE = 256
+
+
+class Scorer:
+    """Scores documents with a forest; made once, on first use, and kept by the forest."""
+
+    def __init__(self, forest: Forest):
+        self._forest = forest
+        self._walk_always = bool(forest.n_trees and forest.n_leaves.max() > scoring.MAX_LEAVES)
+        self._shorter: dict[int, Scorer] = {}
+
+    @cached_property
+    def _columns(self) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+        return make_columns(self._forest)
+
+    @cached_property
+    def _walks(self) -> Any:
+        return make_walks(self._forest)
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        return self._compile(0, self._forest.n_trees)
+
+    def _compile(self, first: int, last: int) -> Compiled:
+        forest, (_, _, column, cut) = self._forest, self._columns
+        a, b = forest.split_offsets[[first, last]]
+        c, d = forest.leaf_offsets[[first, last]]
+        return compile_binned(
+            column[a:b],
+            cut[a:b],
+            forest.left[a:b],
+            forest.right[a:b],
+            forest.default_left[a:b],
+            forest.scaled_leaf_values()[c:d],
+            forest.split_offsets[first : last + 1] - a,
+            forest.leaf_offsets[first : last + 1] - c,
+        )
+
+    def predict(
+        self, X: Any, *, trees: int | None = None, threads: int | None = None, dtype: Any = SCORE
+    ) -> np.ndarray:
+        """See `Forest.predict`."""
+        n_trees = _checked_trees(trees, self._forest.n_trees)
+        n_docs, parts = matrices(X, self._forest)
+        scores = np.zeros(n_docs, SCORE)
+        start = 0
+        for part in parts:
+            self._add(part, n_trees, threads, scores[start : start + part.n_docs])
+            start += part.n_docs
+        return in_user_order(X, scores).astype(dtype, copy=False)
+
+    def _add(self, matrix: Matrix, n_trees: int, threads: int | None, scores: np.ndarray) -> None:
+        if n_trees == 0 or matrix.n_docs == 0:
+            return
+        if matrix.n_docs <= FEW:
+            walking.walk_scores(*matrix, n_trees, self._walks, scores)
+        elif self._walk_always:
+            with using_threads(threads):
+                walking.walk_scores_parallel(*matrix, n_trees, self._walks, WALK_SHARE, scores)
+        elif n_trees < self._forest.n_trees:
+            self._first(n_trees)._add(matrix, n_trees, threads, scores)
+        else:
+            self._add_blocks(matrix, threads, scores)
+
+    def _add_blocks(self, matrix: Matrix, threads: int | None, scores: np.ndarray) -> None:
+        columns, exact = self._columns_for(matrix)
+        given, n_docs = (*matrix[:4], columns, exact, self._compiled), matrix.n_docs
+        with using_threads(threads) as n_threads:
+            share = -(-n_docs // n_threads)
+            share = min(SHARE, -(-share // scoring.BLOCK) * scoring.BLOCK)
+            if n_threads == 1 or n_docs <= share:
+                ranking.add_raw(*given, 0, n_docs, scores)
+            else:
+                ranking.add_raw_parallel(*given, n_docs, share, scores)
+
+    def _columns_for(self, matrix: Matrix) -> tuple[Any, bool]:
+        single, double, _, _ = self._columns
+        return (single, True) if matrix.values.dtype == np.float32 else (double, False)
+
+    def _first(self, n_trees: int) -> Scorer:
+        """The scorer of the first trees; the last one asked for is kept."""
+        if n_trees not in self._shorter:
+            self._shorter = {n_trees: Scorer(self._forest.first(n_trees))}
+        return self._shorter[n_trees]
+
+    def _ranked(self, matrix: Matrix) -> np.ndarray:
+        """The documents as columns of ranks, in blocks."""
+        columns, exact = self._columns_for(matrix)
+        n_blocks = -(-matrix.n_docs // scoring.BLOCK)
+        ranked = np.empty((n_blocks, max(1, len(columns.feature)) * scoring.STRIDE), np.uint8)
+        ranking.rank_all(*matrix[:4], columns, exact, matrix.n_docs, ranked)
+        return ranked
+
+    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[tuple[int, np.ndarray]]:
+        """See `Forest.staged_predict`."""
+        if every < 1:
+            raise ParameterError(f"every is {every}; give the number of trees between two results, at least 1")
+        n_docs, parts = matrices(X, self._forest)
+        return self._stages(X, n_docs, list(parts), every)
+
+    def _stages(self, X: Any, n_docs: int, parts: list[Matrix], every: int) -> Iterator[tuple[int, np.ndarray]]:
+        scores = np.zeros(n_docs, SCORE)
+        bounds = np.cumsum([0, *(part.n_docs for part in parts)])
+        ranked = [] if self._walk_always else [self._ranked(part) for part in parts]
+        for first in range(0, self._forest.n_trees, every):
+            last = min(first + every, self._forest.n_trees)
+            if self._walk_always:
+                later = Scorer(self._forest.take(np.arange(first, last)))
+                for part, start in zip(parts, bounds, strict=False):
+                    later._add(part, last - first, None, scores[start : start + part.n_docs])
+            else:
+                trees = self._compile(first, last)
+                for part, start, ranks in zip(parts, bounds, ranked, strict=False):
+                    scoring.add_ranked(ranks, part.n_docs, trees, scores[start : start + part.n_docs])
+            yield last, in_user_order(X, scores).copy()
+
+    def predict_leaves(self, X: Any) -> np.ndarray:
+        """See `Forest.predict_leaves`."""
+        forest = self._forest
+        n_docs, parts = matrices(X, forest)
+        most = int(forest.n_leaves.max(initial=1))
+        leaves = np.empty(
+            (n_docs, forest.n_trees), np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.int32
+        )
+        start = 0
+        for part in parts:
+            out = leaves[start : start + part.n_docs]
+            if part.n_docs <= FEW or self._walk_always:
+                walking.walk_leaves(*part, forest.n_trees, self._walks, out)
+            elif forest.n_trees:
+                scoring.leaves_of_ranked(self._ranked(part), part.n_docs, self._compiled, out)
+            start += part.n_docs
+        return in_user_order(X, leaves)
+
+
+def in_user_order(X: Any, values: np.ndarray) -> np.ndarray:
+    """Values of a data set's documents in the order the user gave them; those of other documents as they are."""
+    return X.lists.to_user_order(values) if hasattr(X, "lists") else values
+
+
+def _checked_trees(trees: int | None, n_trees: int) -> int:
+    if trees is None:
+        return n_trees
+    if trees < 0:
+        raise ParameterError(f"trees is {trees}; give how many of the {n_trees} trees to use, from the first on")
+    return min(trees, n_trees)
+
+
+@contextmanager
+def using_threads(threads: int | None) -> Iterator[int]:
+    """Let Numba use so many threads, at most what it was started with; None leaves it as it is."""
+    before = numba.get_num_threads()
+    if threads is None:
+        yield before
+        return
+    if threads < 1:
+        raise ParameterError(f"threads is {threads}; give at least 1, or None for all cores")
+    threads = min(threads, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    numba.set_num_threads(threads)
+    try:
+        yield threads
+    finally:
+        numba.set_num_threads(before)

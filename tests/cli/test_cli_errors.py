@@ -1,0 +1,189 @@
+"""Bad input: one clear line, exit code 2, no traceback, nothing half-written."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+from cli_samples import QUICK, letor_text
+
+from ranksieve.cli import app as cli
+
+GOOD = letor_text(10, 9)
+TEN_GOOD_LINES = letor_text(1, 9, size=10)
+
+
+def refused(outcome, *words: str) -> None:
+    assert outcome.code == 2, outcome.output
+    assert "Traceback" not in outcome.output
+    lines = [line for line in outcome.output.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1, outcome.output
+    for word in words:
+        assert word in lines[0], lines[0]
+
+
+BAD_LINES = {
+    "label": ("x qid:1 1:0.5\n", "not a number"),
+    "no qid": ("1 1:0.5 2:1\n", "qid"),
+    "value": ("1 qid:1 1:abc\n", "not a number"),
+    "infinite": ("1 qid:1 1:inf\n", "inf"),
+    "feature 0": ("1 qid:1 0:0.5\n", "0"),
+    "order": ("1 qid:1 2:0.5 1:0.5\n", "order"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_LINES)
+def test_a_bad_line_is_named(run, tmp_path, bad):
+    line, word = BAD_LINES[bad]
+    path = tmp_path / "train.txt"
+    path.write_text(TEN_GOOD_LINES + line)
+    refused(run("train", path, "--out", tmp_path / "model.txt", "--quiet", *QUICK), f"{path}:11", word)
+    assert os.listdir(tmp_path) == ["train.txt"]
+    refused(run("pack", path, "--out", tmp_path / "data.parquet"), f"{path}:11", word)
+    refused(run("describe", path), f"{path}:11", word)
+    assert os.listdir(tmp_path) == ["train.txt"]
+
+
+def test_an_empty_file(files, run, tmp_path):
+    path = tmp_path / "empty.txt"
+    path.write_text("")
+    refused(run("train", path, "--out", tmp_path / "model.txt"), str(path), "empty")
+    path.write_text("\n\n")
+    refused(run("train", path, "--out", tmp_path / "model.txt"), str(path), "no documents")
+    refused(run("train", files / "train.txt", "--valid", path, "--out", tmp_path / "model.txt"), "no documents")
+
+
+def test_a_file_that_is_not_there(files, run, model, tmp_path):
+    gone = tmp_path / "gone.txt"
+    for option in ("--valid", "--test"):
+        refused(run("train", files / "train.txt", option, gone, "--out", tmp_path / "m.txt"), "gone.txt")
+    refused(run("train", gone, "--out", tmp_path / "m.txt"), "gone.txt", "no such file")
+    refused(run("predict", gone, files / "test.txt", "--out", tmp_path / "s.txt"), "gone.txt")
+    refused(run("predict", model, gone, "--out", tmp_path / "s.txt"), "gone.txt")
+    refused(run("evaluate", model, gone, files / "test.txt"), "gone.txt")
+    refused(run("describe", gone), "gone.txt", "no such file")
+    refused(run("train", files / "train.txt", "--out", tmp_path / "m.txt", "--params", gone), "gone.txt")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_truncated_gz(run, tmp_path):
+    path = tmp_path / "train.txt.gz"
+    content = gzip.compress(GOOD.encode())
+    path.write_bytes(content[: len(content) // 2])
+    refused(run("train", path, "--out", tmp_path / "model.txt"), str(path), "cut short")
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_training(files, run, model, tmp_path, monkeypatch):
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("training began")
+
+    monkeypatch.setattr("ranksieve.boosting.train.train", never)
+    blocked = files / "train.txt" / "model.txt"
+    for out in (tmp_path / "missing" / "model.txt", blocked):
+        refused(run("train", files / "train.txt", "--out", out), str(out), "folder that exists")
+    refused(run("train", files / "train.txt", "--out", tmp_path), "is a folder")
+    refused(run("predict", model, files / "test.txt", "--out", blocked), "cannot write")
+    refused(run("evaluate", model, files / "test.txt", "--per-query", blocked), "cannot write")
+    refused(run("demo", "--out", files / "train.txt"), "train.txt")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_without_permission(files, run, tmp_path):
+    tmp_path.chmod(0o500)
+    refused(run("train", files / "train.txt", "--out", tmp_path / "model.txt"), "Permission denied")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_leaves_nothing(files, run, model, tmp_path, monkeypatch):
+    out = tmp_path / "scores.txt"
+
+    def full(*_: object) -> None:
+        with open("/dev/full", "w") as file:
+            file.write("x")
+
+    monkeypatch.setattr("os.fsync", full)
+    refused(run("predict", model, files / "test.txt", "--out", out), "No space left", "nothing was changed")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_model_cut_in_half(files, run, model, tmp_path):
+    cut = tmp_path / "cut.txt"
+    cut.write_bytes(model.read_bytes()[: model.stat().st_size // 2])
+    scores = tmp_path / "scores.txt"
+    refused(run("predict", cut, files / "test.txt", "--out", scores), str(cut))
+    refused(run("evaluate", cut, files / "test.txt"), str(cut))
+    refused(run("describe", cut), str(cut))
+    refused(run("predict", files / "train.txt", files / "test.txt", "--out", scores), "train.txt")
+    assert not scores.exists()
+
+
+def test_data_with_other_features(files, run, model, tmp_path):
+    wide = tmp_path / "wide.txt"
+    wide.write_text(letor_text(5, 4, n_features=7))
+    out = tmp_path / "model.txt"
+    refused(run("train", files / "train.txt", "--valid", wide, "--out", out, "--quiet"), "wide.txt", "7", "5")
+    refused(run("predict", model, wide, "--out", tmp_path / "s.txt"), "wide.txt", "7 features", "5")
+    refused(run("evaluate", model, wide), "wide.txt", "7 features")
+    assert os.listdir(tmp_path) == ["wide.txt"]
+
+
+def test_one_class_only(run, tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text("".join(f"0 qid:1 1:{value}\n" for value in range(50)))
+    refused(run("train", path, "--out", tmp_path / "model.txt", "--quiet"), str(path), "two grades")
+
+
+BAD_FLAGS = {
+    "p above 1": (["--negatives", "1.5"], "--negatives is 1.5; expected in (0, 1]"),
+    "algo": (["--algo", "nonsense"], "lambdamart"),
+    "leaves": (["--leaves", "1"], "--leaves is 1"),
+    "rate": (["--learning-rate", "nan"], "--learning-rate is nan"),
+    "metric": (["--metric", "nonsense@10"], "unknown metric"),
+    "missing": (["--missing", "nonsense"], "'zero'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FLAGS)
+def test_a_parameter_out_of_range(files, run, tmp_path, case):
+    flags, message = BAD_FLAGS[case]
+    refused(run("train", files / "train.txt", "--out", tmp_path / "model.txt", *flags), message)
+
+
+BAD_TOML = {
+    "unknown": ("learnin-rate = 0.1", "did you mean 'learning_rate'?"),
+    "range": ("trees = 0", "--trees is 0"),
+    "type": ('leaves = "many"', "--leaves is 'many'"),
+    "syntax": ("leaves = = 3", "not a TOML file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TOML)
+def test_a_bad_toml_file_is_named(files, run, tmp_path, case):
+    text, message = BAD_TOML[case]
+    toml = tmp_path / "params.toml"
+    toml.write_text(text)
+    outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt", "--params", toml)
+    refused(outcome, str(toml), message)
+
+
+def test_ctrl_c_is_130_without_traceback(files, run, tmp_path, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ranksieve.boosting.train.train", interrupted)
+    outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt")
+    assert outcome.code == 130
+    assert "error: interrupted" in outcome.output
+    assert "Traceback" not in outcome.output
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_same_model_twice(files, run, model):
+    refused(run("evaluate", model, model, files / "test.txt"), "twice")
+
+
+def test_brackets_in_messages_are_not_markup(capsys):
+    cli.show_error("expected one of [a, b]\nor [/c]")
+    assert capsys.readouterr().err == "error: expected one of [a, b] or [/c]\n"

@@ -1,0 +1,50 @@
+"""What the commands say of themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import ranksieve
+from ranksieve.cli.app import app
+from ranksieve.cli.console import duration, file_size
+from ranksieve.params import Params, flag
+
+COMMANDS = ("train", "predict", "evaluate", "pack", "describe", "synth", "bench", "demo")
+
+
+def test_version(run):
+    outcome = run("--version")
+    assert (outcome.code, outcome.output) == (0, f"ranksieve {ranksieve.__version__}\n")
+
+
+def test_every_command_has_help(run):
+    text = run("--help").output
+    for command in COMMANDS:
+        assert re.search(rf"\b{command}\b", text)
+        outcome = run(command, "--help")
+        assert outcome.code == 0
+        assert "Usage" in outcome.output
+    assert len(app.registered_commands) == len(COMMANDS)
+
+
+def test_train_has_a_flag_for_every_parameter(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")
+    text = run("train", "--help").output
+    for item in dataclasses.fields(Params):
+        line = next(line for line in text.splitlines() if f" {flag(item.name)} " in line)
+        assert item.metadata["help"][:30] in line
+        if item.type != "bool":
+            assert f"[default: {item.default}]" in text
+
+
+def test_wrong_usage_is_exit_code_2(run):
+    assert run("train").code == 2
+    assert run("nonsense").code == 2
+    assert run("train", "x", "--out", "y", "--learn-rate", "1").code == 2
+
+
+def test_spans_and_sizes_are_said_as_people_do():
+    assert [duration(s) for s in (0.5, 12.3, 185, 7800)] == ["0.50 s", "12 s", "3 min 05 s", "2 h 10 min"]
+    assert [file_size(n) for n in (512, 3_400_000, 2 * 10**13)] == ["512 B", "3.4 MB", "20 TB"]

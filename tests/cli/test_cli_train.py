@@ -1,0 +1,229 @@
+"""Training, scoring and measuring from the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_samples import QUICK
+
+import ranksieve as rs
+from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
+
+
+def same_trees(a: rs.Forest, b: rs.Forest) -> bool:
+    names = (*SPLIT_ARRAYS, *LEAF_ARRAYS, "split_offsets", "leaf_offsets", "weights")
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
+
+
+def test_train_says_where_the_model_is_and_how_good(files, run, tmp_path):
+    out = tmp_path / "model.txt"
+    sets = [files / "train.txt", "--valid", files / "valid.txt", "--test", files / "test.txt"]
+    outcome = run("train", *sets, "--out", out, *QUICK)
+    assert outcome.code == 0
+    forest = rs.load(out)
+    said = " ".join(outcome.output.split())
+    test = rs.evaluate(forest, rs.read(files / "test.txt"))
+    for text in (
+        f"model {out}, {forest.n_trees} trees",
+        "compiling kernels (first use only)",
+        "12/12 trees",
+        f"best tree {forest.info['best_iteration']}",
+        f"validation ndcg@10 {forest.info['best_score']:.4f}",
+        f"test ndcg@10 {test.mean():.4f}",
+        test.conventions[0],
+    ):
+        assert text in said
+
+
+def test_quiet_training_shows_no_progress(files, run, tmp_path):
+    outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt", "--quiet", *QUICK)
+    assert "compiling" not in outcome.output
+    assert "12 trees" in outcome.output
+
+
+def test_the_command_line_trains_what_python_trains(files, run, model):
+    parameters = {"trees": 12, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.3}
+    forest = rs.train(rs.read(files / "train.txt"), valid=rs.read(files / "valid.txt"), **parameters)
+    assert same_trees(forest, rs.load(model))
+
+
+def test_flags_win_over_toml_and_toml_over_defaults(files, run, tmp_path):
+    toml = tmp_path / "params.toml"
+    toml.write_text('trees = 7\nlearning-rate = 0.3\nmin_docs = 4\nalgo = "lambdamart"\nleaves = 64\n')
+    out = tmp_path / "model.txt"
+    # --leaves is given with the value of its default: a flag wins because it was given, not because it differs
+    flags = ["--trees", "3", "--leaves", "4"]
+    assert run("train", files / "train.txt", "--out", out, "--params", toml, *flags).code == 0
+    used = rs.load(out).info["params"]
+    expected = rs.Params(trees=3, leaves=4, learning_rate=0.3, min_docs=4, algo="lambdamart")
+    assert used == expected.as_dict()
+    toml.write_text("leaves = 5\ntrees = 2\n")
+    assert run("train", files / "train.txt", "--out", out, "--params", toml, "--leaves", "64").code == 0
+    assert rs.load(out).info["params"]["leaves"] == 64
+
+
+def test_predict_writes_one_score_a_line_in_file_order(files, run, model, tmp_path):
+    lines = (files / "test.txt").read_text().splitlines(keepends=True)
+    mixed = tmp_path / "mixed.txt"
+    order = np.random.default_rng(0).permutation(len(lines))
+    mixed.write_text("".join(lines[i] for i in order))
+    assert run("predict", model, mixed, "--out", tmp_path / "scores.txt").code == 0
+    scores = np.loadtxt(tmp_path / "scores.txt")
+    straight = rs.load(model).predict(rs.read(files / "test.txt"))
+    assert np.array_equal(scores, straight[order])
+
+
+def test_predict_pads_what_text_leaves_out(files, run, model, tmp_path):
+    narrow = tmp_path / "narrow.txt"
+    narrow.write_text("0 qid:1 1:0.5\n1 qid:1 2:0.5\n")
+    assert run("predict", model, narrow, "--out", tmp_path / "scores.txt").code == 0
+    rows = np.array([[0.5, 0, 0, 0, 0], [0, 0.5, 0, 0, 0]], dtype=np.float32)
+    assert np.array_equal(np.loadtxt(tmp_path / "scores.txt"), rs.load(model).predict(rows))
+
+
+def test_missing_values_are_read_as_in_training(files, run, tmp_path):
+    sparse = tmp_path / "sparse.txt"
+    lines = (files / "train.txt").read_text().splitlines()
+    sparse.write_text("\n".join(re.sub(r" 1:0\.[0-4]\d*", "", line) for line in lines) + "\n")
+    out, scores = tmp_path / "model.txt", tmp_path / "scores.txt"
+    assert run("train", sparse, "--missing", "nan", "--out", out, "--quiet", *QUICK).code == 0
+    forest = rs.load(out)
+    assert run("predict", out, sparse, "--out", scores).code == 0
+    assert np.array_equal(np.loadtxt(scores), forest.predict(rs.read(sparse, missing="nan").features))
+    assert run("predict", out, sparse, "--missing", "zero", "--out", scores).code == 0
+    assert np.array_equal(np.loadtxt(scores), forest.predict(rs.read(sparse).features))
+
+
+def test_evaluate_compares_models(files, run, model, tmp_path):
+    short = tmp_path / "short.txt"
+    rs.load(model).first(1).save(short)
+    table = tmp_path / "queries.tsv"
+    metrics = ["--metric", "ndcg@10", "--metric", "map"]
+    outcome = run("evaluate", model, short, files / "test.txt", *metrics, "--per-query", table)
+    assert outcome.code == 0
+    data = rs.read(files / "test.txt")
+    result = rs.evaluate({"a": rs.load(model), "b": rs.load(short)}, data, ["ndcg@10", "map"])
+    for name in "ab":
+        for metric in ("ndcg@10", "map"):
+            assert f"{result.mean(name, metric):.4f}" in outcome.output
+    assert f"{result.compare('b', 'a', 'map').p_value:.4f}" in outcome.output
+    assert "queries without positives left out" in outcome.output
+    assert "randomization test" in outcome.output
+    head, *rows = table.read_text().splitlines()
+    assert head.split("\t") == ["query", "model", "ndcg@10", "map"]
+    assert len(rows) == 2 * data.n_queries
+    assert rows[0].split("\t")[:2] == [str(data.query_ids[0]), str(model)]
+    assert float(rows[0].split("\t")[2]) == pytest.approx(result.values["a"]["ndcg@10"][0], abs=1e-5)
+
+
+def test_evaluate_conventions_can_be_chosen(files, run, model):
+    outcome = run("evaluate", model, files / "test.txt", "--ties", "worst", "--empty", "1")
+    assert "ties in the worst order" in outcome.output
+    assert "without positives count 1" in outcome.output
+    assert run("evaluate", model, files / "test.txt", "--ties", "nonsense").code == 2
+
+
+def test_pack_and_train_on_the_packed_file(files, run, model, tmp_path):
+    packed = {}
+    for name in ("train", "valid"):
+        packed[name] = tmp_path / f"{name}.parquet"
+        assert run("pack", files / f"{name}.txt", "--out", packed[name]).code == 0
+    out = tmp_path / "model.txt"
+    arguments = [packed["train"], "--valid", packed["valid"], "--out", out, "--quiet", *QUICK]
+    assert run("train", *arguments).code == 0
+    assert same_trees(rs.load(out), rs.load(model))
+
+
+def test_describe_tells_data_from_models(files, run, model):
+    data = run("describe", files / "train.txt")
+    assert data.code == 0
+    for text in ("360", "30,", "5", "12 to 12"):
+        assert text in data.output
+    forest = rs.load(model)
+    text = run("describe", model).output
+    assert f"{forest.n_trees}" in text
+    assert "share of gain" in text
+    assert "learning_rate 0.2" in text
+
+
+def test_resume_after_kill_gives_the_same_model(files, run, tmp_path):
+    whole, resumed = tmp_path / "whole.txt", tmp_path / "resumed.txt"
+    arguments = [files / "train.txt", "--valid", files / "valid.txt", "--quiet", *QUICK]
+    arguments += ["--trees", "40", "--early-stopping", "0"]
+    assert run("train", *arguments, "--out", whole).code == 0
+    folder = tmp_path / "state"
+    checkpoint = ["--checkpoint", folder, "--checkpoint-every", "1", "--out", resumed]
+    command = [sys.executable, "-m", "ranksieve", "train", *map(str, arguments), *map(str, checkpoint)]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while child.poll() is None and not any(folder.glob("checkpoint*")):
+        time.sleep(0.01)
+    time.sleep(0.02)
+    os.kill(child.pid, signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    assert not resumed.exists()
+    assert run("train", *arguments, *checkpoint, "--resume").code == 0
+    assert same_trees(rs.load(resumed), rs.load(whole))
+    kept = dataclasses.asdict(rs.load(resumed))["info"]["history"]
+    assert kept == rs.load(whole).info["history"]
+
+
+def test_resume_needs_a_checkpoint_folder(files, run, tmp_path):
+    outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt", "--resume")
+    assert outcome.code == 2
+    assert "--checkpoint DIR" in outcome.output
+
+
+def test_progress_bar_on_a_terminal(files, tmp_path):
+    from rich.console import Console
+
+    from ranksieve.cli.progress import TrainingProgress
+
+    with open(tmp_path / "screen", "w+") as screen:
+        console = Console(file=screen, force_terminal=True, width=150)
+        with TrainingProgress("selgb", console=console) as progress:
+            rs.train(rs.read(files / "train.txt"), valid=rs.read(files / "valid.txt"), trees=4, callbacks=[progress])
+        screen.seek(0)
+        text = screen.read()
+    assert "4/4" in text
+    assert "s/tree" in text
+    assert "best" in text
+
+
+def test_synth_writes_what_the_generators_make(run, tmp_path):
+    for kind, suffix in (("cubic", "parquet"), ("cubic", "txt"), ("two-stage", "parquet")):
+        out: Path = tmp_path / f"{kind}.{suffix}"
+        assert run("synth", kind, "--queries", "3", "--seed", "5", "--out", out).code == 0
+        made = {"cubic": rs.cubic, "two-stage": rs.two_stage}[kind](3, seed=5)
+        back = rs.read(out)
+        assert np.array_equal(back.features, made.features, equal_nan=True)
+        assert np.array_equal(back.labels, made.labels)
+        assert back.lists.sizes.tolist() == made.lists.sizes.tolist()
+    more = tmp_path / "more.parquet"
+    assert run("synth", "two-stage", "--queries", "2", "--seed", "5", "--start", "1", "--out", more).code == 0
+    assert rs.read(more).n_docs == made.lists.sizes[1:].sum()
+    assert run("synth", "nonsense", "--out", more).code == 2
+
+
+def test_bench_shows_a_table(files, run, model):
+    outcome = run("bench", model, files / "test.txt", "--threads", "1")
+    assert outcome.code == 0, outcome.output
+    assert "µs per document" in outcome.output
+    assert "ranksieve" in outcome.output
+
+
+def test_demo_trains_and_compares(run, tmp_path):
+    outcome = run("demo", "--queries", "12", "--trees", "6", "--out", tmp_path / "demo")
+    assert outcome.code == 0, outcome.output
+    for text in ("λ-MART", "SelGB", "50 trees", "100 trees", "all trees", "p = ", "6/6"):
+        assert text in outcome.output
+    assert rs.load(tmp_path / "demo" / "selgb.txt").n_trees <= 6
+    assert (tmp_path / "demo" / "lambdamart.txt").exists()

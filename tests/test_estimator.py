@@ -1,0 +1,188 @@
+"""`Ranker` inside scikit-learn, and with every kind of table."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+
+import ranksieve as rs
+from ranksieve.errors import DataError, ParameterError
+
+SMALL = {"algo": "lambdamart", "trees": 8, "leaves": 6, "learning_rate": 0.2, "min_docs": 3, "threads": 1}
+N_QUERIES, SIZE = 24, 15
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    rng = np.random.default_rng(3)
+    X = rng.random((N_QUERIES * SIZE, 4)).astype(np.float32)
+    y = np.floor(3 * X[:, 2] * X[:, 0] + 0.3 * rng.random(len(X)))
+    return X, y, np.repeat(np.arange(N_QUERIES), SIZE)
+
+
+@pytest.fixture(scope="module")
+def fitted(arrays):
+    X, y, qid = arrays
+    return rs.Ranker(**SMALL).fit(X, y, qid=qid)
+
+
+def test_parameters_are_those_of_train():
+    signature = inspect.signature(rs.Ranker.__init__).parameters
+    defaults = {name: p.default for name, p in signature.items() if name != "self"}
+    assert defaults == rs.Params().as_dict()
+    assert all(p.kind is p.KEYWORD_ONLY for name, p in signature.items() if name != "self")
+    assert rs.Ranker().get_params() == rs.Params().as_dict()
+
+
+def test_fit_learns_and_tells(arrays, fitted):
+    X, y, qid = arrays
+    assert fitted.model_.n_trees == fitted.best_iteration_ == 8
+    assert fitted.best_score_ is None
+    assert fitted.evals_result_ == {}
+    assert fitted.n_features_in_ == 4
+    assert not hasattr(fitted, "feature_names_in_")
+    assert fitted.feature_importances_.sum() == pytest.approx(1)
+    assert set(np.argsort(fitted.feature_importances_)[-2:]) == {0, 2}
+    labels, scores = np.asarray(y), fitted.predict(X)
+    assert fitted.score(X, y, qid=qid) == pytest.approx(np.nanmean(rs.ndcg(labels, scores, qid=qid, k=10)))
+    assert fitted.score(X, y, group=[SIZE] * N_QUERIES) == fitted.score(X, y, qid=qid) > 0.8
+
+
+def test_group_and_scattered_qid_give_the_same_model(arrays, fitted):
+    X, y, qid = arrays
+    by_group = rs.Ranker(**SMALL).fit(X, y, group=[SIZE] * N_QUERIES)
+    assert np.array_equal(by_group.predict(X), fitted.predict(X))
+    # Round-robin order keeps the queries' order and the order inside each, so regrouping restores the same lists.
+    mixed = np.argsort(np.tile(np.arange(SIZE), N_QUERIES), kind="stable")
+    scattered = rs.Ranker(**SMALL).fit(X[mixed], y[mixed], qid=qid[mixed])
+    assert np.array_equal(scattered.predict(X), fitted.predict(X))
+    assert scattered.score(X[mixed], y[mixed], qid=qid[mixed]) == pytest.approx(fitted.score(X, y, qid=qid))
+
+
+def test_eval_set_as_pyterrier_gives_it(arrays):
+    X, y, _ = arrays
+    half = len(X) // 2
+    groups = np.full(N_QUERIES // 2, SIZE)
+    ranker = rs.Ranker(**SMALL)
+    same = ranker.fit(X[:half], y[:half], group=groups, eval_set=[(X[half:], y[half:])], eval_group=[groups])
+    assert same is ranker
+    curve = ranker.evals_result_["valid"]["ndcg@10"]
+    assert len(curve) == 8
+    assert ranker.best_score_ == max(curve)
+    assert ranker.best_iteration_ == ranker.model_.n_trees == int(np.argmax(curve)) + 1
+    assert ranker.predict(X).shape == y.shape
+
+
+def test_several_eval_sets_another_metric_and_callbacks(arrays):
+    X, y, qid = arrays
+    seen = []
+    pairs, qids = [(X[:150], y[:150]), (X[150:], y[150:])], [qid[:150], qid[150:]]
+    ranker = rs.Ranker(**SMALL).fit(
+        X, y, qid=qid, eval_set=pairs, eval_qid=qids, eval_metric="map", callbacks=[seen.append]
+    )
+    assert [list(values) for values in ranker.evals_result_.values()] == [["map"], ["map"]]
+    assert [record.step for record in seen] == list(range(1, 9))
+    one = rs.Ranker(**SMALL).fit(X, y, qid=qid, eval_set=pairs[0], eval_qid=qids[0])
+    assert list(one.evals_result_) == ["valid"]
+    with pytest.raises(ParameterError, match="eval_qid has 1 entries for 2 pairs"):
+        ranker.fit(X, y, qid=qid, eval_set=pairs, eval_qid=qids[:1])
+    with pytest.raises(ParameterError, match="eval_set, which is missing"):
+        ranker.fit(X, y, qid=qid, eval_qid=qids)
+
+
+def test_weights_are_used(arrays, fitted):
+    X, y, qid = arrays
+    ones = rs.Ranker(**SMALL).fit(X, y, qid=qid, sample_weight=np.ones(len(X)))
+    assert np.array_equal(ones.predict(X), fitted.predict(X))
+    other = rs.Ranker(**SMALL).fit(X, y, qid=qid, sample_weight=np.where(qid < 4, 1.0, 0.01))
+    assert not np.array_equal(other.predict(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_tables_with_a_qid_column(arrays, fitted, kind):
+    X, y, qid = arrays
+    names = ["bm25", "pagerank", "clicks", "age"]
+    columns = {"qid": qid, **{name: X[:, i] for i, name in enumerate(names)}}
+    table = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}[kind](columns)
+    ranker = rs.Ranker(**SMALL).fit(table, y)
+    assert ranker.feature_names_in_.tolist() == names
+    assert ranker.model_.feature_names == tuple(names)
+    assert np.array_equal(ranker.predict(table), fitted.predict(X))
+    assert ranker.score(table, y) == fitted.score(X, y, qid=qid)
+    renamed = pd.DataFrame(X, columns=["bm25", "clicks", "pagerank", "age"])
+    with pytest.raises(DataError, match="column 1 of X is 'clicks' but was 'pagerank'"):
+        ranker.predict(renamed)
+
+
+def test_sparse_equals_dense(arrays):
+    X, y, qid = arrays
+    X = np.where(X > 0.3, X, 0)
+    dense = rs.Ranker(**SMALL).fit(X, y, qid=qid)
+    for matrix in (scipy.sparse.csr_matrix(X), scipy.sparse.csc_array(X)):
+        ranker = rs.Ranker(**SMALL).fit(matrix, y, qid=qid)
+        assert np.array_equal(ranker.predict(matrix), dense.predict(X))
+
+
+def test_clone_and_pickle(arrays, fitted):
+    X, _, _ = arrays
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    assert not hasattr(copy, "model_")
+    with pytest.raises(NotFittedError):
+        copy.predict(X)
+    back = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(back.predict(X), fitted.predict(X))
+    assert back.feature_importances_.tolist() == fitted.feature_importances_.tolist()
+
+
+def test_grid_search_routes_query_ids(arrays):
+    X, y, qid = arrays
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = rs.Ranker(**SMALL).set_fit_request(qid=True).set_score_request(qid=True)
+        grid = {"leaves": np.array([2, 6]), "learning_rate": [0.1, 0.2]}
+        search = GridSearchCV(ranker, grid, cv=GroupKFold(3), error_score="raise")
+        search.fit(X, y, qid=qid, groups=qid)
+    assert set(search.best_params_) == set(grid)
+    assert 0.7 < search.best_score_ <= 1
+    assert search.predict(X).shape == y.shape
+
+
+def test_cross_validation_with_a_qid_column(arrays):
+    X, y, qid = arrays
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(qid=qid)
+    scores = cross_val_score(rs.Ranker(**SMALL), frame, y, groups=qid, cv=GroupKFold(3), error_score="raise")
+    assert scores.shape == (3,)
+    assert (scores > 0.7).all()
+
+
+def test_bad_input_is_refused_with_words(arrays, fitted):
+    X, y, qid = arrays
+    with pytest.raises(DataError, match="exactly one of qid"):
+        rs.Ranker(**SMALL).fit(X, y)
+    with pytest.raises(DataError, match="X has 3 features but the model was trained on 4"):
+        fitted.predict(X[:, :3])
+    with pytest.raises(ParameterError, match="--leaves is 1"):
+        rs.Ranker(leaves=1).fit(X, y, qid=qid)
+    with pytest.raises(ParameterError, match="unknown metric"):
+        rs.Ranker(metric="nonsense@3").fit(X, y, qid=qid)
+    with pytest.raises(DataError, match="y has 3 values"):
+        rs.Ranker(**SMALL).fit(X, y[:3], qid=qid)
+
+
+def test_refitting_forgets_the_old_names(arrays):
+    X, y, qid = arrays
+    ranker = rs.Ranker(**SMALL).fit(pd.DataFrame(X, columns=list("abcd")), y, qid=qid)
+    assert ranker.feature_names_in_.tolist() == list("abcd")
+    ranker.fit(X, y, qid=qid)
+    assert not hasattr(ranker, "feature_names_in_")
