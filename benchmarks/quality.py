@@ -12,9 +12,9 @@ from pathlib import Path
 
 import lightgbm
 import numpy as np
-from results import save
 
 import ranksieve as rs
+from results import save
 
 COLLECTIONS = ("MQ2008", "OHSUMED")
 LIGHTGBM = {
@@ -23,13 +23,15 @@ LIGHTGBM = {
     "learning_rate": 0.05,
     "lambdarank_norm": False,
     "lambdarank_truncation_level": 10,
-    "metric": "ndcg",
-    "eval_at": [10],
+    "min_data_in_leaf": 5,
+    "min_sum_hessian_in_leaf": 0.0,
+    "lambda_l2": 1.0,
     "verbose": -1,
     "num_threads": 2,
     "deterministic": True,
     "seed": 0,
 }
+SAME = {"truncation": 10, "normalize": False}  # as LightGBM is set above
 GRID = {
     "gain": ["variance", "newton"],
     "min_docs": [5, 20, 50],
@@ -42,9 +44,7 @@ GRID = {
 def folds(folder: Path) -> list[tuple[rs.Dataset, rs.Dataset, rs.Dataset]]:
     """Fold k trains on parts k, k+1, k+2, validates on k+3 and tests on k+4, numbers wrapping round."""
     parts = [rs.read(folder / f"S{number}.txt.xz") for number in range(1, 6)]
-    return [
-        (_joined([parts[(k + i) % 5] for i in range(3)]), parts[(k + 3) % 5], parts[(k + 4) % 5]) for k in range(5)
-    ]
+    return [(_joined([parts[(k + i) % 5] for i in range(3)]), parts[(k + 3) % 5], parts[(k + 4) % 5]) for k in range(5)]
 
 
 def _joined(parts: list[rs.Dataset]) -> rs.Dataset:
@@ -74,35 +74,30 @@ def lightgbm_scores(train: rs.Dataset, valid: rs.Dataset, test: rs.Dataset) -> n
     return booster.predict(test.features, num_iteration=booster.best_iteration)
 
 
+def systems(train: rs.Dataset, valid: rs.Dataset, test: rs.Dataset) -> dict:
+    return {
+        "lightgbm": lightgbm_scores(train, valid, test),
+        "lambdamart": rs.train(train, valid=valid, algo="lambdamart", **SAME),
+        "lambdamart, defaults": rs.train(train, valid=valid, algo="lambdamart"),
+        "selgb 50%, defaults": rs.train(train, valid=valid, algo="selgb", negatives=0.5),
+    }
+
+
 def compare(folder: Path) -> list[dict]:
+    """Mean over all queries of the five test parts, and the randomization test against LightGBM."""
     rows = []
-    for name in COLLECTIONS:
-        ours, theirs, selgb = [], [], []
-        for train, valid, test in folds(folder / name):
-            values = rs.evaluate(
-                {
-                    "lambdamart": rs.train(train, valid=valid, algo="lambdamart"),
-                    "selgb": rs.train(train, valid=valid, algo="selgb", negatives=0.5),
-                    "lightgbm": lightgbm_scores(train, valid, test),
-                },
-                test,
-            ).values
-            ours.append(values["lambdamart"]["ndcg@10"])
-            selgb.append(values["selgb"]["ndcg@10"])
-            theirs.append(values["lightgbm"]["ndcg@10"])
-        means = [float(np.nanmean(np.concatenate(v))) for v in (ours, theirs, selgb)]
-        test_result = rs.randomization_test(np.concatenate(ours), np.concatenate(theirs))
-        rows.append(
-            {
-                "data": name,
-                "ndcg@10 lambdamart": round(means[0], 4),
-                "ndcg@10 lightgbm": round(means[1], 4),
-                "difference": round(means[0] - means[1], 4),
-                "p": round(test_result.p_value, 4),
-                "ndcg@10 selgb 50%": round(means[2], 4),
-            }
-        )
-        print(rows[-1], flush=True)
+    for collection in COLLECTIONS:
+        values: dict[str, list[np.ndarray]] = {}
+        for train, valid, test in folds(folder / collection):
+            result = rs.evaluate(systems(train, valid, test), test)
+            for name in result.values:
+                values.setdefault(name, []).append(result.per_query(name))
+        pooled = {name: np.concatenate(parts) for name, parts in values.items()}
+        for name, mine in pooled.items():
+            against = rs.randomization_test(mine, pooled["lightgbm"])
+            row = {"data": collection, "ranker": name, "ndcg@10": round(float(np.nanmean(mine)), 4)}
+            rows.append({**row, "difference": round(against.difference, 4), "p": round(against.p_value, 4)})
+            print(rows[-1], flush=True)
     return rows
 
 
@@ -114,7 +109,9 @@ def grid(folder: Path) -> list[dict]:
         row = dict(setting)
         for name in COLLECTIONS:
             best = [
-                rs.train(train, valid=valid, algo="lambdamart", trees=300, early_stopping=50, **setting).info["best_score"]
+                rs.train(train, valid=valid, algo="lambdamart", trees=300, early_stopping=50, **setting).info[
+                    "best_score"
+                ]
                 for train, valid, _ in data[name]
             ]
             row[f"valid ndcg@10 {name}"] = round(float(np.mean(best)), 4)

@@ -14,10 +14,10 @@ import time
 
 import lightgbm
 import numpy as np
-from results import save
 
 import ranksieve as rs
 from ranksieve.data.binned import bin_data
+from results import save
 
 SETTINGS = {"leaves": 64, "learning_rate": 0.05, "early_stopping": 0, "threads": 2}
 LIGHTGBM = {
@@ -81,7 +81,9 @@ def memory(data: rs.Dataset) -> list[dict]:
         path = f"{folder}/data.parquet"
         rs.write_parquet(data, path)
         for algo in ("selgb", "lambdamart"):
-            answer = subprocess.run([sys.executable, "-c", PEAK, path, algo], capture_output=True, text=True, check=True)
+            answer = subprocess.run(
+                [sys.executable, "-c", PEAK, path, algo], capture_output=True, text=True, check=True
+            )
             per_value = int(answer.stdout) / (data.n_docs * data.n_features)
             rows.append({"what": f"peak memory of {algo} from a packed file", "bytes per value": round(per_value, 3)})
             print(rows[-1], flush=True)

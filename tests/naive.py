@@ -98,14 +98,12 @@ def metric_of_list(name, labels, scores, k, *, ties="order", **options):
 def lambdas(labels, scores, offsets, truncation, normalize=False):
     """λ and w by the double loop over all pairs of each query (Wu et al. 2010, Algorithm 1)."""
     grad, hess = [0.0] * len(labels), [0.0] * len(labels)
-    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+    for start, stop in itertools.pairwise(offsets):
         rows = range(start, stop)
         ranking = sorted(rows, key=lambda row: (-scores[row], row))
         discount = {row: 1 / math.log2(rank + 2) if rank < truncation else 0.0 for rank, row in enumerate(ranking)}
         gain = {row: 2.0 ** float(labels[row]) - 1 for row in rows}
-        ideal = sum(
-            g / math.log2(rank + 2) for rank, g in enumerate(sorted(gain.values(), reverse=True)[:truncation])
-        )
+        ideal = sum(g / math.log2(rank + 2) for rank, g in enumerate(sorted(gain.values(), reverse=True)[:truncation]))
         total = 0.0
         spread = len({float(scores[row]) for row in rows}) > 1
         for i in rows:
@@ -131,7 +129,7 @@ def lambdas(labels, scores, offsets, truncation, normalize=False):
 def top_negatives(labels, scores, offsets, counts):
     """All positives and the counts[q] best-scored negatives of each query, equal scores by row."""
     rows = []
-    for q, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for q, (start, stop) in enumerate(itertools.pairwise(offsets)):
         negatives = sorted((row for row in range(start, stop) if labels[row] == 0), key=lambda r: (-scores[r], r))
         rows += [row for row in range(start, stop) if labels[row] > 0] + negatives[: counts[q]]
     return sorted(rows)

@@ -59,16 +59,16 @@ class Params:
     metric: str = _param("ndcg@10", "Metric that validation reports and early stopping watches", bool, "a metric name")
     early_stopping: int = _param(100, "Stop after this many trees without gain (0: never)", _count, "a number from 0")
     truncation: int = _param(
-        0, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)",
+        30, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)",
         lambda v: isinstance(v, int) and v >= -1, "a whole number from -1",
     )  # fmt: skip
-    normalize: bool = _param(False, "Normalise λ by score distance and per query, as LightGBM does",
+    normalize: bool = _param(True, "Normalise λ by score distance and per query, as LightGBM does",
                              lambda v: isinstance(v, bool), "true or false")  # fmt: skip
     first_tree: str = _param("lambdas", "What the first tree fits", *_one_of("lambdas", "labels"))
     gain: str = _param("variance", "Split gain", *_one_of("variance", "newton"))
-    min_docs: int = _param(20, "Fewest documents in a leaf", _positive_int, "a whole number from 1")
+    min_docs: int = _param(5, "Fewest documents in a leaf", _positive_int, "a whole number from 1")
     min_hessian: float = _param(0.0, "Smallest sum of second derivatives in a leaf", _not_negative, "a number from 0")
-    l2: float = _param(0.0, "L2 regularisation of leaf values", _not_negative, "a number from 0")
+    l2: float = _param(1.0, "L2 regularisation of leaf values", _not_negative, "a number from 0")
     max_depth: int = _param(0, "Deepest leaf (0: no limit)", _count, "a whole number from 0")
     feature_fraction: float = _param(1.0, "Share of the features each tree may use", _fraction, "a number in (0, 1]")
     max_bins: int = _param(MAX_BINS, "Bins of a feature", lambda v: isinstance(v, int) and 2 <= v <= MAX_BINS,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from samples import small_dataset
 
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.dataset import Dataset
+from samples import small_dataset
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
-import naive
 import numpy as np
 import pytest
-from samples import small_dataset
 
+import naive
 from ranksieve.boosting.fixed_point import to_fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.kernels.splitting import build_histogram, subtract_histogram
 from ranksieve.params import Params
+from samples import small_dataset
 
 
 def gradients(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -1,9 +1,9 @@
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive
 from ranksieve.boosting.objectives import lambda_ndcg
 from ranksieve.errors import ParameterError
 

@@ -1,12 +1,12 @@
-import naive
 import numpy as np
 import pytest
-from samples import small_dataset
 
+import naive
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import Negatives, View, random_negatives, random_rows, top_negatives
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import bin_data
+from samples import small_dataset
 
 
 def random_tree(rng: np.random.Generator, n_features: int, n_leaves: int = 5) -> Tree:

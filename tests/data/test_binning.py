@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import small_dataset
 
 from ranksieve.data.binned import bin_data
 from ranksieve.data.binning import BinningSketch
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
 from ranksieve.data.tables import write_parquet
+from samples import small_dataset
 
 values = st.floats(width=32, allow_infinity=False, allow_nan=True)
 

@@ -25,7 +25,7 @@ MAY_CHANGE = ("trees", "threads", "early_stopping")  # a resumed run may set the
 def fingerprint(data: Binned, params: Params) -> dict[str, Any]:
     """What must be equal for a checkpoint to fit: the data, its bins and the parameters that shape the model."""
     lists = data.lists
-    sums = [zlib.crc32(np.ascontiguousarray(a)) for a in (lists.labels, lists.offsets, data.binning.thresholds)]
+    sums = [zlib.crc32(a.tobytes()) for a in (lists.labels, lists.offsets, data.binning.thresholds)]
     shape = [lists.n_docs, lists.n_queries, data.binning.n_features]
     settings = {name: value for name, value in params.as_dict().items() if name not in MAY_CHANGE}
     return {"data": sums + shape, "bins": zlib.crc32(data.bins[:: max(1, lists.n_docs // 1000)].tobytes()), **settings}

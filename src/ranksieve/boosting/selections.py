@@ -61,14 +61,12 @@ def everything(view: View) -> None:
 def top_negatives(*, share: float, at_least: int = 1) -> Selection:
     """All positives and the best-scored share of each query's negatives: SelGB."""
     negatives: Negatives | None = None
-    counts = last = None
+    last: np.ndarray | None = None
 
     def select(view: View) -> np.ndarray:
-        nonlocal negatives, counts, last
-        if negatives is None:
-            negatives = Negatives(view.lists)
-            counts = negatives.counts(share, at_least)
-        last = view.scores.top(negatives.rows, negatives.offsets, counts, last)
+        nonlocal negatives, last
+        negatives = negatives or Negatives(view.lists)
+        last = view.scores.top(negatives.rows, negatives.offsets, negatives.counts(share, at_least), last)
         return merge_rows(negatives.positives, last)
 
     return select

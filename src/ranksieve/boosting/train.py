@@ -80,13 +80,9 @@ def train(
     with _threads(threads) as threads:
         train_set = bin_data(data, max_bins=settings.max_bins, binning=binning, missing=missing)
         _check_training_set(train_set)
-        watched = [
-            Watched(name, binned, Scores(binned))
-            for name, binned in _valid_sets(valid, train_set, missing)
-        ]
+        valid_sets = list(_valid_sets(valid, train_set, missing))
         slots = _slots(train_set, settings, selection, objective, threads)
-        for watch in watched:
-            watch.scores = Scores(watch.data, start=slots.start)
+        watched = [Watched(name, binned, Scores(binned, start=slots.start)) for name, binned in valid_sets]
         state = State([], Scores(train_set, start=slots.start), Sample.of(train_set.lists, None))
         metric = parse_metric(settings.metric)
         monitor = Monitor(watched, metric, settings.trees, settings.early_stopping, callbacks)
@@ -100,7 +96,7 @@ def train(
         elif resume:
             raise ParameterError("resume needs a checkpoint folder; give checkpoint=... (--checkpoint DIR)")
         boost(train_set, slots, state, n_trees=settings.trees, seed=settings.seed, after_tree=after_tree)
-        return _finish(state, train_set, settings, monitor, slots.start)
+        return _finish(state, train_set, settings, monitor, slots.start, missing)
 
 
 def _slots(
@@ -122,7 +118,7 @@ def _slots(
     )
 
 
-def _finish(state: State, data: Binned, params: Params, monitor: Monitor, start: float) -> Forest:
+def _finish(state: State, data: Binned, params: Params, monitor: Monitor, start: float, missing: str) -> Forest:
     best = monitor.best_step or len(state.trees)
     trees = state.trees[: best if params.early_stopping else len(state.trees)]
     if trees and start:
@@ -135,6 +131,7 @@ def _finish(state: State, data: Binned, params: Params, monitor: Monitor, start:
         "best_score": monitor.best_value,
         "ranksieve": __version__,
         "first_stage": data.first_stage,
+        "missing": missing,
     }
     return to_forest(trees, data.binning, data.feature_names, info)
 
@@ -158,9 +155,7 @@ class _Checkpointer:
 def _check_training_set(data: Binned) -> None:
     labels = data.lists.labels
     if labels.min() == labels.max():
-        raise DataError(
-            f"{data.source}: every label is {labels[0]:g}; learning needs documents of at least two grades"
-        )
+        raise DataError(f"{data.source}: every label is {labels[0]:g}; learning needs documents of at least two grades")
 
 
 def _valid_sets(valid: Any, train_set: Binned, missing: str) -> Iterator[tuple[str, Binned]]:
@@ -201,7 +196,7 @@ def _folder(path: str | os.PathLike[str]) -> Path:
 def _threads(wanted: int) -> Iterator[int]:
     """Run with so many threads, as far as Numba has them."""
     before = numba.get_num_threads()
-    numba.set_num_threads(min(wanted, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(wanted, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
     try:
         yield numba.get_num_threads()
     finally:

@@ -25,9 +25,7 @@ class Tree:
     leaf_weights: np.ndarray
 
 
-def to_forest(
-    trees: Sequence[Tree], binning: Binning, feature_names: Sequence[str], info: Mapping[str, Any]
-) -> Forest:
+def to_forest(trees: Sequence[Tree], binning: Binning, feature_names: Sequence[str], info: Mapping[str, Any]) -> Forest:
     """The forest of the trees, its thresholds in feature values."""
     splits = np.concatenate([tree.splits for tree in trees] or [np.empty((0, 5), np.int32)])
     n_splits = [len(tree.splits) for tree in trees]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,7 +58,6 @@ def train(
             missing=missing,
             **chosen.as_dict(),
         )
-    forest = dataclasses.replace(forest, info={**forest.info, "missing": missing})
     forest.save(out)
     show_facts(_facts(forest, out))
     if test is not None:

@@ -83,7 +83,7 @@ def _bin_source(source: Source, max_bins: int, binning: Binning | None, fill: fl
         np.concatenate(labels),
         run_ids,
         np.concatenate(run_lengths),
-        weights=None if weights[0] is None else np.concatenate(weights),
+        weights=np.concatenate([w for w in weights if w is not None]) if weights[0] is not None else None,
     )
     bins = _empty_bins(lists.n_docs, binning)
     start = 0

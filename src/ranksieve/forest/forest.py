@@ -182,7 +182,7 @@ DTYPES = {
 
 def empty_forest(feature_names: Sequence[str], info: Mapping[str, Any] | None = None) -> Forest:
     """A forest without trees: every document scores 0."""
-    arrays = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
+    arrays: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
     offsets = np.zeros(1, np.int64)
     return Forest(
         **arrays,
@@ -203,9 +203,12 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
     for forest in forests:
         if forest.feature_names != last.feature_names:
             raise ModelError("forests with different features cannot be joined")
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(f, name) for f in forests]) for name in SPLIT_ARRAYS + LEAF_ARRAYS
+    }
     return replace(
         last,
-        **{name: np.concatenate([getattr(f, name) for f in forests]) for name in SPLIT_ARRAYS + LEAF_ARRAYS},
+        **arrays,
         split_offsets=_joined([f.split_offsets for f in forests]),
         leaf_offsets=_joined([f.leaf_offsets for f in forests]),
         weights=np.concatenate([f.weights for f in forests]),

@@ -161,8 +161,8 @@ def grow_tree(
         hess_totals[0], hess_totals[1] = leaf_hess[smaller], leaf_hess[larger]
         search_leaf(
             bins, rows, packed, hess, n_bins, allowed, hist, slots[smaller], slots[larger],
-            leaf_bounds[smaller, 0], leaf_bounds[smaller, 1], totals, hess_totals, searched, n_parts, count_bits, hess_unit, min_docs,
-            min_hess, l2, newton, floats, ints,
+            leaf_bounds[smaller, 0], leaf_bounds[smaller, 1], totals, hess_totals, searched, n_parts, count_bits,
+            hess_unit, min_docs, min_hess, l2, newton, floats, ints,
         )  # fmt: skip
         for side in range(2):
             leaf = larger if side else smaller
