@@ -14,6 +14,8 @@ from ranksieve.boosting.selections import Selection, View
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.dataset import Lists
+from ranksieve.dtypes import ROW
+from ranksieve.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,22 @@ class Sample:
     def of(cls, lists: Lists, rows: np.ndarray | None) -> Sample:
         if rows is None:
             return cls(None, lists.labels, lists.offsets, lists.weights)
+        rows = _checked_rows(rows, lists.n_docs)
         offsets = np.searchsorted(rows, lists.offsets).astype(np.int64)
         return cls(rows, lists.labels[rows], offsets, None if lists.weights is None else lists.weights[rows])
+
+
+def _checked_rows(rows: np.ndarray, n_docs: int) -> np.ndarray:
+    """What a selection returned, as ascending distinct rows."""
+    given = np.asarray(rows)
+    if given.dtype.kind not in "iu" or given.ndim != 1 or not len(given):
+        raise ParameterError(
+            f"the selection returned {given.dtype} of shape {given.shape}; expected row numbers, or None for all"
+        )
+    if given.min() < 0 or given.max() >= n_docs:
+        raise ParameterError(f"the selection returned row {given.max()}; rows run from 0 to {n_docs - 1}")
+    given = given.astype(ROW)
+    return given if (np.diff(given) > 0).all() else np.unique(given)
 
 
 @dataclass

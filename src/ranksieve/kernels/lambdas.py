@@ -68,6 +68,4 @@ def all_lambdas(gains, scores, offsets, truncation, normalize, grad, hess):
     """λ and w of every list; queries are independent."""
     for q in prange(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
-        query_lambdas(
-            gains[start:stop], scores[start:stop], truncation, normalize, grad[start:stop], hess[start:stop]
-        )
+        query_lambdas(gains[start:stop], scores[start:stop], truncation, normalize, grad[start:stop], hess[start:stop])

@@ -200,9 +200,8 @@ def descend(typing, nodes, values, thresholds):
 
     def code(context, builder, signature, arguments):
         nodes, values, thresholds = arguments
-        left = builder.add(nodes, nodes)
-        right = builder.fcmp_ordered(">", values, thresholds)
-        return builder.select(right, builder.add(left, _constant(nodes.type, 1)), left)
+        right = builder.sext(builder.fcmp_ordered(">", values, thresholds), nodes.type)
+        return builder.sub(builder.add(nodes, nodes), right)
 
     return NUMBERS(NUMBERS, FLOATS, FLOATS), code
 

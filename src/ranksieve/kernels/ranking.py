@@ -49,24 +49,23 @@ def make_heaps(thresholds, starts, levels, heap_starts, heaps):
 
 
 @njit(cache=True, nogil=True)
-def rank(values, start, heaps, heap, levels, out, place):
-    """Ranks of 16 float32 values, to `out[place:]`: same as a search in the sorted thresholds, 255 for NaN."""
-    x, node = load_floats(values, start), splat_numbers(np.int32(1))
-    top = load_floats(heaps, heap)
-    node = descend(node, x, look_up(top, node))
-    node = descend(node, x, look_up(top, node))
-    node = descend(node, x, look_up(top, node))
-    node = descend(node, x, look_up(top, node))
-    if levels > 4:
-        node = descend(node, x, look_up(load_floats(heaps, heap + 16), node))
-    if levels > 5:
-        node = descend(node, x, look_up_32(heaps, heap + 32, node))
-    if levels > 6:
-        node = descend(node, x, look_up_64(heaps, heap + 64, node))
-    if levels > 7:
-        low, high = look_up_64(heaps, heap + 128, node), look_up_64(heaps, heap + 192, node)
-        node = descend(node, x, choose(node, np.int32(64), low, high))
-    store(out, place, number_or_missing(x, node, np.int32(1 << levels)))
+def rank_column(values, start, n_docs, heaps, heap, levels, out, place):
+    """Ranks of a column of float32 values, to `out[place:]`: same as searching the sorted thresholds, 255 for NaN."""
+    top, base = load_floats(heaps, heap), np.int32(1 << levels)
+    for i in range(0, n_docs, TILE):
+        x, node = load_floats(values, start + i), splat_numbers(np.int32(1))
+        for _ in range(4):
+            node = descend(node, x, look_up(top, node))
+        if levels > 4:
+            node = descend(node, x, look_up(load_floats(heaps, heap + 16), node))
+        if levels > 5:
+            node = descend(node, x, look_up_32(heaps, heap + 32, node))
+        if levels > 6:
+            node = descend(node, x, look_up_64(heaps, heap + 64, node))
+        if levels > 7:
+            low, high = look_up_64(heaps, heap + 128, node), look_up_64(heaps, heap + 192, node)
+            node = descend(node, x, choose(node, np.int32(64), low, high))
+        store(out, place + i, number_or_missing(x, node, base))
 
 
 @njit(cache=True, nogil=True)
@@ -132,8 +131,7 @@ def rank_chunk(X, column_step, n_features, positions, n_docs, columns, exact, va
                 x = values[column + i]
                 values[spare + i] = np.float32(np.nan) if abs(x) <= ZERO else x
             column = spare
-        for i in range(0, n_docs, TILE):
-            rank(values, column + i, heaps, heap_starts[c], levels[c], out, place + i)
+        rank_column(values, column, n_docs, heaps, heap_starts[c], levels[c], out, place)
         if not exact:
             correct_ranks(X, feature * column_step, positions, n_docs, thresholds, starts[c], starts[c + 1],
                           zero_missing[c], out, place)  # fmt: skip
