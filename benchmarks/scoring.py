@@ -1,0 +1,207 @@
+"""Scoring speed beside LightGBM, ONNX Runtime, treelite, tl2cgen and lleaves, on the same models and documents.
+
+    python benchmarks/scoring.py [--folder FOLDER] [--models 300x64,...] [--quick]
+
+Models are trained by LightGBM on the features of `two_stage`, with noisy grades as targets, and kept in the folder; the
+oblivious one has random tests and leaf values. Times
+are processor time of one process; LightGBM is measured with every peer as the common measure. lleaves gets a small
+environment of its own, because it needs an older llvmlite than Numba does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+import lightgbm
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import results
+from ranksieve.data.generators import two_stage
+from ranksieve.forest import bench
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.lightgbm_text import read_lightgbm, write_lightgbm
+
+MODELS = {
+    "300x64": (300, 64),
+    "1000x64": (1000, 64),
+    "1000x16": (1000, 16),
+    "200x32": (200, 32),
+    "oblivious": (1000, 64),
+}
+BATCHES = (1, 100, 5_000, 100_000)
+SLOW_TO_COMPILE = {"1000x64", "1000x16", "oblivious"}  # minutes of gcc for tl2cgen
+
+
+def train(name: str, folder: Path) -> Path:
+    """The model's file, trained where it is not there yet."""
+    path = folder / f"{name}.txt"
+    if path.exists():
+        return path
+    n_trees, n_leaves = MODELS[name]
+    data = two_stage(8, seed=1)
+    if name == "oblivious":
+        write_lightgbm(oblivious(data.rows(0, 20_000), data.feature_names, n_trees, 6), path)
+        return path
+    longest = folder / f"1000x{n_leaves}.txt"
+    if not longest.exists() or n_trees == 1000:
+        # so few queries are soon ranked without a fault; noise keeps every tree at its full number of leaves
+        labels = data.labels + np.random.default_rng(0).normal(size=data.n_docs)
+        params = {"objective": "regression", "boost_from_average": False, "num_leaves": n_leaves, "verbose": -1}
+        params |= {"learning_rate": 0.05, "feature_fraction": 0.3, "feature_fraction_seed": 0}
+        dataset = lightgbm.Dataset(data.rows(0, data.n_docs), labels)
+        booster = lightgbm.train(params, dataset, n_trees)
+    else:
+        booster = lightgbm.Booster(model_file=str(longest))
+    booster.save_model(str(path), num_iteration=n_trees)
+    return path
+
+
+def oblivious(X: np.ndarray, names: tuple[str, ...], n_trees: int, depth: int) -> Forest:
+    """Full trees with one test per level, at random values of the documents."""
+    rng = np.random.default_rng(0)
+    n_splits, n_leaves = 2**depth - 1, 2**depth
+    level = np.floor(np.log2(np.arange(1, n_splits + 1))).astype(int)
+    feature = rng.integers(0, X.shape[1], n_trees * depth)
+    threshold = np.nan_to_num(X[rng.integers(0, len(X), len(feature)), feature].astype(float))
+    tests = (np.arange(n_trees)[:, None] * depth + level).ravel()
+    children = np.arange(1, 2 * n_splits + 1)
+    children = np.where(children < n_splits, children, ~(children - n_splits)).astype(np.int32)
+    total = n_trees * n_splits
+    return Forest(
+        feature=feature[tests].astype(np.int32),
+        threshold=threshold[tests],
+        left=np.tile(children[::2], n_trees),
+        right=np.tile(children[1::2], n_trees),
+        default_left=np.zeros(total, bool),
+        zero_missing=np.zeros(total, bool),
+        gain=np.ones(total),
+        split_count=np.ones(total, np.int64),
+        leaf_values=rng.normal(size=n_trees * n_leaves) / 100,
+        leaf_count=np.ones(n_trees * n_leaves, np.int64),
+        leaf_weight=np.ones(n_trees * n_leaves),
+        split_offsets=np.arange(n_trees + 1) * n_splits,
+        leaf_offsets=np.arange(n_trees + 1) * n_leaves,
+        weights=np.ones(n_trees),
+        feature_names=names,
+    )
+
+
+def measure(name: str, path: Path, X: np.ndarray, batches: tuple[int, ...], threads: int) -> list[dict]:
+    """Rows of one model and thread count, our scorer and its peers in this process."""
+    forest = read_lightgbm(path)
+    forest.predict(X[:600])
+    start = time.perf_counter()
+    fresh = read_lightgbm(path)
+    read = time.perf_counter() - start
+    fresh.predict(X[:600], threads=1)
+    converted = time.perf_counter() - start - read
+    scorers = {"ranksieve": lambda X: forest.predict(X, threads=threads)}
+    for peer, make in bench.PEERS.items():
+        if peer != "lleaves" and not (peer == "tl2cgen" and name in SLOW_TO_COMPILE):
+            predict = make(path, forest.n_features, threads)
+            if predict is not None:
+                scorers[peer] = predict
+    expected = forest.predict(X[:2_000])
+    largest = np.abs(expected).max()
+    # converted to ONNX, thresholds are float32: checked against the forest with such thresholds, told against the true
+    rounded = dataclasses.replace(forest, threshold=forest.threshold.astype(np.float32).astype(float))
+    references = {"onnxruntime": rounded.predict(X[:2_000])}
+    rows = []
+    for peer, predict in scorers.items():
+        theirs = np.asarray(predict(X[:2_000]), float).ravel()
+        difference = float(np.abs(theirs - expected).max() / largest)
+        error = float(np.abs(theirs - references.get(peer, expected)).max() / largest)
+        assert error <= bench.LIMITS.get(peer, bench.AGREE), (peer, error)
+        for n_docs in batches if peer in ("ranksieve", "lightgbm") else [n for n in batches if n <= 5_000]:
+            docs = X[:n_docs]
+            # processor time where one thread works: other processes do not count
+            clock = time.process_time if threads == 1 else time.perf_counter
+            taken = bench.seconds(lambda docs=docs, predict=predict: predict(docs), repeat=2, clock=clock)
+            row = {"model": name, "threads": threads, "batch": n_docs, "scorer": peer}
+            rows.append(row | {"us_per_doc": round(taken / n_docs * 1e6, 4), "max_difference": difference})
+            print(rows[-1], flush=True)
+    rows[0]["conversion_s"] = round(converted, 4)
+    return rows
+
+
+LLEAVES = """
+import json, sys, time
+import lightgbm, lleaves, numpy as np
+path, X, batches, threads = sys.argv[1], np.load(sys.argv[2]), json.loads(sys.argv[3]), int(sys.argv[4])
+model = lleaves.Model(model_file=path)
+model.compile(cache=path + ".lleaves")
+booster = lightgbm.Booster(model_file=path)
+expected = booster.predict(X)
+assert np.abs(model.predict(X) - expected).max() <= 1e-12 * np.abs(expected).max()
+clock = time.process_time if threads == 1 else time.perf_counter
+for n in batches:
+    docs = X[:n]
+    for name, predict in (("lleaves", lambda: model.predict(docs, n_jobs=threads)),
+                          ("lightgbm (beside lleaves)", lambda: booster.predict(docs, num_threads=threads))):
+        start = clock(); predict(); calls = max(1, int(0.2 / max(clock() - start, 1e-9))); best = 1e9
+        for _ in range(3):
+            start = clock()
+            for _ in range(calls): predict()
+            best = min(best, (clock() - start) / calls)
+        print(json.dumps({"scorer": name, "batch": n, "us_per_doc": round(best / n * 1e6, 4)}), flush=True)
+"""
+
+
+def measure_lleaves(name: str, path: Path, documents: Path, batches: tuple[int, ...], threads: int, python: Path):
+    """Rows of lleaves, in its own environment, with LightGBM there as the common measure."""
+    batches = [n for n in batches if n <= 5_000]
+    command = [str(python), "-c", LLEAVES, str(path), str(documents), json.dumps(batches), str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        print(f"lleaves failed on {name}: {done.stderr.strip().splitlines()[-1]}")
+        return []
+    rows = [{"model": name, "threads": threads} | json.loads(line) for line in done.stdout.splitlines()]
+    print(*rows, sep="\n", flush=True)
+    return rows
+
+
+def lleaves_python(folder: Path) -> Path | None:
+    """The interpreter of the environment with lleaves, made where it is not there yet."""
+    python = folder / "lleaves" / "bin" / "python"
+    if not python.exists():
+        venv.create(folder / "lleaves", with_pip=True)
+        packages = ["lleaves", "llvmlite<0.45", f"lightgbm=={lightgbm.__version__}", "scipy"]
+        if subprocess.run([str(python), "-m", "pip", "install", "-q", *packages]).returncode:
+            return None
+    return python
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "ranksieve-scoring")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--threads", default="1,2", help="two threads are timed by the clock: only on an idle machine")
+    parser.add_argument("--quick", action="store_true", help="batches of 1 and 5,000, one thread")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    batches = (1, 5_000) if options.quick else BATCHES
+    data = two_stage(60, seed=1, start=1_000)
+    X = data.rows(0, min(data.n_docs, max(batches)))
+    np.save(options.folder / "documents.npy", X[:5_000])
+    python = lleaves_python(options.folder)
+    rows: list[dict] = []
+    for name in options.models.split(","):
+        path = train(name, options.folder)
+        for threads in (1,) if options.quick else map(int, options.threads.split(",")):
+            rows += measure(name, path, X, batches, threads)
+            if python is not None:
+                rows += measure_lleaves(name, path, options.folder / "documents.npy", batches, threads, python)
+        results.save("scoring", rows)
+
+
+if __name__ == "__main__":
+    main()
