@@ -38,7 +38,7 @@ MODELS = {
     "oblivious": (1000, 64),
 }
 BATCHES = (1, 100, 5_000, 100_000)
-SLOW_TO_COMPILE = {"1000x64", "1000x16", "oblivious"}  # minutes of gcc for tl2cgen
+SLOW_TO_COMPILE = {"1000x64", "1000x16", "oblivious"}  # by gcc, for tl2cgen
 
 
 def train(name: str, folder: Path) -> Path:
