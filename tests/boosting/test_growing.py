@@ -5,7 +5,7 @@ import naive
 from ranksieve.boosting.fixed_point import to_fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.kernels.splitting import build_histogram, subtract_histogram
+from ranksieve.kernels.splitting import add_histogram, build_histogram
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -75,9 +75,10 @@ def test_parent_histogram_is_left_plus_right(binned):
     n, width = binned.bins.shape
     rows = np.random.default_rng(0).permutation(n).astype(np.int32)
     hists = np.zeros((3, 2, 256, width), np.int64)
+    n_bins = np.full(width, 255)
     for hist, (start, stop) in zip(hists, [(0, n), (0, n // 3), (n // 3, n)], strict=True):
-        build_histogram(binned.bins, rows, start, stop, fixed.packed, fixed.hess, 0, width, hist)
-    subtract_histogram(hists[0], hists[1], 0, width)
+        build_histogram(binned.bins, rows, start, stop, fixed.packed, fixed.hess, n_bins, 0, width, hist)
+    add_histogram(hists[0], hists[1], n_bins, 0, width, -1)
     np.testing.assert_array_equal(hists[0], hists[2])
 
 

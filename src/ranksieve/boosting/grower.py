@@ -11,6 +11,7 @@ from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, ROW
 from ranksieve.kernels import growing as kernels
+from ranksieve.kernels.splitting import LANES
 from ranksieve.params import Params
 
 GATHER_SHARE = 0.25  # up to this share of the rows, a compact copy of them is faster than working in place
@@ -32,12 +33,14 @@ class Grower:
         width = data.bins.shape[1]
         self._data = data
         self._params = params
-        self._n_parts = min(threads, width // kernels.LANES)
         self._newton = params.gain == "newton"
         self._planes = 2 if self._newton or params.min_hessian > 0 else 1
         self._n_bins = np.ones(width, np.int64)
         self._n_bins[: data.binning.n_features] = data.binning.n_bins
-        self._hist = np.empty((params.leaves, self._planes, 256, width), FIXED)
+        self._borders = _borders(self._n_bins, threads)
+        most_leaves = max(1, min(params.leaves, data.lists.n_docs // params.min_docs))
+        self._hist = np.empty((most_leaves, self._planes, 256, width), FIXED)
+        self._spare = np.empty((len(self._borders) - 2, self._planes, 256, width), FIXED)
 
     def grow(
         self, rows: np.ndarray | None, grad: np.ndarray, hess: np.ndarray, rng: np.random.Generator
@@ -46,13 +49,14 @@ class Grower:
         p = self._params
         fixed = to_fixed_point(grad, hess)
         bins, packed, fixed_hess, members = self._place(rows, fixed.packed, fixed.hess)
-        split_ints = np.empty((p.leaves - 1, 6), np.int64)
-        split_gain = np.empty(p.leaves - 1)
-        bounds = np.zeros((p.leaves, 2), np.int64)
-        totals = np.zeros(p.leaves, FIXED)
+        max_leaves = len(self._hist)
+        split_ints = np.empty((max_leaves - 1, 6), np.int64)
+        split_gain = np.empty(max_leaves - 1)
+        bounds = np.zeros((max_leaves, 2), np.int64)
+        totals = np.zeros(max_leaves, FIXED)
         n_leaves = kernels.grow_tree(
             bins, members, np.empty_like(members), packed, fixed_hess if self._planes == 2 else fixed_hess[:0],
-            self._n_bins, self._allowed(rng), self._hist, self._n_parts, fixed.count_bits,
+            self._n_bins, self._allowed(rng), self._hist, self._spare, self._borders, fixed.count_bits,
             2.0**-fixed.hess_exponent, p.min_docs, p.min_hessian, p.l2, self._newton, p.max_depth,
             split_ints, split_gain, bounds, totals,
         )  # fmt: skip
@@ -94,3 +98,14 @@ class Grower:
         else:
             allowed[:n_features] = True
         return allowed
+
+
+def _borders(n_bins: np.ndarray, threads: int) -> np.ndarray:
+    """Where each thread's columns begin and end: whole lanes, about equal work.
+
+    A lane's work is its bins, to zero, subtract and search, and the rows to sum, the same for all lanes; the constant
+    stands for the rows of a middling leaf.
+    """
+    work = np.cumsum(n_bins.reshape(-1, LANES).max(axis=1) + 128)
+    cuts = np.searchsorted(work, work[-1] * np.arange(1, threads) / threads) + 1
+    return LANES * np.unique(np.concatenate([[0], cuts, [len(work)]])).astype(np.int64)

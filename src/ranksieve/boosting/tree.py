@@ -15,7 +15,7 @@ from ranksieve.forest.forest import Forest
 
 @dataclass(frozen=True)
 class Tree:
-    """Splits as rows (feature, bin, missing left, left child, right child); a child < 0 is leaf `~child`."""
+    """Splits as rows (column, bin, missing left, left child, right child); a child < 0 is leaf `~child`."""
 
     splits: np.ndarray  # int32, n_splits × 5
     gains: np.ndarray
@@ -31,7 +31,7 @@ def to_forest(trees: Sequence[Tree], binning: Binning, feature_names: Sequence[s
     n_splits = [len(tree.splits) for tree in trees]
     n_leaves = [len(tree.leaf_values) for tree in trees]
     return Forest(
-        feature=splits[:, 0].astype(np.int32),
+        feature=binning.features[splits[:, 0]].astype(np.int32),
         threshold=binning.threshold(splits[:, 0], splits[:, 1]),
         left=splits[:, 3].astype(np.int32),
         right=splits[:, 4].astype(np.int32),
@@ -55,13 +55,14 @@ def to_trees(forest: Forest, binning: Binning) -> list[Tree]:
     if forest.n_features != binning.n_features:
         raise ModelError(f"the model has {forest.n_features} features, the data {binning.n_features}")
     bins = np.empty(len(forest.feature), np.int32)
-    for feature in np.unique(forest.feature):
-        mine = forest.feature == feature
-        borders = np.append(binning.thresholds[binning.offsets[feature] : binning.offsets[feature + 1]], LARGEST)
+    columns = np.argsort(binning.features)[forest.feature]
+    for column in np.unique(columns):
+        mine = columns == column
+        borders = np.append(binning.thresholds[binning.offsets[column] : binning.offsets[column + 1]], LARGEST)
         bins[mine] = np.searchsorted(borders, forest.threshold[mine])
         if not np.array_equal(borders[bins[mine]].astype(np.float64), forest.threshold[mine]):
-            raise ModelError(f"a threshold of feature {feature} is no border of the data's bins")
-    splits = np.stack([forest.feature, bins, forest.default_left, forest.left, forest.right], axis=1).astype(np.int32)
+            raise ModelError(f"a threshold of feature {binning.features[column]} is no border of the data's bins")
+    splits = np.stack([columns, bins, forest.default_left, forest.left, forest.right], axis=1).astype(np.int32)
     values = forest.scaled_leaf_values()
     trees = []
     for t in range(forest.n_trees):

@@ -13,8 +13,7 @@ from ranksieve.data.dataset import Dataset, Lists, default_names, lists_from_run
 from ranksieve.data.read import Source, open_source
 from ranksieve.dtypes import BIN, MAX_BINS
 from ranksieve.errors import DataError
-
-LANES = 16  # features are padded to a multiple: split search handles this many at a time
+from ranksieve.kernels.splitting import LANES
 
 
 @dataclass(frozen=True)

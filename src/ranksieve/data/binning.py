@@ -16,10 +16,15 @@ LARGEST = np.finfo(FEATURE).max  # threshold of "every value left, missing right
 
 @dataclass(frozen=True)
 class Binning:
-    """Feature f has the thresholds `thresholds[offsets[f]:offsets[f + 1]]`; bin b holds values in (t[b-1], t[b]]."""
+    """Column c of the bins holds feature `features[c]`, cut at `thresholds[offsets[c]:offsets[c + 1]]`.
+
+    Bin b holds values in (t[b-1], t[b]]. Columns are ordered by what split search does with them: features without
+    missing values first, then by falling number of bins, so that features searched together take equally long.
+    """
 
     thresholds: np.ndarray
     offsets: np.ndarray
+    features: np.ndarray
 
     @property
     def n_features(self) -> int:
@@ -27,19 +32,19 @@ class Binning:
 
     @property
     def n_bins(self) -> np.ndarray:
-        """Bins of each feature that values can fall into."""
+        """Bins of each column that values can fall into."""
         return np.diff(self.offsets) + 1
 
-    def threshold(self, feature: np.ndarray, split_bin: np.ndarray) -> np.ndarray:
+    def threshold(self, column: np.ndarray, split_bin: np.ndarray) -> np.ndarray:
         """The threshold that `bin <= split_bin` stands for, exact for every float32 value."""
-        last = split_bin >= self.n_bins[feature] - 1
-        index = np.minimum(self.offsets[feature] + split_bin, max(len(self.thresholds) - 1, 0))
+        last = split_bin >= self.n_bins[column] - 1
+        index = np.minimum(self.offsets[column] + split_bin, max(len(self.thresholds) - 1, 0))
         values = self.thresholds[index] if len(self.thresholds) else np.zeros(len(index), FEATURE)
         return np.where(last, LARGEST, values).astype(np.float64)
 
     def transform(self, block: np.ndarray, out: np.ndarray) -> None:
         """Write the bins of float32 rows into the leading columns of `out`."""
-        kernels.to_bins(block, self.thresholds, self.offsets, out)
+        kernels.to_bins(block, self.thresholds, self.offsets, self.features, out)
 
 
 class BinningSketch:
@@ -56,6 +61,7 @@ class BinningSketch:
         self._n_rows = 0
         self._distinct = np.empty((0, max_bins), FEATURE)
         self._counts = np.zeros(0, np.int64)
+        self._missing = np.zeros(0, np.bool_)
         self._kept: list[tuple[np.ndarray, np.ndarray]] = []
         self._n_kept = 0
         self._limit = np.uint64(2**64 - 1)
@@ -64,7 +70,7 @@ class BinningSketch:
         """Take in the next rows; a block may have more features than those before it."""
         self._widen(block.shape[1])
         bad = np.full(block.shape[1], -1, np.int64)
-        kernels.track_distinct(block, self._distinct, self._counts, bad)
+        kernels.track_distinct(block, self._distinct, self._counts, self._missing, bad)
         if (bad >= 0).any():
             feature = int(np.argmax(bad >= 0))
             raise DataError(
@@ -97,8 +103,10 @@ class BinningSketch:
                 max_bins = self._max_bins
             n_cuts = kernels.quantile_cuts(values, max(max_bins, 1), cuts)
             pieces.append(cuts[:n_cuts].copy())
-        offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]).astype(OFFSET)
-        return Binning(np.concatenate(pieces) if pieces else np.empty(0, FEATURE), offsets)
+        sizes = np.array([len(piece) for piece in pieces])
+        features = np.lexsort((-sizes, self._missing))
+        offsets = np.concatenate([[0], np.cumsum(sizes[features])]).astype(OFFSET)
+        return Binning(np.concatenate([pieces[f] for f in features]), offsets, features)
 
     def _widen(self, width: int) -> None:
         new = width - len(self._counts)
@@ -108,6 +116,8 @@ class BinningSketch:
         # rows before this one lacked the new features, which means the fill value
         seen = int(self._n_rows > 0 and not np.isnan(self._fill))
         self._counts = np.concatenate([self._counts, np.full(new, seen, np.int64)])
+        absent = self._n_rows > 0 and np.isnan(self._fill)
+        self._missing = np.concatenate([self._missing, np.full(new, absent)])
 
     def _shrink(self) -> None:
         if self._n_kept <= self._sample_rows:

@@ -7,7 +7,7 @@ from ranksieve.dtypes import MISSING_BIN
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def track_distinct(block, distinct, counts, bad_rows):
+def track_distinct(block, distinct, counts, missing, bad_rows):
     """Keep the sorted distinct values of each feature until there are more than fit; `bad_rows[f]` is an infinite row.
 
     A feature whose count exceeds the capacity of `distinct` is given up: its count stays at capacity + 1.
@@ -19,7 +19,10 @@ def track_distinct(block, distinct, counts, bad_rows):
         last = np.float32(np.nan)
         for i in range(n_rows):
             value = block[i, f]
-            if value == last or np.isnan(value):
+            if value == last:
+                continue
+            if np.isnan(value):
+                missing[f] = True
                 continue
             if np.isinf(value):
                 if bad_rows[f] < 0:
@@ -87,17 +90,16 @@ def quantile_cuts(values, max_bins, out):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def to_bins(block, thresholds, offsets, out):
-    """Bin of each value: the number of thresholds below it; NaN has the last bin. Columns behind are left alone."""
-    n_rows, n_features = block.shape
-    for i in prange(n_rows):
-        for f in range(n_features):
-            value = block[i, f]
+def to_bins(block, thresholds, offsets, features, out):
+    """Bin of each value: the number of thresholds below it; NaN has the last bin. Column c holds `features[c]`."""
+    for i in prange(len(block)):
+        for c in range(len(features)):
+            value = block[i, features[c]]
             if np.isnan(value):
-                out[i, f] = MISSING_BIN
+                out[i, c] = MISSING_BIN
                 continue
-            base = offsets[f]
-            size = offsets[f + 1] - base
+            base = offsets[c]
+            size = offsets[c + 1] - base
             low = 0
             while size > 0:
                 half = size >> 1
@@ -106,4 +108,4 @@ def to_bins(block, thresholds, offsets, out):
                     size -= half + 1
                 else:
                     size = half
-            out[i, f] = low
+            out[i, c] = low

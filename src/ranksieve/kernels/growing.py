@@ -4,9 +4,10 @@ import numpy as np
 from numba import njit, prange
 
 from ranksieve.dtypes import MISSING_BIN
-from ranksieve.kernels.splitting import LANES, NO_SPLIT, best_split, build_histogram, subtract_histogram
+from ranksieve.kernels.splitting import NO_SPLIT, add_histogram, best_split, build_histogram
 
 CHUNK = 16_384  # rows a thread moves at a time when a leaf is divided
+MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns
 SMALLEST_GAIN = 1e-9  # relative: rounding of sums must not look like an improvement
 
 
@@ -45,22 +46,34 @@ def divide_rows(bins, rows, scratch, start, stop, feature, split_bin, missing_le
 
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
 def search_leaf(
-    bins, rows, packed, hess, n_bins, allowed, hist, slot, sibling, start, stop, totals, hess_totals, searched,
-    n_parts, count_bits, hess_unit, min_docs, min_hess, l2, newton, floats, ints,
+    bins, rows, packed, hess, n_bins, allowed, hist, spare, slot, sibling, start, stop, totals, hess_totals, searched,
+    borders, count_bits, hess_unit, min_docs, min_hess, l2, newton, floats, ints,
 ):  # fmt: skip
     """Histogram of rows start:stop into `slot`; `sibling` ≥ 0 becomes its parent minus it; search the best splits.
 
-    Side 0 is the leaf in `slot`, side 1 the sibling; `searched` says which are wanted. One parallel region: each
-    thread owns a range of features from the first row to the best cut.
+    Side 0 is the leaf in `slot`, side 1 the sibling; `searched` says which are wanted. Each thread owns the columns
+    `borders[part]:borders[part + 1]` from the first row to the best cut. Where the rows come from main memory, half a
+    row costs as much as a whole one: there each thread first sums a range of rows into a histogram of its own.
     """
-    lanes = bins.shape[1] // LANES
+    n_parts, width = len(borders) - 1, bins.shape[1]
+    by_rows = n_parts > 1 and stop - start >= MANY_ROWS
+    if by_rows:
+        for part in prange(n_parts):
+            low = start + (stop - start) * part // n_parts
+            high = start + (stop - start) * (part + 1) // n_parts
+            mine = hist[slot] if part == 0 else spare[part - 1]
+            build_histogram(bins, rows, low, high, packed, hess, n_bins, 0, width, mine)
     part_floats = np.zeros((n_parts, 2, 1), np.float64)
     part_ints = np.zeros((n_parts, 2, 5), np.int64)
     for part in prange(n_parts):
-        first, last = lanes * part // n_parts * LANES, lanes * (part + 1) // n_parts * LANES
-        build_histogram(bins, rows, start, stop, packed, hess, first, last, hist[slot])
+        first, last = borders[part], borders[part + 1]
+        if by_rows:
+            for other in range(n_parts - 1):
+                add_histogram(hist[slot], spare[other], n_bins, first, last, 1)
+        else:
+            build_histogram(bins, rows, start, stop, packed, hess, n_bins, first, last, hist[slot])
         if sibling >= 0:
-            subtract_histogram(hist[sibling], hist[slot], first, last)
+            add_histogram(hist[sibling], hist[slot], n_bins, first, last, -1)
         for side in range(2):
             if searched[side]:
                 best_split(
@@ -87,7 +100,7 @@ def leaf_gain(total, total_hess, count_bits, hess_unit, l2, newton):
 
 @njit(cache=True, nogil=True)
 def grow_tree(
-    bins, rows, scratch, packed, hess, n_bins, allowed, hist, n_parts, count_bits, hess_unit, min_docs, min_hess, l2,
+    bins, rows, scratch, packed, hess, n_bins, allowed, hist, spare, borders, count_bits, hess_unit, min_docs, min_hess, l2,
     newton, max_depth, split_ints, split_gain, leaf_bounds, leaf_totals,
 ):  # fmt: skip
     """Split the leaf with the largest gain until `len(leaf_bounds)` leaves; return how many there are.
@@ -112,8 +125,8 @@ def grow_tree(
     if max_leaves > 1 and len(rows) >= 2 * min_docs:
         totals[0], hess_totals[0], searched[0] = leaf_totals[0], leaf_hess[0], True
         search_leaf(
-            bins, rows, packed, hess, n_bins, allowed, hist, 0, -1, 0, len(rows), totals, hess_totals, searched,
-            n_parts, count_bits, hess_unit, min_docs, min_hess, l2, newton, floats, ints,
+            bins, rows, packed, hess, n_bins, allowed, hist, spare, 0, -1, 0, len(rows), totals, hess_totals,
+            searched, borders, count_bits, hess_unit, min_docs, min_hess, l2, newton, floats, ints,
         )  # fmt: skip
         gain[0] = floats[0] - leaf_gain(leaf_totals[0], leaf_hess[0], count_bits, hess_unit, l2, newton)
         cut[0] = ints[0]
@@ -160,8 +173,8 @@ def grow_tree(
         totals[0], totals[1] = leaf_totals[smaller], leaf_totals[larger]
         hess_totals[0], hess_totals[1] = leaf_hess[smaller], leaf_hess[larger]
         search_leaf(
-            bins, rows, packed, hess, n_bins, allowed, hist, slots[smaller], slots[larger],
-            leaf_bounds[smaller, 0], leaf_bounds[smaller, 1], totals, hess_totals, searched, n_parts, count_bits,
+            bins, rows, packed, hess, n_bins, allowed, hist, spare, slots[smaller], slots[larger],
+            leaf_bounds[smaller, 0], leaf_bounds[smaller, 1], totals, hess_totals, searched, borders, count_bits,
             hess_unit, min_docs, min_hess, l2, newton, floats, ints,
         )  # fmt: skip
         for side in range(2):

@@ -6,7 +6,7 @@ All sums are fixed point: integer addition is associative, so threads or machine
 """
 
 import numpy as np
-from numba import njit
+from numba import njit, uintp
 
 from ranksieve.dtypes import MISSING_BIN
 
@@ -14,39 +14,55 @@ LANES = 16  # features searched together
 NO_SPLIT = -1
 
 
+@njit(cache=True, nogil=True)
+def widest(n_bins, lane):
+    """The most bins among LANES columns."""
+    most = 0
+    for k in range(LANES):
+        most = max(most, n_bins[lane + k])
+    return most
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def build_histogram(bins, rows, start, stop, packed, hess, first, last, hist):
+def build_histogram(bins, rows, start, stop, packed, hess, n_bins, first, last, hist):
     """Sum the rows' gradients into the histogram columns first:last, zeroing them before."""
     n_planes = hist.shape[0]
-    for b in range(hist.shape[1]):
-        for f in range(first, last):
-            hist[0, b, f] = 0
+    for plane in range(n_planes):
+        for lane in range(first, last, LANES):
+            for b in range(widest(n_bins, lane)):
+                hist[plane, b, lane : lane + LANES] = 0
+            hist[plane, MISSING_BIN, lane : lane + LANES] = 0
+    # unsigned positions in flat arrays need no check for negative ones: half the time of `hist[0, bins[row, f], f]`
+    flat_hist, flat_bins = hist.reshape(hist.size), bins.reshape(bins.size)
+    width, plane_size = uintp(bins.shape[1]), uintp(hist.shape[1] * hist.shape[2])
     if n_planes == 2:
-        for b in range(hist.shape[1]):
-            for f in range(first, last):
-                hist[1, b, f] = 0
         for i in range(start, stop):
             row = rows[i]
-            value, second = packed[row], hess[row]
-            for f in range(first, last):
-                b = bins[row, f]
-                hist[0, b, f] += value
-                hist[1, b, f] += second
+            value, second, base = packed[row], hess[row], uintp(row) * width
+            for f in range(uintp(first), uintp(last)):
+                place = uintp(flat_bins[base + f]) * width + f
+                flat_hist[place] += value
+                flat_hist[plane_size + place] += second
     else:
         for i in range(start, stop):
             row = rows[i]
-            value = packed[row]
-            for f in range(first, last):
-                hist[0, bins[row, f], f] += value
+            value, base = packed[row], uintp(row) * width
+            for f in range(uintp(first), uintp(last)):
+                flat_hist[uintp(flat_bins[base + f]) * width + f] += value
 
 
 @njit(cache=True, nogil=True)
-def subtract_histogram(hist, smaller, first, last):
-    """Parent minus one child is the other child: in place, columns first:last."""
+def add_histogram(hist, other, n_bins, first, last, sign):
+    """Add another histogram (sign 1), or subtract it (-1): parent minus one child is the other. Columns first:last."""
+    flat, flat_other = hist.reshape(hist.size), other.reshape(other.size)
     for plane in range(hist.shape[0]):
-        for b in range(hist.shape[1]):
-            for f in range(first, last):
-                hist[plane, b, f] -= smaller[plane, b, f]
+        for lane in range(first, last, LANES):
+            n = widest(n_bins, lane)
+            for step in range(n + 1):
+                b = step if step < n else MISSING_BIN
+                start = uintp((plane * hist.shape[1] + b) * hist.shape[2] + lane)
+                for k in range(uintp(LANES)):
+                    flat[start + k] += sign * flat_other[start + k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -96,7 +112,7 @@ def search_lanes_hessian(
             y = hess_right + l2 if newton else np.float64(n_right)
             gain = sum_left * sum_left / x + sum_right * sum_right / y
             better = (
-                (n_left >= min_docs) & (n_right >= min_docs)
+                (x > 0.0) & (y > 0.0) & (n_left >= min_docs) & (n_right >= min_docs)
                 & (hess_left >= min_hess) & (hess_right >= min_hess) & (gain > gains[k])
             )  # fmt: skip
             gains[k] = gain if better else gains[k]
@@ -110,22 +126,21 @@ def best_split(
 ):  # fmt: skip
     """The best cut over columns first:last: `floats[0]` is its gain, `ints` feature, bin, missing left, left sums.
 
-    Ties go to the lowest feature, then the lowest bin, then missing to the right.
+    Ties go to the lowest column, then the lowest bin, then missing to the right.
     """
     left, left_hess = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     gains, cuts = np.empty(LANES, np.float64), np.empty(LANES, np.int64)
     floats[0], ints[0] = 0.0, NO_SPLIT
     for lane in range(first, last, LANES):
-        widest, any_missing = 0, False
+        most, any_missing = widest(n_bins, lane), False
         for k in range(LANES):
-            widest = max(widest, n_bins[lane + k])
             any_missing |= hist[0, MISSING_BIN, lane + k] != 0
         for side in range(2 if any_missing else 1):
             for k in range(LANES):
                 left[k] = hist[0, MISSING_BIN, lane + k] if side else 0
                 gains[k], cuts[k] = 0.0, NO_SPLIT
             # with missing values on the right, "all values left" is a cut too
-            scanned = widest if any_missing and side == 0 else widest - 1
+            scanned = most if any_missing and side == 0 else most - 1
             if hist.shape[0] == 2:
                 for k in range(LANES):
                     left_hess[k] = hist[1, MISSING_BIN, lane + k] if side else 0

@@ -5,7 +5,7 @@ leaves of the first t trees, document d cannot score above `scores[d] + ceilings
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, uintp
 
 from ranksieve.dtypes import MISSING_BIN
 
@@ -17,15 +17,17 @@ def catch_up(bins, row, trees, split_offsets, leaf_values, leaf_offsets, n_trees
     Returns how many they were.
     """
     score, first = scores[row], done[row]
+    flat_bins, start = bins.reshape(bins.size), uintp(row) * uintp(bins.shape[1])
+    splits = trees.reshape(trees.size)
     for t in range(first, n_trees):
-        base = split_offsets[t]
-        node = np.int64(0) if split_offsets[t + 1] > base else np.int64(-1)
+        base = uintp(5 * split_offsets[t])
+        node = 0 if split_offsets[t + 1] > split_offsets[t] else -1
         while node >= 0:
-            split = trees[base + node]
-            b = bins[row, split[0]]
-            left = split[2] == 1 if b == MISSING_BIN else b <= split[1]
-            node = np.int64(split[3]) if left else np.int64(split[4])
-        score += leaf_values[leaf_offsets[t] + ~node]
+            place = base + uintp(5 * node)
+            b = flat_bins[start + uintp(splits[place])]
+            left = splits[place + uintp(2)] == 1 if b == MISSING_BIN else b <= splits[place + uintp(1)]
+            node = splits[place + uintp(3)] if left else splits[place + uintp(4)]
+        score += leaf_values[uintp(leaf_offsets[t] + ~node)]
     scores[row] = score
     done[row] = n_trees
     return n_trees - first
