@@ -120,7 +120,7 @@ class Ranker(BaseEstimator):
             qid = column
         data = Dataset.from_arrays(matrix, y, qid=qid, group=group, weights=sample_weight, feature_names=names)
         valid = _validation_sets(eval_set, eval_qid, eval_group)
-        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        params = self.get_params(deep=False)
         if eval_metric is not None:
             params["metric"] = eval_metric
         self.model_: Forest = train(data, valid=valid, callbacks=tuple(callbacks or ()), **params)
@@ -221,8 +221,3 @@ def _one_per_set(values: Any, name: str, n_sets: int) -> list[Any]:
     if len(values) != n_sets:
         raise ParameterError(f"{name} has {len(values)} entries for {n_sets} pairs in eval_set; give one per pair")
     return list(values)
-
-
-def _plain(value: Any) -> Any:
-    """A numpy scalar, as a parameter grid may hold it, as the Python number it stands for."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -15,12 +15,14 @@ from ranksieve.errors import DataError
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it becomes `path` in one step, on failure it is removed."""
     target = Path(path)
+    if target.exists() and not target.is_file():
+        raise DataError(f"{target}: is not a regular file; choose the name of a file to write")
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         os.close(handle)
     except OSError as error:
         raise DataError(
-            f"{target}: cannot write there ({error.strerror}); choose a folder that exists and is writable"
+            f"{target}: cannot write there ({error.strerror or error}); choose a folder that exists and is writable"
         ) from error
     temporary = Path(name)
     try:
@@ -30,7 +32,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except OSError as error:
-        raise DataError(f"{target}: writing failed ({error.strerror}); nothing was changed") from error
+        raise DataError(f"{target}: writing failed ({error.strerror or error}); nothing was changed") from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ranksieve.dtypes import MAX_BINS
 from ranksieve.errors import ParameterError
+
+MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
 ALGORITHMS = {
     # name: (selection, objective)
@@ -51,7 +55,8 @@ class Params:
 
     algo: str = _param("selgb", "Algorithm", *_one_of(*ALGORITHMS))
     trees: int = _param(1000, "Most trees to grow", _positive_int, "a whole number from 1")
-    leaves: int = _param(64, "Leaves of a tree", lambda v: isinstance(v, int) and v >= 2, "a whole number from 2")
+    leaves: int = _param(64, "Leaves of a tree", lambda v: isinstance(v, int) and 2 <= v <= MAX_LEAVES,
+                         f"a whole number from 2 to {MAX_LEAVES}")  # fmt: skip
     learning_rate: float = _param(0.05, "Shrinkage of each tree", _fraction, "a number in (0, 1]")
     negatives: float = _param(0.01, "Share of a query's negatives (sgb: of all rows) kept", _fraction, "in (0, 1]")
     min_negatives: int = _param(1, "Fewest negatives kept of a query that has them", _count, "a whole number from 0")
@@ -79,6 +84,9 @@ class Params:
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
+            if isinstance(value, np.generic):
+                value = value.item()
+                object.__setattr__(self, item.name, value)
             if isinstance(value, int) and not isinstance(value, bool) and item.type == "float":
                 object.__setattr__(self, item.name, float(value))
             try:

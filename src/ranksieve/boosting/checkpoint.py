@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,33 @@ FILE = "checkpoint.npz"
 MAY_CHANGE = ("trees", "threads", "early_stopping")  # a resumed run may set these anew
 
 
-def fingerprint(data: Binned, params: Params) -> dict[str, Any]:
-    """What must be equal for a checkpoint to fit: the data, its bins and the parameters that shape the model."""
-    lists = data.lists
-    sums = [zlib.crc32(a.tobytes()) for a in (lists.labels, lists.offsets, data.binning.thresholds)]
-    shape = [lists.n_docs, lists.n_queries, data.binning.n_features]
+def fingerprint(
+    data: Binned, watched: Sequence[tuple[str, Binned]], params: Params, selection: Any, objective: Any
+) -> dict[str, Any]:
+    """What must be equal for a checkpoint to fit: the data, the watched sets, and the choices that shape the model."""
     settings = {name: value for name, value in params.as_dict().items() if name not in MAY_CHANGE}
-    return {"data": sums + shape, "bins": zlib.crc32(data.bins[:: max(1, lists.n_docs // 1000)].tobytes()), **settings}
+    return {
+        "training data": _sums(data),
+        "validation data": {name: _sums(other) for name, other in watched},
+        "feature names": zlib.crc32("\n".join(data.feature_names).encode()),
+        "own selection": selection is not None,
+        "own objective": objective is not None,
+        **settings,
+    }
 
 
-def save_checkpoint(folder: Path, state: State, data: Binned, params: Params) -> None:
+def _sums(data: Binned) -> list[int]:
+    lists = data.lists
+    sample = data.bins[:: max(1, lists.n_docs // 1000)]
+    weights = np.empty(0) if lists.weights is None else lists.weights
+    arrays = (lists.labels, lists.offsets, weights, data.binning.thresholds, sample)
+    return [lists.n_docs, lists.n_queries, *(zlib.crc32(array.tobytes()) for array in arrays)]
+
+
+def save_checkpoint(folder: Path, state: State, data: Binned, mark: dict[str, Any]) -> None:
+    """Write the state; `mark` is the run's fingerprint."""
     forest = to_forest(state.trees, data.binning, data.feature_names, {})
-    meta = {"fingerprint": fingerprint(data, params), "history": state.history, "seconds": state.seconds}
+    meta = {"fingerprint": mark, "history": state.history, "seconds": state.seconds}
     rows = state.sample.rows
     with atomic_path(folder / FILE) as path, open(path, "wb") as file:
         np.savez(
@@ -45,7 +61,7 @@ def save_checkpoint(folder: Path, state: State, data: Binned, params: Params) ->
         )
 
 
-def load_checkpoint(folder: Path, state: State, data: Binned, params: Params) -> State:
+def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, mark: dict[str, Any]) -> State:
     """`state` moved on to the checkpoint in `folder`; unchanged where there is none yet."""
     path = folder / FILE
     if not path.exists():
@@ -55,10 +71,9 @@ def load_checkpoint(folder: Path, state: State, data: Binned, params: Params) ->
             meta = json.loads(archive["meta"].tobytes())
             model = archive["model"].tobytes().decode()
             rows = None if archive["everything"] else archive["rows"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise ModelError(f"{path}: not a checkpoint ({error}); delete it to start anew") from error
-    expected = fingerprint(data, params)
-    different = [name for name in expected if meta["fingerprint"].get(name) != expected[name]]
     if different:
         raise ModelError(
             f"{path}: made with another {' and '.join(different)}; resume with the same data and parameters, "
@@ -68,6 +83,8 @@ def load_checkpoint(folder: Path, state: State, data: Binned, params: Params) ->
         state.trees = to_trees(from_text(model, source=str(path)), data.binning)
     except RanksieveError as error:
         raise ModelError(f"{path}: damaged ({error}); delete it to start anew") from error
+    if len(state.trees) > params.trees:
+        raise ModelError(f"{path}: has {len(state.trees)} trees already; ask for at least as many, or start anew")
     for tree in state.trees:
         state.scores.add(tree)
     state.sample = Sample.of(data.lists, rows)

@@ -14,7 +14,7 @@ from ranksieve.boosting.selections import Selection, View
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.dataset import Lists
-from ranksieve.dtypes import ROW
+from ranksieve.dtypes import ROW, SCORE
 from ranksieve.errors import ParameterError
 
 
@@ -47,6 +47,19 @@ def _checked_rows(rows: np.ndarray, n_docs: int) -> np.ndarray:
         raise ParameterError(f"the selection returned row {given.max()}; rows run from 0 to {n_docs - 1}")
     given = given.astype(ROW)
     return given if (np.diff(given) > 0).all() else np.unique(given)
+
+
+def _checked_gradients(grad: np.ndarray, hess: np.ndarray, n_docs: int) -> tuple[np.ndarray, np.ndarray]:
+    """What an objective returned, as float64."""
+    grad, hess = np.asarray(grad, dtype=SCORE), np.asarray(hess, dtype=SCORE)
+    if grad.shape != (n_docs,) or hess.shape != (n_docs,):
+        raise ParameterError(
+            f"the objective returned arrays of shape {grad.shape} and {hess.shape}; expected one value for each of "
+            f"{n_docs} documents"
+        )
+    if not (np.isfinite(grad).all() and np.isfinite(hess).all() and hess.min(initial=0.0) >= 0.0):
+        raise ParameterError("the objective returned NaN, infinite or negative second derivatives; did scores diverge?")
+    return grad, hess
 
 
 @dataclass
@@ -90,7 +103,7 @@ def boost(
         sample = state.sample
         known = scores.all() if sample.rows is None else scores.at(sample.rows)
         objective = slots.first_objective if step == 0 else slots.objective
-        grad, hess = objective(sample.labels, known, sample.offsets)
+        grad, hess = _checked_gradients(*objective(sample.labels, known, sample.offsets), len(known))
         if sample.weights is not None:
             grad, hess = grad * sample.weights, hess * sample.weights
         tree, leaves = slots.grower.grow(sample.rows, grad, hess, rng)

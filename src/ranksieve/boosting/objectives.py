@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ranksieve.errors import ParameterError
+from ranksieve.evaluation.measures import graded_gains
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.kernels.lambdas import all_lambdas
 from ranksieve.params import Params
@@ -14,19 +14,15 @@ from ranksieve.params import Params
 Objective = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def exponential_gains(labels: np.ndarray) -> np.ndarray:
-    """2^label - 1; only positives are computed, most documents have none."""
-    if labels.max(initial=0) > 1000:
-        raise ParameterError(
-            f"label {labels.max():g} has a gain 2^label - 1 beyond all numbers; map the labels to smaller grades"
-        )
+def sparse_gains(labels: np.ndarray, gain: str | tuple[float, ...]) -> np.ndarray:
+    """`graded_gains` of the positives; the many negatives have none."""
     gains = np.zeros(len(labels))
     positive = np.flatnonzero(labels)
-    gains[positive] = np.exp2(labels[positive].astype(np.float64)) - 1.0
+    gains[positive] = graded_gains(labels[positive], gain)
     return gains
 
 
-def lambda_ndcg(*, truncation: int = 10, normalize: bool = False) -> Objective:
+def lambda_ndcg(*, truncation: int = 10, normalize: bool = False, gain: str | tuple[float, ...] = "exp") -> Objective:
     """λ-gradients of NDCG truncated at a rank.
 
     Examples
@@ -38,7 +34,7 @@ def lambda_ndcg(*, truncation: int = 10, normalize: bool = False) -> Objective:
 
     def objective(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, hess = np.empty(len(labels)), np.empty(len(labels))
-        all_lambdas(exponential_gains(labels), scores, offsets, truncation, normalize, grad, hess)
+        all_lambdas(sparse_gains(labels, gain), scores, offsets, truncation, normalize, grad, hess)
         return grad, hess
 
     return objective
@@ -55,9 +51,13 @@ def fit_labels(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> t
 
 
 def _lambda(params: Params) -> Objective:
-    cutoff = parse_metric(params.metric).k
-    truncation = params.truncation or cutoff or -1
-    return lambda_ndcg(truncation=np.iinfo(np.int64).max if truncation < 0 else truncation, normalize=params.normalize)
+    metric = parse_metric(params.metric)
+    truncation = params.truncation or metric.k or -1
+    return lambda_ndcg(
+        truncation=np.iinfo(np.int64).max if truncation < 0 else truncation,
+        normalize=params.normalize,
+        gain=metric.gain,
+    )
 
 
 OBJECTIVES: dict[str, Callable[[Params], Objective]] = {"lambda": _lambda, "squared": lambda params: squared_error}

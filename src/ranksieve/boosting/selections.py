@@ -94,7 +94,7 @@ def random_rows(*, share: float) -> Selection:
 
     def select(view: View) -> np.ndarray:
         n = view.lists.n_docs
-        return np.sort(view.rng.choice(n, int(np.ceil(share * n)), replace=False)).astype(ROW)
+        return np.sort(view.rng.choice(n, int(np.ceil(share * n - 1e-9 * n)), replace=False)).astype(ROW)
 
     return select
 

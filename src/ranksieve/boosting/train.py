@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksieve import __version__
 from ranksieve.boosting.callbacks import Monitor, Record, Watched
-from ranksieve.boosting.checkpoint import load_checkpoint, save_checkpoint
+from ranksieve.boosting.checkpoint import fingerprint, load_checkpoint, save_checkpoint
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.loop import Sample, Slots, State, boost
 from ranksieve.boosting.objectives import OBJECTIVES, Objective, fit_labels
@@ -23,6 +23,8 @@ from ranksieve.boosting.selections import SELECTIONS, Selection
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
+from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.read import MISSING
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
@@ -76,10 +78,12 @@ def train(
     5
     """
     settings = Params.from_mapping(params)
+    if missing not in MISSING:
+        raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
     threads = settings.threads or os.cpu_count() or 1
     with _threads(threads) as threads:
         train_set = bin_data(data, max_bins=settings.max_bins, binning=binning, missing=missing)
-        _check_training_set(train_set)
+        _check_training_set(train_set, settings, objective)
         valid_sets = list(_valid_sets(valid, train_set, missing))
         slots = _slots(train_set, settings, selection, objective, threads)
         watched = [Watched(name, binned, Scores(binned, start=slots.start)) for name, binned in valid_sets]
@@ -89,21 +93,22 @@ def train(
         after_tree: list[Callable[[State], None]] = [monitor]
         if checkpoint is not None:
             folder = _folder(checkpoint)
+            mark = fingerprint(train_set, [(w.name, w.data) for w in watched], settings, selection, objective)
             if resume:
-                state = load_checkpoint(folder, state, train_set, settings)
+                state = load_checkpoint(folder, state, train_set, settings, mark)
                 state.stopped = monitor.too_late(state)
-            after_tree.append(_Checkpointer(folder, train_set, settings, checkpoint_every, checkpoint_minutes))
+            after_tree.append(_Checkpointer(folder, train_set, settings, mark, checkpoint_every, checkpoint_minutes))
         elif resume:
             raise ParameterError("resume needs a checkpoint folder; give checkpoint=... (--checkpoint DIR)")
         boost(train_set, slots, state, n_trees=settings.trees, seed=settings.seed, after_tree=after_tree)
-        return _finish(state, train_set, settings, monitor, slots.start, missing)
+        return _finish(state, train_set, settings, monitor, slots.start)
 
 
 def _slots(
     data: Binned, params: Params, selection: Selection | None, objective: Objective | None, threads: int
 ) -> Slots:
     selection_name, objective_name = ALGORITHMS[params.algo]
-    chosen = objective or OBJECTIVES[objective_name](params)
+    chosen = OBJECTIVES[objective_name](params) if objective is None else _on_copies(objective)
     start = 0.0
     if objective is None and objective_name == "squared":
         start = float(np.average(data.lists.labels.astype(np.float64), weights=data.lists.weights))
@@ -118,20 +123,27 @@ def _slots(
     )
 
 
-def _finish(state: State, data: Binned, params: Params, monitor: Monitor, start: float, missing: str) -> Forest:
+def _on_copies(objective: Objective) -> Objective:
+    """A user's objective, which may write into the scores it gets."""
+    return lambda labels, scores, offsets: objective(labels, scores.copy(), offsets)
+
+
+def _finish(state: State, data: Binned, params: Params, monitor: Monitor, start: float) -> Forest:
     best = monitor.best_step or len(state.trees)
     trees = state.trees[: best if params.early_stopping else len(state.trees)]
     if trees and start:
         trees[0].leaf_values[:] += start
+    settings = params.as_dict()
+    settings.pop("threads")  # the model does not depend on it
     info = {
-        "params": params.as_dict(),
+        "params": settings,
         "history": state.history,
         "seconds": state.seconds,
         "best_iteration": best,
         "best_score": monitor.best_value,
         "ranksieve": __version__,
         "first_stage": data.first_stage,
-        "missing": missing,
+        "missing": "nan" if np.isnan(data.absent) else "zero",
     }
     return to_forest(trees, data.binning, data.feature_names, info)
 
@@ -139,8 +151,10 @@ def _finish(state: State, data: Binned, params: Params, monitor: Monitor, start:
 class _Checkpointer:
     """Saves the state every so many trees or minutes, and at the end."""
 
-    def __init__(self, folder: Path, data: Binned, params: Params, every: int, minutes: float) -> None:
-        self._folder, self._data, self._params = folder, data, params
+    def __init__(
+        self, folder: Path, data: Binned, params: Params, mark: dict[str, Any], every: int, minutes: float
+    ) -> None:
+        self._folder, self._data, self._params, self._mark = folder, data, params, mark
         self._every, self._seconds = every, 60.0 * minutes
         self._saved = time.monotonic()
 
@@ -148,14 +162,20 @@ class _Checkpointer:
         n_trees = len(state.trees)
         late = time.monotonic() - self._saved > self._seconds
         if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.trees:
-            save_checkpoint(self._folder, state, self._data, self._params)
+            save_checkpoint(self._folder, state, self._data, self._mark)
             self._saved = time.monotonic()
 
 
-def _check_training_set(data: Binned) -> None:
-    labels = data.lists.labels
+def _check_training_set(data: Binned, params: Params, objective: Objective | None) -> None:
+    labels, offsets = data.lists.labels, data.lists.offsets
     if labels.min() == labels.max():
         raise DataError(f"{data.source}: every label is {labels[0]:g}; learning needs documents of at least two grades")
+    highest, lowest = (ufunc.reduceat(labels, offsets[:-1]) for ufunc in (np.maximum, np.minimum))
+    if objective is None and ALGORITHMS[params.algo][1] == "lambda" and (highest == lowest).all():
+        raise DataError(
+            f"{data.source}: no query has documents of two grades, so there is no pair to learn from; "
+            "check the query ids, or use algo=mart"
+        )
 
 
 def _valid_sets(valid: Any, train_set: Binned, missing: str) -> Iterator[tuple[str, Binned]]:
@@ -168,19 +188,9 @@ def _valid_sets(valid: Any, train_set: Binned, missing: str) -> Iterator[tuple[s
     else:
         named = {"valid": valid}
     for name, data in named.items():
-        if getattr(data, "feature_names", None) not in (None, train_set.feature_names):
-            raise DataError(
-                f"{name}: its features are not those of the training data "
-                f"({_first_difference(data.feature_names, train_set.feature_names)}); use the same columns"
-            )
-        yield name, bin_data(data, binning=train_set.binning, missing=missing)
-
-
-def _first_difference(a: Sequence[str], b: Sequence[str]) -> str:
-    if len(a) != len(b):
-        return f"{len(a)} against {len(b)}"
-    i = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
-    return f"feature {i + 1} is {a[i]!r}, not {b[i]!r}"
+        binned = bin_data(data, binning=train_set.binning, missing=missing)
+        check_feature_names(binned.feature_names, train_set.feature_names, binned.source)
+        yield name, binned
 
 
 def _folder(path: str | os.PathLike[str]) -> Path:

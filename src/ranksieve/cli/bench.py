@@ -28,7 +28,9 @@ def bench(
     show_table(
         ["scorer", "µs per document", "× ours", "largest difference", "agrees"],
         [
-            [
+            [row["name"], f"failed: {row['failed']}", "", "", ""]
+            if "failed" in row
+            else [
                 row["name"],
                 f"{row['us_per_doc']:.3f}",
                 f"{row['ratio']:.2f}",

@@ -41,8 +41,11 @@ def score_blocks(
     models: Mapping[str, Forest], source: Source, threads: int | None = None
 ) -> Iterator[tuple[Block, dict[str, np.ndarray]]]:
     """The blocks of a file, in its order, with the scores of their rows by each model."""
-    for name, model in models.items():
-        _check_names(name, model, source)
+    from ranksieve.data.dataset import check_feature_names
+
+    for model in models.values():
+        if source.feature_names is not None:
+            check_feature_names(source.feature_names, model.feature_names, str(source.path))
     for block in source.blocks():
         yield block, {name: model.predict(_fitted(block, name, model, source), threads=threads)
                       for name, model in models.items()}  # fmt: skip
@@ -77,11 +80,3 @@ def _fitted(block: Block, name: str, model: Forest, source: Source) -> np.ndarra
     out = np.full((block.n_docs, model.n_features), source.absent, dtype=block.features.dtype)
     out[:, :width] = block.features
     return out
-
-
-def _check_names(name: str, model: Forest, source: Source) -> None:
-    names = source.feature_names
-    if names is not None and names != model.feature_names and sorted(names) == sorted(model.feature_names):
-        raise DataError(
-            f"{source.path}: has the features of {name} in another order; write the columns in the model's order"
-        )

@@ -26,6 +26,7 @@ class Binned:
     feature_names: tuple[str, ...]
     first_stage: int | None = None
     source: str = "arrays"
+    absent: float = 0.0  # what a feature left out of a LETOR line was read as
 
 
 def bin_data(data: Any, *, max_bins: int = MAX_BINS, binning: Binning | None = None, missing: str = "zero") -> Binned:
@@ -34,13 +35,14 @@ def bin_data(data: Any, *, max_bins: int = MAX_BINS, binning: Binning | None = N
     A file is read in blocks, twice where thresholds are to be learned: its float matrix is never held whole.
     """
     if isinstance(data, Binned):
+        _check_same_binning(data, binning, max_bins)
         return data
     if isinstance(data, (str, os.PathLike)):
         data = open_source(data, missing=missing)
     if isinstance(data, Dataset):
         return _bin_dataset(data, max_bins, binning)
     if isinstance(data, Source):
-        return _bin_source(data, max_bins, binning, float("nan") if missing == "nan" else 0.0)
+        return _bin_source(data, max_bins, binning)
     raise DataError(f"cannot train on {type(data).__name__}; give a Dataset, a file name, or Dataset.from_arrays(...)")
 
 
@@ -56,12 +58,12 @@ def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binne
     for block in data.blocks():
         _fill(bins, start, block, binning, data.source)
         start += len(block)
-    return Binned(bins, data.lists, binning, data.feature_names, data.first_stage, data.source)
+    return Binned(bins, data.lists, binning, data.feature_names, data.first_stage, data.source, data.absent)
 
 
-def _bin_source(source: Source, max_bins: int, binning: Binning | None, fill: float) -> Binned:
-    name = str(source.path)
-    labels, run_ids, run_lengths, doc_ids, weights = [], [], [], [], []
+def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binned:
+    name, fill = str(source.path), source.absent
+    labels, run_ids, run_lengths, weights = [], [], [], []
     sketch = BinningSketch(max_bins=max_bins, fill=fill)
     width = 0
     for block in source.blocks():
@@ -71,7 +73,6 @@ def _bin_source(source: Source, max_bins: int, binning: Binning | None, fill: fl
         labels.append(block.labels)
         run_ids.extend(block.run_ids)
         run_lengths.append(block.run_lengths)
-        doc_ids.append(block.doc_ids)
         weights.append(block.weights)
     if not labels:
         raise DataError(f"{name}: no documents; expected lines like '2 qid:10 1:0.5'")
@@ -93,10 +94,27 @@ def _bin_source(source: Source, max_bins: int, binning: Binning | None, fill: fl
             features = np.pad(features, padding, constant_values=fill)
         _fill(bins, start, features, binning, name)
         start += len(features)
+    if start != lists.n_docs:
+        raise DataError(f"{name}: the file shrank while it was read; start again")
     if lists.order is not None:
         bins = bins[lists.order]
     names = source.feature_names or default_names(binning.n_features)
-    return Binned(bins, lists, binning, tuple(names), source.first_stage, name)
+    return Binned(bins, lists, binning, tuple(names), source.first_stage, name, fill)
+
+
+def _check_same_binning(data: Binned, binning: Binning | None, max_bins: int) -> None:
+    """Bins mean something only under the thresholds they were made with."""
+    if binning is None:
+        if data.binning.n_bins.max(initial=1) > max_bins:
+            raise DataError(f"{data.source}: was binned with more than max_bins={max_bins} bins; bin it anew")
+        return
+    same = binning is data.binning or (
+        np.array_equal(binning.thresholds, data.binning.thresholds)
+        and np.array_equal(binning.offsets, data.binning.offsets)
+        and np.array_equal(binning.features, data.binning.features)
+    )
+    if not same:
+        raise DataError(f"{data.source}: was binned with other thresholds; use bin_data(..., binning=train.binning)")
 
 
 def _empty_bins(n_docs: int, binning: Binning) -> np.ndarray:

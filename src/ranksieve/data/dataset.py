@@ -127,6 +127,7 @@ class Dataset:
     feature_names: tuple[str, ...]
     first_stage: int | None = None
     source: str = "arrays"
+    absent: float = 0.0  # what a feature left out of a LETOR line was read as
 
     @classmethod
     def from_arrays(
@@ -165,7 +166,7 @@ class Dataset:
         if qid is not None:
             run_ids, run_lengths = runs_of(_id_array(_column(qid, "qid", n_docs, ids=True)))
         else:
-            run_lengths = np.asarray(group, dtype=OFFSET).ravel()
+            run_lengths = _sizes(group)
             run_ids = np.arange(len(run_lengths))
         if feature_names is not None:
             names = tuple(feature_names)
@@ -259,6 +260,23 @@ def default_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"f{number}" for number in range(1, n_features + 1))
 
 
+def check_feature_names(given: Sequence[str], expected: Sequence[str], source: str) -> None:
+    """Refuse features that are not the model's, or are in another order; features without names pass by number."""
+    given, expected = tuple(given), tuple(expected)
+    if len(given) != len(expected):
+        raise DataError(
+            f"{source}: {len(given)} features, but the training data has {len(expected)}; "
+            "give the features of the training data"
+        )
+    if given == expected or default_names(len(given)) in (given, expected):
+        return
+    place = next(i for i, (a, b) in enumerate(zip(given, expected, strict=True)) if a != b)
+    raise DataError(
+        f"{source}: feature {place + 1} is {given[place]!r}, but was {expected[place]!r} in training; "
+        "give the same features in the same order"
+    )
+
+
 def _feature_number(feature: int | str | None, names: Sequence[str]) -> int | None:
     if feature is None:
         return None
@@ -284,10 +302,17 @@ def _column(values: Any, name: str, n_docs: int, *, ids: bool = False) -> np.nda
         raise DataError(f"{name} holds values that are not numbers ({error}); labels are numbers") from error
 
 
+def _sizes(group: Any) -> np.ndarray:
+    sizes = np.asarray(group).ravel()
+    if sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
+        raise DataError("group holds values that are not whole numbers; give the number of documents of each query")
+    return sizes.astype(OFFSET)
+
+
 def _id_array(ids: Any) -> np.ndarray:
     """Query ids as int64 where every one is a whole number written plainly, else as strings."""
     array = np.asarray(ids)
-    if array.dtype.kind in "iu":
+    if array.dtype.kind in "iu" and (array.dtype.kind == "i" or array.max(initial=0) < 2**63):
         return array.astype(np.int64)
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
         return array.astype(np.int64)

@@ -94,7 +94,7 @@ def read(
     except DataError as error:
         raise DataError(f"{source.path}: {error}") from error
     names = source.feature_names or default_names(features.shape[1])
-    return Dataset(features, lists, names, source.first_stage, source.path)
+    return Dataset(features, lists, names, source.first_stage, source.path, source.absent)
 
 
 def _joined(parts: list[np.ndarray | None], blocks: list[Block], default: Any, dtype: Any) -> np.ndarray | None:

@@ -43,7 +43,7 @@ def bench(
     -------
     list of dict
         `name`, `us_per_doc`, `ratio` (how many times our time it takes), `max_difference` (relative to the largest
-        score) and `agrees`; ours first.
+        score) and `agrees`, or `failed` with a reason; ours first.
 
     Examples
     --------
@@ -61,11 +61,17 @@ def bench(
         path = Path(folder) / "model.txt"
         write_lightgbm(forest, path)
         for name, make in PEERS.items():
-            predict = make(path, forest.n_features, threads) if forest.n_trees else None
-            if predict is not None:
+            try:
+                predict = make(path, forest.n_features, threads) if forest.n_trees else None
+                if predict is None:
+                    continue
                 theirs = np.asarray(predict(documents), dtype=np.float64).ravel()
                 taken = seconds(lambda predict=predict: predict(documents), repeat=repeat)  # type: ignore[misc]
-                rows.append(_row(name, taken, ours, len(documents), theirs, scores, LIMITS.get(name, AGREE)))
+            except Exception as error:  # a peer's fault, whatever it is, must not hide the others
+                reason = str(error).strip().splitlines() or [type(error).__name__]
+                rows.append({"name": name, "failed": reason[0]})
+                continue
+            rows.append(_row(name, taken, ours, len(documents), theirs, scores, LIMITS.get(name, AGREE)))
     return rows
 
 

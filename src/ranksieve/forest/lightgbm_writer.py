@@ -154,7 +154,9 @@ def _plain_names(names: tuple[str, ...]) -> list[str]:
 
 
 def _own_section(forest: Forest) -> str:
-    section = {"format": FORMAT, "feature_names": list(forest.feature_names), "info": dict(forest.info)}
+    # times differ from run to run, and the same training must give the same file
+    info = {name: value for name, value in forest.info.items() if name != "seconds"}
+    section = {"format": FORMAT, "feature_names": list(forest.feature_names), "info": info}
     try:
         text = json.dumps(section, default=_plain_value)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, check_feature_names
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 
@@ -29,6 +29,7 @@ def matrices(X: Any, forest: Forest) -> tuple[int, Iterator[Matrix]]:
     """Number of documents, and the documents in one piece or several, in the order of their rows (or of the lists)."""
     if isinstance(X, Dataset):
         _check_features(X.n_features, forest)
+        check_feature_names(X.feature_names, forest.feature_names, X.source)
         return X.n_docs, (flat(rows) for rows in X.blocks(ROWS))
     if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64):
         X = _plain(X, forest)

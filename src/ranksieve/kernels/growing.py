@@ -100,8 +100,8 @@ def leaf_gain(total, total_hess, count_bits, hess_unit, l2, newton):
 
 @njit(cache=True, nogil=True)
 def grow_tree(
-    bins, rows, scratch, packed, hess, n_bins, allowed, hist, spare, borders, count_bits, hess_unit, min_docs, min_hess, l2,
-    newton, max_depth, split_ints, split_gain, leaf_bounds, leaf_totals,
+    bins, rows, scratch, packed, hess, n_bins, allowed, hist, spare, borders, count_bits, hess_unit, min_docs, min_hess,
+    l2, newton, max_depth, split_ints, split_gain, leaf_bounds, leaf_totals,
 ):  # fmt: skip
     """Split the leaf with the largest gain until `len(leaf_bounds)` leaves; return how many there are.
 
