@@ -1,8 +1,8 @@
 """Seconds and CPU seconds per tree beside LightGBM on two-stage data, peak memory of training from a file, import time.
 
 Run `python benchmarks/training.py [--queries 300]`; about five minutes. Before anything is timed, both sides are shown
-to learn: 20 trees must reach an NDCG@10 of 0.35 on the training lists, where the first stage has 0.3. Times are per tree
-after the tenth, without loading and binning.
+to learn: 20 trees must reach an NDCG@10 of 0.35 on the training lists, where the first stage has 0.3. Times are per
+tree after the tenth, without loading and binning.
 """
 
 from __future__ import annotations

@@ -207,3 +207,89 @@ def test_fewer_documents_than_leaves():
     model = rs.train(data, trees=3, leaves=64, min_docs=1, algo="lambdamart")
     assert model.n_trees == 3
     assert rs.evaluate(model, data).mean() > 0.6
+
+
+def test_features_in_another_order_are_refused(tmp_path, data):
+    names = [f"x{i}" for i in range(7)]
+    plain = np.nan_to_num(data.features)
+    sizes = np.diff(data.offsets)
+    train = rs.Dataset.from_arrays(plain, data.labels, group=sizes, feature_names=names)
+    turned = rs.Dataset.from_arrays(plain[:, ::-1], data.labels, group=sizes, feature_names=names[::-1])
+    rs.write_parquet(turned, tmp_path / "turned.parquet")
+    model = rs.train(train, **SMALL)
+    for valid in (turned, tmp_path / "turned.parquet"):
+        with pytest.raises(DataError, match="feature 1 is 'x6'"):
+            rs.train(train, valid=valid, **SMALL)
+    with pytest.raises(DataError, match="feature 1 is 'x6'"):
+        model.predict(turned)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (lambda n: (np.zeros(3), np.zeros(3)), r"shape \(3,\)"),
+        (lambda n: (np.full(n, np.nan), np.ones(n)), "NaN"),
+        (lambda n: (np.zeros(n), -np.ones(n)), "negative"),
+    ],
+)
+def test_bad_objectives_are_refused(data, result, message):
+    with pytest.raises(ParameterError, match=message):
+        rs.train(data, objective=lambda labels, scores, offsets: result(len(labels)), algo="lambdamart", **SMALL)
+
+
+def test_an_objective_may_write_into_its_scores(data):
+    def objective(labels, scores, offsets):
+        scores -= labels
+        return -scores, np.ones(len(labels))
+
+    own = rs.train(data, objective=objective, algo="lambdamart", **SMALL)
+    same = rs.train(data, objective=lambda y, s, o: (y - s, np.ones(len(y))), algo="lambdamart", **SMALL)
+    assert trees_of(own) == trees_of(same)
+
+
+def test_bins_of_other_thresholds_are_refused(data):
+    binned, other = bin_data(data), bin_data(small_dataset(seed=3))
+    with pytest.raises(DataError, match="other thresholds"):
+        rs.train(binned, valid=other, **SMALL)
+    with pytest.raises(DataError, match="bin it anew"):
+        rs.train(binned, max_bins=4, **SMALL)
+
+
+def test_checkpoints_know_weights_validation_and_size(tmp_path, data):
+    rs.train(data, checkpoint=tmp_path, **SMALL)
+    with pytest.raises(ModelError, match="validation data"):
+        rs.train(data, valid=data, checkpoint=tmp_path, resume=True, **SMALL)
+    sizes = np.diff(data.offsets)
+    weighted = rs.Dataset.from_arrays(data.features, data.labels, group=sizes, weights=np.full(data.n_docs, 2.0))
+    with pytest.raises(ModelError, match="training data"):
+        rs.train(weighted, checkpoint=tmp_path, resume=True, **SMALL)
+    with pytest.raises(ModelError, match="12 trees already"):
+        rs.train(data, checkpoint=tmp_path, resume=True, **dict(SMALL, trees=5))
+    (tmp_path / "checkpoint.npz").write_bytes(b"")
+    with pytest.raises(ModelError, match="delete it"):
+        rs.train(data, checkpoint=tmp_path, resume=True, **SMALL)
+
+
+def test_lambda_follows_the_gain_of_the_metric(data):
+    exponential = rs.train(data, algo="lambdamart", metric="ndcg@10", **SMALL)
+    linear = rs.train(data, algo="lambdamart", metric="nDCG(dcg='log2')@10", **SMALL)
+    assert trees_of(exponential) != trees_of(linear)
+
+
+def test_lists_without_a_pair_are_refused():
+    data = rs.Dataset.from_arrays(np.arange(4.0)[:, None], [0, 1, 0, 1], group=[1, 1, 1, 1])
+    with pytest.raises(DataError, match="no pair"):
+        rs.train(data, algo="selgb", trees=2)
+
+
+def test_newton_gain_without_regularisation_survives_zero_hessians(data):
+    def objective(labels, scores, offsets):
+        return labels - scores, (data.features[:, 6] != 0).astype(float)
+
+    model = rs.train(data, objective=objective, algo="lambdamart", gain="newton", l2=0.0, trees=1, leaves=8)
+    assert model.n_leaves[0] > 1
+
+
+def test_numpy_scalars_are_parameters(tmp_path, data):
+    model = rs.train(data, trees=np.int64(2), learning_rate=np.float32(0.5), leaves=4, checkpoint=tmp_path)
+    assert model.n_trees == 2
