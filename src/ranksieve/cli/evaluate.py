@@ -34,10 +34,10 @@ def evaluate(
     names = [str(path) for path in models]
     if len(set(names)) < len(names):
         raise ParameterError("a model is given twice; name each model once")
-    from ranksieve.cli.scoring import open_for, score_file
     from ranksieve.evaluation.evaluate import evaluate as measure
     from ranksieve.evaluation.metrics import parse_metric
     from ranksieve.forest.lightgbm_text import read_lightgbm
+    from ranksieve.forest.streaming import open_for, score_file
 
     left_out = int(empty) if empty.isdigit() else empty
     wanted = [parse_metric(name, ties=ties, empty=left_out) for name in metric or ["ndcg@10"]]

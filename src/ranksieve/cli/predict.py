@@ -21,9 +21,9 @@ def predict(
 ) -> None:
     """Score the documents of a file."""
     check_writable(out)
-    from ranksieve.cli.scoring import open_for, score_blocks
     from ranksieve.files import atomic_path
     from ranksieve.forest.lightgbm_text import read_lightgbm
+    from ranksieve.forest.streaming import open_for, score_blocks
 
     models = {str(model): read_lightgbm(model)}
     source = open_for(data, models, missing)

@@ -77,8 +77,8 @@ def _facts(forest: Forest, out: Path) -> list[tuple[str, str]]:
 
 
 def _show_test(forest: Forest, path: Path, metric: str) -> None:
-    from ranksieve.cli.scoring import open_for, score_file
     from ranksieve.evaluation.evaluate import evaluate
+    from ranksieve.forest.streaming import open_for, score_file
 
     models = {"the model": forest}
     scored = score_file(models, open_for(path, models, None))

@@ -5,10 +5,11 @@ Query i of a seed is the same whatever else is generated: every query has a rand
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ranksieve.data.blocks import Block, blocks_of
 from ranksieve.data.dataset import Dataset, Lists, default_names
 from ranksieve.data.search_features import (
     CLICKS,
@@ -128,6 +129,31 @@ def cubic(n_queries: int, *, seed: int = 0, docs: int = 50, n_features: int = 50
         features[rows] = _stream(seed, query).uniform(-1, 1, (docs, n_features))
         labels[rows] = polynomial.grades(features[rows])
     return Dataset(features, Lists(labels, offsets, queries), default_names(n_features), None, f"cubic(seed={seed})")
+
+
+class GeneratedSource:
+    """A generator read like a file, some queries at a time."""
+
+    absent = 0.0
+    fraction_read = 0.0
+
+    def __init__(self, generate: Callable[..., Dataset], queries: range, seed: int, size: int) -> None:
+        self._generate, self._queries, self._seed, self._size = generate, queries, seed, size
+        sample = generate(1, seed=seed, start=queries.start)
+        self.path = sample.source
+        self.n_features: int | None = sample.n_features
+        self.feature_names: tuple[str, ...] | None = sample.feature_names
+        self.first_stage = sample.first_stage
+        self.n_docs: int | None = None
+
+    def blocks(self, rows: int = 16_384) -> Iterator[Block]:
+        n_docs = 0
+        for first in range(self._queries.start, self._queries.stop, self._size):
+            count = min(self._size, self._queries.stop - first)
+            data = self._generate(count, seed=self._seed, start=first)
+            n_docs += data.n_docs
+            yield from blocks_of(data, rows)
+        self.n_docs = n_docs
 
 
 class _Cubic:

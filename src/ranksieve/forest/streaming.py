@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ranksieve.data.blocks import Block, Source
+from ranksieve.data.dataset import Lists, check_feature_names, lists_from_runs
+from ranksieve.data.read import open_source
 from ranksieve.errors import DataError
-
-if TYPE_CHECKING:
-    from ranksieve.data.blocks import Block, Source
-    from ranksieve.data.dataset import Lists
-    from ranksieve.forest.forest import Forest
+from ranksieve.forest.forest import Forest
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,6 @@ class Scored:
 
 def open_for(path: Any, models: Mapping[str, Forest], missing: str | None) -> Source:
     """A data file whose absent features are read as those of the models' training data were, or as `missing` says."""
-    from ranksieve.data.read import open_source
-
     kinds = {str(model.info.get("missing", "zero")) for model in models.values()}
     if missing is None and len(kinds) > 1:
         raise DataError(
@@ -41,8 +38,6 @@ def score_blocks(
     models: Mapping[str, Forest], source: Source, threads: int | None = None
 ) -> Iterator[tuple[Block, dict[str, np.ndarray]]]:
     """The blocks of a file, in its order, with the scores of their rows by each model."""
-    from ranksieve.data.dataset import check_feature_names
-
     for model in models.values():
         if source.feature_names is not None:
             check_feature_names(source.feature_names, model.feature_names, str(source.path))
@@ -53,8 +48,6 @@ def score_blocks(
 
 def score_file(models: Mapping[str, Forest], source: Source, threads: int | None = None) -> Scored:
     """The lists of a file and all scores of its documents."""
-    from ranksieve.data.dataset import lists_from_runs
-
     labels, run_ids, run_lengths = [], [], []
     scores: dict[str, list[np.ndarray]] = {name: [] for name in models}
     for block, found in score_blocks(models, source, threads):
