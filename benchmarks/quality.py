@@ -27,7 +27,7 @@ LIGHTGBM = {
     "min_sum_hessian_in_leaf": 0.0,
     "lambda_l2": 1.0,
     "verbose": -1,
-    "num_threads": 2,
+    "num_threads": 1,
     "deterministic": True,
     "seed": 0,
 }

@@ -448,3 +448,18 @@ def test_any_bytes_give_data_or_a_data_error(folder, pieces, compress, cut):
 def test_kernels_compile_once():
     for function in (kernel.parse_lines, kernel.count_lines, kernel.parse_segment, kernel.mark_runs):
         assert len(function.signatures) <= 1
+
+
+@pytest.mark.parametrize("bad_line", [1, 6, 101, 479])
+@pytest.mark.parametrize(
+    "wrong", ["x qid:1 1:1", "1 1:1", "1 qid:1 0:3", "1 qid:1 2:1 2:1", "1 qid:1 1:zz", "-1 qid:1 1:1"]
+)
+def test_a_bad_line_among_many_is_named_every_time(tmp_path, wrong, bad_line):
+    """Rows behind the bad line are never parsed; nothing may read what they would have held."""
+    lines = [f"{i % 3} qid:{i // 8} 1:{i} 2:0.5 3:1 4:2 5:3 6:{i}" for i in range(480)]
+    lines[bad_line - 1] = wrong
+    path = tmp_path / "long.txt"
+    path.write_text("\n".join(lines) + "\n")
+    for _ in range(3):
+        with pytest.raises(DataError, match=f"long.txt:{bad_line}: "):
+            read(path)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksieve import __version__
 from ranksieve.boosting.callbacks import Monitor, Record, Watched
-from ranksieve.boosting.checkpoint import fingerprint, load_checkpoint, save_checkpoint
+from ranksieve.boosting.checkpoint import FILE, fingerprint, load_checkpoint, save_checkpoint
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.loop import Sample, Slots, State, boost
 from ranksieve.boosting.objectives import OBJECTIVES, Objective, fit_labels
@@ -93,6 +93,11 @@ def train(
         after_tree: list[Callable[[State], None]] = [monitor]
         if checkpoint is not None:
             folder = _folder(checkpoint)
+            if not resume and (folder / FILE).exists():
+                raise ParameterError(
+                    f"{folder} holds a checkpoint; resume=True (--resume) goes on from it; to start anew, delete it or "
+                    "choose another folder"
+                )
             mark = fingerprint(train_set, [(w.name, w.data) for w in watched], settings, selection, objective)
             if resume:
                 state = load_checkpoint(folder, state, train_set, settings, mark)

@@ -124,7 +124,7 @@ def parse(
         first_line,
         features=np.empty((n_rows, width), dtype=FEATURE),
         labels=np.empty(n_rows, dtype=LABEL),
-        spans=np.empty((n_rows, 5), dtype=np.int64),
+        spans=np.zeros((n_rows, 5), dtype=np.int64),  # rows behind a bad line are not parsed but are looked at
         run_starts=np.empty(n_rows, dtype=np.uint8),
     )
     highest = _fill(path, buffer, bounds, counts[:, 1], absent, lines)
