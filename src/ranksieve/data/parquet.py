@@ -59,7 +59,7 @@ class ParquetSource:
         """The documents in file order, at most `rows` at a time."""
         done, n_docs = 0, self.n_docs or 1
         with self._open() as file:
-            batches = file.iter_batches(batch_size=rows)
+            batches = file.iter_batches(batch_size=rows, use_threads=False)
             while True:
                 try:
                     batch = next(batches, None)
@@ -71,6 +71,9 @@ class ParquetSource:
                     yield self._block(batch, done)
                 done += batch.num_rows
                 self.fraction_read = done / n_docs
+                # Arrow keeps what it has freed, several times a block; the bins need it more
+                del batch
+                pa.default_memory_pool().release_unused()
 
     def _open(self) -> pq.ParquetFile:
         try:
