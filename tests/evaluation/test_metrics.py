@@ -339,3 +339,8 @@ class TestEvaluate:
             result.mean(metric="mrr")
         with pytest.raises(ParameterError, match="known: randomization, t"):
             result.compare("scores", "scores", test="sign")
+
+
+def test_a_function_in_place_of_a_name_is_refused():
+    with pytest.raises(ParameterError, match="register_metric"):
+        parse_metric(len)

@@ -36,7 +36,7 @@ class Commands(TyperGroup):
             show_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
-            show_error("interrupted; nothing half-written is left, and a checkpoint that was asked for is kept (go on with --resume)")
+            show_error("interrupted; nothing half-written is left; a checkpoint is kept, go on with --resume")
             raise typer.Exit(130) from error
 
 

@@ -114,7 +114,7 @@ def runs_of(qid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return qid[starts], np.diff(np.append(starts, len(qid)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """Documents of queries with their features.
 
@@ -184,6 +184,9 @@ class Dataset:
             weights=None if weights is None else _column(weights, "weights", n_docs),
         )
         return cls(X, lists, names, _feature_number(first_stage, names))
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.n_queries} queries, {self.n_docs} documents, {self.n_features} features)"
 
     @property
     def labels(self) -> np.ndarray:

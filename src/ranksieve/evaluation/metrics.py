@@ -159,6 +159,11 @@ def parse_metric(text: str | Metric, **options: Any) -> Metric:
     >>> [str(parse_metric(text)) for text in ("nDCG@10", "AP", "RR@10", "R@100", "RBP(p=0.5)")]
     ['ndcg@10', 'map', 'mrr@10', 'recall@100', 'rbp(p=0.5)']
     """
+    if not isinstance(text, str | Metric):
+        raise ParameterError(
+            f"a metric is named by a text like 'ndcg@10', not by {type(text).__name__}; "
+            "give your own function a name with register_metric"
+        )
     unknown = [option for option in options if option not in VALID]
     if unknown:
         raise ParameterError(f"metrics have no option {unknown[0]!r}; known: {', '.join(VALID)}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ranksieve.forest.scorer import Scorer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forest:
     """Binary regression trees in flat arrays.
 
@@ -44,6 +44,10 @@ class Forest:
     weights: np.ndarray  # float64 per tree
     feature_names: tuple[str, ...]
     info: Mapping[str, Any] = field(default_factory=dict)  # JSON-able: parameters, history, versions
+
+    def __repr__(self) -> str:
+        largest = int(self.n_leaves.max(initial=0))
+        return f"Forest({self.n_trees} trees of up to {largest} leaves, {self.n_features} features)"
 
     @property
     def n_trees(self) -> int:
