@@ -22,7 +22,8 @@ def test_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
     from ranksieve.cli import main
 
     monkeypatch.chdir(tmp_path)
-    commands = re.findall(r"^ranksieve (.*)$", README, re.MULTILINE)
+    shell = "".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL))
+    commands = re.findall(r"^ranksieve (.*)$", shell, re.MULTILINE)
     assert len(commands) >= 7
     for command in commands:
         smaller = command.replace("--queries 200", "--queries 8").replace("--queries 100", "--queries 4")
