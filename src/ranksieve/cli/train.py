@@ -30,6 +30,7 @@ def train(
     missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
     checkpoint: Annotated[Path | None, typer.Option(help="Folder for checkpoints.")] = None,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Trees between two checkpoints.")] = 50,
+    checkpoint_minutes: Annotated[float, typer.Option(min=0, help="Minutes between two, if that is sooner.")] = 5.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     **_values: Any,
@@ -54,6 +55,7 @@ def train(
             callbacks=(progress,),
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
+            checkpoint_minutes=checkpoint_minutes,
             resume=resume,
             missing=missing,
             **chosen.as_dict(),
@@ -65,6 +67,8 @@ def train(
 
 
 def _facts(forest: Forest, out: Path) -> list[tuple[str, str]]:
+    from ranksieve.evaluation.metrics import parse_metric
+
     info = forest.info
     seconds = info.get("seconds") or []
     facts = [("model", f"{out}, {forest.n_trees} trees")]
@@ -73,6 +77,7 @@ def _facts(forest: Forest, out: Path) -> list[tuple[str, str]]:
     if info.get("best_score") is not None:
         facts.append(("best tree", str(info["best_iteration"])))
         facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
+        facts.append(("conventions", parse_metric(info["params"]["metric"]).describe()))
     return facts
 
 
