@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 from ranksieve import __version__
@@ -28,6 +26,7 @@ from ranksieve.data.read import MISSING
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.scorer import using_threads
 from ranksieve.params import ALGORITHMS, Params
 
 
@@ -81,7 +80,7 @@ def train(
     if missing not in MISSING:
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
     threads = settings.threads or os.cpu_count() or 1
-    with _threads(threads) as threads:
+    with using_threads(threads) as threads:
         train_set = bin_data(data, max_bins=settings.max_bins, binning=binning, missing=missing)
         _check_training_set(train_set, settings, objective)
         valid_sets = list(_valid_sets(valid, train_set, missing))
@@ -205,14 +204,3 @@ def _folder(path: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another checkpoint folder") from error
     return folder
-
-
-@contextlib.contextmanager
-def _threads(wanted: int) -> Iterator[int]:
-    """Run with so many threads, as far as Numba has them."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(min(wanted, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
-    try:
-        yield numba.get_num_threads()
-    finally:
-        numba.set_num_threads(before)
