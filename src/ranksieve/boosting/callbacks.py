@@ -69,6 +69,7 @@ class Monitor:
     callbacks: Sequence[Callable[[Record], None]] = ()
     best_step: int | None = None
     best_value: float | None = None
+    base_value: float | None = None  # of the first watched set before the first tree, where there is a base
     _clock: float = field(default_factory=time.perf_counter)
 
     def __call__(self, state: State) -> None:
@@ -94,6 +95,11 @@ class Monitor:
                 )
             )
 
+    def measure_base(self, state: State) -> None:
+        """Remember what the base alone is worth: trees that only make it worse are not kept."""
+        if self.watched:
+            self.base_value = self.watched[0].measure(state, self.metric)
+
     def too_late(self, state: State) -> bool:
         """Find the best tree of the first watched set; True if it lies too far back to go on."""
         if not self.watched or not state.trees:
@@ -101,4 +107,6 @@ class Monitor:
         curve = np.array(state.history[self.watched[0].name][str(self.metric)])
         best = int(np.argmax(curve))
         self.best_step, self.best_value = best + 1, float(curve[best])
+        if self.base_value is not None and self.base_value >= self.best_value:
+            self.best_step, self.best_value = 0, self.base_value
         return 0 < self.early_stopping <= len(curve) - self.best_step

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -12,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.loop import Sample, State
+from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_forest, to_trees
 from ranksieve.data.binned import Binned
-from ranksieve.errors import ModelError, RanksieveError
+from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveError
 from ranksieve.files import atomic_path
 from ranksieve.forest.lightgbm_text import from_text, to_text
 from ranksieve.params import Params
@@ -24,14 +27,20 @@ MAY_CHANGE = ("trees", "threads", "early_stopping")  # a resumed run may set the
 
 
 def fingerprint(
-    data: Binned, watched: Sequence[tuple[str, Binned]], params: Params, selection: Any, objective: Any
+    data: Binned,
+    watched: Sequence[tuple[str, Binned]],
+    starts: Sequence[Scores],
+    params: Params,
+    selection: Any,
+    objective: Any,
 ) -> dict[str, Any]:
-    """What must be equal for a checkpoint to fit: the data, the watched sets, and the choices that shape the model."""
+    """What must be equal for a checkpoint to fit: the sets, where they start, and the choices that shape the model."""
     settings = {name: value for name, value in params.as_dict().items() if name not in MAY_CHANGE}
     return {
         "training data": _sums(data),
         "validation data": {name: _sums(other) for name, other in watched},
         "feature names": zlib.crc32("\n".join(data.feature_names).encode()),
+        "init": [zlib.crc32(start.all().tobytes()) for start in starts],
         "own selection": selection is not None,
         "own objective": objective is not None,
         **settings,
@@ -44,6 +53,44 @@ def _sums(data: Binned) -> list[int]:
     weights = np.empty(0) if lists.weights is None else lists.weights
     arrays = (lists.labels, lists.offsets, weights, data.binning.thresholds, sample)
     return [lists.n_docs, lists.n_queries, *(zlib.crc32(array.tobytes()) for array in arrays)]
+
+
+class Checkpointer:
+    """Saves the state every so many trees or minutes, and at the end; loads it where a run goes on."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        data: Binned,
+        params: Params,
+        mark: dict[str, Any],
+        every: int,
+        minutes: float,
+    ) -> None:
+        self._folder, self._data, self._params, self._mark = Path(folder), data, params, mark
+        self._every, self._seconds = every, 60.0 * minutes
+        self._saved = time.monotonic()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another checkpoint folder") from error
+
+    def refuse_to_overwrite(self) -> None:
+        if (self._folder / FILE).exists():
+            raise ParameterError(
+                f"{self._folder} holds a checkpoint; resume=True (--resume) goes on from it; to start anew, delete it "
+                "or choose another folder"
+            )
+
+    def load(self, state: State) -> State:
+        return load_checkpoint(self._folder, state, self._data, self._params, self._mark)
+
+    def __call__(self, state: State) -> None:
+        n_trees = len(state.trees)
+        late = time.monotonic() - self._saved > self._seconds
+        if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.trees:
+            save_checkpoint(self._folder, state, self._data, self._mark)
+            self._saved = time.monotonic()
 
 
 def save_checkpoint(folder: Path, state: State, data: Binned, mark: dict[str, Any]) -> None:

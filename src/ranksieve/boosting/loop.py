@@ -11,6 +11,7 @@ from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import Selection, View
+from ranksieve.boosting.steps import Step
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.dataset import Lists
@@ -79,12 +80,12 @@ class Slots:
     """The choices that make an algorithm."""
 
     select: Selection
+    first_selection: int  # the trees before see everything
     every: int
     objective: Objective
     first_objective: Objective
     grower: Grower
-    learning_rate: float
-    start: float
+    step: Step
 
 
 def boost(
@@ -92,13 +93,13 @@ def boost(
 ) -> State:
     """Grow trees until there are `n_trees` or a callback sets `state.stopped`.
 
-    The first trees, until the first selection, see everything. Randomness depends on (seed, step) alone, so a resumed
-    run goes on as if it had never stopped.
+    The trees go on from where `state.scores` stands: zero, or the scores of a base. Randomness depends on (seed, step)
+    alone, so a resumed run goes on as if it had never stopped.
     """
     scores = state.scores
     for step in range(len(state.trees), 0 if state.stopped else n_trees):
         rng = np.random.default_rng([seed, step])
-        if step > 0 and step % slots.every == 0:
+        if step >= slots.first_selection and step % slots.every == 0:
             state.sample = Sample.of(data.lists, slots.select(View(data.lists, scores, step, rng)))
         sample = state.sample
         known = scores.all() if sample.rows is None else scores.at(sample.rows)
@@ -107,7 +108,7 @@ def boost(
         if sample.weights is not None:
             grad, hess = grad * sample.weights, hess * sample.weights
         tree, leaves = slots.grower.grow(sample.rows, grad, hess, rng)
-        tree.leaf_values[:] *= slots.learning_rate
+        tree.leaf_values[:] *= slots.step(tree, leaves, scores)
         state.trees.append(tree)
         scores.add(tree, leaves)
         for callback in after_tree:

@@ -26,7 +26,7 @@ class Scores:
     times cheaper a document. See `kernels.updating` for why the best of a query are found without scoring all.
     """
 
-    def __init__(self, data: Binned, *, start: float = 0.0) -> None:
+    def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
         n_docs = data.lists.n_docs
         self._bins = data.bins
         self._settled = np.full(n_docs, start, SCORE)  # every document's score under the first `_n_settled` trees

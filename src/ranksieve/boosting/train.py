@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from ranksieve import __version__
+from ranksieve.boosting.base import TRAIN, Base, make_base
 from ranksieve.boosting.callbacks import Monitor, Record, Watched
-from ranksieve.boosting.checkpoint import FILE, fingerprint, load_checkpoint, save_checkpoint
-from ranksieve.boosting.grower import Grower
-from ranksieve.boosting.loop import Sample, Slots, State, boost
-from ranksieve.boosting.objectives import OBJECTIVES, Objective, fit_labels
+from ranksieve.boosting.checkpoint import Checkpointer, fingerprint
+from ranksieve.boosting.loop import Sample, State, boost
+from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.selections import SELECTIONS, Selection
+from ranksieve.boosting.selections import Selection
+from ranksieve.boosting.slots import make_slots
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
 from ranksieve.data.dataset import check_feature_names
-from ranksieve.data.read import MISSING
+from ranksieve.data.read import MISSING, open_source
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.scorer import using_threads
+from ranksieve.forest.sum import Sum
 from ranksieve.params import ALGORITHMS, Params
+
+
+@overload
+def train(data: Any, *, init: None = None, **options: Any) -> Forest: ...
+
+
+@overload
+def train(data: Any, *, init: Any, **options: Any) -> Any: ...
 
 
 def train(
     data: Any,
     *,
     valid: Any = None,
+    init: Any = None,
     callbacks: Sequence[Callable[[Record], None]] = (),
     selection: Selection | None = None,
     objective: Objective | None = None,
@@ -44,7 +53,7 @@ def train(
     binning: Binning | None = None,
     missing: str = "zero",
     **params: Any,
-) -> Forest:
+) -> Forest | Sum:
     """Learn a forest that ranks.
 
     Parameters
@@ -53,6 +62,11 @@ def train(
         The training lists. A file is streamed into bins; its float matrix is never held whole.
     valid : the same, a list of them, or a mapping of names, optional
         Sets to measure after each tree. The first decides when to stop; the forest returned ends at its best tree.
+    init : model file, feature name, fitted ranker, or array of scores, optional
+        What to start from in place of zero scores: the trees then mend its mistakes (LambdaSMART). A model is a file,
+        a `Forest` or anything with `predict(X)`; the result scores as base plus new trees, in one forest where the
+        base is one, else as a `Sum`. Scores are an array for the training set, or a mapping with one array for
+        `"train"` and for each validation set; the forest returned then holds the new trees alone.
     callbacks : functions of a `Record`
         Called after each tree.
     selection, objective : functions, optional
@@ -81,62 +95,49 @@ def train(
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
     threads = settings.threads or os.cpu_count() or 1
     with using_threads(threads) as threads:
-        train_set = bin_data(data, max_bins=settings.max_bins, binning=binning, missing=missing)
+        given = _opened(data, missing)
+        train_set = bin_data(given, max_bins=settings.max_bins, binning=binning)
         _check_training_set(train_set, settings, objective)
-        valid_sets = list(_valid_sets(valid, train_set, missing))
-        slots = _slots(train_set, settings, selection, objective, threads)
-        watched = [Watched(name, binned, Scores(binned, start=slots.start)) for name, binned in valid_sets]
-        state = State([], Scores(train_set, start=slots.start), Sample.of(train_set.lists, None))
-        metric = parse_metric(settings.metric)
-        monitor = Monitor(watched, metric, settings.trees, settings.early_stopping, callbacks)
+        base = make_base(init, _constant(train_set, settings, objective), train_set, given)
+        start = Scores(train_set, start=base.scores(TRAIN, given, train_set))
+        state = State([], start, Sample.of(train_set.lists, None))
+        watched = list(_watched(valid, train_set, base, missing))
+        slots = make_slots(train_set, settings, threads, base, selection, objective)
+        monitor = Monitor(watched, parse_metric(settings.metric), settings.trees, settings.early_stopping, callbacks)
+        if base.ranks:
+            monitor.measure_base(state)
         after_tree: list[Callable[[State], None]] = [monitor]
         if checkpoint is not None:
-            folder = _folder(checkpoint)
-            if not resume and (folder / FILE).exists():
-                raise ParameterError(
-                    f"{folder} holds a checkpoint; resume=True (--resume) goes on from it; to start anew, delete it or "
-                    "choose another folder"
-                )
-            mark = fingerprint(train_set, [(w.name, w.data) for w in watched], settings, selection, objective)
+            sets = [(w.name, w.data) for w in watched]
+            mark = fingerprint(train_set, sets, [start, *(w.scores for w in watched)], settings, selection, objective)
+            keep = Checkpointer(checkpoint, train_set, settings, mark, checkpoint_every, checkpoint_minutes)
             if resume:
-                state = load_checkpoint(folder, state, train_set, settings, mark)
+                state = keep.load(state)
                 state.stopped = monitor.too_late(state)
-            after_tree.append(_Checkpointer(folder, train_set, settings, mark, checkpoint_every, checkpoint_minutes))
+            else:
+                keep.refuse_to_overwrite()
+            after_tree.append(keep)
         elif resume:
             raise ParameterError("resume needs a checkpoint folder; give checkpoint=... (--checkpoint DIR)")
         boost(train_set, slots, state, n_trees=settings.trees, seed=settings.seed, after_tree=after_tree)
-        return _finish(state, train_set, settings, monitor, slots.start)
+        return base.join(_forest(state, train_set, settings, monitor, base))
 
 
-def _slots(
-    data: Binned, params: Params, selection: Selection | None, objective: Objective | None, threads: int
-) -> Slots:
-    selection_name, objective_name = ALGORITHMS[params.algo]
-    chosen = OBJECTIVES[objective_name](params) if objective is None else _on_copies(objective)
-    start = 0.0
-    if objective is None and objective_name == "squared":
-        start = float(np.average(data.lists.labels.astype(np.float64), weights=data.lists.weights))
-    return Slots(
-        select=selection or SELECTIONS[selection_name](params),
-        every=params.every,
-        objective=chosen,
-        first_objective=fit_labels if params.first_tree == "labels" and objective_name == "lambda" else chosen,
-        grower=Grower(data, params, threads=threads),
-        learning_rate=params.learning_rate,
-        start=start,
-    )
+def _opened(data: Any, missing: str) -> Any:
+    return open_source(data, missing=missing) if isinstance(data, str | os.PathLike) else data
 
 
-def _on_copies(objective: Objective) -> Objective:
-    """A user's objective, which may write into the scores it gets."""
-    return lambda labels, scores, offsets: objective(labels, scores.copy(), offsets)
+def _constant(data: Binned, params: Params, objective: Objective | None) -> float:
+    """Where regression starts: the best constant. A ranking does not care."""
+    if objective is None and ALGORITHMS[params.algo][1] == "squared":
+        return float(np.average(data.lists.labels.astype(np.float64), weights=data.lists.weights))
+    return 0.0
 
 
-def _finish(state: State, data: Binned, params: Params, monitor: Monitor, start: float) -> Forest:
-    best = monitor.best_step or len(state.trees)
+def _forest(state: State, data: Binned, params: Params, monitor: Monitor, base: Base) -> Forest:
+    """The new trees, up to the best of them where that was watched for."""
+    best = len(state.trees) if monitor.best_step is None else monitor.best_step
     trees = state.trees[: best if params.early_stopping else len(state.trees)]
-    if trees and start:
-        trees[0].leaf_values[:] += start
     settings = params.as_dict()
     settings.pop("threads")  # the model does not depend on it
     info = {
@@ -145,29 +146,12 @@ def _finish(state: State, data: Binned, params: Params, monitor: Monitor, start:
         "seconds": state.seconds,
         "best_iteration": best,
         "best_score": monitor.best_value,
+        **({"init": {**base.describe(), "score": monitor.base_value}} if base.ranks else {}),
         "ranksieve": __version__,
         "first_stage": data.first_stage,
         "missing": "nan" if np.isnan(data.absent) else "zero",
     }
     return to_forest(trees, data.binning, data.feature_names, info)
-
-
-class _Checkpointer:
-    """Saves the state every so many trees or minutes, and at the end."""
-
-    def __init__(
-        self, folder: Path, data: Binned, params: Params, mark: dict[str, Any], every: int, minutes: float
-    ) -> None:
-        self._folder, self._data, self._params, self._mark = folder, data, params, mark
-        self._every, self._seconds = every, 60.0 * minutes
-        self._saved = time.monotonic()
-
-    def __call__(self, state: State) -> None:
-        n_trees = len(state.trees)
-        late = time.monotonic() - self._saved > self._seconds
-        if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.trees:
-            save_checkpoint(self._folder, state, self._data, self._mark)
-            self._saved = time.monotonic()
 
 
 def _check_training_set(data: Binned, params: Params, objective: Objective | None) -> None:
@@ -182,7 +166,8 @@ def _check_training_set(data: Binned, params: Params, objective: Objective | Non
         )
 
 
-def _valid_sets(valid: Any, train_set: Binned, missing: str) -> Iterator[tuple[str, Binned]]:
+def _watched(valid: Any, train_set: Binned, base: Base, missing: str) -> Iterator[Watched]:
+    """The validation sets, with the scores they start from."""
     if valid is None:
         named: Mapping[str, Any] = {}
     elif isinstance(valid, Mapping):
@@ -192,15 +177,7 @@ def _valid_sets(valid: Any, train_set: Binned, missing: str) -> Iterator[tuple[s
     else:
         named = {"valid": valid}
     for name, data in named.items():
-        binned = bin_data(data, binning=train_set.binning, missing=missing)
+        given = _opened(data, missing)
+        binned = bin_data(given, binning=train_set.binning)
         check_feature_names(binned.feature_names, train_set.feature_names, binned.source)
-        yield name, binned
-
-
-def _folder(path: str | os.PathLike[str]) -> Path:
-    folder = Path(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another checkpoint folder") from error
-    return folder
+        yield Watched(name, binned, Scores(binned, start=base.scores(name, given, binned)))

@@ -24,6 +24,9 @@ def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")],
     valid: Annotated[Path | None, typer.Option(help="Validation data: early stopping watches it.")] = None,
     test: Annotated[Path | None, typer.Option(help="Test data: measured once, at the end.")] = None,
+    init: Annotated[
+        Path | None, typer.Option(help="Model file to start from; the new model holds its trees and the new ones.")
+    ] = None,
     params: Annotated[
         Path | None, typer.Option(help="TOML file of training parameters, such as 'learning-rate = 0.05'; flags win.")
     ] = None,
@@ -52,6 +55,7 @@ def train(
         forest = boosting.train(
             data,
             valid=valid,
+            init=init,
             callbacks=(progress,),
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,

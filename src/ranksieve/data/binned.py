@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.binning import Binning, BinningSketch
+from ranksieve.data.blocks import widened
 from ranksieve.data.dataset import Dataset, Lists, default_names, lists_from_runs
 from ranksieve.data.read import Source, open_source
 from ranksieve.dtypes import BIN, MAX_BINS
@@ -88,10 +89,7 @@ def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binne
     bins = _empty_bins(lists.n_docs, binning)
     start = 0
     for block in source.blocks():
-        features = block.features
-        if features.shape[1] < binning.n_features:
-            padding = ((0, 0), (0, binning.n_features - features.shape[1]))
-            features = np.pad(features, padding, constant_values=fill)
+        features = widened(block.features, binning.n_features, fill)
         _fill(bins, start, features, binning, name)
         start += len(features)
     if start != lists.n_docs:

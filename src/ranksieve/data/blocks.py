@@ -54,6 +54,12 @@ class Source(Protocol):
         ...
 
 
+def widened(features: np.ndarray, n_features: int, absent: float) -> np.ndarray:
+    """Rows of a text file with the last columns filled up: text does not name features that are absent throughout."""
+    missing = n_features - features.shape[1]
+    return features if missing <= 0 else np.pad(features, ((0, 0), (0, missing)), constant_values=absent)
+
+
 def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]:
     """Blocks of a data set in the order its user gave the rows in, or those of a source."""
     if not isinstance(data, Dataset):

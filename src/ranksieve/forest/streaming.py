@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.blocks import Block, Source
+from ranksieve.data.blocks import Block, Source, widened
 from ranksieve.data.dataset import Lists, check_feature_names, lists_from_runs
 from ranksieve.data.read import open_source
 from ranksieve.errors import DataError
@@ -61,15 +61,11 @@ def score_file(models: Mapping[str, Forest], source: Source, threads: int | None
 
 
 def _fitted(block: Block, name: str, model: Forest, source: Source) -> np.ndarray:
-    """The block's features, as wide as the model's: a text file does not name features that are absent throughout."""
+    """The block's features, as wide as the model's."""
     width = block.features.shape[1]
     if width > model.n_features or (width < model.n_features and source.feature_names is not None):
         raise DataError(
             f"{source.path}: has {width} features but {name} was trained on {model.n_features}; "
             "give data with the same features"
         )
-    if width == model.n_features:
-        return block.features
-    out = np.full((block.n_docs, model.n_features), source.absent, dtype=block.features.dtype)
-    out[:, :width] = block.features
-    return out
+    return widened(block.features, model.n_features, source.absent)

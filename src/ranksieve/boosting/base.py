@@ -1,0 +1,205 @@
+"""What boosting starts from: a constant, or the scores of a model, a feature, any ranker, or an array (LambdaSMART)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.tree import to_trees
+from ranksieve.data.binned import Binned
+from ranksieve.data.blocks import Source, widened
+from ranksieve.data.dataset import Dataset, check_feature_names
+from ranksieve.data.letor import TextSource
+from ranksieve.dtypes import SCORE
+from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.forest.forest import Forest, concatenate
+from ranksieve.forest.lightgbm_text import read_lightgbm
+from ranksieve.forest.sum import Feature, Sum
+
+TRAIN = "train"  # the name of the training set among the sets that have scores
+
+
+class Base(Protocol):
+    """Where boosting starts, and how the new trees and the start become one model."""
+
+    ranks: bool  # whether the start tells documents of a query apart
+
+    def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
+        """Scores of a set in the order of its lists; `given` is what the user gave for it."""
+        ...
+
+    def join(self, forest: Forest) -> Forest | Sum:
+        """The model whose scores are the start's plus those of the new trees."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What a model file says of the start."""
+        ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same score for every document; the first tree takes it up."""
+
+    value: float
+    ranks = False
+
+    def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
+        return np.full(binned.lists.n_docs, self.value)
+
+    def join(self, forest: Forest) -> Forest:
+        values = forest.leaf_values.copy()
+        values[: forest.leaf_offsets[1] if forest.n_trees else 0] += self.value
+        return replace(forest, leaf_values=values)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True)
+class ModelBase:
+    """A model that is asked for its scores; a forest joins the new trees in one forest."""
+
+    model: Any
+    name: str
+    ranks = True
+
+    def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
+        if isinstance(given, Binned):
+            found = _scores_of_bins(self.model, given, self.name)
+        else:
+            parts = [np.asarray(self.model.predict(rows), dtype=SCORE) for rows in _rows(given, binned)]
+            found = np.concatenate([part.ravel() for part in parts])
+        if len(found) != binned.lists.n_docs:
+            raise ModelError(
+                f"init={self.name} gave {len(found)} scores for {binned.lists.n_docs} documents of {binned.source}; "
+                "expected one per document"
+            )
+        if isinstance(given, Source) and binned.lists.order is not None:
+            found = found[binned.lists.order]
+        return _finite(found, f"init={self.name}", binned)
+
+    def join(self, forest: Forest) -> Forest | Sum:
+        if not isinstance(self.model, Forest):
+            return Sum(self.model, forest)
+        return concatenate([replace(self.model, feature_names=forest.feature_names), forest])
+
+    def describe(self) -> dict[str, Any]:
+        trees = {"trees": self.model.n_trees} if isinstance(self.model, Forest) else {}
+        return {"model": self.name, **trees}
+
+
+@dataclass(frozen=True)
+class ScoresBase:
+    """Scores given as arrays, one per set; the model returned is the new trees alone."""
+
+    arrays: Mapping[str, Any]
+    ranks = True
+
+    def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
+        if name not in self.arrays:
+            raise ParameterError(
+                f"init has no scores of the set {name!r}, only of {', '.join(self.arrays)}; give "
+                f"init={{'{TRAIN}': …, '{name}': …}}, or a model that can score it"
+            )
+        found = np.asarray(self.arrays[name], dtype=SCORE)
+        lists = binned.lists
+        if found.shape != (lists.n_docs,):
+            raise DataError(
+                f"init has scores of shape {found.shape} for the {lists.n_docs} documents of {name!r}; "
+                "give one per document, in the order of the rows"
+            )
+        return _finite(found if lists.order is None else found[lists.order], f"init of {name!r}", binned)
+
+    def join(self, forest: Forest) -> Forest:
+        return forest
+
+    def describe(self) -> dict[str, Any]:
+        return {"scores": list(self.arrays)}
+
+
+def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base:
+    """What the user gave as `init`, checked against the training set; the constant where nothing was given."""
+    if init is None:
+        return Constant(constant)
+    if isinstance(init, Mapping):
+        return ScoresBase(init)
+    if isinstance(init, str) and init in train_set.feature_names:
+        if Path(init).exists():
+            raise ParameterError(f"init={init!r} is a feature and a file; write ./{init} to mean the file")
+        return ModelBase(Feature(train_set.feature_names.index(init), train_set.feature_names), init)
+    if isinstance(init, str | os.PathLike):
+        if not Path(init).exists():
+            raise ModelError(
+                f"init={os.fspath(init)!r} is neither a model file nor a feature of {train_set.source}; "
+                f"features are {', '.join(train_set.feature_names[:8])}, …"
+            )
+        return _model_base(read_lightgbm(init), str(init), train_set, given)
+    inner = getattr(init, "model_", None)
+    if isinstance(inner, Forest):  # an estimator around a forest
+        init = inner
+    if hasattr(init, "predict"):
+        return _model_base(init, type(init).__name__, train_set, given)
+    if isinstance(init, np.ndarray | list | tuple):
+        return ScoresBase({TRAIN: init})
+    raise ParameterError(
+        f"init is {type(init).__name__}; expected a model file, a feature name, an array of scores, or a fitted ranker"
+    )
+
+
+def _model_base(model: Any, name: str, train_set: Binned, given: Any) -> ModelBase:
+    names = getattr(model, "feature_names", None)
+    if names is not None:
+        try:
+            check_feature_names(names, train_set.feature_names, f"init={name}")
+        except DataError as error:
+            raise ModelError(f"the base model does not fit the training data: {error}") from error
+    absent = dict(getattr(model, "info", None) or {}).get("missing")
+    here = "nan" if np.isnan(train_set.absent) else "zero"
+    if isinstance(given, TextSource) and absent is not None and absent != here:
+        raise ParameterError(
+            f"init={name} was trained with missing={absent!r} and this run has missing={here!r}; "
+            "both must read absent features alike"
+        )
+    return ModelBase(model, name)
+
+
+def _rows(given: Any, binned: Binned) -> Iterator[np.ndarray]:
+    """Feature rows in blocks: those of a data set in the order of its lists, those of a file in the file's."""
+    if isinstance(given, Dataset):
+        yield from given.blocks()
+        return
+    for block in given.blocks():
+        yield widened(block.features, binned.binning.n_features, binned.absent)
+
+
+def _scores_of_bins(model: Any, data: Binned, name: str) -> np.ndarray:
+    """A forest's scores where only bins are left of the features: its thresholds must be borders of the bins."""
+    if not isinstance(model, Forest):
+        raise ParameterError(f"init={name} needs features, but only bins were given; give a Dataset or a file")
+    try:
+        trees = to_trees(model, data.binning)
+    except ModelError as error:
+        raise ModelError(
+            f"init={name} cannot score data that is binned already ({error}); give a Dataset or a file"
+        ) from error
+    scores = Scores(data)
+    for tree in trees:
+        scores.add(tree)
+    return scores.all()
+
+
+def _finite(scores: np.ndarray, name: str, binned: Binned) -> np.ndarray:
+    bad = ~np.isfinite(scores)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{name}: the score of document {row} of {binned.source} is {scores[row]}; a start needs finite numbers"
+        )
+    return scores

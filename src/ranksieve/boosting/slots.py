@@ -1,0 +1,45 @@
+"""From parameters to the slots of the loop: which algorithm is which choice."""
+
+from __future__ import annotations
+
+from ranksieve.boosting.base import Base
+from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.loop import Slots
+from ranksieve.boosting.objectives import OBJECTIVES, Objective, fit_labels
+from ranksieve.boosting.selections import SELECTIONS, Selection
+from ranksieve.boosting.steps import shrinkage
+from ranksieve.data.binned import Binned
+from ranksieve.errors import ParameterError
+from ranksieve.params import ALGORITHMS, Params
+
+
+def make_slots(
+    data: Binned,
+    params: Params,
+    threads: int,
+    base: Base,
+    selection: Selection | None = None,
+    objective: Objective | None = None,
+) -> Slots:
+    """The slots that the parameters name, the user's own functions in their place where given.
+
+    A selection needs scores that rank: without a base the first tree sees everything.
+    """
+    if base.ranks and params.first_tree == "labels":
+        raise ParameterError("first_tree='labels' does not look at scores, so it cannot go on from init; leave it out")
+    selection_name, objective_name = ALGORITHMS[params.algo]
+    chosen = OBJECTIVES[objective_name](params) if objective is None else _on_copies(objective)
+    return Slots(
+        select=selection or SELECTIONS[selection_name](params),
+        first_selection=0 if base.ranks else 1,
+        every=params.every,
+        objective=chosen,
+        first_objective=fit_labels if params.first_tree == "labels" and objective_name == "lambda" else chosen,
+        grower=Grower(data, params, threads=threads),
+        step=shrinkage(params.learning_rate),
+    )
+
+
+def _on_copies(objective: Objective) -> Objective:
+    """A user's objective, which may write into the scores it gets."""
+    return lambda labels, scores, offsets: objective(labels, scores.copy(), offsets)

@@ -1,0 +1,83 @@
+"""`Feature`: one feature as a ranker. `Sum`: a ranker of any kind with a forest on top, as one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.tables import split_table
+from ranksieve.dtypes import SCORE
+from ranksieve.errors import DataError
+from ranksieve.forest.forest import Forest
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Ranks by one feature, such as the score of the first stage; the larger, the better.
+
+    Examples
+    --------
+    >>> Feature(1, ("length", "bm25")).predict(np.array([[3, 0.5], [2, 1.5]])).tolist()
+    [0.5, 1.5]
+    """
+
+    number: int
+    feature_names: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.feature_names[self.number]
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The feature of every document, in the order of the rows."""
+        if isinstance(X, Dataset):
+            return X.lists.to_user_order(X.column(self.number)).astype(SCORE)
+        matrix, _, _ = split_table(X)
+        if matrix.shape[1] != self.n_features:
+            raise DataError(
+                f"got documents of {matrix.shape[1]} features, but {self.name!r} is one of {self.n_features}; "
+                "give the same features in the same order"
+            )
+        column = matrix[:, [self.number]]
+        column = column.toarray() if hasattr(column, "toarray") else column
+        return np.asarray(column, dtype=SCORE).ravel()
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Scores are those of `base`, which is anything with `predict`, plus those of the forest grown on top of it."""
+
+    base: Any
+    forest: Forest
+
+    @property
+    def n_trees(self) -> int:
+        return self.forest.n_trees
+
+    @property
+    def n_features(self) -> int:
+        return self.forest.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.forest.feature_names
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        return self.forest.info
+
+    @property
+    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
+        return self.forest.evals_result_
+
+    def predict(self, X: Any, *, trees: int | None = None, threads: int | None = None) -> np.ndarray:
+        """Scores of documents, in the order of the rows; `trees` takes only the first so many of the forest."""
+        return np.asarray(self.base.predict(X), dtype=SCORE) + self.forest.predict(X, trees=trees, threads=threads)
