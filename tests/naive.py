@@ -135,6 +135,34 @@ def top_negatives(labels, scores, offsets, counts):
     return sorted(rows)
 
 
+def selection(labels, offsets, keep):
+    """Rows of all positives and of the negatives that `keep(query, negatives)` returns for each query."""
+    rows = []
+    for q, (start, stop) in enumerate(itertools.pairwise(offsets)):
+        rows += [row for row in range(start, stop) if labels[row] > 0]
+        rows += keep(q, [row for row in range(start, stop) if labels[row] == 0])
+    return sorted(rows)
+
+
+def best_first(rows, values):
+    """Rows by falling value, equal values by row."""
+    return sorted(rows, key=lambda row: (-values[row], row))
+
+
+def near_positives(labels, scores, offsets, margin, at_least, at_most):
+    """Negatives above the lowest positive minus a margin, within bounds on their number."""
+
+    def keep(q, negatives):
+        positives = [scores[row] for row in range(offsets[q], offsets[q + 1]) if labels[row] > 0]
+        floor = min(positives) - margin if positives else math.inf
+        low = min(at_least, len(negatives))
+        high = max(low, min(len(negatives), max(1, math.ceil(at_most * len(negatives) - 1e-9 * len(negatives)))))
+        n = min(max(sum(scores[row] >= floor for row in negatives), low), high)
+        return best_first(negatives, scores)[:n]
+
+    return selection(labels, offsets, keep)
+
+
 def best_split(bins, n_bins, grad, hess, *, min_docs, newton=False, l2=0.0):
     """The largest gain over every feature, bin and direction of missing values: (gain, feature, bin, missing left)."""
     best = (0.0, -1, -1, False)

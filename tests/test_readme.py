@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import sklearn
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -32,3 +33,12 @@ def test_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as stop:
             main()
         assert stop.value.code == 0, (command, capsys.readouterr())
+
+
+def test_python_of_the_selections_page_runs():
+    page = (ROOT / "docs" / "selections.md").read_text()
+    exec(compile("".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "selections.md", "exec"), {})
+    from ranksieve.boosting.registry import SELECTIONS
+
+    SELECTIONS.pop("above-the-mean")
+    assert all(f"| `{name}` |" in page for name in SELECTIONS)

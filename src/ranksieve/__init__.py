@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ranksieve import errors
+    from ranksieve.boosting.callbacks import Tally
+    from ranksieve.boosting.registry import register_selection
     from ranksieve.boosting.train import train
     from ranksieve.data.dataset import Dataset
     from ranksieve.data.generators import cubic, two_stage
@@ -42,6 +44,7 @@ _HOMES = {
     "Metric": "evaluation.metrics",
     "Params": "params",
     "Ranker": "estimator",
+    "Tally": "boosting.callbacks",
     "average_precision": "evaluation.functions",
     "cubic": "data.generators",
     "dcg": "evaluation.functions",
@@ -58,6 +61,7 @@ _HOMES = {
     "recall": "evaluation.functions",
     "reciprocal_rank": "evaluation.functions",
     "register_metric": "evaluation.metrics",
+    "register_selection": "boosting.registry",
     "train": "boosting.train",
     "two_stage": "data.generators",
     "write_letor": "data.letor",
@@ -70,6 +74,7 @@ __all__ = [
     "Metric",
     "Params",
     "Ranker",
+    "Tally",
     "__version__",
     "average_precision",
     "cubic",
@@ -88,6 +93,7 @@ __all__ = [
     "recall",
     "reciprocal_rank",
     "register_metric",
+    "register_selection",
     "train",
     "two_stage",
     "write_letor",

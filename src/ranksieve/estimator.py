@@ -61,7 +61,11 @@ class Ranker(BaseEstimator):
         leaves: int = 64,
         learning_rate: float = 0.05,
         negatives: float = 0.01,
-        min_negatives: int = 1,
+        min_negatives: int = -1,
+        max_negatives: float = 0.25,
+        rest: float = 0.01,
+        margin: float = 0.5,
+        selection: str = "auto",
         every: int = 1,
         metric: str = "ndcg@10",
         early_stopping: int = 100,
@@ -84,6 +88,10 @@ class Ranker(BaseEstimator):
         self.learning_rate = learning_rate
         self.negatives = negatives
         self.min_negatives = min_negatives
+        self.max_negatives = max_negatives
+        self.rest = rest
+        self.margin = margin
+        self.selection = selection
         self.every = every
         self.metric = metric
         self.early_stopping = early_stopping

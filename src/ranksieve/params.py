@@ -15,6 +15,8 @@ from ranksieve.errors import ParameterError
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
+AUTO = "auto"
+
 ALGORITHMS = {
     # name: (selection, objective)
     "lambdamart": ("everything", "lambda"),
@@ -59,7 +61,21 @@ class Params:
                          f"a whole number from 2 to {MAX_LEAVES}")  # fmt: skip
     learning_rate: float = _param(0.05, "Shrinkage of each tree", _fraction, "a number in (0, 1]")
     negatives: float = _param(0.01, "Share of a query's negatives (sgb: of all rows) kept", _fraction, "in (0, 1]")
-    min_negatives: int = _param(1, "Fewest negatives kept of a query that has them", _count, "a whole number from 0")
+    min_negatives: int = _param(
+        -1, "Fewest negatives kept of a query that has them (-1: 1; for adaptive and progress 20)",
+        lambda v: isinstance(v, int) and v >= -1, "a whole number from -1",
+    )  # fmt: skip
+    max_negatives: float = _param(0.25, "Largest share of a query's negatives adaptive and progress keep",
+                                  _fraction, "a number in (0, 1]")  # fmt: skip
+    rest: float = _param(0.01, "Second share, of random or lowest ones: top+random, top+bottom, goss",
+                         lambda v: 0 <= v <= 1, "a number in [0, 1]")  # fmt: skip
+    margin: float = _param(0.5, "How far below the lowest positive negatives still count: adaptive, progress",
+                           lambda v: -float("inf") < v < float("inf"), "a number")  # fmt: skip
+    selection: str = _param(
+        AUTO, "Who teaches a tree: everything, top, random, rows, gradient, adaptive, progress, top+random, "
+        "top+bottom, goss, your file.py:function (auto: as the algorithm says)",
+        lambda v: isinstance(v, str) and bool(v), "the name of a selection",
+    )  # fmt: skip
     every: int = _param(1, "Trees between two selections", _positive_int, "a whole number from 1")
     metric: str = _param("ndcg@10", "Metric that validation reports and early stopping watches", bool, "a metric name")
     early_stopping: int = _param(100, "Stop after this many trees without gain (0: never)", _count, "a number from 0")

@@ -2,11 +2,14 @@ import numpy as np
 import pytest
 
 import naive
+from ranksieve.boosting.objectives import lambda_ndcg
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import Negatives, View, random_negatives, random_rows, top_negatives
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import bin_data
 from samples import small_dataset
+
+LAMBDA = lambda_ndcg(truncation=10)
 
 
 def random_tree(rng: np.random.Generator, n_features: int, n_leaves: int = 5) -> Tree:
@@ -49,7 +52,7 @@ def test_top_negatives_are_the_naive_ones_after_every_tree(seed):
         scores.add(tree)
         if step % 3 == 0:
             continue  # several trees may be pending
-        rows = select(View(lists, scores, step, rng))
+        rows = select(View(lists, scores, step, rng, LAMBDA))
         known = naive_scores(binned.bins, trees)
         assert rows.tolist() == naive.top_negatives(lists.labels, known, lists.offsets, counts)
         np.testing.assert_array_equal(scores.at(rows), known[rows])
@@ -65,7 +68,7 @@ def test_laziness_skips_documents_that_cannot_matter(binned):
         tree = random_tree(rng, binned.binning.n_features)
         tree.leaf_values[:] = np.where(tree.leaf_values > 0, 0.001, -1.0)
         scores.add(tree)
-        select(View(lists, scores, step, rng))
+        select(View(lists, scores, step, rng, LAMBDA))
     assert (scores._done < scores.n_trees).mean() > 0.3
 
 
@@ -87,7 +90,7 @@ def test_random_negatives_keep_positives_and_counts(binned):
     negatives = Negatives(lists)
     seen = []
     for step in range(3):
-        view = View(lists, Scores(binned), step, np.random.default_rng([0, step]))
+        view = View(lists, Scores(binned), step, np.random.default_rng([0, step]), LAMBDA)
         rows = random_negatives(share=0.2)(view)
         assert set(negatives.positives) <= set(rows.tolist())
         chosen = np.add.reduceat((lists.labels[rows] == 0).astype(int), np.searchsorted(rows, lists.offsets[:-1]))
@@ -97,7 +100,7 @@ def test_random_negatives_keep_positives_and_counts(binned):
 
 
 def test_random_rows_are_a_share_of_all(binned):
-    view = View(binned.lists, Scores(binned), 1, np.random.default_rng(0))
+    view = View(binned.lists, Scores(binned), 1, np.random.default_rng(0), LAMBDA)
     rows = random_rows(share=0.25)(view)
     assert len(rows) == np.ceil(0.25 * binned.lists.n_docs)
     assert (np.diff(rows) > 0).all()

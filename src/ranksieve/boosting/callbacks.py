@@ -11,8 +11,9 @@ import numpy as np
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
 from ranksieve.data.binned import Binned
+from ranksieve.data.dataset import Lists
 from ranksieve.dtypes import ROW
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import Metric, mean
 
 
@@ -56,6 +57,34 @@ class Watched:
         scores = np.full(lists.n_docs, -np.inf)
         scores[self._best] = self.scores.at(self._best)
         return scores
+
+
+class Tally:
+    """Counts how many trees each document taught, as the selection chose; trees taught by everybody count for nobody.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> tally = rs.Tally()
+    >>> _ = rs.train(rs.cubic(4), negatives=0.1, trees=6, leaves=4, tally=tally)
+    >>> tally.n_trees, int(tally.counts.max()), len(tally.counts)
+    (5, 5, 200)
+    """
+
+    def __init__(self) -> None:
+        self.counts = np.empty(0, np.int32)  # per document, in the order of the data set's lists
+        self.n_trees = 0  # trees that a selection taught
+
+    def begin(self, lists: Lists, *, resume: bool) -> None:
+        if resume:
+            raise ParameterError("a tally does not know the trees before a checkpoint; leave out resume or tally")
+        self.counts, self.n_trees = np.zeros(lists.n_docs, np.int32), 0
+
+    def __call__(self, state: State) -> None:
+        rows = state.sample.rows
+        if rows is not None:
+            self.counts[rows] += 1
+            self.n_trees += 1
 
 
 @dataclass

@@ -15,6 +15,7 @@ import numpy as np
 
 from ranksieve.boosting.loop import Sample, State
 from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.selections import Selected
 from ranksieve.boosting.tree import to_forest, to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveError
@@ -97,7 +98,7 @@ def save_checkpoint(folder: Path, state: State, data: Binned, mark: dict[str, An
     """Write the state; `mark` is the run's fingerprint."""
     forest = to_forest(state.trees, data.binning, data.feature_names, {})
     meta = {"fingerprint": mark, "history": state.history, "seconds": state.seconds}
-    rows = state.sample.rows
+    rows, chosen = state.sample.rows, state.sample.chosen or Selected(np.empty(0))
     with atomic_path(folder / FILE) as path, open(path, "wb") as file:
         np.savez(
             file,
@@ -105,7 +106,16 @@ def save_checkpoint(folder: Path, state: State, data: Binned, mark: dict[str, An
             meta=np.frombuffer(json.dumps(meta).encode(), np.uint8),
             everything=np.bool_(rows is None),
             rows=np.empty(0, np.int32) if rows is None else rows,
+            weights=np.empty(0) if chosen.weights is None else chosen.weights,
+            full_lists=np.bool_(chosen.full_lists),
         )
+
+
+def _selected(archive: Any) -> np.ndarray | Selected:
+    rows, weights, full_lists = archive["rows"], archive["weights"], bool(archive["full_lists"])
+    if not len(weights) and not full_lists:
+        return rows
+    return Selected(rows, weights if len(weights) else None, full_lists)
 
 
 def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, mark: dict[str, Any]) -> State:
@@ -117,7 +127,7 @@ def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, ma
         with np.load(path, allow_pickle=False) as archive:
             meta = json.loads(archive["meta"].tobytes())
             model = archive["model"].tobytes().decode()
-            rows = None if archive["everything"] else archive["rows"]
+            selected = None if archive["everything"] else _selected(archive)
         different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise ModelError(f"{path}: not a checkpoint ({error}); delete it to start anew") from error
@@ -134,6 +144,6 @@ def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, ma
         raise ModelError(f"{path}: has {len(state.trees)} trees already; ask for at least as many, or start anew")
     for tree in state.trees:
         state.scores.add(tree)
-    state.sample = Sample.of(data.lists, rows)
+    state.sample = Sample.of(data.lists, selected)
     state.history, state.seconds = meta["history"], meta["seconds"]
     return state

@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.selections import Selection, View
+from ranksieve.boosting.selections import Selected, Selection, View
 from ranksieve.boosting.steps import Step
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
@@ -21,20 +21,46 @@ from ranksieve.errors import ParameterError
 
 @dataclass(frozen=True)
 class Sample:
-    """The lists that teach: rows of the training set (None: all) with their labels, weights and query borders."""
+    """The lists that teach: rows of the training set (None: all) with their labels, weights and query borders.
+
+    With `full_lists` the gradients are taken from the full lists and the rows are a sample of them.
+    """
 
     rows: np.ndarray | None
     labels: np.ndarray
     offsets: np.ndarray
     weights: np.ndarray | None
+    chosen: Selected | None = None  # what the selection said, where it is more than rows
+
+    @property
+    def full_lists(self) -> bool:
+        return self.rows is None or (self.chosen is not None and self.chosen.full_lists)
 
     @classmethod
-    def of(cls, lists: Lists, rows: np.ndarray | None) -> Sample:
-        if rows is None:
+    def of(cls, lists: Lists, selected: np.ndarray | Selected | None) -> Sample:
+        if selected is None:
             return cls(None, lists.labels, lists.offsets, lists.weights)
-        rows = _checked_rows(rows, lists.n_docs)
+        chosen = selected if isinstance(selected, Selected) else None
+        rows = _checked_rows(selected.rows if isinstance(selected, Selected) else selected, lists.n_docs)
         offsets = np.searchsorted(rows, lists.offsets).astype(np.int64)
-        return cls(rows, lists.labels[rows], offsets, None if lists.weights is None else lists.weights[rows])
+        weights = None if lists.weights is None else lists.weights[rows]
+        if chosen is not None and chosen.weights is not None:
+            own = _checked_weights(chosen.weights, chosen.rows, rows)
+            weights = own if weights is None else weights * own
+        return cls(rows, lists.labels[rows], offsets, weights, chosen)
+
+
+def _checked_weights(weights: np.ndarray, given: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The weights a selection gave its rows; those must be ascending and distinct, or weights would go astray."""
+    weights = np.asarray(weights, dtype=SCORE)
+    if len(given) != len(rows) or weights.shape != rows.shape or not (np.asarray(given) == rows).all():
+        raise ParameterError(
+            f"the selection returned {len(given)} rows with weights of shape {weights.shape}; expected ascending "
+            "distinct rows and one weight for each"
+        )
+    if not (np.isfinite(weights).all() and weights.min() >= 0):
+        raise ParameterError("the selection returned weights that are negative or not finite; give numbers from 0")
+    return weights
 
 
 def _checked_rows(rows: np.ndarray, n_docs: int) -> np.ndarray:
@@ -48,6 +74,16 @@ def _checked_rows(rows: np.ndarray, n_docs: int) -> np.ndarray:
         raise ParameterError(f"the selection returned row {given.max()}; rows run from 0 to {n_docs - 1}")
     given = given.astype(ROW)
     return given if (np.diff(given) > 0).all() else np.unique(given)
+
+
+def _gradients(sample: Sample, view: View) -> tuple[np.ndarray, np.ndarray]:
+    """Gradients of the rows that teach: of the lists they form, or of the full lists."""
+    if sample.full_lists:
+        grad, hess = _checked_gradients(*view.gradients, view.lists.n_docs)
+        return (grad, hess) if sample.rows is None else (grad[sample.rows], hess[sample.rows])
+    assert sample.rows is not None
+    found = view.objective(sample.labels, view.scores.at(sample.rows), sample.offsets)
+    return _checked_gradients(*found, len(sample.rows))
 
 
 def _checked_gradients(grad: np.ndarray, hess: np.ndarray, n_docs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -99,12 +135,12 @@ def boost(
     scores = state.scores
     for step in range(len(state.trees), 0 if state.stopped else n_trees):
         rng = np.random.default_rng([seed, step])
-        if step >= slots.first_selection and step % slots.every == 0:
-            state.sample = Sample.of(data.lists, slots.select(View(data.lists, scores, step, rng)))
-        sample = state.sample
-        known = scores.all() if sample.rows is None else scores.at(sample.rows)
         objective = slots.first_objective if step == 0 else slots.objective
-        grad, hess = _checked_gradients(*objective(sample.labels, known, sample.offsets), len(known))
+        view = View(data.lists, scores, step, rng, objective, state.sample.rows)
+        if step >= slots.first_selection and step % slots.every == 0:
+            state.sample = Sample.of(data.lists, slots.select(view))
+        sample = state.sample
+        grad, hess = _gradients(sample, view)
         if sample.weights is not None:
             grad, hess = grad * sample.weights, hess * sample.weights
         tree, leaves = slots.grower.grow(sample.rows, grad, hess, rng)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ranksieve.boosting.grower import Leaves
@@ -16,6 +18,42 @@ from ranksieve.kernels.scoring import add_trees_binned
 # Scoring all documents together is due when this share of them, counted per tree, has been walked singly since the last
 # time. Measured on 0.8 M documents: shares from 0.2 to 0.8 differ by 7% in the time of a tree.
 WALKED_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Some documents of each query: rows `places[starts[q]:starts[q] + sizes[q]]`, ascending."""
+
+    places: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+
+    @classmethod
+    def fresh(cls, room: np.ndarray) -> Choice:
+        """Nothing chosen yet, with room for so many documents of each query."""
+        starts = starts_of(room)
+        return cls(np.empty(starts[-1], ROW), starts, np.zeros(len(room), np.int64))
+
+    @property
+    def rows(self) -> np.ndarray:
+        if self.sizes.sum() == len(self.places):
+            return self.places
+        query = np.repeat(np.arange(len(self.sizes)), np.diff(self.starts))
+        return self.places[np.arange(len(self.places)) - self.starts[query] < self.sizes[query]]
+
+    def with_room(self, room: np.ndarray) -> Choice:
+        """A copy with room for so many documents of each query; what does not fit is left out."""
+        new = Choice.fresh(room)
+        new.sizes[:] = np.minimum(self.sizes, room)
+        inside = np.arange(new.sizes.sum()) - np.repeat(starts_of(new.sizes)[:-1], new.sizes)
+        old_place, new_place = (np.repeat(starts[:-1], new.sizes) + inside for starts in (self.starts, new.starts))
+        new.places[new_place] = self.places[old_place]
+        return new
+
+
+def starts_of(sizes: np.ndarray) -> np.ndarray:
+    """Where runs of the given sizes begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 class Scores:
@@ -40,7 +78,8 @@ class Scores:
         self._leaf_values = np.empty(1024, SCORE)
         self._split_offsets = np.zeros(64, np.int64)
         self._leaf_offsets = np.zeros(64, np.int64)
-        self._ceilings = np.zeros(64, SCORE)
+        self._ceilings = np.zeros(64, SCORE)  # what the first t trees can add to a score at most
+        self._negated_ceilings = np.zeros(64, SCORE)  # and to a negated score
 
     @property
     def n_trees(self) -> int:
@@ -53,6 +92,7 @@ class Scores:
             self._split_offsets = _longer(self._split_offsets)
             self._leaf_offsets = _longer(self._leaf_offsets)
             self._ceilings = _longer(self._ceilings)
+            self._negated_ceilings = _longer(self._negated_ceilings)
         split, leaf = self._split_offsets[t], self._leaf_offsets[t]
         while split + len(tree.splits) > len(self._splits):
             self._splits = _longer(self._splits)
@@ -63,6 +103,7 @@ class Scores:
         self._split_offsets[t + 1] = split + len(tree.splits)
         self._leaf_offsets[t + 1] = leaf + len(tree.leaf_values)
         self._ceilings[t + 1] = self._ceilings[t] + tree.leaf_values.max()
+        self._negated_ceilings[t + 1] = self._negated_ceilings[t] - tree.leaf_values.min()
         self._n_trees += 1
         if leaves is not None and self._n_settled == t:
             growing.add_leaf_values(leaves.rows, leaves.bounds, tree.leaf_values, self._settled)
@@ -91,16 +132,36 @@ class Scores:
         Query q has the candidate rows `candidates[offsets[q]:offsets[q + 1]]`. `last` is what the last call with the
         same candidates and counts returned; it makes this one fast and does not change it.
         """
-        if last is None or self._n_walked > WALKED_SHARE * len(self._settled):
+        choice = Choice.fresh(counts) if last is None else Choice(last.copy(), starts_of(counts), counts.copy())
+        return self.choose(candidates, offsets, np.full(len(counts), np.inf), counts, counts, choice).rows
+
+    def choose(
+        self,
+        candidates: np.ndarray,
+        offsets: np.ndarray,
+        thresholds: np.ndarray,
+        lows: np.ndarray,
+        highs: np.ndarray,
+        last: Choice | None = None,
+        *,
+        lowest: bool = False,
+    ) -> Choice:
+        """The candidates of each query q scored at least `thresholds[q]`, the best `lows[q]` to `highs[q]` of them.
+
+        Where there are more than `highs[q]`, the best are kept; where there are fewer than `lows[q]`, the best of the
+        rest join them. With `lowest`, scores count negated. `last` is the last choice among the same candidates; it
+        makes this one fast and does not change it.
+        """
+        new = Choice.fresh(highs) if last is None else last.with_room(highs)
+        if not new.sizes.any() or self._n_walked > WALKED_SHARE * len(self._settled):
             self.all()
         self._copy_settled()
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        chosen = np.full(starts[-1], -1, ROW) if last is None else last.copy()
-        self._n_walked += kernels.top_per_query(
-            self._bins, *self._forest(), self._ceilings, candidates, offsets, counts, starts, chosen, self._values,
-            self._done,
+        sign, ceilings = (-1.0, self._negated_ceilings) if lowest else (1.0, self._ceilings)
+        self._n_walked += kernels.best_per_query(
+            self._bins, *self._forest(), sign, ceilings, candidates, offsets, thresholds, lows, highs, new.starts,
+            new.places, new.sizes, self._values, self._done,
         )  # fmt: skip
-        return chosen
+        return new
 
     def _copy_settled(self) -> None:
         """Let the single scores begin where all documents are."""

@@ -5,26 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.scores import Scores
 from ranksieve.data.dataset import Lists
 from ranksieve.dtypes import ROW
-from ranksieve.params import Params
 
 
 @dataclass(frozen=True)
 class View:
-    """What a selection sees: the lists, the current scores, how many trees there are, and a generator."""
+    """What a selection sees.
+
+    The lists, the current scores (`scores.all()`, `scores.at(rows)`), how many trees there are, a generator that
+    depends on the seed and the step alone, the objective, and the rows chosen last time (None: everybody).
+    """
 
     lists: Lists
     scores: Scores
     step: int
     rng: np.random.Generator
+    objective: Objective
+    last: np.ndarray | None = None
+
+    @cached_property
+    def gradients(self) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients and second derivatives of every document, of the full lists under the current scores."""
+        return self.objective(self.lists.labels, self.scores.all(), self.lists.offsets)
 
 
-Selection = Callable[[View], "np.ndarray | None"]
+@dataclass(frozen=True)
+class Selected:
+    """What a selection may return besides plain rows: rows with weights, or rows taught by the full lists.
+
+    A tree normally learns from lists of the selected rows alone: their ranks, their gradients. With `full_lists` the
+    gradients are those of the full lists, and the rows only a sample of them.
+    """
+
+    rows: np.ndarray
+    weights: np.ndarray | None = None
+    full_lists: bool = False
+
+
+Selection = Callable[[View], "np.ndarray | Selected | None"]
+
+
+def share_of(n: Any, share: float) -> Any:
+    """`ceil(share · n)` of a number or of several."""
+    # 0.1 · 30 is 3.0000000000000004 in binary: a hair above a whole number is that number
+    count = np.ceil(share * n - 1e-9 * n).astype(np.int64)
+    return count if isinstance(n, np.ndarray) else int(count)
 
 
 class Negatives:
@@ -48,9 +80,7 @@ class Negatives:
     def counts(self, share: float, at_least: int) -> np.ndarray:
         """`ceil(share · n)` of each query's n negatives, at least `at_least` where there are so many."""
         n = np.diff(self.offsets)
-        # 0.1 · 30 is 3.0000000000000004 in binary: a hair above a whole number is that number
-        wanted = np.ceil(share * n - 1e-9 * n).astype(np.int64)
-        return np.minimum(np.maximum(wanted, at_least), n)
+        return np.minimum(np.maximum(share_of(n, share), at_least), n)
 
 
 def everything(view: View) -> None:
@@ -79,12 +109,10 @@ def random_negatives(*, share: float, at_least: int = 1) -> Selection:
     def select(view: View) -> np.ndarray:
         nonlocal negatives
         negatives = negatives or Negatives(view.lists)
-        counts, offsets = negatives.counts(share, at_least), negatives.offsets
-        chosen = [
-            negatives.rows[start + view.rng.choice(stop - start, count, replace=False)]
-            for start, stop, count in zip(offsets[:-1], offsets[1:], counts, strict=True)
-        ]
-        return merge_rows(negatives.positives, np.sort(np.concatenate(chosen)))
+        counts = negatives.counts(share, at_least)
+        places = np.concatenate(draw_places(np.diff(negatives.offsets), counts, view.rng))
+        places += np.repeat(negatives.offsets[:-1], counts)
+        return merge_rows(negatives.positives, np.sort(negatives.rows[places]))
 
     return select
 
@@ -94,9 +122,14 @@ def random_rows(*, share: float) -> Selection:
 
     def select(view: View) -> np.ndarray:
         n = view.lists.n_docs
-        return np.sort(view.rng.choice(n, int(np.ceil(share * n - 1e-9 * n)), replace=False)).astype(ROW)
+        return np.sort(view.rng.choice(n, share_of(n, share), replace=False)).astype(ROW)
 
     return select
+
+
+def draw_places(sizes: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """For each query `counts[q]` random places of `sizes[q]`, without repetition."""
+    return [rng.choice(size, count, replace=False) for size, count in zip(sizes, counts, strict=True)]
 
 
 def merge_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -104,11 +137,3 @@ def merge_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     both = np.concatenate([a, b])
     both.sort(kind="stable")
     return both
-
-
-SELECTIONS: dict[str, Callable[[Params], Selection]] = {
-    "everything": lambda params: everything,
-    "top": lambda params: top_negatives(share=params.negatives, at_least=params.min_negatives),
-    "random": lambda params: random_negatives(share=params.negatives, at_least=params.min_negatives),
-    "rows": lambda params: random_rows(share=params.negatives),
-}

@@ -6,7 +6,8 @@ from ranksieve.boosting.base import Base
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.loop import Slots
 from ranksieve.boosting.objectives import OBJECTIVES, Objective, fit_labels
-from ranksieve.boosting.selections import SELECTIONS, Selection
+from ranksieve.boosting.registry import named_selection
+from ranksieve.boosting.selections import Selection
 from ranksieve.boosting.steps import shrinkage
 from ranksieve.data.binned import Binned
 from ranksieve.errors import ParameterError
@@ -27,10 +28,10 @@ def make_slots(
     """
     if base.ranks and params.first_tree == "labels":
         raise ParameterError("first_tree='labels' does not look at scores, so it cannot go on from init; leave it out")
-    selection_name, objective_name = ALGORITHMS[params.algo]
+    objective_name = ALGORITHMS[params.algo][1]
     chosen = OBJECTIVES[objective_name](params) if objective is None else _on_copies(objective)
     return Slots(
-        select=selection or SELECTIONS[selection_name](params),
+        select=selection or named_selection(params),
         first_selection=0 if base.ranks else 1,
         every=params.every,
         objective=chosen,

@@ -10,10 +10,11 @@ import numpy as np
 
 from ranksieve import __version__
 from ranksieve.boosting.base import TRAIN, Base, make_base
-from ranksieve.boosting.callbacks import Monitor, Record, Watched
+from ranksieve.boosting.callbacks import Monitor, Record, Tally, Watched
 from ranksieve.boosting.checkpoint import Checkpointer, fingerprint
 from ranksieve.boosting.loop import Sample, State, boost
 from ranksieve.boosting.objectives import Objective
+from ranksieve.boosting.registry import named_selection
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import Selection
 from ranksieve.boosting.slots import make_slots
@@ -44,8 +45,9 @@ def train(
     valid: Any = None,
     init: Any = None,
     callbacks: Sequence[Callable[[Record], None]] = (),
-    selection: Selection | None = None,
+    selection: Selection | str | None = None,
     objective: Objective | None = None,
+    tally: Tally | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 50,
     checkpoint_minutes: float = 5.0,
@@ -69,9 +71,14 @@ def train(
         `"train"` and for each validation set; the forest returned then holds the new trees alone.
     callbacks : functions of a `Record`
         Called after each tree.
-    selection, objective : functions, optional
-        Your own rule for who teaches, `(view) -> rows`, and for what the ranking wants of them,
+    selection : name or function, optional
+        Who teaches a tree, in place of the algorithm's choice: a name (see `Params.selection`), or your own rule
+        `(view) -> rows`.
+    objective : function, optional
+        Your own rule for what the ranking wants of them,
         `(labels, scores, offsets) -> (gradients, second derivatives)`, in place of the algorithm's.
+    tally : Tally, optional
+        Counts how many trees each document taught.
     checkpoint : folder, optional
         Where the state is kept every `checkpoint_every` trees and every `checkpoint_minutes` minutes; `resume=True`
         goes on from there to the same model bit for bit.
@@ -90,7 +97,9 @@ def train(
     >>> model.n_trees
     5
     """
-    settings = Params.from_mapping(params)
+    own_rule = None if isinstance(selection, str) else selection
+    settings = Params.from_mapping(params if selection is own_rule else {**params, "selection": selection})
+    rule = own_rule or named_selection(settings)
     if missing not in MISSING:
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
     threads = settings.threads or os.cpu_count() or 1
@@ -102,14 +111,17 @@ def train(
         start = Scores(train_set, start=base.scores(TRAIN, given, train_set))
         state = State([], start, Sample.of(train_set.lists, None))
         watched = list(_watched(valid, train_set, base, missing))
-        slots = make_slots(train_set, settings, threads, base, selection, objective)
+        slots = make_slots(train_set, settings, threads, base, rule, objective)
         monitor = Monitor(watched, parse_metric(settings.metric), settings.trees, settings.early_stopping, callbacks)
         if base.ranks:
             monitor.measure_base(state)
         after_tree: list[Callable[[State], None]] = [monitor]
+        if tally is not None:
+            tally.begin(train_set.lists, resume=resume)
+            after_tree.append(tally)
         if checkpoint is not None:
             sets = [(w.name, w.data) for w in watched]
-            mark = fingerprint(train_set, sets, [start, *(w.scores for w in watched)], settings, selection, objective)
+            mark = fingerprint(train_set, sets, [start, *(w.scores for w in watched)], settings, own_rule, objective)
             keep = Checkpointer(checkpoint, train_set, settings, mark, checkpoint_every, checkpoint_minutes)
             if resume:
                 state = keep.load(state)

@@ -1,0 +1,258 @@
+"""The selections beyond SelGB, against plain Python, on several queries of uneven sizes and with tied scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_selections import LAMBDA, naive_scores, random_tree
+
+import naive
+import ranksieve as rs
+from ranksieve.boosting.adaptive_selections import by_progress, near_positives
+from ranksieve.boosting.gradient_selections import goss, steepest_negatives
+from ranksieve.boosting.mixed_selections import skip, top_and_bottom, top_and_random
+from ranksieve.boosting.registry import SELECTIONS
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.selections import Negatives, View
+from ranksieve.data.binned import bin_data
+from ranksieve.errors import ParameterError
+from samples import small_dataset
+
+
+def views(seed=0, n_steps=20, **sizes):
+    """A growing forest of random trees: a view and the naive scores, now and then after several trees."""
+    binned = bin_data(small_dataset(seed=seed, **sizes), max_bins=32)
+    rng = np.random.default_rng(seed)
+    scores, trees, last = Scores(binned), [], None
+    for step in range(1, n_steps):
+        tree = random_tree(rng, binned.binning.n_features)
+        tree.leaf_values[:] = tree.leaf_values.round(1)  # ties
+        trees.append(tree)
+        scores.add(tree)
+        if step % 3 == 0:
+            continue
+        view = View(binned.lists, scores, step, np.random.default_rng([seed, step]), LAMBDA, last)
+        last = yield view, naive_scores(binned.bins, trees)
+
+
+def each(generator, check):
+    """Run `check(view, scores) -> rows` on every view; the rows are the next view's last ones."""
+    item = next(generator)
+    try:
+        while True:
+            item = generator.send(check(*item))
+    except StopIteration:
+        return
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("margin", "at_least", "at_most"), [(0.1, 2, 0.5), (0.5, 5, 0.25), (-0.2, 0, 1.0)])
+def test_adaptive_keeps_what_stands_near_the_positives(seed, margin, at_least, at_most):
+    rule = near_positives(margin=margin, at_least=at_least, at_most=at_most)
+
+    def check(view, scores):
+        rows, lists = rule(view), view.lists
+        assert rows.tolist() == naive.near_positives(lists.labels, scores, lists.offsets, margin, at_least, at_most)
+        return rows
+
+    each(views(seed), check)
+
+
+def test_adaptive_survives_queries_without_positives_and_without_negatives():
+    data = rs.Dataset.from_arrays(
+        np.arange(14)[:, None] % 5.0, [0] * 4 + [1] * 3 + [0, 1, 0, 0, 0, 0, 0], group=[4, 3, 7]
+    )
+    binned = bin_data(data)
+    scores = Scores(binned)
+    scores.add(random_tree(np.random.default_rng(0), 1))
+    view = View(data.lists, scores, 1, np.random.default_rng(0), LAMBDA)
+    rows = near_positives(margin=9.0, at_least=2, at_most=1.0)(view)
+    assert rows.tolist() == naive.near_positives(data.labels, scores.all(), data.offsets, 9.0, 2, 1.0)
+    assert len(by_progress(share=0.1, margin=0.1, at_least=2, at_most=0.5)(view)) == 2 + 3 + 1 + 2
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_progress_makes_learned_lists_shorter_and_others_longer(seed):
+    rule = by_progress(share=0.2, margin=-0.2, at_least=2, at_most=0.5)
+    seen = []
+
+    def check(view, scores):
+        lists = view.lists
+
+        def keep(q, negatives):
+            low = min(2, len(negatives))
+            high = max(low, int(np.ceil(0.5 * len(negatives))))
+            if view.last is None:
+                n = max(2, int(np.ceil(0.2 * len(negatives) - 1e-9)))
+            else:
+                taught = [row for row in view.last if row in set(negatives)]
+                rows = range(lists.offsets[q], lists.offsets[q + 1])
+                floor = min(scores[row] for row in rows if lists.labels[row] > 0) + 0.2
+                learned = sum(scores[row] < floor for row in taught)
+                n = len(taught) * 4 // 5 if 2 * learned > len(taught) else -(-len(taught) * 5 // 4)
+                seen.append(np.sign(n - len(taught)))
+            return naive.best_first(negatives, scores)[: min(max(n, low), high)]
+
+        rows = rule(view)
+        assert rows.tolist() == naive.selection(lists.labels, lists.offsets, keep)
+        return rows
+
+    each(views(seed, n_steps=30), check)
+    assert {-1, 1} <= set(seen)
+
+
+def test_top_and_bottom_are_both_ends():
+    rule = top_and_bottom(share=0.1, rest=0.15, at_least=2)
+
+    def check(view, scores):
+        lists = view.lists
+        top, bottom = Negatives(lists).counts(0.1, 2), Negatives(lists).counts(0.15, 0)
+
+        def keep(q, negatives):
+            ends = naive.best_first(negatives, scores)[: top[q]] + naive.best_first(negatives, -scores)[: bottom[q]]
+            return sorted(set(ends))
+
+        rows = rule(view)
+        assert rows.tolist() == naive.selection(lists.labels, lists.offsets, keep)
+        return rows
+
+    each(views(1), check)
+
+
+def test_top_and_random_draws_from_the_others():
+    rule = top_and_random(share=0.1, rest=0.3, at_least=2)
+    drawn = []
+
+    def check(view, scores):
+        lists = view.lists
+        counts = Negatives(lists).counts(0.1, 2)
+        top = naive.top_negatives(lists.labels, scores, lists.offsets, counts)
+        rows = rule(view)
+        assert set(top) <= set(rows.tolist())
+        others = np.setdiff1d(rows, top)
+        assert (lists.labels[others] == 0).all()
+        left = np.diff(Negatives(lists).offsets) - counts
+        per_query = np.bincount(np.searchsorted(lists.offsets, others, side="right") - 1, minlength=lists.n_queries)
+        assert per_query.tolist() == np.minimum(Negatives(lists).counts(0.3, 0), left).tolist()
+        drawn.append(tuple(others))
+        return rows
+
+    each(views(2), check)
+    assert len(set(drawn)) == len(drawn)
+
+
+def test_skip_counts_past_the_taken():
+    taken = np.array([0, 3, 4, 9])
+    free = [place for place in range(15) if place not in taken]
+    assert skip(np.arange(11), taken).tolist() == free
+
+
+def test_gradient_keeps_the_steepest_of_the_full_lists():
+    rule = steepest_negatives(share=0.15, at_least=2)
+
+    def check(view, scores):
+        lists = view.lists
+        grad, _ = naive.lambdas(lists.labels, scores, lists.offsets, 10)
+        np.testing.assert_allclose(view.gradients[0], grad, atol=1e-12)
+        size = np.abs(view.gradients[0])
+        counts = Negatives(lists).counts(0.15, 2)
+        rows = rule(view)
+        expected = naive.selection(lists.labels, lists.offsets, lambda q, n: naive.best_first(n, size)[: counts[q]])
+        assert rows.tolist() == expected
+        return rows
+
+    each(views(3, n_steps=8), check)
+
+
+def test_goss_keeps_the_largest_and_weighs_the_drawn():
+    rule = goss(share=0.2, rest=0.1)
+
+    def check(view, scores):
+        n = view.lists.n_docs
+        size = np.abs(view.gradients[0])
+        n_top, n_rest = int(np.ceil(0.2 * n)), int(np.ceil(0.1 * n))
+        selected = rule(view)
+        assert selected.full_lists
+        assert len(selected.rows) == n_top + n_rest
+        heavy = selected.weights > 1
+        assert selected.rows[~heavy].tolist() == sorted(naive.best_first(range(n), size)[:n_top])
+        assert (selected.weights[heavy] == (n - n_top) / n_rest).all()
+        assert selected.weights.sum() == pytest.approx(n)
+        return selected.rows
+
+    each(views(4, n_steps=8), check)
+
+
+def test_goss_with_everything_is_lambdamart():
+    data = small_dataset()
+    settings = {"trees": 6, "leaves": 5, "negatives": 1.0, "rest": 0.0}
+    everything = rs.train(data, algo="lambdamart", **settings)
+    sampled = rs.train(data, selection="goss", **settings)
+    np.testing.assert_array_equal(sampled.predict(data), everything.predict(data))
+
+
+@pytest.mark.parametrize("name", [name for name in SELECTIONS if name != "everything"])
+def test_every_rule_resumes_to_the_same_model(name, tmp_path):
+    data, folder = small_dataset(), tmp_path / "checkpoint"
+    settings = {"selection": name, "leaves": 5, "negatives": 0.2, "rest": 0.1, "min_docs": 2, "every": 2, "seed": 3}
+    whole = rs.train(data, trees=12, **settings)
+    rs.train(data, trees=7, checkpoint=folder, **settings)
+    resumed = rs.train(data, trees=12, checkpoint=folder, resume=True, **settings)
+    np.testing.assert_array_equal(resumed.predict(data), whole.predict(data))
+    assert whole.info["params"]["selection"] == name
+
+
+def test_own_rules_go_by_name_and_by_file(tmp_path):
+    data = small_dataset()
+    rule = "import numpy as np\ndef half(view):\n    return np.arange(0, view.lists.n_docs, 2)\nnumber = 3\n"
+    (tmp_path / "my_rules.py").write_text(rule)
+    rs.register_selection("every-other", lambda view: np.arange(0, view.lists.n_docs, 2))
+    try:
+        by_name = rs.train(data, selection="every-other", trees=4, leaves=4)
+    finally:
+        SELECTIONS.pop("every-other")
+    by_file = rs.train(data, selection=f"{tmp_path}/my_rules.py:half", trees=4, leaves=4)
+    np.testing.assert_array_equal(by_name.predict(data), by_file.predict(data))
+    for wrong, message in {
+        "tpo": "did you mean 'top'",
+        f"{tmp_path}/none.py:half": "cannot be imported",
+        f"{tmp_path}/my_rules.py:whole": "no attribute 'whole'",
+        f"{tmp_path}/my_rules.py:number": "is int; expected a function",
+    }.items():
+        with pytest.raises(ParameterError, match=message):
+            rs.train(data, selection=wrong)
+    with pytest.raises(ParameterError, match="cannot name a selection"):
+        rs.register_selection("a:b", len)
+    with pytest.raises(ParameterError, match="expected a function"):
+        rs.register_selection("ab", 3)
+
+
+def test_bad_weights_of_a_rule_are_refused():
+    from ranksieve.boosting.selections import Selected
+
+    data = small_dataset()
+    for selected in (
+        Selected(np.array([3, 1]), np.ones(2)),
+        Selected(np.array([1, 3]), np.ones(3)),
+        Selected(np.array([1, 3]), np.array([1.0, -1.0])),
+    ):
+        with pytest.raises(ParameterError, match="weights"):
+            rs.train(data, selection=lambda view, s=selected: s, trees=3)
+
+
+def test_a_tally_counts_who_taught():
+    data, seen = small_dataset(), []
+
+    def rule(view):
+        seen.append(np.sort(view.rng.choice(view.lists.n_docs, 30, replace=False)))
+        return seen[-1]
+
+    tally = rs.Tally()
+    rs.train(data, selection=rule, trees=8, leaves=4, every=2, tally=tally)
+    expected = np.bincount(np.concatenate(seen), minlength=data.n_docs) * 2
+    assert tally.n_trees == 6
+    np.testing.assert_array_equal(tally.counts, expected)
+    rs.train(data, algo="lambdamart", trees=2, leaves=4, tally=tally)
+    assert tally.n_trees == tally.counts.sum() == 0
+    with pytest.raises(ParameterError, match="tally"):
+        rs.train(data, trees=2, tally=tally, resume=True, checkpoint="never-made")
