@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import naive
-from ranksieve.boosting.fixed_point import to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.kernels.splitting import add_histogram, build_histogram
@@ -103,7 +103,20 @@ def test_fixed_point_sums_are_close_and_do_not_overflow():
     hess = np.abs(grad)
     fixed = to_fixed_point(grad, hess)
     total = fixed.packed.sum()
-    assert total & ((1 << fixed.count_bits) - 1) == len(grad)
-    np.testing.assert_allclose(fixed.grad_sum(total), grad.sum(), rtol=1e-6, atol=np.abs(grad).sum() * 1e-8)
-    np.testing.assert_allclose(fixed.hess_sum(fixed.hess.sum()), hess.sum(), rtol=1e-8)
-    assert to_fixed_point(np.zeros(3), np.zeros(3)).grad_sum(np.int64(3)) == 0.0
+    scale = fixed.scale
+    assert scale.count(total) == len(grad)
+    np.testing.assert_allclose(scale.grad_sum(total), grad.sum(), rtol=1e-6, atol=np.abs(grad).sum() * 1e-8)
+    np.testing.assert_allclose(scale.hess_sum(fixed.hess.sum()), hess.sum(), rtol=1e-8)
+    assert to_fixed_point(np.zeros(3), np.zeros(3)).scale.grad_sum(np.int64(3)) == 0.0
+
+
+def test_parts_agree_on_a_scale_and_make_the_same_integers():
+    rng = np.random.default_rng(2)
+    grad, hess = rng.standard_normal(1000) * 10.0 ** rng.integers(-9, 9, 1000), rng.random(1000)
+    parts = [slice(0, 10), slice(10, 10), slice(10, 1000)]
+    extent = Extent.joined(Extent.of(grad[part], hess[part]) for part in parts)
+    scale = Scale.of(extent, sum(extent.absolute(grad[part]) for part in parts))
+    whole = to_fixed_point(grad, hess)
+    assert scale == whole.scale
+    together = np.concatenate([to_fixed_point(grad[part], hess[part], scale).packed for part in parts])
+    np.testing.assert_array_equal(together, whole.packed)

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -45,6 +47,39 @@ def test_thresholds_do_not_depend_on_blocks():
             sketch.add(X[start : start + size])
         results.append(sketch.finish().thresholds)
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("cuts", [[0, 5000], [0, 1200, 1201, 4000, 5000]])
+def test_sketches_of_parts_merge_to_the_sketch_of_the_whole(cuts):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 4)).astype(np.float32)
+    X[:, 1] = rng.integers(0, 30, len(X))  # too many values to keep apart, though no part has all of them early
+    X[:, 2] = rng.integers(0, 9, len(X))
+    X[4100:, 3] = np.nan
+    whole = BinningSketch(max_bins=20, sample_rows=700)
+    whole.add(X)
+    parts = []
+    for start, stop in itertools.pairwise(cuts):
+        part = BinningSketch(max_bins=20, sample_rows=700, first_row=start, n_all=len(X))
+        part.add(X[start:stop])
+        parts.append(part)
+    parts.reverse()
+    for part in parts[1:]:
+        parts[0].merge(part)
+    ours, theirs = parts[0].finish(), whole.finish()
+    for name in ("thresholds", "offsets", "features"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+
+
+def test_a_narrower_part_lacks_the_last_features():
+    rows = np.arange(1, 13, dtype=np.float32).reshape(4, 3)
+    whole = BinningSketch()
+    whole.add(np.concatenate([[[1, 2, 0]], rows]).astype(np.float32))
+    narrow, wide = BinningSketch(), BinningSketch(first_row=1)
+    narrow.add(np.array([[1, 2]], np.float32))
+    wide.add(rows)
+    wide.merge(narrow)
+    np.testing.assert_array_equal(wide.finish().thresholds, whole.finish().thresholds)
 
 
 def test_bins_hold_about_equally_many_values_and_heavy_values_stand_alone():

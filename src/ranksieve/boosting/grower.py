@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksieve.boosting.fixed_point import to_fixed_point
+from ranksieve.boosting.fixed_point import Scale, to_fixed_point
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, ROW
@@ -56,25 +56,36 @@ class Grower:
         totals = np.zeros(max_leaves, FIXED)
         n_leaves = kernels.grow_tree(
             bins, members, np.empty_like(members), packed, fixed_hess if self._planes == 2 else fixed_hess[:0],
-            self._n_bins, self._allowed(rng), self._hist, self._spare, self._borders, fixed.count_bits,
-            2.0**-fixed.hess_exponent, p.min_docs, p.min_hessian, p.l2, self._newton, p.max_depth,
+            self._n_bins, self._allowed(rng), self._hist, self._spare, self._borders, fixed.scale.count_bits,
+            2.0**-fixed.scale.hess_exponent, p.min_docs, p.min_hessian, p.l2, self._newton, p.max_depth,
             split_ints, split_gain, bounds, totals,
         )  # fmt: skip
-        bounds, totals = bounds[:n_leaves], totals[:n_leaves]
+        bounds = bounds[:n_leaves]
         hess_totals = np.empty(n_leaves, FIXED)
         kernels.sum_leaves(members, bounds, fixed_hess, hess_totals)
-        weights = fixed.hess_sum(hess_totals)
-        used = weights + p.l2
-        values = np.divide(fixed.grad_sum(totals), used, out=np.zeros(n_leaves), where=used > SMALLEST_WEIGHT)
-        tree = Tree(
+        tree = self._tree(fixed.scale, split_ints, split_gain, totals[:n_leaves], hess_totals)
+        return tree, Leaves(members, bounds) if rows is None else None
+
+    def _tree(
+        self,
+        scale: Scale,
+        split_ints: np.ndarray,
+        split_gain: np.ndarray,
+        totals: np.ndarray,
+        hess_totals: np.ndarray,
+    ) -> Tree:
+        """The tree of the splits, its leaves' values from their sums."""
+        n_leaves = len(totals)
+        weights = scale.hess_sum(hess_totals)
+        used = weights + self._params.l2
+        return Tree(
             splits=split_ints[: n_leaves - 1, :5].astype(np.int32),
-            gains=np.ldexp(split_gain[: n_leaves - 1], -2 * fixed.grad_exponent),
+            gains=np.ldexp(split_gain[: n_leaves - 1], -2 * scale.grad_exponent),
             counts=split_ints[: n_leaves - 1, 5].copy(),
-            leaf_values=values,
-            leaf_counts=totals & ((1 << fixed.count_bits) - 1),
+            leaf_values=np.divide(scale.grad_sum(totals), used, out=np.zeros(n_leaves), where=used > SMALLEST_WEIGHT),
+            leaf_counts=scale.count(totals),
             leaf_weights=weights,
         )
-        return tree, Leaves(members, bounds) if rows is None else None
 
     def _place(
         self, rows: np.ndarray | None, packed: np.ndarray, hess: np.ndarray

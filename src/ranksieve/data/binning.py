@@ -51,20 +51,33 @@ class BinningSketch:
     """Learns a `Binning` from blocks of rows in one pass.
 
     Keeps the distinct values of features that have few, and the rows with the smallest hash of their row number:
-    a uniform sample that does not depend on how the rows are cut into blocks.
+    a uniform sample that does not depend on how the rows are cut into blocks. Sketches of parts of the data, each
+    begun at the number of its `first_row`, `merge` to the sketch of the whole; told the whole's size `n_all`, they
+    keep no more rows than it will need.
     """
 
-    def __init__(self, *, max_bins: int = MAX_BINS, fill: float = 0.0, sample_rows: int = SAMPLE_ROWS) -> None:
+    def __init__(
+        self,
+        *,
+        max_bins: int = MAX_BINS,
+        fill: float = 0.0,
+        sample_rows: int = SAMPLE_ROWS,
+        first_row: int = 0,
+        n_all: int = 0,
+    ) -> None:
         self._max_bins = max_bins
         self._fill = fill
         self._sample_rows = sample_rows
+        self._first_row = first_row
         self._n_rows = 0
         self._distinct = np.empty((0, max_bins), FEATURE)
         self._counts = np.zeros(0, np.int64)
         self._missing = np.zeros(0, np.bool_)
         self._kept: list[tuple[np.ndarray, np.ndarray]] = []
         self._n_kept = 0
-        self._limit = np.uint64(2**64 - 1)
+        # of n_all rows the sample's share, and 12 standard deviations more, has hashes below this
+        share = (sample_rows + 12.0 * sample_rows**0.5) / max(n_all, 1)
+        self._limit = np.uint64(min(int(share * 2.0**64), 2**64 - 1) if n_all else 2**64 - 1)
 
     def add(self, block: np.ndarray, *, source: str = "the data") -> None:
         """Take in the next rows; a block may have more features than those before it."""
@@ -77,13 +90,33 @@ class BinningSketch:
                 f"{source}: feature {feature + 1} of row {self._n_rows + bad[feature] + 1} is infinite; "
                 "features must be finite, or NaN where missing"
             )
-        hashes = _hash(np.arange(self._n_rows, self._n_rows + len(block), dtype=np.uint64))
+        first = self._first_row + self._n_rows
+        hashes = _hash(np.arange(first, first + len(block), dtype=np.uint64))
         chosen = hashes <= self._limit
         self._kept.append((hashes[chosen], block[chosen]))
         self._n_kept += int(chosen.sum())
         self._n_rows += len(block)
         if self._n_kept > self._sample_rows * 5 // 4:
             self._shrink()
+
+    def merge(self, other: BinningSketch) -> None:
+        """Take in another sketch, of other rows of the same data; the order of merging does not matter."""
+        width = max(len(self._counts), len(other._counts))
+        self._widen(width)
+        other._widen(width)
+        # the other's distinct values, one column a feature, as if they were rows of data
+        size = np.minimum(other._counts, self._max_bins)
+        values = np.where(np.arange(self._max_bins) < size[:, None], other._distinct, FEATURE(np.nan)).T
+        kernels.track_distinct(
+            np.ascontiguousarray(values), self._distinct, self._counts, np.zeros(width, np.bool_), np.full(width, -1)
+        )
+        self._counts = np.where(other._counts > self._max_bins, self._max_bins + 1, self._counts)
+        self._missing |= other._missing
+        self._kept.extend(other._kept)
+        self._n_kept += other._n_kept
+        self._n_rows += other._n_rows
+        self._limit = min(self._limit, other._limit)
+        self._shrink()
 
     def finish(self) -> Binning:
         """The thresholds learned from everything taken in."""

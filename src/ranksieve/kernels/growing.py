@@ -44,16 +44,47 @@ def divide_rows(bins, rows, scratch, start, stop, feature, split_bin, missing_le
     return start + n_left
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def search_columns(
+    hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit, min_docs,
+    min_hess, l2, newton, floats, ints,
+):  # fmt: skip
+    """Best splits of columns first:last; `sibling` ≥ 0, its parent's histogram so far, becomes that minus `slot`'s.
+
+    Side 0 is the leaf in `slot`, side 1 the sibling; `searched` says which are wanted.
+    """
+    if sibling >= 0:
+        add_histogram(hist[sibling], hist[slot], n_bins, first, last, -1)
+    for side in range(2):
+        ints[side, 0] = NO_SPLIT
+        if searched[side]:
+            best_split(
+                hist[sibling if side else slot], n_bins, allowed, first, last, totals[side], hess_totals[side],
+                count_bits, hess_unit, min_docs, min_hess, l2, newton, floats[side], ints[side],
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def best_of_parts(part_floats, part_ints, floats, ints):
+    """The best split of each side over the parts of the columns; ties go to the first part."""
+    for side in range(2):
+        floats[side], ints[side, 0] = 0.0, NO_SPLIT
+        for part in range(len(part_floats)):
+            if part_ints[part, side, 0] != NO_SPLIT and part_floats[part, side, 0] > floats[side]:
+                floats[side] = part_floats[part, side, 0]
+                ints[side] = part_ints[part, side]
+
+
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
 def search_leaf(
     bins, rows, packed, hess, n_bins, allowed, hist, spare, slot, sibling, start, stop, totals, hess_totals, searched,
     borders, count_bits, hess_unit, min_docs, min_hess, l2, newton, floats, ints,
 ):  # fmt: skip
-    """Histogram of rows start:stop into `slot`; `sibling` ≥ 0 becomes its parent minus it; search the best splits.
+    """Histogram of rows start:stop into `slot`, then the best splits of it and of its sibling: see `search_columns`.
 
-    Side 0 is the leaf in `slot`, side 1 the sibling; `searched` says which are wanted. Each thread owns the columns
-    `borders[part]:borders[part + 1]` from the first row to the best cut. Where the rows come from main memory, half a
-    row costs as much as a whole one: there each thread first sums a range of rows into a histogram of its own.
+    Each thread owns the columns `borders[part]:borders[part + 1]` from the first row to the best cut. Where the rows
+    come from main memory, half a row costs as much as a whole one: there each thread first sums a range of rows into a
+    histogram of its own.
     """
     n_parts, width = len(borders) - 1, bins.shape[1]
     by_rows = n_parts > 1 and stop - start >= MANY_ROWS
@@ -72,21 +103,11 @@ def search_leaf(
                 add_histogram(hist[slot], spare[other], n_bins, first, last, 1)
         else:
             build_histogram(bins, rows, start, stop, packed, hess, n_bins, first, last, hist[slot])
-        if sibling >= 0:
-            add_histogram(hist[sibling], hist[slot], n_bins, first, last, -1)
-        for side in range(2):
-            if searched[side]:
-                best_split(
-                    hist[sibling if side else slot], n_bins, allowed, first, last, totals[side], hess_totals[side],
-                    count_bits, hess_unit, min_docs, min_hess, l2, newton, part_floats[part, side],
-                    part_ints[part, side],
-                )  # fmt: skip
-    for side in range(2):
-        floats[side], ints[side, 0] = 0.0, NO_SPLIT
-        for part in range(n_parts):
-            if searched[side] and part_ints[part, side, 0] != NO_SPLIT and part_floats[part, side, 0] > floats[side]:
-                floats[side] = part_floats[part, side, 0]
-                ints[side] = part_ints[part, side]
+        search_columns(
+            hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit,
+            min_docs, min_hess, l2, newton, part_floats[part], part_ints[part],
+        )  # fmt: skip
+    best_of_parts(part_floats, part_ints, floats, ints)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -96,6 +117,58 @@ def leaf_gain(total, total_hess, count_bits, hess_unit, l2, newton):
     n = np.float64(total & ((np.int64(1) << count_bits) - 1))
     weight = np.float64(total_hess) * hess_unit + l2 if newton else n
     return sum_all * sum_all / weight if weight > 0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def split_best_leaf(
+    n_leaves, count_bits, min_docs, max_depth, gain, cut, depth, parent, slots, leaf_totals, leaf_hess, split_ints,
+    split_gain, pair, searched,
+):  # fmt: skip
+    """Write down the split of the leaf with the largest gain; return that leaf, or -1 where none can be split.
+
+    The leaf keeps its number for the left child, the right one gets number `n_leaves`. `pair` is the smaller and the
+    larger child, and `searched` which of the two may be split again. The larger takes over the parent's histogram.
+    """
+    old, new, split = -1, n_leaves, n_leaves - 1
+    for leaf in range(n_leaves):
+        if cut[leaf, 0] != NO_SPLIT and (old < 0 or gain[leaf] > gain[old]):
+            old = leaf
+    if old < 0:
+        return old
+    mask = (np.int64(1) << count_bits) - 1
+    split_ints[split, 0], split_ints[split, 1], split_ints[split, 2] = cut[old, 0], cut[old, 1], cut[old, 2]
+    split_ints[split, 3], split_ints[split, 4], split_ints[split, 5] = ~old, ~new, leaf_totals[old] & mask
+    split_gain[split] = gain[old]
+    if parent[old] >= 0:
+        side = 3 if split_ints[parent[old], 3] == ~old else 4
+        split_ints[parent[old], side] = split
+    parent[old], parent[new] = split, split
+    depth[old] += 1
+    depth[new] = depth[old]
+    leaf_totals[new], leaf_hess[new] = leaf_totals[old] - cut[old, 3], leaf_hess[old] - cut[old, 4]
+    leaf_totals[old], leaf_hess[old] = cut[old, 3], cut[old, 4]
+    cut[old, 0] = NO_SPLIT
+    pair[0], pair[1] = (old, new) if leaf_totals[old] & mask <= leaf_totals[new] & mask else (new, old)
+    is_last = n_leaves + 1 == len(gain) or (max_depth > 0 and depth[old] >= max_depth)
+    for side in range(2):
+        searched[side] = not is_last and leaf_totals[pair[side]] & mask >= 2 * min_docs
+    slots[new] = new
+    if pair[0] == old:
+        slots[old], slots[new] = slots[new], slots[old]
+    return old
+
+
+@njit(cache=True, nogil=True)
+def note_cuts(
+    pair, searched, floats, ints, leaf_totals, leaf_hess, count_bits, hess_unit, l2, newton, gain, cut
+):  # fmt: skip
+    """Keep the best splits found of the leaves in `pair`, where they gain anything."""
+    for side in range(2):
+        if searched[side]:
+            leaf = pair[side]
+            gain[leaf] = floats[side] - leaf_gain(leaf_totals[leaf], leaf_hess[leaf], count_bits, hess_unit, l2, newton)
+            if ints[side, 0] != NO_SPLIT and gain[leaf] > SMALLEST_GAIN * floats[side]:
+                cut[leaf] = ints[side]
 
 
 @njit(cache=True, nogil=True)
@@ -109,12 +182,10 @@ def grow_tree(
     row in `split_ints` is feature, bin, missing left, left child, right child, count; a child < 0 is leaf ~child.
     """
     max_leaves = len(leaf_bounds)
-    mask = (np.int64(1) << count_bits) - 1
     gain, cut = np.zeros(max_leaves), np.full((max_leaves, 5), NO_SPLIT, np.int64)
     depth, parent = np.zeros(max_leaves, np.int64), np.full(max_leaves, -1, np.int64)
-    totals, hess_totals = np.zeros(2, np.int64), np.zeros(2, np.int64)
     leaf_hess, slots = np.zeros(max_leaves, np.int64), np.zeros(max_leaves, np.int64)
-    searched = np.zeros(2, np.bool_)
+    pair, searched = np.zeros(2, np.int64), np.zeros(2, np.bool_)
     floats, ints = np.zeros(2), np.zeros((2, 5), np.int64)
 
     leaf_bounds[0, 0], leaf_bounds[0, 1] = 0, len(rows)
@@ -122,67 +193,33 @@ def grow_tree(
         leaf_totals[0] += packed[rows[i]]
     for i in range(len(rows) if len(hess) else 0):
         leaf_hess[0] += hess[rows[i]]
-    if max_leaves > 1 and len(rows) >= 2 * min_docs:
-        totals[0], hess_totals[0], searched[0] = leaf_totals[0], leaf_hess[0], True
-        search_leaf(
-            bins, rows, packed, hess, n_bins, allowed, hist, spare, 0, -1, 0, len(rows), totals, hess_totals,
-            searched, borders, count_bits, hess_unit, min_docs, min_hess, l2, newton, floats, ints,
+    searched[0] = max_leaves > 1 and len(rows) >= 2 * min_docs
+    n_leaves, sibling = 1, -1
+    while True:
+        if searched[0] or searched[1]:
+            start, stop = leaf_bounds[pair[0]]
+            search_leaf(
+                bins, rows, packed, hess, n_bins, allowed, hist, spare, slots[pair[0]], sibling, start, stop,
+                leaf_totals[pair], leaf_hess[pair], searched, borders, count_bits, hess_unit, min_docs, min_hess, l2,
+                newton, floats, ints,
+            )  # fmt: skip
+            note_cuts(
+                pair, searched, floats, ints, leaf_totals, leaf_hess, count_bits, hess_unit, l2, newton, gain, cut
+            )
+        if n_leaves == max_leaves:
+            break
+        old = split_best_leaf(
+            n_leaves, count_bits, min_docs, max_depth, gain, cut, depth, parent, slots, leaf_totals, leaf_hess,
+            split_ints, split_gain, pair, searched,
         )  # fmt: skip
-        gain[0] = floats[0] - leaf_gain(leaf_totals[0], leaf_hess[0], count_bits, hess_unit, l2, newton)
-        cut[0] = ints[0]
-        if gain[0] <= SMALLEST_GAIN * floats[0]:
-            gain[0], cut[0, 0] = 0.0, NO_SPLIT
-
-    n_leaves = 1
-    while n_leaves < max_leaves:
-        old = -1
-        for leaf in range(n_leaves):
-            if cut[leaf, 0] != NO_SPLIT and (old < 0 or gain[leaf] > gain[old]):
-                old = leaf
         if old < 0:
             break
-        new, split = n_leaves, n_leaves - 1
+        feature, split_bin, missing_left = split_ints[n_leaves - 1, :3]
         start, stop = leaf_bounds[old]
-        border = divide_rows(bins, rows, scratch, start, stop, cut[old, 0], cut[old, 1], cut[old, 2] == 1)
-        split_ints[split, 0], split_ints[split, 1], split_ints[split, 2] = cut[old, 0], cut[old, 1], cut[old, 2]
-        split_ints[split, 3], split_ints[split, 4], split_ints[split, 5] = ~old, ~new, stop - start
-        split_gain[split] = gain[old]
-        if parent[old] >= 0:
-            side = 3 if split_ints[parent[old], 3] == ~old else 4
-            split_ints[parent[old], side] = split
-        parent[old], parent[new] = split, split
-        depth[old] += 1
-        depth[new] = depth[old]
-        leaf_bounds[old, 1], leaf_bounds[new, 0], leaf_bounds[new, 1] = border, border, stop
-        leaf_totals[new], leaf_hess[new] = leaf_totals[old] - cut[old, 3], leaf_hess[old] - cut[old, 4]
-        leaf_totals[old], leaf_hess[old] = cut[old, 3], cut[old, 4]
-        cut[old, 0] = NO_SPLIT
+        border = divide_rows(bins, rows, scratch, start, stop, feature, split_bin, missing_left == 1)
+        leaf_bounds[old, 1], leaf_bounds[n_leaves, 0], leaf_bounds[n_leaves, 1] = border, border, stop
         n_leaves += 1
-
-        # the parent's histogram becomes the larger child's by subtraction
-        smaller, larger = (old, new) if leaf_totals[old] & mask <= leaf_totals[new] & mask else (new, old)
-        if n_leaves == max_leaves or (max_depth > 0 and depth[old] >= max_depth):
-            continue
-        searched[0] = leaf_totals[smaller] & mask >= 2 * min_docs
-        searched[1] = leaf_totals[larger] & mask >= 2 * min_docs
-        if not searched[1]:
-            continue
-        slots[new] = new
-        if smaller == old:
-            slots[old], slots[new] = slots[new], slots[old]
-        totals[0], totals[1] = leaf_totals[smaller], leaf_totals[larger]
-        hess_totals[0], hess_totals[1] = leaf_hess[smaller], leaf_hess[larger]
-        search_leaf(
-            bins, rows, packed, hess, n_bins, allowed, hist, spare, slots[smaller], slots[larger],
-            leaf_bounds[smaller, 0], leaf_bounds[smaller, 1], totals, hess_totals, searched, borders, count_bits,
-            hess_unit, min_docs, min_hess, l2, newton, floats, ints,
-        )  # fmt: skip
-        for side in range(2):
-            leaf = larger if side else smaller
-            base = leaf_gain(leaf_totals[leaf], leaf_hess[leaf], count_bits, hess_unit, l2, newton)
-            gain[leaf] = floats[side] - base
-            if ints[side, 0] != NO_SPLIT and gain[leaf] > SMALLEST_GAIN * floats[side]:
-                cut[leaf] = ints[side]
+        sibling = slots[pair[1]]
     return n_leaves
 
 
