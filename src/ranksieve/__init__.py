@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ranksieve import errors
     from ranksieve.boosting.callbacks import Tally
     from ranksieve.boosting.registry import register_selection
-    from ranksieve.boosting.train import train
     from ranksieve.data.dataset import Dataset
     from ranksieve.data.generators import cubic, two_stage
     from ranksieve.data.letor import write_letor
@@ -35,8 +34,9 @@ if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric, parse_metric, register_metric
     from ranksieve.evaluation.significance import paired_t_test, randomization_test
     from ranksieve.forest.forest import Forest
-    from ranksieve.forest.lightgbm_text import read_lightgbm as load
     from ranksieve.params import Params
+    from ranksieve.rankers.load import load
+    from ranksieve.rankers.train import train
 
 _HOMES = {
     "Dataset": "data.dataset",
@@ -50,7 +50,7 @@ _HOMES = {
     "dcg": "evaluation.functions",
     "err": "evaluation.functions",
     "evaluate": "evaluation.evaluate",
-    "load": "forest.lightgbm_text:read_lightgbm",
+    "load": "rankers.load",
     "ndcg": "evaluation.functions",
     "paired_t_test": "evaluation.significance",
     "parse_metric": "evaluation.metrics",
@@ -62,7 +62,7 @@ _HOMES = {
     "reciprocal_rank": "evaluation.functions",
     "register_metric": "evaluation.metrics",
     "register_selection": "boosting.registry",
-    "train": "boosting.train",
+    "train": "rankers.train",
     "two_stage": "data.generators",
     "write_letor": "data.letor",
     "write_parquet": "data.tables",

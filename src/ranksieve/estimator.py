@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ranksieve.boosting.train import train
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.tables import split_table
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.model import Model
+from ranksieve.rankers.train import train
 
 
 class Ranker(BaseEstimator):
@@ -79,6 +80,8 @@ class Ranker(BaseEstimator):
         max_depth: int = 0,
         feature_fraction: float = 1.0,
         max_bins: int = 255,
+        c: float = 1.0,
+        feature: str = "first-stage",
         threads: int = 0,
         seed: int = 0,
     ) -> None:
@@ -105,6 +108,8 @@ class Ranker(BaseEstimator):
         self.max_depth = max_depth
         self.feature_fraction = feature_fraction
         self.max_bins = max_bins
+        self.c = c
+        self.feature = feature
         self.threads = threads
         self.seed = seed
 
@@ -131,7 +136,7 @@ class Ranker(BaseEstimator):
         params = self.get_params(deep=False)
         if eval_metric is not None:
             params["metric"] = eval_metric
-        self.model_: Forest = train(data, valid=valid, callbacks=tuple(callbacks or ()), **params)
+        self.model_: Model = train(data, valid=valid, callbacks=tuple(callbacks or ()), **params)
         self.n_features_in_ = data.n_features
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -157,13 +162,15 @@ class Ranker(BaseEstimator):
     @property
     def feature_importances_(self) -> np.ndarray:
         check_is_fitted(self, "model_")
+        if not isinstance(self.model_, Forest):
+            raise AttributeError(f"algo={self.algo!r} makes no forest, so there is no split gain to share")
         gains = np.bincount(self.model_.feature, weights=self.model_.gain, minlength=self.n_features_in_)
         return gains / (gains.sum() or 1.0)
 
     @property
     def best_iteration_(self) -> int:
         check_is_fitted(self, "model_")
-        return int(self.model_.info.get("best_iteration") or self.model_.n_trees)
+        return int(self.model_.info.get("best_iteration") or getattr(self.model_, "n_trees", None) or 0)
 
     @property
     def best_score_(self) -> float | None:
@@ -173,7 +180,7 @@ class Ranker(BaseEstimator):
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:
         check_is_fitted(self, "model_")
-        return self.model_.evals_result_
+        return dict(self.model_.info.get("history", {}))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

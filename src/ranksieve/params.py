@@ -25,6 +25,11 @@ ALGORITHMS = {
     "sgb": ("rows", "lambda"),
     "mart": ("everything", "squared"),
 }
+RANKERS = {
+    # rankers that are no boosted forest: the parameters each heeds
+    "ranksvm": ("c",),
+    "feature": ("feature",),
+}
 
 
 def _param(default: Any, help: str, check: Callable[[Any], bool], expected: str) -> Any:
@@ -55,7 +60,7 @@ def _not_negative(value: Any) -> bool:
 class Params:
     """Parameters of `train`; names are the same in Python, TOML (with dashes) and on the command line."""
 
-    algo: str = _param("selgb", "Algorithm", *_one_of(*ALGORITHMS))
+    algo: str = _param("selgb", "Algorithm", *_one_of(*ALGORITHMS, *RANKERS))
     trees: int = _param(1000, "Most trees to grow", _positive_int, "a whole number from 1")
     leaves: int = _param(64, "Leaves of a tree", lambda v: isinstance(v, int) and 2 <= v <= MAX_LEAVES,
                          f"a whole number from 2 to {MAX_LEAVES}")  # fmt: skip
@@ -94,6 +99,9 @@ class Params:
     feature_fraction: float = _param(1.0, "Share of the features each tree may use", _fraction, "a number in (0, 1]")
     max_bins: int = _param(MAX_BINS, "Bins of a feature", lambda v: isinstance(v, int) and 2 <= v <= MAX_BINS,
                            f"a whole number from 2 to {MAX_BINS}")  # fmt: skip
+    c: float = _param(1.0, "Weight of the pair losses (ranksvm)", lambda v: 0 < v < float("inf"), "a number above 0")
+    feature: str = _param("first-stage", "What to rank by (feature)", lambda v: isinstance(v, str) and bool(v),
+                          "a feature's name, or first-stage")  # fmt: skip
     threads: int = _param(0, "Threads (0: all cores); the model does not depend on it", _count, "a number from 0")
     seed: int = _param(0, "Seed of everything random", _count, "a whole number from 0")
 

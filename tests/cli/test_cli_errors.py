@@ -172,7 +172,7 @@ def test_ctrl_c_is_130_without_traceback(files, run, tmp_path, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ranksieve.boosting.train.train", interrupted)
+    monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
     outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt")
     assert outcome.code == 130
     assert "error: interrupted" in outcome.output

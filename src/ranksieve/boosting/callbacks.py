@@ -28,6 +28,7 @@ class Record:
     metric: str
     best_step: int | None
     best_value: float | None
+    round: str = "tree"  # what a step is
 
 
 @dataclass

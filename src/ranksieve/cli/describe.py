@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -13,7 +13,7 @@ from ranksieve.cli.console import duration, show_facts, show_table
 
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
-    from ranksieve.forest.forest import Forest
+    from ranksieve.forest.model import Model
 
 TOP_FEATURES = 10
 
@@ -24,42 +24,64 @@ def describe(
 ) -> None:
     """Say what a data file or a model file holds."""
     from ranksieve.data.read import open_source
-    from ranksieve.forest.lightgbm_text import read_lightgbm
+    from ranksieve.rankers.load import load
 
     if is_model(file):
-        _describe_model(read_lightgbm(file))
+        _describe_model(load(file))
     else:
         _describe_data(open_source(file, missing=missing))
 
 
 def is_model(path: Path) -> bool:
-    """Whether a file is a LightGBM text model: those begin with the word `tree`."""
+    """Whether a file is a model: LightGBM text models begin with the word `tree`, our JSON with its own."""
     from ranksieve.data.compression import first_bytes
+    from ranksieve.rankers.json_model import START
 
-    return first_bytes(str(path))[:5].rstrip() == b"tree"
+    head = first_bytes(str(path))
+    return head[:5].rstrip() == b"tree" or START.startswith(head[: len(START)])
 
 
-def _describe_model(forest: Forest) -> None:
-    info = forest.info
-    gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
-    leaves = forest.n_leaves
-    facts = [
-        ("trees", f"{forest.n_trees:,}"),
-        ("leaves", f"{leaves.sum():,}, {leaves.mean():.1f} per tree" if forest.n_trees else "0"),
-        ("features", f"{forest.n_features:,}, {np.count_nonzero(gains):,} of them used"),
-    ]
+def _describe_model(model: Model) -> None:
+    from ranksieve.forest.forest import Forest
+    from ranksieve.rankers.linear import Linear
+
+    info = model.info
+    facts, column, importance = {Forest: _trees, Linear: _weights}[type(model)](model)
+    facts.append(("features", f"{model.n_features:,}, {np.count_nonzero(importance):,} of them used"))
     if info.get("best_score") is not None:
         facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
     if info.get("seconds"):
-        facts.append(("training", f"{duration(sum(info['seconds']))} on {len(info['seconds'])} trees"))
+        facts.append(
+            ("training", f"{duration(sum(info['seconds']))} on {len(info['seconds'])} {info.get('round', 'tree')}s")
+        )
     if info.get("params"):
         facts.append(("parameters", ", ".join(f"{name} {value}" for name, value in info["params"].items())))
     show_facts(facts)
-    best = [number for number in np.argsort(-gains, kind="stable")[:TOP_FEATURES] if gains[number] > 0]
+    best = [number for number in np.argsort(-np.abs(importance), kind="stable")[:TOP_FEATURES] if importance[number]]
+    style = "{:.1%}" if column.startswith("share") else "{:+.4f}"
     show_table(
-        ["feature", "share of gain"],
-        [[forest.feature_names[number], f"{gains[number] / gains.sum():.1%}"] for number in best],
+        ["feature", column],
+        [[model.feature_names[number], style.format(importance[number])] for number in best],
     )
+
+
+def _trees(forest: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
+    """Facts of a forest, and what its features bring."""
+    leaves = forest.n_leaves
+    gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
+    facts = [
+        ("trees", f"{forest.n_trees:,}"),
+        ("leaves", f"{leaves.sum():,}, {leaves.mean():.1f} per tree" if forest.n_trees else "0"),
+    ]
+    return facts, "share of gain", gains / (gains.sum() or 1.0)
+
+
+def _weights(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
+    """Facts of a linear ranker, and the weights of its standardised features."""
+    facts = [("linear ranker", model.size)]
+    if "pairs" in model.info:
+        facts.append(("pairs", f"{model.info['pairs']:,.0f}"))
+    return facts, "weight", model.weights
 
 
 def _describe_data(source: Source) -> None:

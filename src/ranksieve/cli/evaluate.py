@@ -36,29 +36,29 @@ def evaluate(
         raise ParameterError("a model is given twice; name each model once")
     from ranksieve.evaluation.evaluate import evaluate as measure
     from ranksieve.evaluation.metrics import parse_metric
-    from ranksieve.forest.lightgbm_text import read_lightgbm
     from ranksieve.forest.streaming import open_for, score_file
+    from ranksieve.rankers.load import load
 
     left_out = int(empty) if empty.isdigit() else empty
     wanted = [parse_metric(name, ties=ties, empty=left_out) for name in metric or ["ndcg@10"]]
-    forests = {name: read_lightgbm(name) for name in names}
-    scored = score_file(forests, open_for(data, forests, missing), threads or None)
+    loaded = {name: load(name) for name in names}
+    scored = score_file(loaded, open_for(data, loaded, missing), threads or None)
     result = measure(scored.scores, scored.lists, wanted)
-    _show(result, {name: forest.n_trees for name, forest in forests.items()})
+    _show(result, {name: model.size for name, model in loaded.items()})
     if per_query is not None:
         _write_per_query(result, per_query)
         show_facts([("per query", str(per_query))])
 
 
-def _show(result: Evaluation, n_trees: dict[str, int]) -> None:
+def _show(result: Evaluation, sizes: dict[str, str]) -> None:
     metrics = [str(metric) for metric in result.metrics]
     first, *others = result.values
-    columns = ["model", "trees"]
+    columns = ["model", "size"]
     for metric in metrics:
         columns += [metric, "p-value"] if others else [metric]
     rows = []
     for name in result.values:
-        row = [name, str(n_trees[name])]
+        row = [name, sizes[name]]
         for metric in metrics:
             row.append(f"{result.mean(name, metric):.4f}")
             if others:

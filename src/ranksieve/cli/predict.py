@@ -22,10 +22,10 @@ def predict(
     """Score the documents of a file."""
     check_writable(out)
     from ranksieve.files import atomic_path
-    from ranksieve.forest.lightgbm_text import read_lightgbm
     from ranksieve.forest.streaming import open_for, score_blocks
+    from ranksieve.rankers.load import load
 
-    models = {str(model): read_lightgbm(model)}
+    models = {str(model): load(model)}
     source = open_for(data, models, missing)
     n_docs = 0
     with atomic_path(out) as temporary, open(temporary, "w", encoding="ascii") as file:

@@ -90,7 +90,7 @@ class TrainingProgress:
 
     def _print(self, record: Record) -> None:
         self._printed_step, self._printed_at = record.step, time.monotonic()
-        self._line(f"{record.step}/{record.n_trees} trees  {self._describe(record)}")
+        self._line(f"{record.step}/{record.n_trees} {record.round}s  {self._describe(record)}")
 
     def _line(self, text: str) -> None:
         self._console.print(f"{self._title}: {text}", markup=False, soft_wrap=True)
@@ -106,7 +106,7 @@ class TrainingProgress:
         if record.step == self._first_step:  # it also compiled, and says nothing of the trees to come
             return "  ".join(parts)
         per_tree = sum(self._seconds) / len(self._seconds)
-        parts.append(f"{per_tree:.3g} s/tree")
+        parts.append(f"{per_tree:.3g} s/{record.round}")
         if record.step < record.n_trees:
             parts.append(f"at most {duration(per_tree * (record.n_trees - record.step))} left")
         return "  ".join(parts)

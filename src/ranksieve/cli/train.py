@@ -14,7 +14,7 @@ from ranksieve.cli.progress import TrainingProgress
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
-    from ranksieve.forest.forest import Forest
+    from ranksieve.forest.model import Model
 
 
 @with_params
@@ -43,16 +43,16 @@ def train(
     if resume and checkpoint is None:
         raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
     check_writable(out)
-    from ranksieve.boosting import train as boosting
     from ranksieve.data.read import open_source
     from ranksieve.evaluation.metrics import parse_metric
+    from ranksieve.rankers import train as rankers
 
     parse_metric(chosen.metric)
     for path in (data, valid, test):
         if path is not None:
             open_source(path, missing=missing)  # complains about a wrong path before hours are spent
     with TrainingProgress(chosen.algo, quiet=quiet) as progress:
-        forest = boosting.train(
+        model = rankers.train(
             data,
             valid=valid,
             init=init,
@@ -64,32 +64,34 @@ def train(
             missing=missing,
             **chosen.as_dict(),
         )
-    forest.save(out)
-    show_facts(_facts(forest, out))
+    model.save(out)
+    show_facts(_facts(model, out))
     if test is not None:
-        _show_test(forest, test, chosen.metric)
+        _show_test(model, test, chosen.metric)
 
 
-def _facts(forest: Forest, out: Path) -> list[tuple[str, str]]:
+def _facts(model: Model, out: Path) -> list[tuple[str, str]]:
     from ranksieve.evaluation.metrics import parse_metric
 
-    info = forest.info
+    info = model.info
     seconds = info.get("seconds") or []
-    facts = [("model", f"{out}, {forest.n_trees} trees")]
+    step = info.get("round", "tree")
+    facts = [("model", f"{out}, {model.size}")]
     if seconds:
-        facts.append(("time", f"{duration(sum(seconds))}, median {statistics.median(seconds):.3g} s per tree"))
+        facts.append(("time", f"{duration(sum(seconds))}, median {statistics.median(seconds):.3g} s per {step}"))
     if info.get("best_score") is not None:
-        facts.append(("best tree", str(info["best_iteration"])))
+        if info.get("best_iteration"):
+            facts.append((f"best {step}", str(info["best_iteration"])))
         facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
         facts.append(("conventions", parse_metric(info["params"]["metric"]).describe()))
     return facts
 
 
-def _show_test(forest: Forest, path: Path, metric: str) -> None:
+def _show_test(model: Model, path: Path, metric: str) -> None:
     from ranksieve.evaluation.evaluate import evaluate
     from ranksieve.forest.streaming import open_for, score_file
 
-    models = {"the model": forest}
+    models = {"the model": model}
     scored = score_file(models, open_for(path, models, None))
     result = evaluate(scored.scores, scored.lists, metric)
     show_facts([("test", f"{metric} {result.mean():.4f}"), ("conventions", result.conventions[0])])

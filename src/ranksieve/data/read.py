@@ -16,7 +16,7 @@ from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 
-__all__ = ["BLOCK_ROWS", "Block", "Source", "open_source", "read"]
+__all__ = ["BLOCK_ROWS", "Block", "Source", "open_source", "read", "read_source"]
 
 NO_FEATURES = np.empty((0, 0), dtype=FEATURE)
 MISSING = {"zero": 0.0, "nan": float("nan")}  # what a feature that a line of text does not mention is
@@ -76,7 +76,11 @@ def read(
     >>> data.features.tolist(), data.labels.tolist(), data.query_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [10])
     """
-    source = open_source(path, missing=missing, first_stage=first_stage, label=label, qid=qid)
+    return read_source(open_source(path, missing=missing, first_stage=first_stage, label=label, qid=qid))
+
+
+def read_source(source: Source) -> Dataset:
+    """All of a source in memory as float32."""
     rows = _GrowingRows(source)
     sides: list[Block] = []
     for block in source.blocks(READ_ROWS):

@@ -63,6 +63,11 @@ class Forest:
         return np.diff(self.leaf_offsets)
 
     @property
+    def size(self) -> str:
+        """How large it is, in words."""
+        return f"{self.n_trees} trees"
+
+    @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:
         """Metric values per tree, `{"valid": {"ndcg@10": [...]}}`."""
         return dict(self.info.get("history", {}))

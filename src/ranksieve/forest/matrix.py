@@ -10,7 +10,7 @@ import scipy.sparse
 
 from ranksieve.data.dataset import Dataset, check_feature_names
 from ranksieve.errors import ModelError
-from ranksieve.forest.forest import Forest
+from ranksieve.forest.model import Model
 
 ROWS = 65_536  # how many rows of a sparse matrix or a regrouped data set are made dense at a time
 
@@ -25,19 +25,19 @@ class Matrix(NamedTuple):
     n_docs: int
 
 
-def matrices(X: Any, forest: Forest) -> tuple[int, Iterator[Matrix]]:
+def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
     """Number of documents, and the documents in one piece or several, in the order of their rows (or of the lists)."""
     if isinstance(X, Dataset):
-        _check_features(X.n_features, forest)
-        check_feature_names(X.feature_names, forest.feature_names, X.source)
+        _check_features(X.n_features, model)
+        check_feature_names(X.feature_names, model.feature_names, X.source)
         return X.n_docs, (flat(rows) for rows in X.blocks(ROWS))
     if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64):
-        X = _plain(X, forest)
+        X = _plain(X, model)
     if X.ndim == 1:
         X = X[None, :]
     if X.ndim != 2:
         raise ModelError(f"got an array of {X.ndim} dimensions; give one row per document and one column per feature")
-    _check_features(X.shape[1], forest)
+    _check_features(X.shape[1], model)
     if scipy.sparse.issparse(X):
         X = X.tocsr()
         return X.shape[0], (flat(X[start : start + ROWS].toarray()) for start in range(0, X.shape[0], ROWS))
@@ -57,7 +57,7 @@ def flat(X: np.ndarray) -> Matrix:
     return Matrix(values, n_features if by_row else 1, 1 if by_row else n_docs, n_features, n_docs)
 
 
-def _plain(X: Any, forest: Forest) -> Any:
+def _plain(X: Any, model: Model) -> Any:
     """An array or a sparse matrix of float32 or float64; named columns are put in the forest's order."""
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
@@ -66,17 +66,17 @@ def _plain(X: Any, forest: Forest) -> Any:
         from ranksieve.data.tables import split_table
 
         X, names, _ = split_table(X)
-    if names is not None and tuple(names) != forest.feature_names and set(forest.feature_names) <= set(names):
+    if names is not None and tuple(names) != model.feature_names and set(model.feature_names) <= set(names):
         number = {name: k for k, name in enumerate(names)}
-        X = X[:, [number[name] for name in forest.feature_names]]
+        X = X[:, [number[name] for name in model.feature_names]]
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     return X
 
 
-def _check_features(n_features: int, forest: Forest) -> None:
-    if n_features != forest.n_features:
+def _check_features(n_features: int, model: Model) -> None:
+    if n_features != model.n_features:
         raise ModelError(
-            f"got documents of {n_features} features, but the model was trained on {forest.n_features}; "
+            f"got documents of {n_features} features, but the model was trained on {model.n_features}; "
             "give the same features in the same order"
         )

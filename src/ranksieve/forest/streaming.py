@@ -12,7 +12,7 @@ from ranksieve.data.blocks import Block, Source, widened
 from ranksieve.data.dataset import Lists, check_feature_names, lists_from_runs
 from ranksieve.data.read import open_source
 from ranksieve.errors import DataError
-from ranksieve.forest.forest import Forest
+from ranksieve.forest.model import Model
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Scored:
     scores: dict[str, np.ndarray]
 
 
-def open_for(path: Any, models: Mapping[str, Forest], missing: str | None) -> Source:
+def open_for(path: Any, models: Mapping[str, Model], missing: str | None) -> Source:
     """A data file whose absent features are read as those of the models' training data were, or as `missing` says."""
     kinds = {str(model.info.get("missing", "zero")) for model in models.values()}
     if missing is None and len(kinds) > 1:
@@ -35,7 +35,7 @@ def open_for(path: Any, models: Mapping[str, Forest], missing: str | None) -> So
 
 
 def score_blocks(
-    models: Mapping[str, Forest], source: Source, threads: int | None = None
+    models: Mapping[str, Model], source: Source, threads: int | None = None
 ) -> Iterator[tuple[Block, dict[str, np.ndarray]]]:
     """The blocks of a file, in its order, with the scores of their rows by each model."""
     for model in models.values():
@@ -46,7 +46,7 @@ def score_blocks(
                       for name, model in models.items()}  # fmt: skip
 
 
-def score_file(models: Mapping[str, Forest], source: Source, threads: int | None = None) -> Scored:
+def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> Scored:
     """The lists of a file and all scores of its documents."""
     labels, run_ids, run_lengths = [], [], []
     scores: dict[str, list[np.ndarray]] = {name: [] for name in models}
@@ -60,7 +60,7 @@ def score_file(models: Mapping[str, Forest], source: Source, threads: int | None
     return Scored(lists, {name: np.concatenate(values) for name, values in scores.items()})
 
 
-def _fitted(block: Block, name: str, model: Forest, source: Source) -> np.ndarray:
+def _fitted(block: Block, name: str, model: Model, source: Source) -> np.ndarray:
     """The block's features, as wide as the model's."""
     width = block.features.shape[1]
     if width > model.n_features or (width < model.n_features and source.feature_names is not None):

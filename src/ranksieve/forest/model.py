@@ -1,0 +1,37 @@
+"""`Model`: what every ranker can do, whatever it is made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Model(Protocol):
+    """Scores documents and can be saved; `ranksieve.load` reads it back."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """How it was made, as JSON can hold it: parameters, history, versions."""
+        ...
+
+    @property
+    def size(self) -> str:
+        """How large it is, in words."""
+        ...
+
+    def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
+        """Scores of documents, in the order of the rows; the larger, the better."""
+        ...
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model, whole or not at all."""
+        ...

@@ -1,0 +1,121 @@
+"""The squared hinge of a linear model over all pairs of different grades within a query, never listing the pairs.
+
+For a pair i ≻ j with weight a_i·a_j the loss is max(0, 1 - (s_i - s_j))². Going down the scores, the documents with
+s_j > s_i - 1 only become more; what the loss of i needs of them are the sums of a, a·s and a·s² over lower grades, kept
+in a Fenwick tree by grade. So a list of n documents in g grades takes O(n log n + n log g).
+"""
+
+import numpy as np
+from numba import njit, prange
+
+PARTS = 16  # of a block of queries: fixed, so that the order of the sums does not depend on the number of threads
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def grade_numbers(labels, offsets, grades):
+    """Each document's grade counted from 1 within its query; equal labels share a number."""
+    for q in prange(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        order = np.argsort(labels[start:stop])
+        grade = 0
+        for i in range(stop - start):
+            if i == 0 or labels[start + order[i]] != labels[start + order[i - 1]]:
+                grade += 1
+            grades[start + order[i]] = grade
+
+
+@njit(cache=True, nogil=True)
+def _insert(sums, grade, weight, score):
+    while grade < len(sums):
+        sums[grade, 0] += weight
+        sums[grade, 1] += weight * score
+        sums[grade, 2] += weight * score * score
+        grade += grade & -grade
+
+
+@njit(cache=True, nogil=True)
+def _below(sums, grade):
+    """Sums over the grades 1..grade of what was inserted."""
+    count = first = second = 0.0
+    while grade > 0:
+        count += sums[grade, 0]
+        first += sums[grade, 1]
+        second += sums[grade, 2]
+        grade -= grade & -grade
+    return count, first, second
+
+
+@njit(cache=True, nogil=True)
+def query_hinge(scores, grades, weights, slopes):
+    """The loss of one list; the derivative by each score goes to `slopes`."""
+    n, n_grades = len(scores), grades.max()
+    slopes[:] = 0.0
+    if n_grades < 2:
+        return 0.0
+    scores = scores - scores.mean()  # only differences count, and small numbers keep more digits in the sums
+    order = np.argsort(scores)
+    loss = 0.0
+    lower, at = np.zeros((n_grades + 1, 3)), n - 1
+    for place in range(n - 1, -1, -1):
+        i = order[place]
+        while at >= 0 and scores[order[at]] > scores[i] - 1.0:
+            _insert(lower, grades[order[at]], weights[order[at]], scores[order[at]])
+            at -= 1
+        if grades[i] > 1:
+            count, first, second = _below(lower, grades[i] - 1)
+            margin = 1.0 - scores[i]
+            loss += weights[i] * (margin * margin * count + 2.0 * margin * first + second)
+            slopes[i] -= 2.0 * weights[i] * (margin * count + first)
+    higher, at = np.zeros((n_grades + 1, 3)), 0
+    for place in range(n):
+        j = order[place]
+        while at < n and scores[order[at]] < scores[j] + 1.0:
+            _insert(higher, n_grades + 1 - grades[order[at]], weights[order[at]], scores[order[at]])
+            at += 1
+        if grades[j] < n_grades:
+            count, first, _ = _below(higher, n_grades - grades[j])
+            slopes[j] += 2.0 * weights[j] * ((1.0 + scores[j]) * count - first)
+    return loss
+
+
+@njit(cache=True, nogil=True)
+def _scores_of(X, start, means, coefficients, scores):
+    """Sums over features in four strands, which the processor adds side by side; NaN counts as the mean."""
+    n_features = X.shape[1]
+    whole = n_features - n_features % 4
+    for i in range(len(scores)):
+        row = X[start + i]
+        a = b = c = d = 0.0
+        for f in range(0, whole, 4):
+            x0, x1 = row[f] - means[f], row[f + 1] - means[f + 1]
+            x2, x3 = row[f + 2] - means[f + 2], row[f + 3] - means[f + 3]
+            a += coefficients[f] * x0 if x0 == x0 else 0.0
+            b += coefficients[f + 1] * x1 if x1 == x1 else 0.0
+            c += coefficients[f + 2] * x2 if x2 == x2 else 0.0
+            d += coefficients[f + 3] * x3 if x3 == x3 else 0.0
+        for f in range(whole, n_features):
+            x0 = row[f] - means[f]
+            a += coefficients[f] * x0 if x0 == x0 else 0.0
+        scores[i] = (a + b) + (c + d)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def block_hinge(X, offsets, grades, weights, means, coefficients, losses, gradients):
+    """Loss of the lists of a block and its derivative by the coefficients, a share of the lists in each of `PARTS`.
+
+    A list's features are read twice while they are in the cache: for the scores and for the gradient.
+    """
+    n_queries, n_features = len(offsets) - 1, X.shape[1]
+    for part in prange(PARTS):
+        gradient = gradients[part]
+        for q in range(n_queries * part // PARTS, n_queries * (part + 1) // PARTS):
+            start, stop = offsets[q], offsets[q + 1]
+            scores, slopes = np.empty(stop - start), np.empty(stop - start)
+            _scores_of(X, start, means, coefficients, scores)
+            losses[part] += query_hinge(scores, grades[start:stop], weights[start:stop], slopes)
+            for i in range(stop - start):
+                slope, row = slopes[i], X[start + i]
+                if slope != 0.0:
+                    for f in range(n_features):
+                        x = row[f] - means[f]
+                        gradient[f] += slope * x if x == x else 0.0

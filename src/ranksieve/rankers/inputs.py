@@ -1,0 +1,158 @@
+"""What rankers that see feature values are given: data sets in memory, and how their features are standardised."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ranksieve import __version__
+from ranksieve.boosting.callbacks import Record
+from ranksieve.data.binned import Binned
+from ranksieve.data.blocks import Source
+from ranksieve.data.dataset import Dataset, Lists, check_feature_names
+from ranksieve.data.read import open_source, read_source
+from ranksieve.errors import DataError
+from ranksieve.evaluation.evaluate import evaluate
+from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.forest.model import Model
+from ranksieve.params import RANKERS, Params
+
+BLOCK_ROWS = 65_536  # rows of whole queries that are worked on together
+
+
+def as_dataset(data: Any, *, missing: str = "zero") -> Dataset:
+    """A data set, or one read from a file or a source as float32."""
+    if isinstance(data, (str, os.PathLike)):
+        data = open_source(data, missing=missing)
+    if isinstance(data, Source):
+        return read_source(data)
+    if not isinstance(data, Dataset):
+        raise DataError(
+            f"cannot train on {type(data).__name__}; this ranker sees feature values, give a Dataset or a file name"
+        )
+    return data
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the user asked for: data, what to validate on, how absent features are read, parameters, callbacks."""
+
+    data: Any
+    valid: Any
+    missing: str
+    params: Params
+    callbacks: Sequence[Callable[[Record], None]]
+
+    def dataset(self) -> Dataset:
+        """The training set in memory."""
+        return as_dataset(self.data, missing=self.missing)
+
+    def valid_sets(self, train_set: Dataset) -> list[tuple[str, Dataset]]:
+        """The validation sets by name, in memory, with the features of the training set."""
+        return list(_named_sets(self.valid, train_set, self.missing))
+
+    def info(self, train_set: Dataset | Binned) -> dict[str, Any]:
+        """What a model tells of its making, whatever its kind."""
+        params = self.params.as_dict()
+        return {
+            "params": {name: params[name] for name in ("algo", "metric", *RANKERS[self.params.algo])},
+            "ranksieve": __version__,
+            "first_stage": train_set.first_stage,
+            "missing": "nan" if np.isnan(train_set.absent) else "zero",
+        }
+
+    def measured(self, model: Model, valid_sets: Sequence[tuple[str, Dataset]]) -> dict[str, Any]:
+        """The metric of a finished model on the validation sets, as its `info` tells it."""
+        metric = parse_metric(self.params.metric)
+        history = {name: {str(metric): [evaluate(model, data, metric).mean()]} for name, data in valid_sets}
+        first = next(iter(history.values()), None)
+        return {"history": history, "best_score": None if first is None else first[str(metric)][0]}
+
+
+def _named_sets(valid: Any, train_set: Dataset, missing: str) -> Iterator[tuple[str, Dataset]]:
+    if valid is None:
+        named: Mapping[str, Any] = {}
+    elif isinstance(valid, Mapping):
+        named = valid
+    elif isinstance(valid, (list, tuple)):
+        named = {f"valid_{i}": data for i, data in enumerate(valid)}
+    else:
+        named = {"valid": valid}
+    for name, given in named.items():
+        data = as_dataset(given, missing=missing)
+        lacking = train_set.n_features - data.n_features
+        if lacking > 0 and not isinstance(given, Dataset):
+            # LETOR text leaves out trailing zeros, so a narrower file is complete
+            features = np.pad(data.features, ((0, 0), (0, lacking)), constant_values=data.absent)
+            data = replace(data, features=features, feature_names=train_set.feature_names)
+        check_feature_names(data.feature_names, train_set.feature_names, data.source)
+        yield name, data
+
+
+def check_pairs(lists: Lists, source: str) -> None:
+    """Refuse lists without a pair of different grades: there would be nothing to learn from."""
+    labels, offsets = lists.labels, lists.offsets
+    highest, lowest = (ufunc.reduceat(labels, offsets[:-1]) for ufunc in (np.maximum, np.minimum))
+    if (highest == lowest).all():
+        raise DataError(
+            f"{source}: no query has documents of two grades, so there is no pair to learn from; check the query ids"
+        )
+
+
+def query_blocks(lists: Lists) -> Iterator[tuple[int, int]]:
+    """Ranges of whole queries that hold about `BLOCK_ROWS` documents, at least one query each."""
+    first = 0
+    while first < lists.n_queries:
+        last = int(np.searchsorted(lists.offsets, lists.offsets[first] + BLOCK_ROWS, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+@dataclass(frozen=True)
+class Standard:
+    """Means and standard deviations of the features, missing values left out; 0 where a feature does not vary."""
+
+    means: np.ndarray
+    scales: np.ndarray
+
+    @classmethod
+    def of(cls, data: Dataset) -> Standard:
+        """Taken block by block in float64, so that neither a copy of the data nor a large sum of squares is made."""
+        counts, means, squares = (np.zeros(data.n_features) for _ in range(3))
+        row = 0
+        for block in data.blocks():
+            _check_finite(block, row, data.source)
+            row += len(block)
+            known = ~np.isnan(block)
+            values = np.where(known, block, np.float64(0.0))
+            n = known.sum(axis=0).astype(np.float64)
+            here = values.sum(axis=0) / np.maximum(n, 1)
+            away = here - means
+            total = counts + n
+            share = n / np.maximum(total, 1)
+            squares += np.square((values - here) * known).sum(axis=0) + away**2 * counts * share
+            means += away * share
+            counts = total
+        deviations = np.sqrt(squares / np.maximum(counts, 1))
+        varies = deviations > 1e-6 * np.abs(means)  # float32 values that are all but equal
+        return cls(means, np.where(varies, deviations, 0.0))
+
+    @property
+    def factors(self) -> np.ndarray:
+        """What differences from the mean are multiplied with; 0 takes a feature that does not vary out of the game."""
+        return np.divide(1.0, self.scales, out=np.zeros_like(self.scales), where=self.scales > 0)
+
+
+def _check_finite(block: np.ndarray, row: int, source: str) -> None:
+    bad = np.isinf(block)
+    if bad.any():
+        at, feature = np.argwhere(bad)[0]
+        raise DataError(
+            f"{source}: feature {feature + 1} of row {row + at + 1} is infinite; "
+            "features must be finite, or NaN where missing"
+        )

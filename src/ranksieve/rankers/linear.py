@@ -1,0 +1,93 @@
+"""`Linear`: a ranker that scores by a weighted sum of standardised features, or by one feature as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ranksieve.dtypes import SCORE
+from ranksieve.forest.matrix import matrices
+from ranksieve.forest.model import Model
+from ranksieve.forest.scorer import in_user_order, using_threads
+from ranksieve.kernels.affine import weighted_sums
+from ranksieve.rankers.inputs import Standard
+from ranksieve.rankers.json_model import numbers, parse_model, write_model
+
+KIND = "linear"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Linear:
+    """A document's score is the sum over features of `weights * (x - means) / scales`; a missing value adds nothing.
+
+    Features with scale 0 did not vary in training and take no part.
+
+    Examples
+    --------
+    >>> ranker = one_feature("bm25", ["length", "bm25"])
+    >>> ranker.predict(np.array([[3.0, 0.5], [2.0, 1.5]])).tolist()
+    [0.5, 1.5]
+    """
+
+    weights: np.ndarray
+    standard: Standard
+    feature_names: tuple[str, ...]
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Linear({self.size})"
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def size(self) -> str:
+        used = int(np.count_nonzero(self.weights))
+        return f"{used} weight" + "s" * (used != 1)
+
+    def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
+        """Scores of documents in any form `Forest.predict` takes; a document's score does not depend on the others."""
+        coefficients = (self.weights * self.standard.factors)[:, None]
+        return first_layer(self, X, self.standard.means, coefficients, np.zeros(1), threads)[:, 0]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON, whole or not at all; `ranksieve.load` reads it back."""
+        arrays = {"means": self.standard.means, "scales": self.standard.scales, "weights": self.weights}
+        write_model(path, KIND, self.feature_names, arrays, self.info)
+
+
+def read_linear(content: bytes, source: str) -> Linear:
+    """The model in a file's content; `source` names it in errors."""
+    found = parse_model(content, source)
+    names = tuple(found["feature_names"])
+    means, scales, weights = (numbers(found, key, (len(names),), source) for key in ("means", "scales", "weights"))
+    return Linear(weights, Standard(means, scales), names, found["info"])
+
+
+def one_feature(feature: int | str, feature_names: Sequence[str], info: Mapping[str, Any] | None = None) -> Linear:
+    """The ranker that scores by one feature as it is, such as the first stage's score."""
+    weights = np.zeros(len(feature_names))
+    weights[feature if isinstance(feature, int) else list(feature_names).index(feature)] = 1.0
+    plain = Standard(np.zeros(len(weights)), np.ones(len(weights)))
+    return Linear(weights, plain, tuple(feature_names), dict(info or {}))
+
+
+def first_layer(
+    model: Model, X: Any, means: np.ndarray, weights: np.ndarray, biases: np.ndarray, threads: int | None
+) -> np.ndarray:
+    """`biases + (x - means) @ weights` of every document, in the user's order; features without weight are not read."""
+    used = np.flatnonzero(weights.any(axis=1))
+    means, weights = means[used], weights[used]
+    n_docs, parts = matrices(X, model)
+    sums = np.empty((n_docs, len(biases)), SCORE)
+    start = 0
+    with using_threads(threads):
+        for values, row_step, column_step, _, n in parts:
+            weighted_sums(values, row_step, column_step, n, used, means, weights, biases, sums[start : start + n])
+            start += n
+    return in_user_order(X, sums)

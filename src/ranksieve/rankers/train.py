@@ -1,0 +1,81 @@
+"""`train`: the one door to every learner, boosted forests and the rankers beside them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ranksieve.boosting.callbacks import Record
+from ranksieve.boosting.train import train as train_forest
+from ranksieve.data.read import MISSING
+from ranksieve.errors import ParameterError
+from ranksieve.forest.scorer import using_threads
+from ranksieve.params import ALGORITHMS, Params, flag
+from ranksieve.rankers.feature import train_feature
+from ranksieve.rankers.inputs import Task
+from ranksieve.rankers.ranksvm import train_ranksvm
+
+TRAINERS: dict[str, Callable[[Task], Any]] = {"ranksvm": train_ranksvm, "feature": train_feature}
+
+
+def train(
+    data: Any,
+    *,
+    valid: Any = None,
+    callbacks: Sequence[Callable[[Record], None]] = (),
+    missing: str = "zero",
+    **options: Any,
+) -> Any:
+    """Learn to rank.
+
+    Parameters
+    ----------
+    data : Dataset, Binned or file name
+        The training lists. For a forest a file is streamed into bins; its float matrix is never held whole.
+    valid : the same, a list of them, or a mapping of names, optional
+        Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
+    callbacks : functions of a `Record`
+        Called after each tree, epoch or iteration.
+    missing : "zero" or "nan"
+        What a feature absent from a LETOR line means.
+    **options
+        Everything in `Params`: algo, trees, leaves, learning_rate, negatives, …; and, for boosted forests, what
+        `ranksieve.boosting.train.train` takes: selection, objective, checkpoint, resume, binning, …
+
+    Returns
+    -------
+    Forest, or another model with `predict` and `save`
+        As the algorithm makes it.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.cubic(20)
+    >>> rs.train(data, algo="selgb", negatives=0.2, trees=5, leaves=4).n_trees
+    5
+    >>> rs.train(data, algo="ranksvm")
+    Linear(50 weights)
+    """
+    trainer = TRAINERS.get(str(options.get("algo", Params().algo)))
+    if trainer is None:
+        return train_forest(data, valid=valid, callbacks=callbacks, missing=missing, **options)
+    params = Params.from_mapping(_without_forest_options(options))
+    if missing not in MISSING:
+        raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+    with using_threads(params.threads or os.cpu_count() or 1):
+        return trainer(Task(data, valid, missing, params, callbacks))
+
+
+def _without_forest_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The parameters among the options; what only boosting can heed is refused unless it asks for nothing."""
+    known, defaults = inspect.signature(train_forest).parameters, Params().as_dict()
+    for name, value in options.items():
+        idle = name not in known or value is known[name].default or value == defaults.get(name, known[name].default)
+        if not idle:
+            raise ParameterError(
+                f"{name} ({flag(name)}) is for boosted forests, not for algo={options['algo']}; leave it out, or use "
+                f"one of {', '.join(ALGORITHMS)}"
+            )
+    return {name: value for name, value in options.items() if name not in known}

@@ -1,0 +1,62 @@
+"""The rankers beside forests on the command line: trained, applied, compared and described like any model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+
+ALGORITHMS = {
+    "ranksvm": ([], "5 weights", "weight"),
+    "feature": (["--feature", "f1"], "1 weight", "weight"),
+}
+
+
+@pytest.fixture(scope="module", params=ALGORITHMS)
+def trained(request, files, run, tmp_path_factory):
+    path = tmp_path_factory.mktemp(request.param) / "model"
+    flags, size, column = ALGORITHMS[request.param]
+    sets = [files / "train.txt", "--valid", files / "valid.txt", "--test", files / "test.txt"]
+    outcome = run("train", *sets, "--out", path, "--algo", request.param, *flags)
+    assert outcome.code == 0, outcome.output
+    return path, outcome.output, size, column
+
+
+def test_training_says_how_good_it_is(trained, files):
+    path, output, size, _ = trained
+    said, model = " ".join(output.split()), rs.load(path)
+    assert f"model {path}, {size}" in said
+    assert f"validation ndcg@10 {rs.evaluate(model, rs.read(files / 'valid.txt')).mean():.4f}" in said
+    assert f"test ndcg@10 {rs.evaluate(model, rs.read(files / 'test.txt')).mean():.4f}" in said
+
+
+def test_predict_streams(trained, files, run, tmp_path):
+    path, scores = trained[0], tmp_path / "scores.txt"
+    assert run("predict", path, files / "test.txt", "--out", scores).code == 0
+    assert np.array_equal(np.loadtxt(scores), rs.load(path).predict(rs.read(files / "test.txt")))
+
+
+def test_evaluate_beside_a_forest(trained, model, files, run):
+    path, _, size, _ = trained
+    outcome = run("evaluate", model, path, files / "test.txt")
+    assert outcome.code == 0
+    assert size in outcome.output
+    assert f"{rs.load(model).n_trees} trees" in outcome.output
+    assert f"{rs.evaluate(rs.load(path), rs.read(files / 'test.txt')).mean():.4f}" in outcome.output
+
+
+def test_describe(trained, run):
+    path, _, size, column = trained
+    outcome = run("describe", path)
+    assert outcome.code == 0
+    for text in (size, column, "f1", "ndcg@10"):
+        assert text in outcome.output
+
+
+def test_what_only_forests_can_do_is_refused(files, run, tmp_path):
+    flags = ["--algo", "ranksvm", "--checkpoint", tmp_path / "state"]
+    outcome = run("train", files / "train.txt", "--out", tmp_path / "model", *flags)
+    assert outcome.code == 2
+    assert "checkpoint (--checkpoint) is for boosted forests" in outcome.output
+    assert not (tmp_path / "model").exists()

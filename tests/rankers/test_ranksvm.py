@@ -1,0 +1,156 @@
+"""RankSVM against explicit pairs: the loss and its derivative, and scikit-learn's linear SVM."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
+
+import ranksieve as rs
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.kernels.hinge import grade_numbers, query_hinge
+from ranksieve.rankers import inputs
+from ranksieve.rankers.inputs import Standard, query_blocks
+from ranksieve.rankers.ranksvm import PairLoss
+from samples import small_dataset
+
+
+def pair_differences(data: rs.Dataset, standard: Standard) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised x_i - x_j of every pair i ≻ j of one query, and the product of the two weights."""
+    rows = np.concatenate(list(data.blocks()))
+    features = np.nan_to_num((rows - standard.means) * standard.factors)
+    weights = np.ones(data.n_docs) if data.lists.weights is None else data.lists.weights
+    differences, products = [], []
+    for start, stop in zip(data.offsets[:-1], data.offsets[1:], strict=True):
+        labels = data.labels[start:stop]
+        higher, lower = np.nonzero(labels[:, None] > labels[None, :])
+        differences.append(features[start + higher] - features[start + lower])
+        products.append(weights[start + higher] * weights[start + lower])
+    return np.concatenate(differences), np.concatenate(products)
+
+
+def explicit_objective(data: rs.Dataset, standard: Standard, c: float, weights: np.ndarray) -> float:
+    differences, products = pair_differences(data, standard)
+    return 0.5 * weights @ weights + c * products @ np.square(np.maximum(0, 1 - differences @ weights))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from([1, 2, 5, 1000]))
+def test_the_loss_of_a_list_is_the_sum_over_its_pairs(seed: int, n: int, n_grades: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.choice([rng.normal(size=n), rng.integers(-2, 3, n) / 2])  # ties, and margins of exactly one
+    labels, weights = rng.integers(0, n_grades, n).astype(np.float32), rng.random(n)
+    grades, slopes = np.empty(n, np.int32), np.empty(n)
+    grade_numbers(labels, np.array([0, n]), grades)
+    loss = query_hinge(scores, grades, weights, slopes)
+    margins = np.maximum(0, 1 - (scores[:, None] - scores[None, :])) * (labels[:, None] > labels[None, :])
+    products = weights[:, None] * weights[None, :]
+    assert loss == pytest.approx((products * margins**2).sum(), abs=1e-9)
+    expected = (2 * products * margins).sum(axis=0) - (2 * products * margins).sum(axis=1)
+    np.testing.assert_allclose(slopes, expected, atol=1e-9)
+
+
+def test_the_objective_sees_every_query_and_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "BLOCK_ROWS", 100)
+    data = small_dataset()
+    assert len(list(query_blocks(data.lists))) > 3
+    standard = Standard.of(data)
+    objective = PairLoss(data, standard, 0.7)
+    weights = np.random.default_rng(1).normal(size=data.n_features)
+    value, gradient = objective(weights)
+    assert value == pytest.approx(explicit_objective(data, standard, 0.7, weights), rel=1e-12)
+    for feature, step in enumerate(1e-6 * np.eye(data.n_features)):
+        slope = (objective(weights + step)[0] - objective(weights - step)[0]) / 2e-6
+        assert gradient[feature] == pytest.approx(slope, rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("c", [0.001, 1.0, 50.0])
+def test_it_is_the_linear_svm_on_pair_differences(c: float) -> None:
+    data = small_dataset()
+    model = rs.train(data, algo="ranksvm", c=c)
+    differences, _ = pair_differences(data, model.standard)
+    signs = np.where(np.arange(len(differences)) % 2, 1.0, -1.0)
+    svm = LinearSVC(loss="squared_hinge", fit_intercept=False, dual=False, C=c, tol=1e-8, max_iter=100_000)
+    theirs = svm.fit(differences * signs[:, None], signs).coef_[0]
+    best = explicit_objective(data, model.standard, c, theirs)
+    assert model.info["objective"] == pytest.approx(best, rel=1e-6)
+    assert explicit_objective(data, model.standard, c, model.weights) == pytest.approx(best, rel=1e-6)
+    np.testing.assert_allclose(model.weights, theirs, atol=1e-4)
+    assert model.info["converged"]
+
+
+def test_weights_of_documents_count_in_their_pairs() -> None:
+    data = small_dataset()
+    rng = np.random.default_rng(2)
+    weights = rng.integers(1, 4, data.n_docs).astype(float)
+    weighted = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, weights=weights)
+    model = rs.train(weighted, algo="ranksvm", c=0.1)
+    best = explicit_objective(weighted, model.standard, 0.1, model.weights)
+    assert model.info["objective"] == pytest.approx(best, rel=1e-9)
+    for _ in range(5):
+        other = model.weights + 0.01 * rng.normal(size=data.n_features)
+        assert explicit_objective(weighted, model.standard, 0.1, other) > best
+
+
+def test_thread_count_and_row_order_change_nothing() -> None:
+    data = small_dataset()
+    one = rs.train(data, algo="ranksvm", threads=1)
+    two = rs.train(data, algo="ranksvm", threads=2)
+    assert np.array_equal(one.weights, two.weights)
+    qid = np.repeat(np.arange(data.n_queries), data.lists.sizes)
+    mixed = np.argsort(np.random.default_rng(0).random(data.n_docs))
+    scattered = rs.Dataset.from_arrays(data.features[mixed], data.labels[mixed], qid=qid[mixed])
+    again = rs.train(scattered, algo="ranksvm")
+    np.testing.assert_allclose(again.weights, one.weights, atol=1e-4)
+    np.testing.assert_allclose(again.predict(scattered), one.predict(data)[mixed], atol=1e-3)
+
+
+def test_features_of_any_size_and_constant_ones() -> None:
+    data = small_dataset()
+    large = np.concatenate([data.features * 1e4 + 3e5, np.full((data.n_docs, 1), 7.0)], axis=1)
+    other = rs.Dataset.from_arrays(large, data.labels, group=data.lists.sizes)
+    one, two = rs.train(data, algo="ranksvm"), rs.train(other, algo="ranksvm")
+    assert two.weights[-1] == 0
+    np.testing.assert_allclose(two.weights[:-1], one.weights, atol=1e-3)
+    large[:, -1] = 8.0  # what did not vary in training does not count, whatever it is later
+    np.testing.assert_allclose(two.predict(large), two.predict(other))
+
+
+def test_standardising_skips_missing_values() -> None:
+    data = small_dataset(seed=4)
+    standard = Standard.of(data)
+    np.testing.assert_allclose(standard.means, np.nanmean(data.features.astype(np.float64), axis=0))
+    np.testing.assert_allclose(standard.scales, np.nanstd(data.features.astype(np.float64), axis=0))
+
+
+def test_validation_is_measured_and_iterations_are_told() -> None:
+    data, valid = small_dataset(), small_dataset(seed=1)
+    records = []
+    model = rs.train(data, valid=valid, algo="ranksvm", metric="map", callbacks=[records.append])
+    assert model.info["best_score"] == rs.evaluate(model, valid, "map").mean()
+    assert [record.step for record in records] == list(range(1, model.info["iterations"] + 1))
+    assert records[-1].evaluations["train"]["objective"] * model.info["pairs"] == pytest.approx(model.info["objective"])
+    assert records[0].round == "iteration"
+
+
+def test_bad_input_is_told() -> None:
+    data = small_dataset()
+    same = rs.Dataset.from_arrays(data.features, np.ones(data.n_docs), group=data.lists.sizes)
+    with pytest.raises(DataError, match="no pair to learn from"):
+        rs.train(same, algo="ranksvm")
+    with pytest.raises(ParameterError, match="--c is 0"):
+        rs.train(data, algo="ranksvm", c=0)
+    with pytest.raises(DataError, match="sees feature values"):
+        rs.train(rs.train(data, algo="ranksvm"), algo="ranksvm")
+    with pytest.raises(ParameterError, match=r"selection .* is for boosted forests, not for algo=ranksvm"):
+        rs.train(data, algo="ranksvm", selection=lambda view: None)
+    with pytest.raises(ParameterError, match="missing is 'x'"):
+        rs.train(data, algo="ranksvm", missing="x")
+    infinite = np.nan_to_num(data.features)
+    infinite[5, 2] = np.inf
+    with pytest.raises(DataError, match="feature 3 of row 6 is infinite"):
+        rs.train(rs.Dataset.from_arrays(infinite, data.labels, group=data.lists.sizes), algo="ranksvm")
+    with pytest.raises(DataError, match="8 features, but the training data has 7"):
+        rs.train(data, valid=small_dataset(n_features=8), algo="ranksvm")
