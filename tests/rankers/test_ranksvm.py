@@ -138,8 +138,11 @@ def test_validation_is_measured_and_iterations_are_told() -> None:
 def test_bad_input_is_told() -> None:
     data = small_dataset()
     same = rs.Dataset.from_arrays(data.features, np.ones(data.n_docs), group=data.lists.sizes)
-    with pytest.raises(DataError, match="no pair to learn from"):
+    with pytest.raises(DataError, match="every label is 1"):
         rs.train(same, algo="ranksvm")
+    apart = rs.Dataset.from_arrays(data.features[:4], [0, 0, 1, 1], group=[2, 2])
+    with pytest.raises(DataError, match="no pair to learn from"):
+        rs.train(apart, algo="ranksvm")
     with pytest.raises(ParameterError, match="--c is 0"):
         rs.train(data, algo="ranksvm", c=0)
     with pytest.raises(DataError, match="sees feature values"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,17 @@ class Record:
     best_step: int | None
     best_value: float | None
     round: str = "tree"  # what a step is
+
+
+def named_sets(valid: Any) -> Mapping[str, Any]:
+    """What the user gave to validate on, each set with a name."""
+    if valid is None:
+        return {}
+    if isinstance(valid, Mapping):
+        return valid
+    if isinstance(valid, (list, tuple)):
+        return {f"valid_{i}": data for i, data in enumerate(valid)}
+    return {"valid": valid}
 
 
 @dataclass

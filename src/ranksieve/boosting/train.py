@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from ranksieve import __version__
 from ranksieve.boosting.base import TRAIN, Base, make_base
-from ranksieve.boosting.callbacks import Monitor, Record, Tally, Watched
+from ranksieve.boosting.callbacks import Monitor, Record, Tally, Watched, named_sets
 from ranksieve.boosting.checkpoint import Checkpointer, fingerprint
 from ranksieve.boosting.loop import Sample, State, boost
 from ranksieve.boosting.objectives import Objective
@@ -21,7 +21,7 @@ from ranksieve.boosting.slots import make_slots
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
-from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.dataset import Lists, check_feature_names
 from ranksieve.data.read import MISSING, open_source
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
@@ -106,7 +106,7 @@ def train(
     with using_threads(threads) as threads:
         given = _opened(data, missing)
         train_set = bin_data(given, max_bins=settings.max_bins, binning=binning)
-        _check_training_set(train_set, settings, objective)
+        check_grades(train_set.lists, train_set.source, pairs=objective is None and _has_pairs(settings))
         base = make_base(init, _constant(train_set, settings, objective), train_set, given)
         start = Scores(train_set, start=base.scores(TRAIN, given, train_set))
         state = State([], start, Sample.of(train_set.lists, None))
@@ -166,29 +166,26 @@ def _forest(state: State, data: Binned, params: Params, monitor: Monitor, base: 
     return to_forest(trees, data.binning, data.feature_names, info)
 
 
-def _check_training_set(data: Binned, params: Params, objective: Objective | None) -> None:
-    labels, offsets = data.lists.labels, data.lists.offsets
+def _has_pairs(params: Params) -> bool:
+    return ALGORITHMS[params.algo][1] == "lambda"
+
+
+def check_grades(lists: Lists, source: str, *, pairs: bool) -> None:
+    """Refuse labels from which nothing can be learned; `pairs` of different grades must stand within a query."""
+    labels = lists.labels
     if labels.min() == labels.max():
-        raise DataError(f"{data.source}: every label is {labels[0]:g}; learning needs documents of at least two grades")
-    highest, lowest = (ufunc.reduceat(labels, offsets[:-1]) for ufunc in (np.maximum, np.minimum))
-    if objective is None and ALGORITHMS[params.algo][1] == "lambda" and (highest == lowest).all():
+        raise DataError(f"{source}: every label is {labels[0]:g}; learning needs documents of at least two grades")
+    highest, lowest = (ufunc.reduceat(labels, lists.offsets[:-1]) for ufunc in (np.maximum, np.minimum))
+    if pairs and (highest == lowest).all():
         raise DataError(
-            f"{data.source}: no query has documents of two grades, so there is no pair to learn from; "
+            f"{source}: no query has documents of two grades, so there is no pair to learn from; "
             "check the query ids, or use algo=mart"
         )
 
 
 def _watched(valid: Any, train_set: Binned, base: Base, missing: str) -> Iterator[Watched]:
     """The validation sets, with the scores they start from."""
-    if valid is None:
-        named: Mapping[str, Any] = {}
-    elif isinstance(valid, Mapping):
-        named = valid
-    elif isinstance(valid, (list, tuple)):
-        named = {f"valid_{i}": data for i, data in enumerate(valid)}
-    else:
-        named = {"valid": valid}
-    for name, data in named.items():
+    for name, data in named_sets(valid).items():
         given = _opened(data, missing)
         binned = bin_data(given, binning=train_set.binning)
         check_feature_names(binned.feature_names, train_set.feature_names, binned.source)

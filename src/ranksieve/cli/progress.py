@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 RECENT = 50  # trees whose time stands for those to come
-FIRST = "reading and binning; compiling kernels (first use only)…"
+FIRST = "reading the data; compiling kernels (first use only)…"
 
 
 class TrainingProgress:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve import __version__
-from ranksieve.boosting.callbacks import Record
+from ranksieve.boosting.callbacks import Record, named_sets
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source
 from ranksieve.data.dataset import Dataset, Lists, check_feature_names
@@ -53,7 +53,7 @@ class Task:
 
     def valid_sets(self, train_set: Dataset) -> list[tuple[str, Dataset]]:
         """The validation sets by name, in memory, with the features of the training set."""
-        return list(_named_sets(self.valid, train_set, self.missing))
+        return list(_fitting_sets(self.valid, train_set, self.missing))
 
     def info(self, train_set: Dataset | Binned) -> dict[str, Any]:
         """What a model tells of its making, whatever its kind."""
@@ -73,16 +73,8 @@ class Task:
         return {"history": history, "best_score": None if first is None else first[str(metric)][0]}
 
 
-def _named_sets(valid: Any, train_set: Dataset, missing: str) -> Iterator[tuple[str, Dataset]]:
-    if valid is None:
-        named: Mapping[str, Any] = {}
-    elif isinstance(valid, Mapping):
-        named = valid
-    elif isinstance(valid, (list, tuple)):
-        named = {f"valid_{i}": data for i, data in enumerate(valid)}
-    else:
-        named = {"valid": valid}
-    for name, given in named.items():
+def _fitting_sets(valid: Any, train_set: Dataset, missing: str) -> Iterator[tuple[str, Dataset]]:
+    for name, given in named_sets(valid).items():
         data = as_dataset(given, missing=missing)
         lacking = train_set.n_features - data.n_features
         if lacking > 0 and not isinstance(given, Dataset):
@@ -91,16 +83,6 @@ def _named_sets(valid: Any, train_set: Dataset, missing: str) -> Iterator[tuple[
             data = replace(data, features=features, feature_names=train_set.feature_names)
         check_feature_names(data.feature_names, train_set.feature_names, data.source)
         yield name, data
-
-
-def check_pairs(lists: Lists, source: str) -> None:
-    """Refuse lists without a pair of different grades: there would be nothing to learn from."""
-    labels, offsets = lists.labels, lists.offsets
-    highest, lowest = (ufunc.reduceat(labels, offsets[:-1]) for ufunc in (np.maximum, np.minimum))
-    if (highest == lowest).all():
-        raise DataError(
-            f"{source}: no query has documents of two grades, so there is no pair to learn from; check the query ids"
-        )
 
 
 def query_blocks(lists: Lists) -> Iterator[tuple[int, int]]:

@@ -10,10 +10,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ranksieve.boosting.callbacks import Record
+from ranksieve.boosting.train import check_grades
 from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
 from ranksieve.kernels.hinge import PARTS, block_hinge, grade_numbers
-from ranksieve.rankers.inputs import Standard, Task, check_pairs, query_blocks
+from ranksieve.rankers.inputs import Standard, Task, query_blocks
 from ranksieve.rankers.linear import Linear
 
 MAX_ITERATIONS = 500
@@ -62,7 +63,7 @@ class PairLoss:
 def train_ranksvm(task: Task) -> Linear:
     """Learn the weights with L-BFGS; every step is one pass over the data in blocks, without a copy of it."""
     data, params = task.dataset(), task.params
-    check_pairs(data.lists, data.source)
+    check_grades(data.lists, data.source, pairs=True)
     valid_sets = task.valid_sets(data)
     standard = Standard.of(data)
     objective = PairLoss(data, standard, params.c)
