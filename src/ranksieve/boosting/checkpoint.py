@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.loop import Sample, State
+from ranksieve.boosting.lessons import Sample
+from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import Selected
 from ranksieve.boosting.tree import to_forest, to_trees

@@ -19,15 +19,19 @@ def top_and_random(*, share: float, rest: float, at_least: int = 1) -> Selection
         counts = negatives.counts(share, at_least)
         best = view.scores.top(negatives.rows, negatives.offsets, counts, best)
         n_others = np.diff(negatives.offsets) - counts
-        drawn = draw_places(n_others, np.minimum(negatives.counts(rest, 0), n_others), view.rng)
+        n_drawn = np.minimum(negatives.counts(rest, 0), n_others)
+        drawn = draw_places(n_others, n_drawn, view)
         places = np.searchsorted(negatives.rows, best) - np.repeat(negatives.offsets[:-1], counts)
         others = [
             start + skip(places_drawn, taken)
             for start, places_drawn, taken in zip(
-                negatives.offsets[:-1], drawn, np.split(places, np.cumsum(counts)[:-1]), strict=True
+                negatives.offsets[:-1],
+                np.split(drawn, np.cumsum(n_drawn)[:-1]),
+                np.split(places, np.cumsum(counts)[:-1]),
+                strict=True,
             )
         ]
-        chosen = merge_rows(best, np.sort(negatives.rows[np.concatenate(others)]))
+        chosen = merge_rows(best, negatives.rows[np.concatenate(others)])
         return merge_rows(negatives.positives, chosen)
 
     return select

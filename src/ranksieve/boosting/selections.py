@@ -10,9 +10,22 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.objectives import Objective
-from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.scores import Scores, starts_of
 from ranksieve.data.dataset import Lists
 from ranksieve.dtypes import ROW
+from ranksieve.kernels.drawing import draw_per_query
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Which part of the training set some lists are."""
+
+    first_query: int = 0
+    first_row: int = 0
+    n_docs: int | None = None  # of the whole set; None: these lists are the whole
+
+
+WHOLE = Portion()
 
 
 @dataclass(frozen=True)
@@ -20,7 +33,8 @@ class View:
     """What a selection sees.
 
     The lists, the current scores (`scores.all()`, `scores.at(rows)`), how many trees there are, a generator that
-    depends on the seed and the step alone, the objective, and the rows chosen last time (None: everybody).
+    depends on the seed and the step alone, the objective, and the rows chosen last time (None: everybody). Where
+    training is spread over machines, each of them has a `portion` of the lists.
     """
 
     lists: Lists
@@ -29,6 +43,7 @@ class View:
     rng: np.random.Generator
     objective: Objective
     last: np.ndarray | None = None
+    portion: Portion = WHOLE
 
     @cached_property
     def gradients(self) -> tuple[np.ndarray, np.ndarray]:
@@ -110,9 +125,9 @@ def random_negatives(*, share: float, at_least: int = 1) -> Selection:
         nonlocal negatives
         negatives = negatives or Negatives(view.lists)
         counts = negatives.counts(share, at_least)
-        places = np.concatenate(draw_places(np.diff(negatives.offsets), counts, view.rng))
+        places = draw_places(np.diff(negatives.offsets), counts, view)
         places += np.repeat(negatives.offsets[:-1], counts)
-        return merge_rows(negatives.positives, np.sort(negatives.rows[places]))
+        return merge_rows(negatives.positives, negatives.rows[places])
 
     return select
 
@@ -121,15 +136,21 @@ def random_rows(*, share: float) -> Selection:
     """A fresh random share of all rows, whatever their query and label: SGB (Friedman 2002)."""
 
     def select(view: View) -> np.ndarray:
-        n = view.lists.n_docs
-        return np.sort(view.rng.choice(n, share_of(n, share), replace=False)).astype(ROW)
+        first, n_here = view.portion.first_row, view.lists.n_docs
+        n = view.portion.n_docs or n_here
+        rows = np.sort(view.rng.choice(n, share_of(n, share), replace=False))
+        return (rows[slice(*np.searchsorted(rows, [first, first + n_here]))] - first).astype(ROW)
 
     return select
 
 
-def draw_places(sizes: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """For each query `counts[q]` random places of `sizes[q]`, without repetition."""
-    return [rng.choice(size, count, replace=False) for size, count in zip(sizes, counts, strict=True)]
+def draw_places(sizes: np.ndarray, counts: np.ndarray, view: View) -> np.ndarray:
+    """For each query `counts[q]` random places of `sizes[q]`, without repetition, ascending, one after the other."""
+    starts = starts_of(counts)
+    places = np.empty(starts[-1], np.int64)
+    key = view.rng.integers(2**63)
+    draw_per_query(sizes, counts, starts, key, view.portion.first_query, places)
+    return places
 
 
 def merge_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ranksieve.boosting.base import Base
 from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.lessons import Lessons, Rules
 from ranksieve.boosting.loop import Slots
 from ranksieve.boosting.objectives import OBJECTIVES, Objective, fit_labels
 from ranksieve.boosting.registry import named_selection
@@ -22,22 +23,26 @@ def make_slots(
     selection: Selection | None = None,
     objective: Objective | None = None,
 ) -> Slots:
-    """The slots that the parameters name, the user's own functions in their place where given.
+    """The slots that the parameters name, the user's own functions in their place where given."""
+    return Slots(
+        lessons=Lessons(data.lists, make_rules(params, base, selection, objective), params.seed),
+        grower=Grower(data, params, threads=threads),
+        step=shrinkage(params.learning_rate),
+    )
 
-    A selection needs scores that rank: without a base the first tree sees everything.
-    """
+
+def make_rules(params: Params, base: Base, selection: Selection | None, objective: Objective | None) -> Rules:
+    """Who teaches and what. A selection needs scores that rank: without a base the first tree sees everything."""
     if base.ranks and params.first_tree == "labels":
         raise ParameterError("first_tree='labels' does not look at scores, so it cannot go on from init; leave it out")
     objective_name = ALGORITHMS[params.algo][1]
     chosen = OBJECTIVES[objective_name](params) if objective is None else _on_copies(objective)
-    return Slots(
+    return Rules(
         select=selection or named_selection(params),
         first_selection=0 if base.ranks else 1,
         every=params.every,
         objective=chosen,
         first_objective=fit_labels if params.first_tree == "labels" and objective_name == "lambda" else chosen,
-        grower=Grower(data, params, threads=threads),
-        step=shrinkage(params.learning_rate),
     )
 
 

@@ -12,7 +12,8 @@ from ranksieve import __version__
 from ranksieve.boosting.base import TRAIN, Base, make_base
 from ranksieve.boosting.callbacks import Monitor, Record, Tally, Watched, named_sets
 from ranksieve.boosting.checkpoint import Checkpointer, fingerprint
-from ranksieve.boosting.loop import Sample, State, boost
+from ranksieve.boosting.lessons import Sample
+from ranksieve.boosting.loop import State, boost
 from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.registry import named_selection
 from ranksieve.boosting.scores import Scores
@@ -131,7 +132,7 @@ def train(
             after_tree.append(keep)
         elif resume:
             raise ParameterError("resume needs a checkpoint folder; give checkpoint=... (--checkpoint DIR)")
-        boost(train_set, slots, state, n_trees=settings.trees, seed=settings.seed, after_tree=after_tree)
+        boost(slots, state, n_trees=settings.trees, seed=settings.seed, after_tree=after_tree)
         return base.join(_forest(state, train_set, settings, monitor, base))
 
 

@@ -1,0 +1,35 @@
+"""Random choices that depend on nothing but a key and the query's number, so any part of the data can draw its own."""
+
+import numpy as np
+from numba import njit, prange
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True, nogil=True)
+def mixed(z):
+    """The output function of splitmix64 (Steele, Lea and Flood 2014)."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def draw_per_query(sizes, counts, starts, key, first, out):
+    """For each query `counts[q]` of `sizes[q]` places, without repetition, ascending, into `out[starts[q]:]`.
+
+    Selection sampling (Knuth, algorithm S): a place is taken with the probability that it is among those still to be
+    taken. `first` is the number of the first query in the whole data.
+    """
+    for q in prange(len(sizes)):
+        state = mixed(np.uint64(key) + GOLDEN * np.uint64(first + q + 1))
+        left, place = counts[q], starts[q]
+        for i in range(sizes[q]):
+            if left == 0:
+                break
+            state += GOLDEN
+            chance = np.float64(mixed(state) >> np.uint64(11)) * 2.0**-53
+            if chance * (sizes[q] - i) < left:
+                out[place] = i
+                place += 1
+                left -= 1
