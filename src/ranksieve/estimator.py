@@ -144,11 +144,14 @@ class Ranker(BaseEstimator):
             del self.feature_names_in_
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Scores of the documents, in the order of the rows; the larger, the better. A `qid` column is ignored."""
+    def predict(self, X: Any, *, contributions: bool = False) -> np.ndarray:
+        """Scores of the documents, in the order of the rows; the larger, the better. A `qid` column is ignored.
+
+        With `contributions`, what each feature adds to each score and the expected score last, (n_docs, n_features + 1).
+        """
         check_is_fitted(self, "model_")
         matrix, names, _ = split_table(X)
-        return self._scores(matrix, names)
+        return self._scores(matrix, names, contributions=contributions)
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
         """Mean of `metric` over the queries (NDCG@10 by default), by the conventions of `ranksieve.evaluate`."""
@@ -193,9 +196,9 @@ class Ranker(BaseEstimator):
     def _more_tags(self) -> dict[str, Any]:  # scikit-learn before 1.6
         return {"allow_nan": True, "requires_y": True, "X_types": ["2darray", "sparse"]}
 
-    def _scores(self, matrix: Any, names: Sequence[str] | None) -> np.ndarray:
+    def _scores(self, matrix: Any, names: Sequence[str] | None, *, contributions: bool = False) -> np.ndarray:
         self._check_features(matrix.shape[1], names)
-        return self.model_.predict(matrix, threads=self.threads or None)
+        return self.model_.predict(matrix, threads=self.threads or None, contributions=contributions)
 
     def _check_features(self, n_features: int, names: Sequence[str] | None) -> None:
         if n_features != self.n_features_in_:

@@ -14,6 +14,7 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError
 
 if TYPE_CHECKING:
+    from ranksieve.forest.contributions import Contributions
     from ranksieve.forest.scorer import Scorer
 
 
@@ -104,7 +105,13 @@ class Forest:
         return replace(self, weights=weights)
 
     def predict(
-        self, X: Any, *, trees: int | None = None, threads: int | None = None, dtype: Any = SCORE
+        self,
+        X: Any,
+        *,
+        trees: int | None = None,
+        threads: int | None = None,
+        dtype: Any = SCORE,
+        contributions: bool = False,
     ) -> np.ndarray:
         """Scores of documents: the sum over trees, in order, in float64, whatever the batch and the thread count.
 
@@ -118,6 +125,9 @@ class Forest:
         threads : int, optional
             All cores where not given.
         dtype : float64 or float32
+        contributions : bool
+            Return what each feature adds to each score (exact path-dependent TreeSHAP), and the expected score last:
+            an array (n_docs, n_features + 1) whose rows add up to the scores.
 
         Examples
         --------
@@ -125,6 +135,9 @@ class Forest:
         >>> empty_forest(["a", "b"]).predict(np.ones((3, 2))).tolist()
         [0.0, 0.0, 0.0]
         """
+        if contributions:
+            forest = self if trees is None else self.first(trees)
+            return forest._contributions.predict(X, threads=threads).astype(dtype, copy=False)
         return self._scorer.predict(X, trees=trees, threads=threads, dtype=dtype)
 
     def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[tuple[int, np.ndarray]]:
@@ -155,6 +168,12 @@ class Forest:
         from ranksieve.forest.scorer import Scorer
 
         return Scorer(self)
+
+    @cached_property
+    def _contributions(self) -> Contributions:
+        from ranksieve.forest.contributions import Contributions
+
+        return Contributions(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as a LightGBM text model, whole or not at all; `ranksieve.load` reads it back."""

@@ -1,0 +1,116 @@
+"""`Contributions`: how much of a document's score each feature brought (exact path-dependent TreeSHAP)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranksieve.dtypes import SCORE
+from ranksieve.errors import ModelError
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.matrix import Matrix, matrices
+from ranksieve.forest.scorer import in_user_order, using_threads
+from ranksieve.forest.structure import levels
+from ranksieve.kernels import contributions as kernels
+
+ROWS = 4096  # documents made float64 at a time
+
+
+class Contributions:
+    """Shapley values of a forest's documents; made once, on first use, and kept by the forest.
+
+    What is unknown of a document is averaged over the training documents that passed each split, as `leaf_count`
+    says; models that count no documents (XGBoost's) are averaged by their sums of second derivatives.
+    """
+
+    def __init__(self, forest: Forest):
+        self._forest = forest
+        values = forest.scaled_leaf_values()
+        leaf_covers, split_covers = covers(forest)
+        self._expected = _expected(forest, values, leaf_covers)
+        self._paths = _paths(forest, values, leaf_covers, split_covers)
+        most = int(self._paths.n_points.max(initial=1))
+        points, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
+        for m in range(1, most + 1):
+            x, w = np.polynomial.legendre.leggauss(m)
+            points[m, :m], weights[m, :m] = (x + 1.0) / 2.0, w / 2.0
+        sizes = np.diff(self._paths.starts) * self._paths.n_points * kernels.CASES
+        self._table = np.zeros(int(sizes.sum()))
+        kernels.fill_table(self._paths, points, weights, self._table)
+
+    def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
+        """Contributions of every feature, then the expected score: (n_docs, n_features + 1); rows add up to scores."""
+        forest = self._forest
+        n_docs, parts = matrices(X, forest)
+        out = np.zeros((n_docs, forest.n_features + 1), SCORE)
+        out[:, -1] = self._expected
+        splits = (forest.feature, forest.threshold, forest.default_left, forest.zero_missing)
+        start = 0
+        with using_threads(threads):
+            for part in parts:
+                for first in range(0, part.n_docs, ROWS):
+                    rows = _rows(part, first, min(first + ROWS, part.n_docs))
+                    kernels.all_contributions(rows, self._paths, splits, self._table, out[start : start + len(rows)])
+                    start += len(rows)
+        return in_user_order(X, out)
+
+
+def covers(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
+    """How many training documents, or how much of their second derivatives, each leaf and each split has seen."""
+    leaf = forest.leaf_count.astype(np.float64)
+    if not leaf.any():
+        leaf = forest.leaf_weight
+    tree = np.repeat(np.arange(forest.n_trees), forest.n_leaves)
+    empty = np.bincount(tree, weights=leaf, minlength=forest.n_trees) <= 0
+    empty &= forest.n_leaves > 1
+    if empty.any():
+        raise ModelError(
+            f"tree {int(np.argmax(empty))} does not say how many training documents its leaves have seen, and "
+            "contributions are averages over them; use a model whose file has leaf_count, such as LightGBM's"
+        )
+    split = np.zeros(len(forest.feature))
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.split_offsets))
+    for splits in reversed(levels(forest.left, forest.right, forest.split_offsets)):
+        for children in (forest.left[splits], forest.right[splits]):
+            is_leaf = children < 0
+            leaves = np.where(is_leaf, ~children, 0) + forest.leaf_offsets[tree[splits]]
+            below = np.where(is_leaf, 0, children) + forest.split_offsets[tree[splits]]
+            split[splits] += np.where(is_leaf, leaf[leaves], split[below])
+    return leaf, split
+
+
+def _expected(forest: Forest, values: np.ndarray, leaf_covers: np.ndarray) -> float:
+    """The mean score of the training documents, tree by tree."""
+    total = 0.0
+    for start, stop in zip(forest.leaf_offsets[:-1], forest.leaf_offsets[1:], strict=True):
+        lone = stop - start == 1
+        total += values[start] if lone else np.average(values[start:stop], weights=leaf_covers[start:stop])
+    return float(total)
+
+
+def _paths(
+    forest: Forest, values: np.ndarray, leaf_covers: np.ndarray, split_covers: np.ndarray
+) -> kernels.Paths:
+    starts = np.concatenate([[0], np.cumsum(2 * forest.n_leaves - 1)]).astype(np.int64)
+    n_nodes, n_trees = int(starts[-1]), forest.n_trees
+    split, parent, right, above = (np.zeros(n_nodes, np.int32) for _ in range(4))
+    paths = kernels.Paths(
+        split, parent, right, above, np.zeros(n_nodes), np.zeros(n_nodes), starts,
+        np.zeros(n_trees, np.int64), np.zeros(n_trees, np.int64),
+    )  # fmt: skip
+    kernels.lay_out_paths(
+        forest.feature, forest.left, forest.right, forest.split_offsets, forest.leaf_offsets, values, leaf_covers,
+        split_covers, paths,
+    )  # fmt: skip
+    sizes = np.diff(starts) * paths.n_points * kernels.CASES
+    paths.table_starts[:] = np.cumsum(sizes) - sizes
+    return paths
+
+
+def _rows(matrix: Matrix, start: int, stop: int) -> np.ndarray:
+    """Some documents as a C-ordered float64 array."""
+    values, row_step, column_step, n_features, n_docs = matrix
+    shape = (n_docs, n_features) if column_step == 1 else (n_features, n_docs)
+    rows = values.reshape(shape) if column_step == 1 else values.reshape(shape).T
+    return np.array(rows[start:stop], dtype=np.float64, order="C")
