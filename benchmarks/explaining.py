@@ -19,7 +19,8 @@ import lightgbm
 import numpy as np
 import shap
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests")]
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
 import results
 from naive_shap import shap_model
 from ranksieve.data.generators import two_stage

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ranksieve.data.tables import write_parquet
     from ranksieve.estimator import Ranker
     from ranksieve.evaluation.evaluate import evaluate
+    from ranksieve.evaluation.explanations import explain
     from ranksieve.evaluation.functions import (
         average_precision,
         dcg,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         recall,
         reciprocal_rank,
     )
+    from ranksieve.evaluation.importance import importance
     from ranksieve.evaluation.metrics import Metric, parse_metric, register_metric
     from ranksieve.evaluation.significance import paired_t_test, randomization_test
     from ranksieve.forest.forest import Forest
@@ -50,6 +52,8 @@ _HOMES = {
     "dcg": "evaluation.functions",
     "err": "evaluation.functions",
     "evaluate": "evaluation.evaluate",
+    "explain": "evaluation.explanations",
+    "importance": "evaluation.importance",
     "load": "rankers.load",
     "ndcg": "evaluation.functions",
     "paired_t_test": "evaluation.significance",
@@ -82,6 +86,8 @@ __all__ = [
     "err",
     "errors",
     "evaluate",
+    "explain",
+    "importance",
     "load",
     "ndcg",
     "paired_t_test",

@@ -13,7 +13,8 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.tables import split_table
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import evaluate
-from ranksieve.forest.forest import Forest
+from ranksieve.evaluation.importance import importance
+from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
 from ranksieve.rankers.train import train
 
@@ -147,7 +148,7 @@ class Ranker(BaseEstimator):
     def predict(self, X: Any, *, contributions: bool = False) -> np.ndarray:
         """Scores of the documents, in the order of the rows; the larger, the better. A `qid` column is ignored.
 
-        With `contributions`, what each feature adds to each score and the expected score last, (n_docs, n_features + 1).
+        With `contributions`, what each feature adds to each score and the expected score in a last column.
         """
         check_is_fitted(self, "model_")
         matrix, names, _ = split_table(X)
@@ -167,8 +168,7 @@ class Ranker(BaseEstimator):
         check_is_fitted(self, "model_")
         if not isinstance(self.model_, Forest):
             raise AttributeError(f"algo={self.algo!r} makes no forest, so there is no split gain to share")
-        gains = np.bincount(self.model_.feature, weights=self.model_.gain, minlength=self.n_features_in_)
-        return gains / (gains.sum() or 1.0)
+        return importance(self.model_)
 
     @property
     def best_iteration_(self) -> int:
@@ -198,7 +198,9 @@ class Ranker(BaseEstimator):
 
     def _scores(self, matrix: Any, names: Sequence[str] | None, *, contributions: bool = False) -> np.ndarray:
         self._check_features(matrix.shape[1], names)
-        return self.model_.predict(matrix, threads=self.threads or None, contributions=contributions)
+        if contributions:
+            return forest_of(self).predict(matrix, threads=self.threads or None, contributions=True)
+        return self.model_.predict(matrix, threads=self.threads or None)
 
     def _check_features(self, n_features: int, names: Sequence[str] | None) -> None:
         if n_features != self.n_features_in_:

@@ -14,6 +14,7 @@ from ranksieve.cli.console import show_error
 from ranksieve.cli.demo import demo
 from ranksieve.cli.describe import describe
 from ranksieve.cli.evaluate import evaluate
+from ranksieve.cli.explain import explain
 from ranksieve.cli.pack import pack
 from ranksieve.cli.predict import predict
 from ranksieve.cli.synth import synth
@@ -49,7 +50,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, predict, evaluate, pack, describe, synth, bench, demo):
+for command in (train, predict, evaluate, explain, pack, describe, synth, bench, demo):
     app.command()(command)
 
 

@@ -36,11 +36,18 @@ def show_facts(facts: Sequence[tuple[str, str]]) -> None:
         output().print(Text.assemble((name.ljust(width), "bold"), "  ", value), soft_wrap=True)
 
 
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
-    """A table whose first column is text and whose others are numbers."""
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    numbers: Sequence[str] | None = None,
+) -> None:
+    """A table whose first column is text and whose others are numbers, unless `numbers` names those that are."""
     table = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if number else "left")
+    for column in columns:
+        is_number = column != columns[0] if numbers is None else column in numbers
+        table.add_column(Text(column), justify="right" if is_number else "left")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     output().print(table)

@@ -79,13 +79,18 @@ def read(
     return read_source(open_source(path, missing=missing, first_stage=first_stage, label=label, qid=qid))
 
 
-def read_source(source: Source) -> Dataset:
-    """All of a source in memory as float32."""
+def read_source(source: Source, *, query: Any = None) -> Dataset:
+    """All documents of a source, or those of one query alone, by its id or a text that spells it."""
     rows = _GrowingRows(source)
     sides: list[Block] = []
     for block in source.blocks(READ_ROWS):
-        rows.append(block.features)
-        sides.append(replace(block, features=NO_FEATURES))
+        if query is not None:
+            block = _of_query(block, str(query))
+        if query is None or block.n_docs:
+            rows.append(block.features)
+            sides.append(replace(block, features=NO_FEATURES))
+    if query is not None and not sides:
+        raise DataError(f"{source.path}: no query is called {str(query)!r}; give an id as it stands in the file")
     features = rows.finish()
     try:
         lists = lists_from_runs(
@@ -99,6 +104,20 @@ def read_source(source: Source) -> Dataset:
         raise DataError(f"{source.path}: {error}") from error
     names = source.feature_names or default_names(features.shape[1])
     return Dataset(features, lists, names, source.first_stage, source.path, source.absent)
+
+
+def _of_query(block: Block, query: str) -> Block:
+    """The rows of one query in a block."""
+    mine = np.array([str(run_id) == query for run_id in block.run_ids], dtype=bool)
+    rows = np.repeat(mine, block.run_lengths)
+    return Block(
+        block.features[rows],
+        block.labels[rows],
+        [run_id for run_id, wanted in zip(block.run_ids, mine, strict=True) if wanted],
+        block.run_lengths[mine],
+        None if block.doc_ids is None else block.doc_ids[rows],
+        None if block.weights is None else block.weights[rows],
+    )
 
 
 def _joined(parts: list[np.ndarray | None], blocks: list[Block], default: Any, dtype: Any) -> np.ndarray | None:

@@ -89,9 +89,7 @@ def _expected(forest: Forest, values: np.ndarray, leaf_covers: np.ndarray) -> fl
     return float(total)
 
 
-def _paths(
-    forest: Forest, values: np.ndarray, leaf_covers: np.ndarray, split_covers: np.ndarray
-) -> kernels.Paths:
+def _paths(forest: Forest, values: np.ndarray, leaf_covers: np.ndarray, split_covers: np.ndarray) -> kernels.Paths:
     starts = np.concatenate([[0], np.cumsum(2 * forest.n_leaves - 1)]).astype(np.int64)
     n_nodes, n_trees = int(starts[-1]), forest.n_trees
     split, parent, right, above = (np.zeros(n_nodes, np.int32) for _ in range(4))
@@ -110,7 +108,7 @@ def _paths(
 
 def _rows(matrix: Matrix, start: int, stop: int) -> np.ndarray:
     """Some documents as a C-ordered float64 array."""
-    values, row_step, column_step, n_features, n_docs = matrix
-    shape = (n_docs, n_features) if column_step == 1 else (n_features, n_docs)
-    rows = values.reshape(shape) if column_step == 1 else values.reshape(shape).T
+    by_row = matrix.column_step == 1
+    shape = (matrix.n_docs, matrix.n_features)
+    rows = matrix.values.reshape(shape) if by_row else matrix.values.reshape(shape[::-1]).T
     return np.array(rows[start:stop], dtype=np.float64, order="C")

@@ -208,6 +208,14 @@ DTYPES = {
 }
 
 
+def forest_of(model: Any) -> Forest:
+    """The forest that a model is, or that a fitted estimator holds; a ranker that is none is refused."""
+    forest = getattr(model, "model_", model)
+    if not isinstance(forest, Forest):
+        raise ModelError(f"{type(forest).__name__} is not a forest; only trees have contributions and importances")
+    return forest
+
+
 def empty_forest(feature_names: Sequence[str], info: Mapping[str, Any] | None = None) -> Forest:
     """A forest without trees: every document scores 0."""
     arrays: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve.data.blocks import Block, Source, widened
-from ranksieve.data.dataset import Lists, check_feature_names, lists_from_runs
-from ranksieve.data.read import open_source
+from ranksieve.data.dataset import Dataset, Lists, check_feature_names, lists_from_runs
+from ranksieve.data.read import open_source, read_source
 from ranksieve.errors import DataError
 from ranksieve.forest.model import Model
 
@@ -42,7 +42,7 @@ def score_blocks(
         if source.feature_names is not None:
             check_feature_names(source.feature_names, model.feature_names, str(source.path))
     for block in source.blocks():
-        yield block, {name: model.predict(_fitted(block, name, model, source), threads=threads)
+        yield block, {name: model.predict(_fitted(block.features, name, model, source), threads=threads)
                       for name, model in models.items()}  # fmt: skip
 
 
@@ -60,12 +60,20 @@ def score_file(models: Mapping[str, Model], source: Source, threads: int | None 
     return Scored(lists, {name: np.concatenate(values) for name, values in scores.items()})
 
 
-def _fitted(block: Block, name: str, model: Model, source: Source) -> np.ndarray:
-    """The block's features, as wide as the model's."""
-    width = block.features.shape[1]
+def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> Dataset:
+    """A file's documents, or those of one query, in memory, with the features of the model."""
+    data = read_source(source, query=query)
+    if source.feature_names is not None:
+        check_feature_names(source.feature_names, model.feature_names, str(source.path))
+    return replace(data, features=_fitted(data.features, name, model, source), feature_names=model.feature_names)
+
+
+def _fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.ndarray:
+    """Features as wide as the model's."""
+    width = features.shape[1]
     if width > model.n_features or (width < model.n_features and source.feature_names is not None):
         raise DataError(
             f"{source.path}: has {width} features but {name} was trained on {model.n_features}; "
             "give data with the same features"
         )
-    return widened(block.features, model.n_features, source.absent)
+    return widened(features, model.n_features, source.absent)

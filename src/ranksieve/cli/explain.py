@@ -1,0 +1,186 @@
+"""`ranksieve explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from ranksieve.cli.console import output, show_facts, show_table
+from ranksieve.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ranksieve.data.dataset import Dataset
+    from ranksieve.evaluation.explanations import Explanation
+    from ranksieve.forest.forest import Forest
+
+NAMED = 3  # features named beside a document
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents, with labels where the metric is to count.")],
+    query: Annotated[str | None, typer.Option("--query", help="The query to explain; without it, all data.")] = None,
+    above: Annotated[str | None, typer.Option(help="Why this document (id, or place in the list from 1) …")] = None,
+    below: Annotated[str | None, typer.Option(help="… stands above this one.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Ranks without this feature; may be repeated, then without all of them.")
+    ] = None,
+    by: Annotated[
+        str, typer.Option(help="How --drop drops: contribution (taken out of the scores), or missing (scored anew).")
+    ] = "contribution",
+    top: Annotated[int, typer.Option(min=1, help="Documents and features to show.")] = 10,
+    metric: Annotated[str, typer.Option("--metric", "-m", help="Metric of what a feature is worth.")] = "ndcg@10",
+    repeats: Annotated[int, typer.Option(min=1, help="Shuffles of each feature (without --query).")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffles.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
+    missing: Annotated[
+        str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
+    ] = None,
+) -> None:
+    """Say why a query's documents stand where they stand, or what the features are worth on all queries.
+
+    A feature's contribution is its exact part of a score (TreeSHAP); the parts and the mean score add up to the score.
+    """
+    if (above is None) != (below is None):
+        raise ParameterError("--above and --below compare two documents; give both")
+    if query is None and (above is not None or drop):
+        raise ParameterError("--above, --below and --drop are about one query; add --query")
+    from ranksieve.evaluation.explanations import explain as explain_query
+    from ranksieve.evaluation.importance import importance
+    from ranksieve.evaluation.metrics import parse_metric
+    from ranksieve.forest.forest import forest_of
+    from ranksieve.forest.streaming import open_for, read_for
+    from ranksieve.rankers.load import load
+
+    parse_metric(metric)
+    forest = forest_of(load(model))
+    documents = read_for(forest, str(model), open_for(data, {str(model): forest}, missing), query=query)
+    if query is None:
+        values = {
+            kind: importance(forest, kind, data=documents, metric=metric, repeats=repeats, seed=seed,
+                             threads=threads or None)
+            for kind in ("gain", "split", "contribution", "permutation")
+        }  # fmt: skip
+        _show_importance(forest, documents, values, metric, top)
+        return
+    found = explain_query(forest, documents, query, threads=threads or None)
+    if above is not None and below is not None:
+        _show_why(found, above, below, top)
+    elif drop:
+        _show_drop(found, drop, by, top)
+    else:
+        _show_query(found, top)
+        _show_features(found, metric, by, top)
+
+
+def _show_importance(forest: Forest, data: Dataset, values: dict[str, np.ndarray], metric: str, top: int) -> None:
+    show_facts([("documents", f"{data.n_docs:,} of {data.n_queries:,} queries")])
+    best = np.argsort(-values["contribution"], kind="stable")[:top]
+    show_table(
+        ["feature", "mean |contribution|", f"{metric} lost by shuffling", "share of gain", "splits"],
+        [
+            [forest.feature_names[f], f"{values['contribution'][f]:.4f}", f"{values['permutation'][f]:+.4f}",
+             f"{values['gain'][f]:.1%}", f"{values['split'][f]:,}"]
+            for f in best if values["split"][f]
+        ],
+    )  # fmt: skip
+
+
+def _show_query(found: Explanation, top: int) -> None:
+    show_facts(
+        [("query", f"{found.query_id}, {len(found.scores):,} documents"), ("mean score", f"{found.expected:.4f}")]
+    )
+    rows = []
+    for place, d in enumerate(found.order[:top], 1):
+        parts = found.contributions[d]
+        up, down = np.argsort(-parts, kind="stable")[:NAMED], np.argsort(parts, kind="stable")[:NAMED]
+        rows.append(
+            [
+                str(place),
+                found.documents[d],
+                f"{found.labels[d]:g}",
+                f"{found.scores[d]:.4f}",
+                ", ".join(f"{found.feature_names[f]} {parts[f]:+.3f}" for f in up if parts[f] > 0),
+                ", ".join(f"{found.feature_names[f]} {parts[f]:+.3f}" for f in down if parts[f] < 0),
+            ]
+        )
+    show_table(["rank", "document", "label", "score", "raised by", "lowered by"], rows, numbers=("label", "score"))
+
+
+def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
+    """What the features that tell this query's documents apart most are worth to its ranking."""
+    from ranksieve.evaluation.explanations import REMOVALS, ranks_of
+    from ranksieve.evaluation.metrics import parse_metric
+
+    wanted, offsets = parse_metric(metric), np.array([0, len(found.scores)])
+    before = wanted.per_query(found.labels, found.scores, offsets)[0]
+    spread, best = found.contributions.std(axis=0), set(found.order[:top].tolist())
+    rows = []
+    for f in np.argsort(-spread, kind="stable")[:top]:
+        if spread[f] == 0.0:
+            break
+        scores = found.scores_without(int(f), by=by)
+        after = wanted.per_query(found.labels, scores, offsets)[0]
+        moved = np.abs(ranks_of(scores) - found.ranks)
+        left = len(best - set(np.argsort(-scores, kind="stable")[:top].tolist()))
+        change = "" if np.isnan(after) else f"{after - before:+.4f}"
+        rows.append([found.feature_names[f], f"{spread[f]:.4f}", str(left), str(moved.max()), change])
+    show_table(
+        [
+            "feature",
+            "spread of contributions",
+            f"leave the top {top}",
+            "largest move",
+            f"change of {metric} {_number(before)}",
+        ],
+        rows,
+        title="Without the feature",
+    )
+    output().print(f"a feature is dropped so: {REMOVALS[by]}", markup=False)
+
+
+def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
+    a, b = found.document(above), found.document(below)
+    ranks, names = found.ranks, found.documents
+    show_facts(
+        [
+            ("query", f"{found.query_id}, {len(found.scores):,} documents"),
+            *((f"rank {ranks[d]}", f"{names[d]}, label {found.labels[d]:g}, score {found.scores[d]:.4f}")
+              for d in (a, b)),
+            ("difference", f"{found.scores[a] - found.scores[b]:+.4f}"),
+        ]
+    )  # fmt: skip
+    differences = found.why(above, below)
+    rows = [
+        [item.feature, _number(item.value_above), _number(item.value_below), f"{item.above:+.4f}",
+         f"{item.below:+.4f}", f"{item.difference:+.4f}"]
+        for item in differences[:top]
+    ]  # fmt: skip
+    if rest := differences[top:]:
+        sums = [sum(getattr(item, name) for item in rest) for name in ("above", "below", "difference")]
+        rows.append([f"the other {len(rest)}", "", "", *(f"{value:+.4f}" for value in sums)])
+    columns = ["feature", f"value of {names[a]}", f"of {names[b]}", f"adds to {names[a]}", f"to {names[b]}"]
+    show_table([*columns, "difference"], rows)
+
+
+def _show_drop(found: Explanation, features: list[str], by: str, top: int) -> None:
+    from ranksieve.evaluation.explanations import REMOVALS
+
+    before, after = found.ranks, found.ranks_without(features, by=by)
+    shown = [d for d in found.order if before[d] <= top or after[d] <= top]
+    show_table(
+        ["document", "label", "rank", f"without {', '.join(features)}", "change"],
+        [
+            [found.documents[d], f"{found.labels[d]:g}", str(before[d]), str(after[d]),
+             f"{before[d] - after[d]:+d}" if before[d] != after[d] else "="]
+            for d in shown
+        ],
+    )  # fmt: skip
+    output().print(f"{', '.join(features)}: {REMOVALS[by]}", markup=False)
+
+
+def _number(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.4g}"

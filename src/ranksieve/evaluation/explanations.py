@@ -1,0 +1,196 @@
+"""`explain`: why the documents of one query stand where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.forest.forest import Forest, forest_of
+
+REMOVALS = {
+    "contribution": "its contributions are taken out of the scores, which leaves what it adds on average",
+    "missing": "its values are missing, and the documents are scored again",
+}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one feature does for a document that it does not do for another."""
+
+    feature: str
+    value_above: float
+    value_below: float
+    above: float  # contribution to the score of the upper document
+    below: float
+
+    @property
+    def difference(self) -> float:
+        """What the feature adds to the distance of the two scores."""
+        return self.above - self.below
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Explanation:
+    """The documents of one query, in their given order, with their scores and what each feature added to them.
+
+    `scores[i] = expected + contributions[i].sum()`; ranks count from 1, equal scores keep their order.
+    """
+
+    model: Forest
+    query_id: Any
+    documents: tuple[str, ...]
+    labels: np.ndarray
+    features: np.ndarray
+    scores: np.ndarray
+    contributions: np.ndarray  # n_docs × n_features
+    expected: float  # the model's mean score on its training documents
+
+    def __repr__(self) -> str:
+        return f"Explanation(query {self.query_id}, {len(self.scores)} documents)"
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.model.feature_names
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Rank of every document, from 1."""
+        return ranks_of(self.scores)
+
+    @property
+    def order(self) -> np.ndarray:
+        """The documents' numbers, best first."""
+        return np.argsort(-self.scores, kind="stable")
+
+    def document(self, name: str | int) -> int:
+        """A document's number, from 0, by its id; or by its place in the list, from 1, where no id is that text."""
+        text = str(name)
+        if text in self.documents:
+            return self.documents.index(text)
+        place = text.removeprefix("#")
+        if place.isascii() and place.isdigit() and 1 <= int(place) <= len(self.documents):
+            return int(place) - 1
+        raise DataError(
+            f"query {self.query_id} has no document {text!r}; give an id ({', '.join(self.documents[:3])}, …) or a "
+            f"place in its list, from 1 to {len(self.documents)}"
+        )
+
+    def why(self, above: str | int, below: str | int) -> list[Difference]:
+        """Why one document stands above another: features by how much they add to the distance of the two scores.
+
+        The differences add up to the difference of the scores. Features that do nothing for either are left out.
+        """
+        a, b = self.document(above), self.document(below)
+        ours, theirs = self.contributions[a], self.contributions[b]
+        found = [
+            Difference(self.feature_names[f], float(self.features[a, f]), float(self.features[b, f]),
+                       float(ours[f]), float(theirs[f]))
+            for f in np.flatnonzero((ours != 0.0) | (theirs != 0.0))
+        ]  # fmt: skip
+        return sorted(found, key=lambda item: -abs(item.difference))
+
+    def scores_without(self, features: str | int | Sequence[str | int], *, by: str = "contribution") -> np.ndarray:
+        """Scores of the documents without some features, given by name or by number from 0.
+
+        Parameters
+        ----------
+        features
+            One feature, or several that are dropped together.
+        by
+            `"contribution"`: their contributions are subtracted, so what they do on average stays in the scores and
+            what they do for these documents goes; the other features' contributions do not change. `"missing"`: their
+            values become NaN and the model scores again, as when the features were lost in production.
+        """
+        if by not in REMOVALS:
+            raise ParameterError(f"by is {by!r}; expected one of {', '.join(REMOVALS)}")
+        given = [features] if isinstance(features, str | int | np.integer) else list(features)
+        numbers = [self._feature(feature) for feature in given]
+        if by == "contribution":
+            return self.scores - self.contributions[:, numbers].sum(axis=1)
+        reduced = self.features.copy()
+        reduced[:, numbers] = np.nan
+        return self.model.predict(reduced)
+
+    def ranks_without(self, features: str | int | Sequence[str | int], *, by: str = "contribution") -> np.ndarray:
+        """Rank of every document, from 1, by `scores_without` those features; compare with `ranks`."""
+        return ranks_of(self.scores_without(features, by=by))
+
+    def _feature(self, feature: str | int) -> int:
+        names = self.feature_names
+        if isinstance(feature, str) and feature in names:
+            return names.index(feature)
+        if not isinstance(feature, str) and 0 <= feature < len(names):
+            return int(feature)
+        raise ParameterError(f"the model has no feature {feature!r}; known: {', '.join(names[:8])}, …")
+
+
+def ranks_of(scores: np.ndarray) -> np.ndarray:
+    """Ranks from 1, best score first; equal scores keep their order.
+
+    Examples
+    --------
+    >>> ranks_of(np.array([0.5, 2.0, 0.5])).tolist()
+    [2, 1, 3]
+    """
+    ranks = np.empty(len(scores), np.int64)
+    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    return ranks
+
+
+def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None) -> Explanation:
+    """Explain the ranking of one query: scores, and the exact part of each that every feature brought.
+
+    Parameters
+    ----------
+    model : Forest or a fitted Ranker
+    data : Dataset
+    query
+        The query's id, as in the data (a text that spells it will do).
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.cubic(20)
+    >>> model = rs.train(data, trees=5, leaves=4, algo="lambdamart")
+    >>> found = explain(model, data, query=3)
+    >>> best, second = found.order[:2] + 1
+    >>> differences = found.why(best, second)
+    >>> bool(np.isclose(sum(d.difference for d in differences), found.scores[best - 1] - found.scores[second - 1]))
+    True
+    >>> found.ranks_without(differences[0].feature).shape
+    (50,)
+    """
+    forest = forest_of(model)
+    one = data.take_queries([query_number(data.query_ids, query, data.source)])
+    features = one.rows(0, one.n_docs)
+    parts = forest.predict(one, contributions=True, threads=threads)
+    return Explanation(
+        model=forest,
+        query_id=one.query_ids[0],
+        documents=_names(one.lists.doc_ids, one.n_docs),
+        labels=one.labels,
+        features=features,
+        scores=forest.predict(one, threads=threads),
+        contributions=parts[:, :-1],
+        expected=float(parts[0, -1]),
+    )
+
+
+def query_number(query_ids: Iterable[Any], query: Any, source: str) -> int:
+    """Where a query stands in the data, by its id or a text that spells it."""
+    ids = list(map(str, query_ids))
+    if str(query) not in ids:
+        raise DataError(f"{source}: no query is called {str(query)!r}; known: {', '.join(ids[:5])}, …")
+    return ids.index(str(query))
+
+
+def _names(doc_ids: np.ndarray | None, n_docs: int) -> tuple[str, ...]:
+    """Ids of the documents; their places in the list where the data names none."""
+    if doc_ids is None:
+        return tuple(f"#{place}" for place in range(1, n_docs + 1))
+    return tuple(f"#{place}" if name in (None, "") else str(name) for place, name in enumerate(doc_ids, 1))

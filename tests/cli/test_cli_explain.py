@@ -1,0 +1,53 @@
+"""`ranksieve explain`."""
+
+from __future__ import annotations
+
+import pytest
+
+import ranksieve as rs
+
+
+def test_a_query_is_explained(files, run, model):
+    outcome = run("explain", model, files / "test.txt", "--query", 301, "--top", 3)
+    assert outcome.code == 0, outcome.output
+    found = rs.explain(rs.load(model), rs.read(files / "test.txt"), 301)
+    best = found.order[0]
+    line = next(line for line in outcome.output.splitlines() if line.startswith("│ 1 "))
+    assert found.documents[best] in line and f"{found.scores[best]:.4f}" in line
+    assert "Without the feature" in outcome.output
+
+
+def test_two_documents_are_compared(files, run, model):
+    outcome = run("explain", model, files / "test.txt", "--query", 302, "--above", 2, "--below", 5, "--top", 2)
+    assert outcome.code == 0, outcome.output
+    found = rs.explain(rs.load(model), rs.read(files / "test.txt"), 302)
+    assert f"difference  {found.scores[1] - found.scores[4]:+.4f}" in outcome.output
+    assert f"{found.why(2, 5)[0].difference:+.4f}" in outcome.output
+    assert "the other 3" in outcome.output
+
+
+@pytest.mark.parametrize("by", ["contribution", "missing"])
+def test_dropping_shows_ranks_before_and_after(files, run, model, by):
+    outcome = run("explain", model, files / "test.txt", "--query", 303, "--drop", "f1", "--by", by)
+    assert outcome.code == 0, outcome.output
+    assert "without f1" in outcome.output
+
+
+def test_all_queries_give_importances(files, run, model):
+    outcome = run("explain", model, files / "test.txt", "--repeats", 1)
+    assert outcome.code == 0, outcome.output
+    assert "168 of 14 queries" in outcome.output
+    assert "share of gain" in outcome.output
+
+
+def test_what_does_not_fit_is_refused(files, run, model):
+    for arguments, message in [
+        (("--query", 301, "--above", 1), "give both"),
+        (("--above", 1, "--below", 2), "add --query"),
+        (("--query", 77), "no query is called '77'"),
+        (("--query", 301, "--drop", "zz"), "no feature 'zz'"),
+        (("--query", 301, "--metric", "nonsense"), "unknown metric"),
+    ]:
+        outcome = run("explain", model, files / "test.txt", *arguments)
+        assert outcome.code == 2, outcome.output
+        assert message in outcome.output
