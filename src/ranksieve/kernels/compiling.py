@@ -203,7 +203,7 @@ def compile_binned(
     >>> one = lambda value: np.array([value])
     >>> trees = compile_binned(one(0), one(7), one(-1), one(-2), one(True), np.array([0.25, 4.0]), [0, 1], [0, 2])
     >>> bins, scores = np.array([[7], [8], [255]], np.uint8), np.zeros(3)
-    >>> add_trees_binned(bins, None, trees, scores)
+    >>> add_trees_binned(bins, trees, scores)
     >>> scores.tolist()
     [0.25, 4.0, 0.25]
     """

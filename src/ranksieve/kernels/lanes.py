@@ -249,14 +249,41 @@ def transpose_tile(typing, source, positions, first, shift, target, position, st
             start = builder.add(start, shift)
             row = builder.load(_pointer(context, builder, signature.args[0], source, start, given), align=1)
             rows.append(row if given.element == wanted else builder.fptrunc(row, ir.VectorType(wanted, 16)))
-        for step in (8, 4, 2, 1):
-            rows = _exchange(builder, rows, step)
+        if wanted == BYTE:
+            rows = _transpose_bytes(builder, rows)
+        else:
+            for step in (8, 4, 2, 1):
+                rows = _exchange(builder, rows, step)
         for number, row in enumerate(rows):
             where = builder.add(position, builder.mul(stride, ir.Constant(stride.type, number)))
             builder.store(row, _pointer(context, builder, signature.args[4], target, where, row.type), align=1)
         return context.get_dummy_value()
 
     return types.void(source, positions, types.intp, types.intp, target, types.intp, types.intp), code
+
+
+def _transpose_bytes(builder, rows):
+    """16 rows of 16 bytes, transposed four rows a register: 12 shuffles and the joining and parting."""
+
+    def shuffle(a, b, order):
+        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, len(order)), order))
+
+    pairs = [shuffle(rows[r], rows[r + 1], list(range(32))) for r in range(0, 16, 2)]
+    fours = [shuffle(pairs[r], pairs[r + 1], list(range(64))) for r in range(0, 8, 2)]
+    numbers = ir.VectorType(INT, 16)
+    # each register: for column 0, 1, … its four rows' bytes, one 32-bit number a column
+    fours = [shuffle(x, x, [16 * r + c for c in range(16) for r in range(4)]) for x in fours]
+    fours = [builder.bitcast(x, numbers) for x in fours]
+    low = [4 * lane + k + 16 * side for lane in range(4) for k in range(2) for side in range(2)]
+    high = [place + 2 for place in low]
+    a, b = shuffle(fours[0], fours[1], low), shuffle(fours[0], fours[1], high)
+    c, d = shuffle(fours[2], fours[3], low), shuffle(fours[2], fours[3], high)
+    first = [4 * lane + 16 * side + k for lane in range(4) for side in range(2) for k in range(2)]
+    second = [place + 2 for place in first]
+    # register j: columns j, 4 + j, 8 + j and 12 + j
+    columns = [shuffle(a, c, first), shuffle(a, c, second), shuffle(b, d, first), shuffle(b, d, second)]
+    columns = [builder.bitcast(x, ir.VectorType(BYTE, 64)) for x in columns]
+    return [shuffle(columns[n % 4], columns[n % 4], [16 * (n // 4) + k for k in range(16)]) for n in range(16)]
 
 
 def _exchange(builder, rows, step):
@@ -271,3 +298,17 @@ def _exchange(builder, rows, step):
             result[number] = builder.shuffle_vector(*pair, upper)
             result[number + step] = builder.shuffle_vector(*pair, lower)
     return result
+
+
+@intrinsic
+def prefetch(typing, array, position):
+    """Ask for the cache line of `array[position]` without waiting for it."""
+
+    def code(context, builder, signature, arguments):
+        pointer = _pointer(context, builder, signature.args[0], *arguments, BYTE)  # type: ignore[call-arg]
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, INT, INT, INT])
+        function = builder.module.declare_intrinsic("llvm.prefetch", (pointer.type,), kind)
+        builder.call(function, [pointer, INT(0), INT(3), INT(1)])  # to read, keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), code

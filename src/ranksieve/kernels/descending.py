@@ -1,0 +1,115 @@
+"""Walking binned documents down the trees they lack.
+
+Eight documents go down a tree side by side: a walk waits for memory at every step, eight of them wait together. A
+node's test is one word, so that a step has no branch to mispredict: with m = 1 where missing values go left, else 0,
+`(bin + m) % 256 <= cut + m` is true for the missing bin, 255, exactly where it goes left. Leaves lead to themselves.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange, uint64
+
+from ranksieve.kernels.lanes import prefetch
+
+SIDE_BY_SIDE = 8
+PART = 1024  # documents a thread takes at a time
+
+
+class Descent(NamedTuple):
+    """Trees laid out for walking; tree t has the nodes from `2 * leaf_offsets[t] - t` on, splits first, then leaves."""
+
+    tests: np.ndarray  # uint64 per node: feature << 16 | m << 15 | cut + m
+    children: np.ndarray  # int32, two per node: left, right, as numbers within the tree
+    depths: np.ndarray  # int64 per tree
+    leaf_values: np.ndarray
+    leaf_offsets: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def lay_out_tree(splits, n_leaves, tests, children):
+    """Fill a tree's nodes; return its depth."""
+    n_splits = len(splits)
+    depths = np.zeros(n_splits, np.int64)
+    deepest = 0
+    for node in range(n_splits):  # a split stands before its children
+        m = np.int64(splits[node, 2] == 1)
+        tests[node] = (np.int64(splits[node, 0]) << 16) | (m << 15) | (splits[node, 1] + m)
+        deepest = max(deepest, depths[node] + 1)
+        for side in range(2):
+            child = splits[node, 3 + side]
+            children[2 * node + side] = child if child >= 0 else n_splits + ~child
+            if child >= 0:
+                depths[child] = depths[node] + 1
+    for node in range(n_splits, n_splits + n_leaves):
+        tests[node], children[2 * node], children[2 * node + 1] = 0, node, node
+    return deepest
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _step(node, begin, bins, tests, children):
+    test = tests[node]
+    value = uint64(bins[begin + (test >> uint64(16))]) + ((test >> uint64(15)) & uint64(1))
+    right = (value & uint64(255)) > (test & uint64(0x1FF))
+    return uint64(children[(node << uint64(1)) + uint64(right)])
+
+
+@njit(cache=True, nogil=True)
+def find_leaves(begins, bins, forest, t, places):
+    """Where in `leaf_values` the values of tree t stand for eight documents, whose bins begin at `begins`."""
+    n_leaves = forest.leaf_offsets[t + 1] - forest.leaf_offsets[t]
+    root = 2 * forest.leaf_offsets[t] - t
+    tests, children = forest.tests[root:], forest.children[2 * root :]
+    at_a, at_b, at_c, at_d = begins[0], begins[1], begins[2], begins[3]
+    at_e, at_f, at_g, at_h = begins[4], begins[5], begins[6], begins[7]
+    a = b = c = d = e = f = g = h = uint64(0)
+    for _ in range(forest.depths[t]):
+        a = _step(a, at_a, bins, tests, children)
+        b = _step(b, at_b, bins, tests, children)
+        c = _step(c, at_c, bins, tests, children)
+        d = _step(d, at_d, bins, tests, children)
+        e = _step(e, at_e, bins, tests, children)
+        f = _step(f, at_f, bins, tests, children)
+        g = _step(g, at_g, bins, tests, children)
+        h = _step(h, at_h, bins, tests, children)
+    first = uint64(forest.leaf_offsets[t] - (n_leaves - 1))
+    places[0], places[1], places[2], places[3] = first + a, first + b, first + c, first + d
+    places[4], places[5], places[6], places[7] = first + e, first + f, first + g, first + h
+
+
+@njit(cache=True, nogil=True)
+def catch_up(bins, rows, start, stop, forest, n_trees, scores, done):
+    """Add the trees that rows[start:stop] lack, in order: each sum is the one a fresh scoring gives, bit for bit.
+
+    `done[row]` trees are in `scores[row]`. Returns how many walks were due.
+    """
+    flat_bins, width, leaf_values = bins.reshape(bins.size), bins.shape[1], forest.leaf_values
+    begins, places = np.empty(SIDE_BY_SIDE, np.uint64), np.empty(SIDE_BY_SIDE, np.uint64)
+    n_walks = 0
+    for group in range(start, stop, SIDE_BY_SIDE):
+        n = min(SIDE_BY_SIDE, stop - group)
+        for i in range(group + n, min(group + n + SIDE_BY_SIDE, stop)):
+            for line in range(0, width, 64):
+                prefetch(flat_bins, np.int64(rows[i]) * width + line)
+        first = n_trees
+        for k in range(SIDE_BY_SIDE):
+            row = rows[group + min(k, n - 1)]
+            begins[k] = np.int64(row) * width
+            first = min(first, done[row])
+        for t in range(first, n_trees):
+            find_leaves(begins, flat_bins, forest, t, places)
+            for k in range(n):
+                row = rows[group + k]
+                scores[row] += leaf_values[places[k]] if done[row] <= t else 0.0
+        for k in range(n):
+            row = rows[group + k]
+            n_walks += n_trees - done[row]
+            done[row] = n_trees
+    return n_walks
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def catch_up_rows(bins, rows, forest, n_trees, scores, done):
+    """Bring the given rows up to date."""
+    for part in prange(-(-len(rows) // PART)):
+        catch_up(bins, rows, part * PART, min((part + 1) * PART, len(rows)), forest, n_trees, scores, done)
