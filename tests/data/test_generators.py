@@ -7,9 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from ranksieve.data.generators import cubic, two_stage, two_stage_blocks
+from ranksieve.data.generators import _Cubic, cubic, two_stage, two_stage_blocks
 from ranksieve.errors import ParameterError
-from ranksieve.kernels.synthesis import cubic_values
 
 
 @pytest.fixture(scope="module")
@@ -137,19 +136,21 @@ def test_cubic_grades_follow_a_polynomial():
     assert abs(np.corrcoef(data.features[:, 0], data.labels)[0, 1]) < 0.6
 
 
-def test_cubic_values_are_the_sum_of_all_monomials():
+def test_the_cubic_polynomial_has_three_parts_that_count_alike():
     rng = np.random.default_rng(0)
-    n, docs = 4, 7
-    X = rng.uniform(-1, 1, (docs, n))
-    linear, quadratic, third = rng.normal(size=n), rng.normal(size=(n, n)), rng.normal(size=(n, n, n))
-    expected = X @ linear
-    for i, j in itertools.product(range(n), repeat=2):
-        expected += quadratic[i, j] * X[:, i] * X[:, j] * (j <= i)
-        for k in range(n):
-            expected += third[i, j, k] * X[:, i] * X[:, j] * X[:, k] * (k <= j <= i)
-    got = np.empty(docs)
-    cubic_values(np.ascontiguousarray(X.T), linear, quadratic, third, got)
-    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    polynomial = _Cubic(6, rng)
+    X = rng.uniform(-1, 1, (5000, 6))
+    q, r, s = polynomial.partners
+    terms = np.zeros((3, len(X)))
+    for i in range(6):
+        terms += [polynomial.linear[i] * X[:, i], X[:, i] * X[:, q[i]], X[:, i] * X[:, r[i]] * X[:, s[i]]]
+    np.testing.assert_allclose(polynomial.terms(X), terms, atol=1e-12)
+    parts = (terms - polynomial.means) / polynomial.scales
+    np.testing.assert_allclose(parts.mean(axis=1), 0, atol=0.06)
+    np.testing.assert_allclose(parts.std(axis=1), 1, atol=0.06)
+    np.testing.assert_allclose(polynomial.values(X), parts.sum(axis=0) / 3)
+    one = np.concatenate([polynomial.values(X[i : i + 1]) for i in range(20)])
+    assert np.array_equal(one, polynomial.values(X)[:20])
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from ranksieve.data.search_features import (
 )
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
 from ranksieve.errors import ParameterError
-from ranksieve.kernels.synthesis import cubic_values, fill_features
+from ranksieve.kernels.synthesis import fill_features
 
 MAX_DOCS = 5000  # the first stage hands over no more
 WORLD = 2**64 - 1  # the random stream of what all queries of a seed share
@@ -106,9 +106,10 @@ def two_stage_blocks(
 def cubic(n_queries: int, *, seed: int = 0, docs: int = 50, n_features: int = 50, start: int = 0) -> Dataset:
     """Documents graded 0 to 4 by a random cubic polynomial of their features, without noise.
 
-    Feature values are uniform in [-1, 1]; all monomials up to degree three have normal coefficients, scaled so that
-    each degree contributes alike. The polynomial belongs to the seed. Grades are cut from its value at fixed places,
-    which about 50, 75, 90 and 97 % of all documents stay below.
+    After Burges et al. (2005): feature values are uniform in [-1, 1], and a document's value is the mean of three
+    terms, each scaled to mean 0 and variance 1: a random weighted sum of the features; the sum of `x_i x_q(i)` and the
+    sum of `x_i x_r(i) x_s(i)` for random permutations q, r and s. The polynomial belongs to the seed. Grades are cut
+    from the value at fixed places, which about 50, 75, 90 and 97 % of all documents stay below.
 
     Examples
     --------
@@ -160,18 +161,22 @@ class _Cubic:
     """A random polynomial of degree three, and where it is cut into grades."""
 
     def __init__(self, n_features: int, rng: np.random.Generator) -> None:
-        n = n_features
-        # Uniform numbers have variance 1/3: these scales give every degree a variance of about 1/3.
-        self.linear = rng.normal(size=n) / n**0.5
-        self.quadratic = rng.normal(size=(n, n)) * (3 / (n * (n + 1) / 2)) ** 0.5
-        self.cubic = rng.normal(size=(n, n, n)) * (9 / (n * (n + 1) * (n + 2) / 6)) ** 0.5
-        sample = rng.uniform(-1, 1, (4000, n)).astype(FEATURE)
+        self.linear = rng.uniform(-1, 1, n_features)
+        self.partners = [rng.permutation(n_features) for _ in range(3)]
+        sample = rng.uniform(-1, 1, (10_000, n_features)).astype(FEATURE)
+        terms = self.terms(sample)
+        self.means, self.scales = terms.mean(axis=1, keepdims=True), terms.std(axis=1, keepdims=True)
         self.cuts = np.quantile(self.values(sample), [0.50, 0.75, 0.90, 0.97])
 
+    def terms(self, X: np.ndarray) -> np.ndarray:
+        """The three parts of the polynomial, one row each."""
+        X = X.astype(np.float64)
+        q, r, s = self.partners
+        # sums, not matrix products: a document's bits must not depend on how many there are
+        return np.stack([(X * self.linear).sum(axis=1), (X * X[:, q]).sum(axis=1), (X * X[:, r] * X[:, s]).sum(axis=1)])
+
     def values(self, X: np.ndarray) -> np.ndarray:
-        out = np.empty(len(X))
-        cubic_values(np.ascontiguousarray(X.T, dtype=np.float64), self.linear, self.quadratic, self.cubic, out)
-        return out
+        return ((self.terms(X) - self.means) / self.scales).mean(axis=0)
 
     def grades(self, X: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.cuts, self.values(X))

@@ -92,28 +92,3 @@ def fill_features(latents, terms, weights, noise, kinds, missing, by_query, keys
         for i in range(stop - first):
             for feature in range(n_features):
                 out[first + i, feature] = tile[feature, i]
-
-
-@numba.njit(cache=True, nogil=True)
-def cubic_values(columns, linear, quadratic, cubic, out):
-    """Values of a polynomial of degree three at documents given as columns (features x documents).
-
-    `quadratic[i, j]` and `cubic[i, j, k]` are used where k <= j <= i. Same as the sum over all monomials; the inner
-    loops run over documents, so they are vectorised without changing the order of any sum.
-    """
-    n_features, n_docs = columns.shape
-    outer = np.empty(n_docs)
-    inner = np.empty(n_docs)
-    out[:] = 0.0
-    for i in range(n_features):
-        outer[:] = linear[i]
-        for j in range(i + 1):
-            inner[:] = quadratic[i, j]
-            for k in range(j + 1):
-                weight = cubic[i, j, k]
-                for doc in range(n_docs):
-                    inner[doc] += weight * columns[k, doc]
-            for doc in range(n_docs):
-                outer[doc] += inner[doc] * columns[j, doc]
-        for doc in range(n_docs):
-            out[doc] += outer[doc] * columns[i, doc]
