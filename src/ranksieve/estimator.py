@@ -82,6 +82,8 @@ class Ranker(BaseEstimator):
         feature_fraction: float = 1.0,
         max_bins: int = 255,
         c: float = 1.0,
+        hidden: int = 10,
+        epochs: int = 100,
         feature: str = "first-stage",
         threads: int = 0,
         seed: int = 0,
@@ -110,6 +112,8 @@ class Ranker(BaseEstimator):
         self.feature_fraction = feature_fraction
         self.max_bins = max_bins
         self.c = c
+        self.hidden = hidden
+        self.epochs = epochs
         self.feature = feature
         self.threads = threads
         self.seed = seed

@@ -28,6 +28,7 @@ ALGORITHMS = {
 RANKERS = {
     # rankers that are no boosted forest: the parameters each heeds
     "ranksvm": ("c",),
+    "lambdarank": ("hidden", "epochs", "learning_rate", "truncation", "normalize", "early_stopping", "seed"),
     "feature": ("feature",),
 }
 
@@ -64,7 +65,7 @@ class Params:
     trees: int = _param(1000, "Most trees to grow", _positive_int, "a whole number from 1")
     leaves: int = _param(64, "Leaves of a tree", lambda v: isinstance(v, int) and 2 <= v <= MAX_LEAVES,
                          f"a whole number from 2 to {MAX_LEAVES}")  # fmt: skip
-    learning_rate: float = _param(0.05, "Shrinkage of each tree", _fraction, "a number in (0, 1]")
+    learning_rate: float = _param(0.05, "Shrinkage of each tree; step of lambdarank", _fraction, "a number in (0, 1]")
     negatives: float = _param(0.01, "Share of a query's negatives (sgb: of all rows) kept", _fraction, "in (0, 1]")
     min_negatives: int = _param(
         -1, "Fewest negatives kept of a query that has them (-1: 1; for adaptive and progress 20)",
@@ -83,7 +84,8 @@ class Params:
     )  # fmt: skip
     every: int = _param(1, "Trees between two selections", _positive_int, "a whole number from 1")
     metric: str = _param("ndcg@10", "Metric that validation reports and early stopping watches", bool, "a metric name")
-    early_stopping: int = _param(100, "Stop after this many trees without gain (0: never)", _count, "a number from 0")
+    early_stopping: int = _param(100, "Stop after this many trees or epochs without gain (0: never)", _count,
+                                 "a number from 0")  # fmt: skip
     truncation: int = _param(
         30, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)",
         lambda v: isinstance(v, int) and v >= -1, "a whole number from -1",
@@ -100,6 +102,8 @@ class Params:
     max_bins: int = _param(MAX_BINS, "Bins of a feature", lambda v: isinstance(v, int) and 2 <= v <= MAX_BINS,
                            f"a whole number from 2 to {MAX_BINS}")  # fmt: skip
     c: float = _param(1.0, "Weight of the pair losses (ranksvm)", lambda v: 0 < v < float("inf"), "a number above 0")
+    hidden: int = _param(10, "Hidden units of the net (lambdarank)", _positive_int, "a whole number from 1")
+    epochs: int = _param(100, "Most passes over the queries (lambdarank)", _positive_int, "a whole number from 1")
     feature: str = _param("first-stage", "What to rank by (feature)", lambda v: isinstance(v, str) and bool(v),
                           "a feature's name, or first-stage")  # fmt: skip
     threads: int = _param(0, "Threads (0: all cores); the model does not depend on it", _count, "a number from 0")

@@ -9,6 +9,7 @@ import ranksieve as rs
 
 ALGORITHMS = {
     "ranksvm": ([], "5 weights", "weight"),
+    "lambdarank": (["--hidden", "3", "--epochs", "4"], "3 hidden units", "influence"),
     "feature": (["--feature", "f1"], "1 weight", "weight"),
 }
 

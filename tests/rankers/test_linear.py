@@ -72,7 +72,7 @@ def test_a_saved_model_scores_the_same(data, model, tmp_path):
     ("change", "message"),
     [
         (lambda m: m | {"ranksieve": 9}, "format 9, this ranksieve reads up to 1"),
-        (lambda m: m | {"kind": "cake"}, "kind 'cake'; known: linear"),
+        (lambda m: m | {"kind": "cake"}, "kind 'cake'; known: linear, net"),
         (lambda m: m | {"weights": [1.0]}, r"'weights' has shape \(1,\), expected \(7,\)"),
         (lambda m: m | {"weights": ["x"] * 7}, "'weights' is missing or holds no numbers"),
         (lambda m: m | {"scales": [float("nan")] * 7}, "finite numbers"),

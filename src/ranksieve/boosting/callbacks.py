@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -43,6 +43,34 @@ def named_sets(valid: Any) -> Mapping[str, Any]:
     return {"valid": valid}
 
 
+class Course(Protocol):
+    """Training in rounds (trees, epochs): how far it is, and what was measured on the way."""
+
+    @property
+    def step(self) -> int: ...
+
+    history: dict[str, dict[str, list[float]]]
+    seconds: list[float]
+    stopped: bool
+
+
+class Watch(Protocol):
+    """A data set whose metric is followed."""
+
+    @property
+    def name(self) -> str: ...
+
+    def measure(self, state: Any, metric: Metric) -> float: ...
+
+
+def checked_mean(metric: Metric, lists: Lists, scores: np.ndarray, name: str) -> float:
+    """The metric's mean over the queries of a set; refuses a set that has none."""
+    value = mean(metric.per_query(lists.labels, scores, lists.offsets))
+    if np.isnan(value):
+        raise DataError(f"{name}: {metric} is undefined, no query has a positive document; use other data")
+    return value
+
+
 @dataclass
 class Watched:
     """A data set whose metric is followed, with its scores."""
@@ -57,10 +85,7 @@ class Watched:
             self.scores.add(tree)
         lists = self.data.lists
         scores = self._top_scores(metric.k) if metric.k is not None and metric.sees_top_only else self.scores.all()
-        value = mean(metric.per_query(lists.labels, scores, lists.offsets))
-        if np.isnan(value):
-            raise DataError(f"{self.name}: {metric} is undefined, no query has a positive document; use other data")
-        return value
+        return checked_mean(metric, lists, scores, self.name)
 
     def _top_scores(self, k: int) -> np.ndarray:
         """Scores of each query's k best documents, the others below them: all that a metric at k can see."""
@@ -102,19 +127,20 @@ class Tally:
 
 @dataclass
 class Monitor:
-    """Measures the watched sets, remembers the best tree of the first, stops when it lies too far back."""
+    """Measures the watched sets, remembers the best round of the first, stops when it lies too far back."""
 
-    watched: Sequence[Watched]
+    watched: Sequence[Watch]
     metric: Metric
     n_trees: int
     early_stopping: int
     callbacks: Sequence[Callable[[Record], None]] = ()
     best_step: int | None = None
     best_value: float | None = None
+    round: str = "tree"
     base_value: float | None = None  # of the first watched set before the first tree, where there is a base
     _clock: float = field(default_factory=time.perf_counter)
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: Course) -> None:
         name = str(self.metric)
         values = {}
         for watched in self.watched:
@@ -127,24 +153,25 @@ class Monitor:
         for callback in self.callbacks:
             callback(
                 Record(
-                    step=len(state.trees),
+                    step=state.step,
                     n_trees=self.n_trees,
                     evaluations=values,
                     seconds=state.seconds[-1],
                     metric=name,
                     best_step=self.best_step,
                     best_value=self.best_value,
+                    round=self.round,
                 )
             )
 
-    def measure_base(self, state: State) -> None:
+    def measure_base(self, state: Course) -> None:
         """Remember what the base alone is worth: trees that only make it worse are not kept."""
         if self.watched:
             self.base_value = self.watched[0].measure(state, self.metric)
 
-    def too_late(self, state: State) -> bool:
+    def too_late(self, state: Course) -> bool:
         """Find the best tree of the first watched set; True if it lies too far back to go on."""
-        if not self.watched or not state.trees:
+        if not self.watched or not state.step:
             return False
         curve = np.array(state.history[self.watched[0].name][str(self.metric)])
         best = int(np.argmax(curve))

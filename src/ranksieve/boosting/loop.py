@@ -27,6 +27,11 @@ class State:
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
 
+    @property
+    def step(self) -> int:
+        """Trees so far."""
+        return len(self.trees)
+
 
 @dataclass(frozen=True)
 class Slots:

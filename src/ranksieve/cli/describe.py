@@ -44,9 +44,10 @@ def is_model(path: Path) -> bool:
 def _describe_model(model: Model) -> None:
     from ranksieve.forest.forest import Forest
     from ranksieve.rankers.linear import Linear
+    from ranksieve.rankers.net import Net
 
     info = model.info
-    facts, column, importance = {Forest: _trees, Linear: _weights}[type(model)](model)
+    facts, column, importance = {Forest: _trees, Linear: _weights, Net: _influence}[type(model)](model)
     facts.append(("features", f"{model.n_features:,}, {np.count_nonzero(importance):,} of them used"))
     if info.get("best_score") is not None:
         facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
@@ -82,6 +83,11 @@ def _weights(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
     if "pairs" in model.info:
         facts.append(("pairs", f"{model.info['pairs']:,.0f}"))
     return facts, "weight", model.weights
+
+
+def _influence(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
+    """Facts of a net, and how far its standardised features can move the score."""
+    return [("net of two layers", model.size)], "influence", model.influence()
 
 
 def _describe_data(source: Source) -> None:

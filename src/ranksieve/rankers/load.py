@@ -12,8 +12,9 @@ from ranksieve.forest.lightgbm_text import read_lightgbm
 from ranksieve.forest.model import Model
 from ranksieve.rankers.json_model import START
 from ranksieve.rankers.linear import read_linear
+from ranksieve.rankers.net import read_net
 
-KINDS: dict[str, Callable[[bytes, str], Model]] = {"linear": read_linear}
+KINDS: dict[str, Callable[[bytes, str], Model]] = {"linear": read_linear, "net": read_net}
 
 
 def load(path: str | os.PathLike[str]) -> Model:

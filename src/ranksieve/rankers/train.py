@@ -15,9 +15,14 @@ from ranksieve.forest.scorer import using_threads
 from ranksieve.params import ALGORITHMS, Params, flag
 from ranksieve.rankers.feature import train_feature
 from ranksieve.rankers.inputs import Task
+from ranksieve.rankers.lambdarank import train_lambdarank
 from ranksieve.rankers.ranksvm import train_ranksvm
 
-TRAINERS: dict[str, Callable[[Task], Any]] = {"ranksvm": train_ranksvm, "feature": train_feature}
+TRAINERS: dict[str, Callable[[Task], Any]] = {
+    "ranksvm": train_ranksvm,
+    "lambdarank": train_lambdarank,
+    "feature": train_feature,
+}
 
 
 def train(

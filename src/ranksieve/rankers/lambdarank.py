@@ -1,0 +1,111 @@
+"""LambdaRank: a net of two layers that follows the λ-gradients, query by query (Burges et al. 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ranksieve.boosting.callbacks import Monitor, checked_mean
+from ranksieve.boosting.objectives import OBJECTIVES, Objective
+from ranksieve.boosting.train import check_grades
+from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ModelError
+from ranksieve.evaluation.metrics import Metric, parse_metric
+from ranksieve.params import Params
+from ranksieve.rankers.inputs import Standard, Task
+from ranksieve.rankers.net import Net
+
+
+@dataclass
+class Epochs:
+    """What the training of a net has made so far."""
+
+    net: Net
+    step: int = 0
+    stopped: bool = False
+    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class WatchedSet:
+    """A data set that the net of every epoch scores."""
+
+    name: str
+    data: Dataset
+
+    def measure(self, state: Epochs, metric: Metric) -> float:
+        scores, lists = state.net.predict(self.data), self.data.lists
+        return checked_mean(metric, lists, scores if lists.order is None else scores[lists.order], self.name)
+
+
+def train_lambdarank(task: Task) -> Net:
+    """Go over the queries in random order, `epochs` times; the net returned is the best on validation."""
+    data, params = task.dataset(), task.params
+    check_grades(data.lists, data.source, pairs=True)
+    watched = [WatchedSet(name, valid) for name, valid in task.valid_sets(data)]
+    monitor = Monitor(
+        watched, parse_metric(params.metric), params.epochs, params.early_stopping, task.callbacks, round="epoch"
+    )
+    state = Epochs(first_net(data, params))
+    best = state.net
+    with threadpool_limits(1):  # small products: threads would cost more than they bring, and could change bits
+        while state.step < params.epochs and not state.stopped:
+            rng = np.random.default_rng([params.seed, state.step + 1])
+            state.net = one_epoch(state.net, data, OBJECTIVES["lambda"](params), params.learning_rate, rng)
+            state.step += 1
+            monitor(state)
+            if monitor.best_step in (None, state.step):
+                best = state.net
+    info = {
+        **task.info(data),
+        "history": state.history,
+        "seconds": state.seconds,
+        "best_iteration": monitor.best_step or state.step,
+        "best_score": monitor.best_value,
+        "round": "epoch",
+    }
+    return replace(best if params.early_stopping else state.net, info=info)
+
+
+def first_net(data: Dataset, params: Params) -> Net:
+    """Random weights, small enough that no hidden unit is saturated."""
+    rng = np.random.default_rng([params.seed, 0])
+    inner = rng.normal(size=(data.n_features, params.hidden)) / np.sqrt(data.n_features)
+    outer = rng.normal(size=params.hidden) / np.sqrt(params.hidden)
+    return Net(inner, np.zeros(params.hidden), outer, Standard.of(data), data.feature_names)
+
+
+def one_epoch(net: Net, data: Dataset, objective: Objective, rate: float, rng: np.random.Generator) -> Net:
+    """The net after one update per query: a step of length `rate` along the λ-gradient of the query's scores."""
+    inner, biases, outer = net.inner.copy(), net.biases.copy(), net.outer.copy()
+    lists, factors = data.lists, net.standard.factors
+    highest, lowest = (ufunc.reduceat(lists.labels, lists.offsets[:-1]) for ufunc in (np.maximum, np.minimum))
+    for query in rng.permutation(np.flatnonzero(highest > lowest)):  # the others have no pair
+        start, stop = lists.offsets[query], lists.offsets[query + 1]
+        features = standardised(data.rows(start, stop), net.standard.means, factors)
+        hidden = np.tanh(features @ inner + biases)
+        grad, _ = objective(lists.labels[start:stop], hidden @ outer, np.array([0, stop - start]))
+        if lists.weights is not None:
+            grad = grad * lists.weights[start:stop]
+        back = grad[:, None] * outer * (1.0 - hidden * hidden)  # the gradient of what goes into the hidden units
+        outer += rate * (grad @ hidden)
+        biases += rate * back.sum(axis=0)
+        inner += rate * (features.T @ back)
+    _check_finite((inner, biases, outer), rate)
+    return replace(net, inner=inner, biases=biases, outer=outer)
+
+
+def standardised(rows: np.ndarray, means: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """float32 rows as differences from the mean in standard deviations; 0 where a value is missing."""
+    values = (rows - means) * factors
+    np.copyto(values, 0.0, where=np.isnan(values))
+    return values
+
+
+def _check_finite(arrays: Sequence[np.ndarray], rate: float) -> None:
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ModelError(f"the net's weights left the range of numbers at learning_rate={rate}; use a smaller one")

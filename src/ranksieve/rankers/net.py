@@ -1,0 +1,75 @@
+"""`Net`: a ranker that scores by a net of two layers on standardised features."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ranksieve.rankers.inputs import Standard
+from ranksieve.rankers.json_model import numbers, parse_model, write_model
+from ranksieve.rankers.linear import first_layer
+
+KIND = "net"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Net:
+    """A document's score is `tanh(z @ inner + biases) @ outer`, where z are its features, standardised.
+
+    A missing value counts as the mean. Features with scale 0 did not vary in training and take no part.
+    """
+
+    inner: np.ndarray  # n_features × hidden
+    biases: np.ndarray  # per hidden unit
+    outer: np.ndarray  # per hidden unit
+    standard: Standard
+    feature_names: tuple[str, ...]
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Net({self.n_features} features, {self.size})"
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def size(self) -> str:
+        return f"{len(self.outer)} hidden unit" + "s" * (len(self.outer) != 1)
+
+    def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
+        """Scores of documents in any form `Forest.predict` takes; a document's score does not depend on the others."""
+        weights = self.inner * self.standard.factors[:, None]
+        hidden = np.tanh(first_layer(self, X, self.standard.means, weights, self.biases, threads))
+        hidden *= self.outer
+        return hidden.sum(axis=1)
+
+    def influence(self) -> np.ndarray:
+        """How far each feature can move the score: |inner| · |outer|, summed over the hidden units."""
+        return np.abs(self.inner) @ np.abs(self.outer)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON, whole or not at all; `ranksieve.load` reads it back."""
+        arrays = {
+            "means": self.standard.means,
+            "scales": self.standard.scales,
+            "inner": self.inner,
+            "biases": self.biases,
+            "outer": self.outer,
+        }
+        write_model(path, KIND, self.feature_names, arrays, self.info)
+
+
+def read_net(content: bytes, source: str) -> Net:
+    """The model in a file's content; `source` names it in errors."""
+    found = parse_model(content, source)
+    names = tuple(found["feature_names"])
+    means, scales = (numbers(found, key, (len(names),), source) for key in ("means", "scales"))
+    outer = numbers(found, "outer", (-1,), source)
+    biases = numbers(found, "biases", (len(outer),), source)
+    inner = numbers(found, "inner", (len(names), len(outer)), source)
+    return Net(inner, biases, outer, Standard(means, scales), names, found["info"])
