@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ranksieve.data.generators import cubic, two_stage
     from ranksieve.data.letor import write_letor
     from ranksieve.data.read import read
+    from ranksieve.data.sampling import by_model, truncate, undersample
+    from ranksieve.data.splits import split
     from ranksieve.data.tables import write_parquet
     from ranksieve.estimator import Ranker
     from ranksieve.evaluation.evaluate import evaluate
@@ -48,6 +50,7 @@ _HOMES = {
     "Ranker": "estimator",
     "Tally": "boosting.callbacks",
     "average_precision": "evaluation.functions",
+    "by_model": "data.sampling",
     "cubic": "data.generators",
     "dcg": "evaluation.functions",
     "err": "evaluation.functions",
@@ -66,8 +69,11 @@ _HOMES = {
     "reciprocal_rank": "evaluation.functions",
     "register_metric": "evaluation.metrics",
     "register_selection": "boosting.registry",
+    "split": "data.splits",
     "train": "rankers.train",
+    "truncate": "data.sampling",
     "two_stage": "data.generators",
+    "undersample": "data.sampling",
     "write_letor": "data.letor",
     "write_parquet": "data.tables",
 }
@@ -81,6 +87,7 @@ __all__ = [
     "Tally",
     "__version__",
     "average_precision",
+    "by_model",
     "cubic",
     "dcg",
     "err",
@@ -100,8 +107,11 @@ __all__ = [
     "reciprocal_rank",
     "register_metric",
     "register_selection",
+    "split",
     "train",
+    "truncate",
     "two_stage",
+    "undersample",
     "write_letor",
     "write_parquet",
 ]

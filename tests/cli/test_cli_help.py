@@ -10,7 +10,18 @@ from ranksieve.cli.app import app
 from ranksieve.cli.console import duration, file_size
 from ranksieve.params import Params, flag
 
-COMMANDS = ("train", "predict", "evaluate", "explain", "pack", "describe", "synth", "bench", "demo")
+COMMANDS = (
+    "train",
+    "predict",
+    "evaluate",
+    "explain",
+    "pack",
+    "sample",
+    "describe",
+    "synth",
+    "bench",
+    "demo",
+)
 
 
 def test_version(run):

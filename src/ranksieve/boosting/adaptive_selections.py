@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.boosting.scores import Choice
-from ranksieve.boosting.selections import Negatives, Selection, View, merge_rows
+from ranksieve.boosting.selections import Selection, View, merge_rows
+from ranksieve.data.negatives import Negatives
 
 STEP = 1.25  # how much longer, or shorter, a query's list may get from one selection to the next
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.boosting.scores import starts_of
-from ranksieve.boosting.selections import Negatives, Selected, Selection, View, merge_rows, share_of
+from ranksieve.boosting.selections import Selected, Selection, View, merge_rows
+from ranksieve.data.negatives import Negatives, share_of
 from ranksieve.dtypes import ROW
-from ranksieve.kernels.updating import largest_per_query
 
 
 def steepest_negatives(*, share: float, at_least: int = 1) -> Selection:
@@ -17,11 +16,8 @@ def steepest_negatives(*, share: float, at_least: int = 1) -> Selection:
     def select(view: View) -> np.ndarray:
         nonlocal negatives
         negatives = negatives or Negatives(view.lists)
-        counts = negatives.counts(share, at_least)
-        starts = starts_of(counts)
-        chosen = np.empty(starts[-1], ROW)
-        largest_per_query(np.abs(view.gradients[0]), negatives.rows, negatives.offsets, counts, starts, chosen)
-        return merge_rows(negatives.positives, chosen)
+        steepest = negatives.largest(np.abs(view.gradients[0]), negatives.counts(share, at_least))
+        return merge_rows(negatives.positives, steepest)
 
     return select
 

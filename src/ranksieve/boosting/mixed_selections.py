@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.boosting.scores import Choice
-from ranksieve.boosting.selections import Negatives, Selection, View, draw_places, merge_rows, top_negatives
+from ranksieve.boosting.selections import Selection, View, merge_rows, top_negatives
+from ranksieve.data.negatives import Negatives, draw_places
 
 
 def top_and_random(*, share: float, rest: float, at_least: int = 1) -> Selection:
@@ -20,7 +21,7 @@ def top_and_random(*, share: float, rest: float, at_least: int = 1) -> Selection
         best = view.scores.top(negatives.rows, negatives.offsets, counts, best)
         n_others = np.diff(negatives.offsets) - counts
         n_drawn = np.minimum(negatives.counts(rest, 0), n_others)
-        drawn = draw_places(n_others, n_drawn, view)
+        drawn = draw_places(n_others, n_drawn, view.rng, first_query=view.portion.first_query)
         places = np.searchsorted(negatives.rows, best) - np.repeat(negatives.offsets[:-1], counts)
         others = [
             start + skip(places_drawn, taken)

@@ -9,6 +9,7 @@ import numpy as np
 from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
+from ranksieve.data.negatives import starts_of
 from ranksieve.dtypes import BIN, ROW, SCORE
 from ranksieve.kernels import growing
 from ranksieve.kernels.compiling import Compiled, compile_binned
@@ -50,11 +51,6 @@ class Choice:
         old_place, new_place = (np.repeat(starts[:-1], new.sizes) + inside for starts in (self.starts, new.starts))
         new.places[new_place] = self.places[old_place]
         return new
-
-
-def starts_of(sizes: np.ndarray) -> np.ndarray:
-    """Where runs of the given sizes begin, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 class Scores:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ranksieve.boosting.objectives import Objective
-from ranksieve.boosting.scores import Scores, starts_of
+from ranksieve.boosting.scores import Scores
 from ranksieve.data.dataset import Lists
+from ranksieve.data.negatives import Negatives, share_of
 from ranksieve.dtypes import ROW
-from ranksieve.kernels.drawing import draw_per_query
 
 
 @dataclass(frozen=True)
@@ -67,37 +66,6 @@ class Selected:
 Selection = Callable[[View], "np.ndarray | Selected | None"]
 
 
-def share_of(n: Any, share: float) -> Any:
-    """`ceil(share · n)` of a number or of several."""
-    # 0.1 · 30 is 3.0000000000000004 in binary: a hair above a whole number is that number
-    count = np.ceil(share * n - 1e-9 * n).astype(np.int64)
-    return count if isinstance(n, np.ndarray) else int(count)
-
-
-class Negatives:
-    """The positive and negative rows of each query, counted once."""
-
-    def __init__(self, lists: Lists) -> None:
-        self._lists = lists
-
-    @cached_property
-    def positives(self) -> np.ndarray:
-        return np.flatnonzero(self._lists.labels).astype(ROW)
-
-    @cached_property
-    def rows(self) -> np.ndarray:
-        return np.flatnonzero(self._lists.labels == 0).astype(ROW)
-
-    @cached_property
-    def offsets(self) -> np.ndarray:
-        return np.searchsorted(self.rows, self._lists.offsets).astype(np.int64)
-
-    def counts(self, share: float, at_least: int) -> np.ndarray:
-        """`ceil(share · n)` of each query's n negatives, at least `at_least` where there are so many."""
-        n = np.diff(self.offsets)
-        return np.minimum(np.maximum(share_of(n, share), at_least), n)
-
-
 def everything(view: View) -> None:
     """All rows: λ-MART."""
     return
@@ -125,9 +93,8 @@ def random_negatives(*, share: float, at_least: int = 1) -> Selection:
         nonlocal negatives
         negatives = negatives or Negatives(view.lists)
         counts = negatives.counts(share, at_least)
-        places = draw_places(np.diff(negatives.offsets), counts, view)
-        places += np.repeat(negatives.offsets[:-1], counts)
-        return merge_rows(negatives.positives, negatives.rows[places])
+        chosen = negatives.draw(counts, view.rng, first_query=view.portion.first_query)
+        return merge_rows(negatives.positives, chosen)
 
     return select
 
@@ -142,15 +109,6 @@ def random_rows(*, share: float) -> Selection:
         return (rows[slice(*np.searchsorted(rows, [first, first + n_here]))] - first).astype(ROW)
 
     return select
-
-
-def draw_places(sizes: np.ndarray, counts: np.ndarray, view: View) -> np.ndarray:
-    """For each query `counts[q]` random places of `sizes[q]`, without repetition, ascending, one after the other."""
-    starts = starts_of(counts)
-    places = np.empty(starts[-1], np.int64)
-    key = view.rng.integers(2**63)
-    draw_per_query(sizes, counts, starts, key, view.portion.first_query, places)
-    return places
 
 
 def merge_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:

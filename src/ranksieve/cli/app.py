@@ -17,6 +17,7 @@ from ranksieve.cli.evaluate import evaluate
 from ranksieve.cli.explain import explain
 from ranksieve.cli.pack import pack
 from ranksieve.cli.predict import predict
+from ranksieve.cli.sample import sample
 from ranksieve.cli.synth import synth
 from ranksieve.cli.train import train
 from ranksieve.errors import RanksieveError
@@ -50,7 +51,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, predict, evaluate, explain, pack, describe, synth, bench, demo):
+for command in (
+    train,
+    predict,
+    evaluate,
+    explain,
+    pack,
+    sample,
+    describe,
+    synth,
+    bench,
+    demo,
+):
     app.command()(command)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -27,6 +29,16 @@ def show_error(message: str) -> None:
     """One red line on standard error."""
     line = " ".join(message.split())
     Console(stderr=True, highlight=False).print(Text(f"error: {line}", style="bold red"), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def shown_warnings() -> Iterator[None]:
+    """Warnings of the library as yellow lines on standard error, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(item.message) for item in caught):
+        Console(stderr=True, highlight=False).print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
 
 
 def show_facts(facts: Sequence[tuple[str, str]]) -> None:

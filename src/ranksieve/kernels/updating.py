@@ -74,14 +74,3 @@ def best_per_query(
         sizes[q] = k
         n_walks += walks
     return n_walks
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def largest_per_query(values, candidates, offsets, counts, starts, chosen):
-    """The `counts[q]` candidates of each query with the largest values, ties by row, into `chosen[starts[q]:]`."""
-    for q in prange(len(offsets) - 1):
-        rows = candidates[offsets[q] : offsets[q + 1]]
-        order = np.argsort(-values[rows], kind="mergesort")
-        best = rows[order[: counts[q]]]
-        best.sort()
-        chosen[starts[q] : starts[q] + counts[q]] = best

@@ -1,0 +1,79 @@
+"""`ranksieve sample`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, show_facts, shown_warnings
+from ranksieve.errors import ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ranksieve.data.dataset import Dataset
+
+NEEDS = {"truncate": ("k",), "by-model": ("model", "share"), "undersample": ()}
+
+
+def sample(
+    how: Annotated[str, typer.Argument(metavar="truncate|by-model|undersample", help="How documents are chosen.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Training data; test data should stay whole.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where the sample goes: Parquet if named *.parquet, else LETOR text.")
+    ],
+    k: Annotated[int | None, typer.Option(min=1, help="truncate: documents kept of each list.")] = None,
+    positives: Annotated[str, typer.Option(help="truncate: keep or drop positives beyond rank k.")] = "keep",
+    model: Annotated[Path | None, typer.Option(help="by-model: the model whose best-scored negatives stay.")] = None,
+    share: Annotated[float | None, typer.Option(help="by-model, undersample: share of a query's negatives.")] = None,
+    n: Annotated[int | None, typer.Option("--n", min=0, help="undersample: negatives of each query.")] = None,
+    order: Annotated[str, typer.Option(help="undersample: random, ascending or descending by a feature.")] = "random",
+    by: Annotated[
+        str | None, typer.Option(show_default="the first stage", help="The feature to order by, such as bm25 or f25.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="undersample: seed of the random ones.")] = 0,
+    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+) -> None:
+    """Keep some documents of each list: those the first stage ranks best, a model's hardest negatives, or a sample."""
+    if how not in NEEDS:
+        raise ParameterError(f"unknown way to sample {how!r}; expected one of {', '.join(NEEDS)}")
+    given = {"k": k, "model": model, "share": share}
+    for name in NEEDS[how]:
+        if given[name] is None:
+            raise ParameterError(f"{how} needs --{name}; see ranksieve sample --help")
+    check_writable(out)
+    from ranksieve.data import sampling
+    from ranksieve.data.letor import write_letor
+    from ranksieve.data.read import read
+    from ranksieve.data.tables import write_parquet
+
+    documents = read(data, missing=missing)
+    with shown_warnings():
+        if how == "truncate":
+            assert k is not None
+            kept = sampling.truncate(documents, k, by=by, positives=positives)
+        elif how == "by-model":
+            assert model is not None and share is not None
+            kept = sampling.by_model(documents, _scores(model, documents), share)
+        else:
+            kept = sampling.undersample(documents, n=n, share=share, order=order, by=by, seed=seed)
+    write = write_parquet if out.suffix == ".parquet" else write_letor
+    write(kept, out)
+    show_facts(
+        [
+            (
+                "sample",
+                f"{out}, {kept.n_docs:,} of {documents.n_docs:,} documents ({kept.n_docs / documents.n_docs:.1%})",
+            ),
+            ("queries", f"{kept.n_queries:,}"),
+            ("positives", f"{(kept.labels > 0).sum():,} of {(documents.labels > 0).sum():,}"),
+        ]
+    )
+
+
+def _scores(path: Path, documents: Dataset) -> np.ndarray:
+    from ranksieve.forest.lightgbm_text import read_lightgbm
+
+    return read_lightgbm(path).predict(documents)

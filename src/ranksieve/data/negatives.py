@@ -1,0 +1,77 @@
+"""`Negatives`: the positive and negative rows of each query, and how many of them a share is."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.dataset import Lists
+from ranksieve.dtypes import ROW
+from ranksieve.kernels.drawing import draw_per_query
+from ranksieve.kernels.sampling import largest_per_query
+
+
+def share_of(n: Any, share: float) -> Any:
+    """`ceil(share · n)` of a number or of several."""
+    # 0.1 · 30 is 3.0000000000000004 in binary: a hair above a whole number is that number
+    count = np.ceil(share * n - 1e-9 * n).astype(np.int64)
+    return count if isinstance(n, np.ndarray) else int(count)
+
+
+def starts_of(sizes: np.ndarray) -> np.ndarray:
+    """Where runs of the given sizes begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+class Negatives:
+    """The positive and negative rows of each query, counted once."""
+
+    def __init__(self, lists: Lists) -> None:
+        self._lists = lists
+
+    @cached_property
+    def positives(self) -> np.ndarray:
+        return np.flatnonzero(self._lists.labels).astype(ROW)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        return np.flatnonzero(self._lists.labels == 0).astype(ROW)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        return np.searchsorted(self.rows, self._lists.offsets).astype(np.int64)
+
+    def counts(self, share: float, at_least: int) -> np.ndarray:
+        """`ceil(share · n)` of each query's n negatives, at least `at_least` where there are so many."""
+        n = np.diff(self.offsets)
+        return np.minimum(np.maximum(share_of(n, share), at_least), n)
+
+    def largest(self, values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """The `counts[q]` negatives of each query with the largest values (one a document), ties by row; ascending."""
+        return largest_rows(values, self.rows, self.offsets, counts)
+
+    def draw(self, counts: np.ndarray, rng: np.random.Generator, *, first_query: int = 0) -> np.ndarray:
+        """`counts[q]` random negatives of each query, ascending."""
+        places = draw_places(np.diff(self.offsets), counts, rng, first_query=first_query)
+        return self.rows[places + np.repeat(self.offsets[:-1], counts)]
+
+
+def largest_rows(values: np.ndarray, candidates: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The `counts[q]` of query q's candidate rows with the largest values, ties by row; ascending."""
+    starts = starts_of(counts)
+    chosen = np.empty(starts[-1], ROW)
+    largest_per_query(np.asarray(values, dtype=np.float64), candidates, offsets, counts, starts, chosen)
+    return chosen
+
+
+def draw_places(sizes: np.ndarray, counts: np.ndarray, rng: np.random.Generator, *, first_query: int = 0) -> np.ndarray:
+    """For each query `counts[q]` random places of `sizes[q]`, without repetition, ascending, one after the other.
+
+    A query's places depend on its number alone: `first_query` is that of the first one, where these are a part.
+    """
+    starts = starts_of(counts)
+    places = np.empty(starts[-1], np.int64)
+    draw_per_query(sizes, counts, starts, rng.integers(2**63), first_query, places)
+    return places

@@ -1,0 +1,21 @@
+"""The largest values of each query."""
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def largest_per_query(values, candidates, offsets, counts, starts, chosen):
+    """The `counts[q]` candidates of each query with the largest values, ties by row, into `chosen[starts[q]:]`.
+
+    Candidates of a query are ascending rows; NaN is smaller than every number.
+    """
+    for q in prange(len(offsets) - 1):
+        rows = candidates[offsets[q] : offsets[q + 1]]
+        keys = np.empty(len(rows), np.float64)
+        for i in range(len(rows)):
+            keys[i] = -values[rows[i]]  # argsort puts NaN last
+        order = np.argsort(keys, kind="mergesort")
+        best = rows[order[: counts[q]]]
+        best.sort()
+        chosen[starts[q] : starts[q] + counts[q]] = best

@@ -1,0 +1,144 @@
+"""Static sampling, against plain Python, on several lists with ties, missing values and scattered queries."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.negatives import share_of
+from ranksieve.data.splits import fold_queries, split_queries
+from ranksieve.errors import DataError, ParameterError
+from samples import small_dataset
+
+
+def tied_dataset(seed=0):
+    """A small data set whose rows were given in no order; feature 6 has three values."""
+    data = small_dataset(seed=seed)
+    order = np.random.default_rng(seed).permutation(data.n_docs)
+    qid = data.query_ids.repeat(data.lists.sizes)[order]
+    return rs.Dataset.from_arrays(data.features[order], data.labels[order], qid=qid, first_stage=6, doc_ids=order)
+
+
+def naive(data, keep):
+    """Rows of the lists that `keep(rows)` returns for each query."""
+    return sorted(row for start, stop in itertools.pairwise(data.offsets) for row in keep(list(range(start, stop))))
+
+
+def by_value(rows, values):
+    return sorted(rows, key=lambda row: (np.isnan(values[row]), -values[row], row))
+
+
+def assert_rows(sampled, data, rows):
+    assert sampled.lists.doc_ids.tolist() == data.lists.doc_ids[rows].tolist()
+    np.testing.assert_array_equal(sampled.features, data.take_rows(np.array(rows)).features)
+
+
+@pytest.mark.parametrize("k", [1, 7, 500])
+@pytest.mark.parametrize("feature", [None, 0, "f3"])
+@pytest.mark.filterwarnings("ignore:.*positives")
+def test_truncate(k, feature):
+    data = tied_dataset()
+    values = data.column(6 if feature is None else feature)
+    dropped = naive(data, lambda rows: by_value(rows, values)[:k])
+    assert_rows(rs.truncate(data, k, by=feature, positives="drop"), data, dropped)
+    kept = sorted({*dropped, *np.flatnonzero(data.labels)})
+    assert_rows(rs.truncate(data, k, by=feature), data, kept)
+
+
+def test_truncate_warns_of_the_trap():
+    data = tied_dataset()
+    with pytest.warns(UserWarning, match=r"positives \(\d+%\) stand beyond rank 2 .* consider"):
+        rs.truncate(data, 2, by=5)
+    best_first = rs.Dataset.from_arrays([[3.0], [2.0], [1.0], [9.0], [8.0]], [1, 0, 0, 2, 0], group=[3, 2])
+    assert rs.truncate(best_first, 1, by=0).n_docs == 2
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
+def test_by_model(share):
+    data = tied_dataset(1)
+    scores = np.random.default_rng(0).integers(0, 5, data.n_docs).astype(float)
+    ours = scores[data.lists.order]
+
+    def keep(rows):
+        negatives = [row for row in rows if data.labels[row] == 0]
+        n = max(1, share_of(len(negatives), share))
+        return [row for row in rows if data.labels[row] > 0] + by_value(negatives, ours)[:n]
+
+    assert_rows(rs.by_model(data, scores, share), data, naive(data, keep))
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+@pytest.mark.parametrize("amount", [{"n": 3}, {"n": 0}, {"share": 0.3}])
+def test_undersample_by_feature(order, amount):
+    data = tied_dataset(2)
+    values = data.column("f7")
+
+    def keep(rows):
+        negatives = [row for row in rows if data.labels[row] == 0]
+        n = amount["n"] if "n" in amount else share_of(len(negatives), amount["share"])
+        chosen = by_value(negatives, values if order == "descending" else -values)[:n]
+        return [row for row in rows if data.labels[row] > 0] + chosen
+
+    assert_rows(rs.undersample(data, order=order, by="f7", **amount), data, naive(data, keep))
+
+
+def test_random_undersamples_have_the_counts_and_follow_the_seed():
+    data = tied_dataset(3)
+    samples = [rs.undersample(data, share=0.3, seed=seed) for seed in (0, 0, 1)]
+    n_negatives = np.add.reduceat(data.labels == 0, data.offsets[:-1])
+    for sampled in samples:
+        assert (sampled.labels > 0).sum() == (data.labels > 0).sum()
+        chosen = np.add.reduceat(sampled.labels == 0, sampled.offsets[:-1])
+        assert chosen.tolist() == share_of(n_negatives, 0.3).tolist()
+    first, same, other = (tuple(sampled.lists.doc_ids) for sampled in samples)
+    assert first == same != other
+
+
+def test_bad_wishes_are_refused():
+    data = small_dataset()
+    for call, message in (
+        (lambda: rs.truncate(data, 5), "no first-stage feature is known"),
+        (lambda: rs.truncate(data, 0, by=0), "k is 0"),
+        (lambda: rs.truncate(data, 5, by=0, positives="lose"), "positives is 'lose'; expected one of keep, drop"),
+        (lambda: rs.undersample(data), "exactly one of n"),
+        (lambda: rs.undersample(data, n=1, share=0.5), "exactly one of n"),
+        (lambda: rs.undersample(data, n=-1), "n is -1"),
+        (lambda: rs.undersample(data, share=1.5), "share is 1.5"),
+        (lambda: rs.undersample(data, n=1, order="up"), "order is 'up'"),
+        (lambda: rs.by_model(data, np.zeros(data.n_docs), 0.0), "share is 0.0"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            call()
+    with pytest.raises(DataError, match="give one per document"):
+        rs.by_model(data, np.zeros(3), 0.5)
+    with pytest.raises(DataError, match="no feature is named 'bm25'"):
+        rs.truncate(data, 5, by="bm25")
+
+
+def test_splits_cover_every_query_once():
+    data = small_dataset(n_queries=23)
+    parts = rs.split(data, (0.6, 0.2, 0.2), seed=4)
+    assert [part.n_queries for part in parts] == [14, 4, 5]
+    assert sorted(query for part in parts for query in part.query_ids) == data.query_ids.tolist()
+    again = rs.split(rs.undersample(data, n=1), (0.6, 0.2, 0.2), seed=4)
+    assert [part.query_ids.tolist() for part in again] == [part.query_ids.tolist() for part in parts]
+    for shares in ((0.5, 0.6), (1.2, -0.2), ()):
+        with pytest.raises(ParameterError, match="add up to 1"):
+            split_queries(10, shares)
+    with pytest.raises(DataError, match="at least one"):
+        split_queries(2)
+
+
+def test_folds_test_and_validate_every_query_once():
+    folds = list(fold_queries(13, 5, seed=1))
+    for part in (1, 2):
+        assert sorted(query for fold in folds for query in fold[part]) == list(range(13))
+    for fold in folds:
+        assert sorted(np.concatenate(fold)) == list(range(13))
+    with pytest.raises(ParameterError, match="at least 3"):
+        next(fold_queries(10, 2))
+    with pytest.raises(DataError, match="every fold"):
+        next(fold_queries(4, 5))
