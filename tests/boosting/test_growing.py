@@ -5,7 +5,7 @@ import naive
 from ranksieve.boosting.fixed_point import Extent, Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.kernels.splitting import add_histogram, build_histogram
+from ranksieve.kernels.splitting import LANES, add_histogram, build_histogram
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -74,7 +74,7 @@ def test_parent_histogram_is_left_plus_right(binned):
     fixed = to_fixed_point(grad, hess)
     n, width = binned.bins.shape
     rows = np.random.default_rng(0).permutation(n).astype(np.int32)
-    hists = np.zeros((3, 2, 256, width), np.int64)
+    hists = np.zeros((3, width // LANES, 2, 256, LANES), np.int64)
     n_bins = np.full(width, 255)
     for hist, (start, stop) in zip(hists, [(0, n), (0, n // 3), (n // 3, n)], strict=True):
         build_histogram(binned.bins, rows, start, stop, fixed.packed, fixed.hess, n_bins, 0, width, hist)

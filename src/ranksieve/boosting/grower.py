@@ -39,8 +39,8 @@ class Grower:
         self._n_bins[: data.binning.n_features] = data.binning.n_bins
         self._borders = _borders(self._n_bins, threads)
         most_leaves = max(1, min(params.leaves, data.lists.n_docs // params.min_docs))
-        self._hist = np.empty((most_leaves, self._planes, 256, width), FIXED)
-        self._spare = np.empty((len(self._borders) - 2, self._planes, 256, width), FIXED)
+        self._hist = np.empty((most_leaves, width // LANES, self._planes, 256, LANES), FIXED)
+        self._spare = np.empty((len(self._borders) - 2, *self._hist.shape[1:]), FIXED)
 
     def grow(
         self, rows: np.ndarray | None, grad: np.ndarray, hess: np.ndarray, rng: np.random.Generator

@@ -4,10 +4,11 @@ import numpy as np
 from numba import njit, prange
 
 from ranksieve.dtypes import MISSING_BIN
-from ranksieve.kernels.splitting import NO_SPLIT, add_histogram, best_split, build_histogram
+from ranksieve.kernels.splitting import NO_SPLIT, LANES, add_histogram, build_histogram, improve_split
 
 CHUNK = 16_384  # rows a thread moves at a time when a leaf is divided
 MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns
+FEW_ROWS = 512  # up to this size, a leaf's rows stay in the cache from one group of columns to the next
 SMALLEST_GAIN = 1e-9  # relative: rounding of sums must not look like an improvement
 
 
@@ -49,19 +50,19 @@ def search_columns(
     hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit, min_docs,
     min_hess, l2, newton, floats, ints,
 ):  # fmt: skip
-    """Best splits of columns first:last; `sibling` ≥ 0, its parent's histogram so far, becomes that minus `slot`'s.
+    """Better splits among columns first:last; `sibling` ≥ 0, its parent's histogram so far, becomes that minus `slot`'s.
 
     Side 0 is the leaf in `slot`, side 1 the sibling; `searched` says which are wanted.
     """
-    if sibling >= 0:
-        add_histogram(hist[sibling], hist[slot], n_bins, first, last, -1)
-    for side in range(2):
-        ints[side, 0] = NO_SPLIT
-        if searched[side]:
-            best_split(
-                hist[sibling if side else slot], n_bins, allowed, first, last, totals[side], hess_totals[side],
-                count_bits, hess_unit, min_docs, min_hess, l2, newton, floats[side], ints[side],
-            )  # fmt: skip
+    for lane in range(first, last, LANES):
+        if sibling >= 0:
+            add_histogram(hist[sibling], hist[slot], n_bins, lane, lane + LANES, -1)
+        for side in range(2):
+            if searched[side]:
+                improve_split(
+                    hist[sibling if side else slot], n_bins, allowed, lane, totals[side], hess_totals[side], count_bits,
+                    hess_unit, min_docs, min_hess, l2, newton, floats[side], ints[side],
+                )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -95,18 +96,20 @@ def search_leaf(
             mine = hist[slot] if part == 0 else spare[part - 1]
             build_histogram(bins, rows, low, high, packed, hess, n_bins, 0, width, mine)
     part_floats = np.zeros((n_parts, 2, 1), np.float64)
-    part_ints = np.zeros((n_parts, 2, 5), np.int64)
+    part_ints = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
+    step = LANES if stop - start <= FEW_ROWS else width
     for part in prange(n_parts):
-        first, last = borders[part], borders[part + 1]
         if by_rows:
             for other in range(n_parts - 1):
-                add_histogram(hist[slot], spare[other], n_bins, first, last, 1)
-        else:
-            build_histogram(bins, rows, start, stop, packed, hess, n_bins, first, last, hist[slot])
-        search_columns(
-            hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit,
-            min_docs, min_hess, l2, newton, part_floats[part], part_ints[part],
-        )  # fmt: skip
+                add_histogram(hist[slot], spare[other], n_bins, borders[part], borders[part + 1], 1)
+        for first in range(borders[part], borders[part + 1], step):
+            last = min(first + step, borders[part + 1])
+            if not by_rows:
+                build_histogram(bins, rows, start, stop, packed, hess, n_bins, first, last, hist[slot])
+            search_columns(
+                hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit,
+                min_docs, min_hess, l2, newton, part_floats[part], part_ints[part],
+            )  # fmt: skip
     best_of_parts(part_floats, part_ints, floats, ints)
 
 
