@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric, parse_metric, register_metric
     from ranksieve.evaluation.significance import paired_t_test, randomization_test
     from ranksieve.forest.forest import Forest
+    from ranksieve.forest.formats.objects import from_model
     from ranksieve.params import Params
     from ranksieve.rankers.load import load
     from ranksieve.rankers.train import train
@@ -56,6 +57,7 @@ _HOMES = {
     "err": "evaluation.functions",
     "evaluate": "evaluation.evaluate",
     "explain": "evaluation.explanations",
+    "from_model": "forest.formats.objects",
     "importance": "evaluation.importance",
     "load": "rankers.load",
     "ndcg": "evaluation.functions",
@@ -94,6 +96,7 @@ __all__ = [
     "errors",
     "evaluate",
     "explain",
+    "from_model",
     "importance",
     "load",
     "ndcg",

@@ -18,6 +18,7 @@ COMMANDS = (
     "pack",
     "sample",
     "describe",
+    "convert",
     "synth",
     "bench",
     "demo",

@@ -19,7 +19,7 @@ from ranksieve.data.letor import TextSource
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.forest import Forest, concatenate
-from ranksieve.forest.lightgbm_text import read_lightgbm
+from ranksieve.forest.formats.files import load_forest
 from ranksieve.forest.sum import Feature, Sum
 
 TRAIN = "train"  # the name of the training set among the sets that have scores
@@ -140,7 +140,7 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base
                 f"init={os.fspath(init)!r} is neither a model file nor a feature of {train_set.source}; "
                 f"features are {', '.join(train_set.feature_names[:8])}, …"
             )
-        return _model_base(read_lightgbm(init), str(init), train_set, given)
+        return _model_base(load_forest(init), str(init), train_set, given)
     inner = getattr(init, "model_", None)
     if isinstance(inner, Forest):  # an estimator around a forest
         init = inner

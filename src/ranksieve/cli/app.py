@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 import ranksieve
 from ranksieve.cli.bench import bench
 from ranksieve.cli.console import show_error
+from ranksieve.cli.convert import convert
 from ranksieve.cli.demo import demo
 from ranksieve.cli.describe import describe
 from ranksieve.cli.evaluate import evaluate
@@ -59,6 +60,7 @@ for command in (
     pack,
     sample,
     describe,
+    convert,
     synth,
     bench,
     demo,
@@ -80,5 +82,6 @@ def options(
 ) -> None:
     """Learning to rank that sieves: train, apply and compare forests for the second stage of a search system.
 
-    Data files are LETOR/SVMlight text (plain, .gz, .xz, .zst) or Parquet. Model files are LightGBM text models.
+    Data files are LETOR/SVMlight text (plain, .gz, .xz, .zst) or Parquet. Model files are LightGBM text
+    models; those of XGBoost, RankLib, QuickRank and CatBoost are read, too.
     """

@@ -20,9 +20,9 @@ def bench(
     """Measure how fast a model scores, beside every other scorer that is installed."""
     from ranksieve.data.read import read
     from ranksieve.forest.bench import bench as measure
-    from ranksieve.forest.lightgbm_text import read_lightgbm
+    from ranksieve.forest.formats.files import load_forest
 
-    forest = read_lightgbm(model)
+    forest = load_forest(model)
     documents = None if data is None else read(data, missing=str(forest.info.get("missing", "zero")))
     rows = measure(forest, documents, threads=threads or None)
     show_table(

@@ -33,12 +33,13 @@ def describe(
 
 
 def is_model(path: Path) -> bool:
-    """Whether a file is a model: LightGBM text models begin with the word `tree`, our JSON with its own."""
+    """Whether a file is a model, by its first bytes."""
     from ranksieve.data.compression import first_bytes
+    from ranksieve.forest.formats.files import is_model as is_forest
     from ranksieve.rankers.json_model import START
 
     head = first_bytes(str(path))
-    return head[:5].rstrip() == b"tree" or START.startswith(head[: len(START)])
+    return is_forest(head) or START.startswith(head[: len(START)])
 
 
 def _describe_model(model: Model) -> None:

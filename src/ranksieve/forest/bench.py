@@ -15,7 +15,8 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.lightgbm_text import read_lightgbm, write_lightgbm
+from ranksieve.forest.formats.files import load_forest
+from ranksieve.forest.lightgbm_text import write_lightgbm
 
 AGREE = 1e-12  # of the largest score: what another order of summation may change in float64
 AGREE_SINGLE = 1e-4  # for scorers that add in float32
@@ -51,7 +52,7 @@ def bench(
     >>> [row["name"] for row in bench(empty_forest(["a"]), repeat=1)][0]
     'ranksieve'
     """
-    forest = model if isinstance(model, Forest) else read_lightgbm(model)
+    forest = model if isinstance(model, Forest) else load_forest(model)
     documents = _documents(forest, X)
     threads = threads or os.cpu_count() or 1
     scores = forest.predict(documents, threads=threads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.singles import floor_single, to_single
 from ranksieve.kernels.ranking import Columns, make_heaps
 from ranksieve.kernels.walking import SIDE_BY_SIDE, Walks, lay_out
 
@@ -32,11 +33,12 @@ def make_columns(forest: Forest) -> tuple[Columns, Columns, np.ndarray, np.ndarr
     values = threshold[new_value]
     starts = np.append(np.flatnonzero(new_column[new_value]), len(values)).astype(np.int64)
     shared = (feature[new_column], zero[new_column], values, starts)
-    with np.errstate(over="ignore"):
-        nearest = values.astype(np.float32)
-    # for a float32 x, x > threshold says the same as x > the largest float32 that is not above the threshold
-    below = np.where(nearest > values, np.nextafter(nearest, np.float32(-np.inf)), nearest)
-    return Columns(*shared, *_heaps(below, starts)), Columns(*shared, *_heaps(nearest, starts)), column, cut
+    return (
+        Columns(*shared, *_heaps(floor_single(values), starts)),
+        Columns(*shared, *_heaps(to_single(values), starts)),
+        column,
+        cut,
+    )
 
 
 def _changes(values: np.ndarray) -> np.ndarray:

@@ -175,11 +175,42 @@ class Forest:
 
         return Contributions(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as a LightGBM text model, whole or not at all; `ranksieve.load` reads it back."""
-        from ranksieve.forest.lightgbm_text import write_lightgbm
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "lightgbm",
+        complete: bool = False,
+        nearest: bool = False,
+    ) -> None:
+        """Write the model, whole or not at all: our own model file (LightGBM text), or another library's.
 
-        write_lightgbm(self, path)
+        Parameters
+        ----------
+        path : str or path
+            Replaced if it exists. Its name, less what follows the dot, is the model's for Solr and C.
+        format : str
+            `lightgbm`, `xgboost`, `elasticsearch` (also OpenSearch), `ranklib`, `quickrank`, `solr`, `onnx` or `c`.
+        complete : bool
+            True promises that served documents have no missing values: RankLib, QuickRank and Solr have no place for
+            where a split sends those.
+        nearest : bool
+            True lets Solr, which adds 1e-6 to thresholds, have the nearest one below where it cannot have the very one.
+
+        Raises
+        ------
+        ModelError
+            The format cannot express the model; says what, and what to do.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     empty_forest(["bm25"]).save(f"{folder}/model.json", format="xgboost")
+        """
+        from ranksieve.forest.formats.files import save
+
+        save(self, path, format=format, complete=complete, nearest=nearest)
 
 
 SPLIT_ARRAYS = (

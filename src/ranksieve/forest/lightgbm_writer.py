@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.structure import first_broken, levels
+from ranksieve.forest.structure import checked_values, levels
 
 FORMAT = 1  # of our own section; a reader refuses newer ones
 SECTION = "ranksieve:"  # starts the line of our own section
@@ -20,7 +20,7 @@ DEFAULT_LEFT = 2  # bits of LightGBM's decision_type
 MISSING_ZERO = 1 << 2
 MISSING_NAN = 2 << 2
 
-SQUARED_ERRORS = {"regression", "l2", "mse", "squared_error"}
+SQUARED_ERRORS = {"regression", "l2", "mse", "squared_error", "reg:squarederror", "reg:linear", "RMSE"}
 
 
 def to_text(forest: Forest) -> str:
@@ -32,7 +32,7 @@ def to_text(forest: Forest) -> str:
     >>> to_text(empty_forest(["bm25"])).splitlines()[:3]
     ['tree', 'version=v4', 'num_class=1']
     """
-    values = _checked_values(forest)
+    values = checked_values(forest)
     trees = _tree_texts(forest, values)
     objective = _objective(forest)
     header = {
@@ -61,24 +61,8 @@ def to_text(forest: Forest) -> str:
     )
 
 
-def _checked_values(forest: Forest) -> np.ndarray:
-    broken = first_broken(forest.left, forest.right, forest.split_offsets, forest.leaf_offsets)
-    if broken is not None:
-        raise ModelError(
-            f"tree {broken[0]} cannot be written: {broken[1]}; build forests with ranksieve's own functions"
-        )
-    if len(forest.feature) and not 0 <= forest.feature.min() <= forest.feature.max() < forest.n_features:
-        raise ModelError(
-            f"a split uses feature {forest.feature.max()} but the forest names {forest.n_features}; name every feature"
-        )
-    values = forest.scaled_leaf_values()
-    if not np.isfinite(values).all() or np.isnan(forest.threshold).any():
-        raise ModelError("a leaf value is not finite, or a threshold is NaN; such a model cannot rank, train it again")
-    return values
-
-
 def _tree_texts(forest: Forest, values: np.ndarray) -> list[str]:
-    internal_values, internal_weights = _internal(forest, values)
+    internal_values, internal_weights = internal(forest, values)
     missing = np.where(forest.zero_missing, MISSING_ZERO, MISSING_NAN)
     per_split = {
         "split_feature": forest.feature,
@@ -113,7 +97,7 @@ def _tree_texts(forest: Forest, values: np.ndarray) -> list[str]:
     return texts
 
 
-def _internal(forest: Forest, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def internal(forest: Forest, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Value and weight of every split, from its children: the mean by training documents, and the sum."""
     n_splits = len(forest.feature)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.split_offsets))
@@ -135,11 +119,15 @@ def _internal(forest: Forest, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return mean, weight
 
 
+def is_regression(forest: Forest) -> bool:
+    """Whether the model was fitted to the labels themselves; other formats have a name for that, too."""
+    params = forest.info.get("params")
+    return isinstance(params, Mapping) and str(params.get("objective")) in SQUARED_ERRORS
+
+
 def _objective(forest: Forest) -> str:
     """LightGBM's name for how the scores are meant; both leave the sum of leaves as it is."""
-    params = forest.info.get("params")
-    objective = params.get("objective") if isinstance(params, Mapping) else None
-    return "regression" if objective in SQUARED_ERRORS else "lambdarank"
+    return "regression" if is_regression(forest) else "lambdarank"
 
 
 def _plain_names(names: tuple[str, ...]) -> list[str]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+from ranksieve.errors import ModelError
+
+if TYPE_CHECKING:
+    from ranksieve.forest.forest import Forest
 
 
 def first_broken(
@@ -72,3 +79,20 @@ def levels(left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray) -> li
         children = np.concatenate([left[level], right[level]])
         level = (children + np.concatenate([base[level], base[level]]))[children >= 0]
     return found
+
+
+def checked_values(forest: Forest) -> np.ndarray:
+    """Leaf values with their weights, of a forest that can be written down: arrays that make trees, finite values."""
+    broken = first_broken(forest.left, forest.right, forest.split_offsets, forest.leaf_offsets)
+    if broken is not None:
+        raise ModelError(
+            f"tree {broken[0]} cannot be written: {broken[1]}; build forests with ranksieve's own functions"
+        )
+    if len(forest.feature) and not 0 <= forest.feature.min() <= forest.feature.max() < forest.n_features:
+        raise ModelError(
+            f"a split uses feature {forest.feature.max()} but the forest names {forest.n_features}; name every feature"
+        )
+    values = forest.scaled_leaf_values()
+    if not np.isfinite(values).all() or np.isnan(forest.threshold).any():
+        raise ModelError("a leaf value is not finite, or a threshold is NaN; such a model cannot rank, train it again")
+    return values

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ranksieve.errors import ModelError
-from ranksieve.forest.lightgbm_text import read_lightgbm
+from ranksieve.forest.formats.files import load_forest
 from ranksieve.forest.model import Model
 from ranksieve.rankers.json_model import START
 from ranksieve.rankers.linear import read_linear
@@ -17,8 +17,19 @@ from ranksieve.rankers.net import read_net
 KINDS: dict[str, Callable[[bytes, str], Model]] = {"linear": read_linear, "net": read_net}
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model file: a forest, or any other ranker that `train` makes.
+def load(path: str | os.PathLike[str], *, features: int | None = None) -> Model:
+    """Read a model file: any ranker that `train` makes, or a forest of another library.
+
+    The format is told from the content: ranksieve's and LightGBM's text, XGBoost JSON and UBJSON, RankLib and QuickRank
+    XML, CatBoost JSON. Of other libraries, rankers and regressors with numerical splits are read whose score is the
+    plain sum of leaves; others are refused with the reason.
+
+    Parameters
+    ----------
+    path : str or path
+    features : int, optional
+        How many features documents have, for files of RankLib and QuickRank, which do not say: without it, as many as
+        the trees use.
 
     Raises
     ------
@@ -41,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     if not is_json:
-        return read_lightgbm(path)
+        return load_forest(path, features=features)
     content = Path(path).read_bytes()
     return KINDS[_kind(content, str(path))](content, str(path))
 

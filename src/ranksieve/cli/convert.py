@@ -1,0 +1,59 @@
+"""`ranksieve convert`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, file_size, show_facts
+
+TO = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, onnx or c"
+
+
+def convert(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IN", help="Model of LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank, CatBoost (JSON)."
+        ),
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the converted model goes.")],
+    to: Annotated[str, typer.Option("--to", help=f"Format to write: {TO}.")],
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete",
+            help="Promise that documents have no missing values: RankLib, QuickRank and Solr cannot send those where "
+            "a split says.",
+        ),
+    ] = False,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="Let Solr have the nearest threshold below one that it cannot have.")
+    ] = False,
+    features: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many features documents have; RankLib and QuickRank files do not say.",
+            show_default="as many as trees use",
+        ),
+    ] = None,
+) -> None:
+    """Turn a model file into another format. What the format cannot express is refused, never changed.
+
+    For float32 documents the converted model takes the same leaf in every tree, ties and missing values included.
+    """
+    check_writable(out)
+    from ranksieve.forest.formats.files import load_forest, save
+
+    forest = load_forest(model, features=features)
+    save(forest, out, format=to, complete=complete, nearest=nearest)
+    largest = int(forest.n_leaves.max(initial=0))
+    show_facts(
+        [
+            ("read", f"{model}, {forest.n_trees:,} trees of up to {largest} leaves, {forest.n_features} features"),
+            ("written", f"{out}, {to}, {file_size(out.stat().st_size)}"),
+        ]
+    )

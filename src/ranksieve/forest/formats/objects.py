@@ -1,0 +1,77 @@
+"""Forests from models that other libraries hold in memory."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ranksieve.errors import ModelError
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.formats import catboost_reader, sklearn_trees, xgboost_reader
+from ranksieve.forest.lightgbm_reader import from_text
+
+
+def from_model(model: Any) -> Forest:
+    """The forest of a fitted model of LightGBM, XGBoost, CatBoost or scikit-learn.
+
+    Parameters
+    ----------
+    model : object
+        `lightgbm.Booster`, `LGBMRanker`, `LGBMRegressor`; `xgboost.Booster`, `XGBRanker`, `XGBRegressor`; a `CatBoost`
+        ranker or regressor; a scikit-learn regressor of trees. Where training stopped early, the trees up to the best
+        round, as the model itself would use.
+
+    Raises
+    ------
+    ModelError
+        The model is of another kind, or is no plain sum of leaves with numerical splits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X = np.arange(8.0).reshape(-1, 1)
+    >>> forest = from_model(RandomForestRegressor(3, random_state=0).fit(X, X[:, 0]))
+    >>> forest
+    Forest(3 trees of up to 6 leaves, 1 features)
+    """
+    home = type(model).__module__.split(".")[0]
+    if home not in READERS:  # somebody's subclass
+        homes = [base.__module__.split(".")[0] for base in type(model).__mro__]
+        home = next((name for name in homes if name in READERS), home)
+    if home not in READERS:
+        raise ModelError(
+            f"got {type(model).__module__}.{type(model).__name__}; expected a model of {', '.join(READERS)}"
+        )
+    return READERS[home](model)
+
+
+def _from_lightgbm(model: Any) -> Forest:
+    booster = getattr(model, "booster_", model)
+    return from_text(booster.model_to_string(), source=type(model).__name__)
+
+
+def _from_xgboost(model: Any) -> Forest:
+    booster = model
+    if hasattr(model, "get_booster"):
+        booster = model.get_booster()
+        if getattr(model, "early_stopping_rounds", None) is not None and booster.attr("best_iteration") is not None:
+            booster = booster[: booster.best_iteration + 1]
+    return xgboost_reader.read_xgboost(bytes(booster.save_raw("ubj")), type(model).__name__)
+
+
+def _from_catboost(model: Any) -> Forest:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        return catboost_reader.forest_of(json.loads(path.read_bytes()), type(model).__name__)
+
+
+READERS = {
+    "lightgbm": _from_lightgbm,
+    "xgboost": _from_xgboost,
+    "catboost": _from_catboost,
+    "sklearn": sklearn_trees.from_sklearn,
+}

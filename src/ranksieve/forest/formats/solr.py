@@ -1,0 +1,66 @@
+"""A forest as Solr's `MultipleAdditiveTreesModel`.
+
+Solr adds 1e-6 to every threshold in float32, then sends `x <= threshold` left. So the threshold written is one that
+becomes the right one; where no float32 does, the model is refused. Missing values fail the comparison and go right.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from ranksieve.errors import ModelError
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.formats.expressible import DEFAULT, Options, check_missing, check_names, place, single_values
+from ranksieve.forest.formats.nesting import nested
+from ranksieve.forest.singles import above_single, below_single, floor_single, single_texts
+from ranksieve.forest.structure import checked_values
+
+CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
+SLACK = np.float32(1e-6)  # NODE_SPLIT_SLACK of Solr
+
+
+def to_solr(forest: Forest, options: Options = DEFAULT) -> str:
+    """The JSON to upload to a model store; lists the features that trees use, and calls the model as the file."""
+    values = checked_values(forest)
+    check_missing(forest, "Solr", np.zeros(len(forest.feature), dtype=bool), options.complete)
+    check_names(forest, "Solr")
+    leaves = single_texts(single_values(values, "Solr"))
+    thresholds = single_texts(_before_slack(forest, options.nearest), infinity="Infinity")
+    names = [json.dumps(feature) for feature in forest.feature_names]
+    trees = []
+
+    def before(at: int, depth: int) -> str:
+        return f'{{"feature":{names[forest.feature[at]]},"threshold":"{thresholds[at]}","left":'
+
+    def leaf(at: int, depth: int) -> str:
+        return f'{{"value":"{leaves[at]}"}}'
+
+    for tree in range(forest.n_trees):
+        root = nested(forest, tree, before=before, between=lambda *_: ',"right":', after=lambda *_: "}", leaf=leaf)
+        trees.append(f'{{"weight":"1","root":{root}}}')
+    used = ",".join(f'{{"name":{names[number]}}}' for number in np.unique(forest.feature))
+    return (
+        f'{{"class":"{CLASS}","name":{json.dumps(options.name)},"features":[{used}],'
+        f'"params":{{"trees":[\n{",".join(trees)}]}}}}\n'.replace('},{"weight"', '},\n{"weight"')
+    )
+
+
+def _before_slack(forest: Forest, nearest: bool) -> np.ndarray:
+    """Thresholds that Solr's addition turns into the true ones, or into the nearest below that it can have."""
+    wanted = floor_single(forest.threshold)
+    with np.errstate(over="ignore", invalid="ignore"):
+        written = wanted - SLACK
+        for _ in range(2):  # the rounded difference may be a step off to either side
+            written = np.where(written + SLACK > wanted, below_single(written), written)
+        higher = above_single(written)
+        written = np.where(higher + SLACK <= wanted, higher, written)
+    impossible = written + SLACK != wanted
+    if impossible.any() and not nearest:
+        raise ModelError(
+            f"{place(forest, impossible)} has the threshold {wanted[np.argmax(impossible)]}, which Solr cannot have: "
+            "it adds 1e-6 in float32, and no float32 becomes this one. Take the nearest below with nearest=True, or "
+            "--nearest; or multiply the feature by 1,000 before training"
+        )
+    return written

@@ -1,0 +1,113 @@
+"""Universal Binary JSON (draft 12), as XGBoost writes it: text, numbers, lists, objects, and typed arrays."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+NUMBERS = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
+CONSTANTS = {b"Z": None, b"T": True, b"F": False}
+DEEPEST = 200  # lists inside lists; XGBoost has about ten
+
+
+def decode(content: bytes) -> Any:
+    """The value some bytes hold; typed arrays come as NumPy arrays. Raises ValueError where it is not UBJSON.
+
+    Examples
+    --------
+    >>> decode(b"{U\\x01a[$U#U\\x02\\x07\\x08}")["a"].tolist()
+    [7, 8]
+    """
+    reader = _Reader(content)
+    value = reader.value(reader.mark(), 0)
+    if content[reader.at :].strip():
+        raise ValueError(f"something follows the end at byte {reader.at}")
+    return value
+
+
+class _Reader:
+    """Reads value after value from the front."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.at = 0
+
+    def take(self, size: int) -> bytes:
+        piece = self.content[self.at : self.at + size]
+        if size < 0 or len(piece) < size:
+            raise ValueError(f"ends too early, at byte {self.at}")
+        self.at += size
+        return piece
+
+    def mark(self) -> bytes:
+        """The letter that says what follows; N is to be skipped."""
+        while (letter := self.take(1)) == b"N":
+            pass
+        return letter
+
+    def count(self) -> int:
+        number = self.value(self.mark(), DEEPEST)
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise ValueError(f"a length is no whole number at byte {self.at}")
+        return number
+
+    def text(self) -> str:
+        return self.take(self.count()).decode()
+
+    def value(self, mark: bytes, depth: int) -> Any:
+        if mark in NUMBERS:
+            kind = NUMBERS[mark]
+            return struct.unpack(kind, self.take(struct.calcsize(kind)))[0]
+        if mark in CONSTANTS:
+            return CONSTANTS[mark]
+        if mark == b"S":
+            return self.text()
+        if mark == b"C":
+            return self.take(1).decode("ascii")
+        if mark in (b"[", b"{") and depth < DEEPEST:
+            return self.array(depth + 1) if mark == b"[" else self.object(depth + 1)
+        raise ValueError(f"unknown or misplaced mark {mark!r} at byte {self.at - 1}")
+
+    def header(self) -> tuple[bytes | None, int | None]:
+        """The type and the number of a container's values, where it says them beforehand."""
+        kind = size = None
+        if self.content[self.at : self.at + 1] == b"$":
+            kind = self.take(2)[1:]
+        if self.content[self.at : self.at + 1] == b"#":
+            self.take(1)
+            size = self.count()
+        if kind is not None and size is None:
+            raise ValueError(f"a type without a length at byte {self.at}")
+        return kind, size
+
+    def array(self, depth: int) -> Any:
+        kind, size = self.header()
+        if kind in NUMBERS:
+            dtype = np.dtype(NUMBERS[kind])
+            return np.frombuffer(self.take(dtype.itemsize * (size or 0)), dtype).astype(dtype.newbyteorder("="))
+        values = []
+        if size is not None:
+            if kind is not None and size > len(self.content):  # kinds without bytes of their own could be endless
+                raise ValueError(f"{size} values at byte {self.at}")
+            for _ in range(size):
+                values.append(self.value(kind or self.mark(), depth))
+            return values
+        while (mark := self.mark()) != b"]":
+            values.append(self.value(mark, depth))
+        return values
+
+    def object(self, depth: int) -> dict[str, Any]:
+        kind, size = self.header()
+        values: dict[str, Any] = {}
+        while size is None or len(values) < size:
+            mark = self.mark()
+            if size is None and mark == b"}":
+                break
+            self.at -= 1  # the mark belongs to the key's length
+            key = self.text()
+            if size is not None and key in values:
+                raise ValueError(f"{key!r} stands twice in one object")
+            values[key] = self.value(kind or self.mark(), depth)
+        return values

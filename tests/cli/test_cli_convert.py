@@ -1,0 +1,63 @@
+"""`ranksieve convert`: there and back, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from naive_forest import random_forest
+from naive_formats import hard_documents, singles_in_order
+from ranksieve.forest.formats.files import FORMATS
+
+
+@pytest.fixture
+def model(tmp_path):
+    forest = random_forest(np.random.default_rng(3), n_trees=5)
+    forest = dataclasses.replace(forest, default_left=np.zeros_like(forest.default_left))
+    forest.save(tmp_path / "model.txt")
+    return tmp_path / "model.txt"
+
+
+def test_there_and_back(run, model, tmp_path):
+    forest = rs.load(model)
+    X = hard_documents(forest, 50, np.random.default_rng(0))
+    for name in ("xgboost", "quickrank"):
+        outcome = run("convert", model, tmp_path / name, "--to", name)
+        assert outcome.code == 0 and f"{tmp_path / name}, {name}, " in outcome.output
+        assert run("convert", tmp_path / name, tmp_path / "back.txt", "--to", "lightgbm").code == 0
+        back = rs.load(tmp_path / "back.txt")
+        np.testing.assert_array_equal(singles_in_order(back, X), singles_in_order(forest, X))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_written(run, model, tmp_path, name):
+    if name == "onnx":
+        pytest.importorskip("onnx")
+    outcome = run("convert", model, tmp_path / "first-stage.out", "--to", name, "--complete", "--nearest")
+    assert outcome.code == 0, outcome.output
+    assert "5 trees of up to" in outcome.output
+    content = (tmp_path / "first-stage.out").read_bytes()
+    if name == "solr":
+        assert json.loads(content)["name"] == "first-stage"
+    if name == "c":
+        assert b"double first_stage_score(const float *x)" in content
+
+
+def test_what_cannot_be_said_is_refused(run, tmp_path):
+    forest = random_forest(np.random.default_rng(3), n_trees=5)
+    forest.save(tmp_path / "model.txt")
+    outcome = run("convert", tmp_path / "model.txt", tmp_path / "out", "--to", "solr")
+    assert outcome.code == 2 and "sends missing values left" in outcome.output and "--complete" in outcome.output
+    outcome = run("convert", tmp_path / "model.txt", tmp_path / "out", "--to", "pmml")
+    assert outcome.code == 2 and "expected one of lightgbm, xgboost" in outcome.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_number_of_features_of_ranklib_files(run, model, tmp_path):
+    run("convert", model, tmp_path / "ranklib.txt", "--to", "ranklib", "--complete")
+    outcome = run("convert", tmp_path / "ranklib.txt", tmp_path / "wide.txt", "--to", "lightgbm", "--features", "46")
+    assert outcome.code == 0 and rs.load(tmp_path / "wide.txt").n_features == 46

@@ -1,0 +1,148 @@
+"""What other programs do with the files we write, from their documented rules; and documents that are hard on them.
+
+Each evaluator reads the text on its own, and sends whole groups of documents down a tree: 100,000 take seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import numpy as np
+
+from ranksieve.forest.forest import Forest
+
+FLOAT = np.float32
+LARGEST = float(np.finfo(FLOAT).max)
+EDGES = [0.0, -0.0, 1e-45, -1e-45, 1.1754942e-38, -1e-38, 1e-6, -1e-6, 1.0, LARGEST, -LARGEST]
+
+
+def hard_documents(
+    forest: Forest, n_docs: int, rng: np.random.Generator, *, missing: float = 0.1, infinite: bool = False
+) -> np.ndarray:
+    """float32 documents at thresholds, one step beside them, at the edges of float32, and with missing values."""
+    X = rng.normal(size=(n_docs, forest.n_features)).astype(FLOAT)
+    for feature in range(forest.n_features):
+        with np.errstate(over="ignore"):
+            near = forest.threshold[forest.feature == feature].astype(FLOAT)
+        near = near[np.isfinite(near)]
+        with np.errstate(over="ignore"):
+            beside = [
+                near,
+                np.nextafter(near, FLOAT(np.inf)),
+                np.nextafter(near, FLOAT(-np.inf)),
+                np.array(EDGES, FLOAT),
+            ]
+        choices = np.concatenate(beside)
+        choices = choices[np.isfinite(choices)]
+        if infinite:
+            choices = np.append(choices, [FLOAT(np.inf), FLOAT(-np.inf)])
+        places = rng.random(n_docs) < 0.6
+        X[places, feature] = rng.choice(choices, int(places.sum()))
+    X[rng.random(X.shape) < missing] = np.nan
+    return X
+
+
+def singles_in_order(forest: Forest, X: np.ndarray, *, start: float = 0.0) -> np.ndarray:
+    """The forest's own leaves, each rounded to float32, added up in float32 in the order of the trees."""
+    values = forest.scaled_leaf_values().astype(FLOAT)
+    leaves = forest.predict_leaves(X).astype(np.int64)
+    sums = np.full(len(X), start, FLOAT)
+    for tree in range(forest.n_trees):
+        sums += values[forest.leaf_offsets[tree] + leaves[:, tree]]
+    return sums
+
+
+Split = Callable[[np.ndarray], np.ndarray]  # values of the feature -> which go left
+
+
+def _walk(node, X: np.ndarray, rows: np.ndarray, out: np.ndarray, open_node: Callable) -> None:
+    """Fill `out` with leaf values; `open_node` gives a leaf's value, or a split's column, test and two children."""
+    todo = [(node, rows)]
+    while todo:
+        node, rows = todo.pop()
+        opened = open_node(node)
+        if not isinstance(opened, tuple):
+            out[rows] = opened
+            continue
+        column, test, left, right = opened
+        goes_left = test(X[rows, column])
+        todo += [(left, rows[goes_left]), (right, rows[~goes_left])]
+
+
+def _sum(trees, X: np.ndarray, open_node: Callable, dtype: type, weights=None) -> np.ndarray:
+    sums, leaf = np.zeros(len(X), dtype), np.zeros(len(X), dtype)
+    for number, tree in enumerate(trees):
+        _walk(tree, X, np.arange(len(X)), leaf, open_node)
+        sums += leaf if weights is None else leaf * dtype(weights[number])
+    return sums
+
+
+def evaluate_elasticsearch(text: str, X: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """`model/xgboost+json`: NaN to `missing`, else left where split_condition > x; all in float32."""
+
+    def open_node(node):
+        if "leaf" in node:
+            return FLOAT(node["leaf"])
+        yes, no = node["children"]
+        assert (yes["nodeid"], no["nodeid"]) == (node["yes"], node["no"]) and node["missing"] in (
+            node["yes"],
+            node["no"],
+        )
+        with np.errstate(over="ignore"):
+            condition = FLOAT(node["split_condition"])
+        left_if_missing = node["missing"] == node["yes"]
+        return names.index(node["split"]), lambda x: (condition > x) | (np.isnan(x) & left_if_missing), yes, no
+
+    return _sum(json.loads(text), X, open_node, FLOAT)
+
+
+def evaluate_solr(text: str, X: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """MultipleAdditiveTreesModel: x <= threshold + 1e-6 goes left, weight times value is added; all in float32."""
+    model = json.loads(text)
+    assert model["class"] == "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
+    listed = [feature["name"] for feature in model["features"]]
+    columns = X[:, [names.index(name) for name in listed]]
+
+    def open_node(node):
+        if "value" in node:
+            return FLOAT(node["value"])
+        threshold = FLOAT(node["threshold"]) + FLOAT(1e-6)
+        return listed.index(node["feature"]), lambda x: x <= threshold, node["left"], node["right"]
+
+    trees = model["params"]["trees"]
+    return _sum([tree["root"] for tree in trees], columns, open_node, FLOAT, [tree["weight"] for tree in trees])
+
+
+def _open_xml(output: type):
+    def open_node(node):
+        if node[0].tag == "output":
+            return output(node[0].text)
+        feature, threshold, left, right = node
+        assert (feature.tag, threshold.tag) == ("feature", "threshold")
+        assert (left.get("pos"), right.get("pos")) == ("left", "right")
+        limit = FLOAT(threshold.text)
+        return int(feature.text) - 1, lambda x: x <= limit, left, right
+
+    return open_node
+
+
+def evaluate_ranklib(text: str, X: np.ndarray) -> np.ndarray:
+    """Lines of '#' dropped and lines joined as RankLib does; missing is 0; float32 leaves and sums."""
+    assert text.startswith("## LambdaMART\n")
+    lines = [line.strip() for line in text.split("\n") if not line.startswith("#")]
+    root = ElementTree.fromstring("".join(lines))
+    assert root.tag == "ensemble" and not re.search(r">\s+<", "".join(lines))
+    trees, weights = [tree[0] for tree in root], [tree.get("weight") for tree in root]
+    return _sum(trees, np.where(np.isnan(X), FLOAT(0), X), _open_xml(FLOAT), FLOAT, weights)
+
+
+def evaluate_quickrank(text: str, X: np.ndarray) -> np.ndarray:
+    """A ranker's ensemble: float32 thresholds and weights, float64 outputs and sums; NaN fails the test, goes right."""
+    root = ElementTree.fromstring(text)
+    assert root.tag == "ranker" and root.find("info/type").text == "LAMBDAMART"
+    trees = list(root.find("ensemble"))
+    weights = [FLOAT(tree.get("weight")) for tree in trees]
+    return _sum([tree.find("split") for tree in trees], X, _open_xml(np.float64), np.float64, weights)
