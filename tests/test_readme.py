@@ -42,3 +42,11 @@ def test_python_of_the_selections_page_runs():
 
     SELECTIONS.pop("above-the-mean")
     assert all(f"| `{name}` |" in page for name in SELECTIONS)
+
+
+def test_python_of_the_pruning_page_runs():
+    page = (ROOT / "docs" / "pruning.md").read_text()
+    exec(compile("".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "pruning.md", "exec"), {})
+    from ranksieve.pruning.strategies import STRATEGIES
+
+    assert all(f"| `{name}` |" in page for name in STRATEGIES)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
     from ranksieve.forest.formats.objects import from_model
     from ranksieve.params import Params
+    from ranksieve.pruning.prune import prune, reweight
     from ranksieve.rankers.load import load
     from ranksieve.rankers.train import train
 
@@ -64,6 +65,7 @@ _HOMES = {
     "paired_t_test": "evaluation.significance",
     "parse_metric": "evaluation.metrics",
     "precision": "evaluation.functions",
+    "prune": "pruning.prune",
     "randomization_test": "evaluation.significance",
     "rbp": "evaluation.functions",
     "read": "data.read",
@@ -71,6 +73,7 @@ _HOMES = {
     "reciprocal_rank": "evaluation.functions",
     "register_metric": "evaluation.metrics",
     "register_selection": "boosting.registry",
+    "reweight": "pruning.prune",
     "split": "data.splits",
     "train": "rankers.train",
     "truncate": "data.sampling",
@@ -103,6 +106,7 @@ __all__ = [
     "paired_t_test",
     "parse_metric",
     "precision",
+    "prune",
     "randomization_test",
     "rbp",
     "read",
@@ -110,6 +114,7 @@ __all__ = [
     "reciprocal_rank",
     "register_metric",
     "register_selection",
+    "reweight",
     "split",
     "train",
     "truncate",

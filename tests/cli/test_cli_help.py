@@ -15,6 +15,7 @@ COMMANDS = (
     "predict",
     "evaluate",
     "explain",
+    "prune",
     "pack",
     "sample",
     "describe",

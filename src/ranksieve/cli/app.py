@@ -18,6 +18,7 @@ from ranksieve.cli.evaluate import evaluate
 from ranksieve.cli.explain import explain
 from ranksieve.cli.pack import pack
 from ranksieve.cli.predict import predict
+from ranksieve.cli.prune import prune
 from ranksieve.cli.sample import sample
 from ranksieve.cli.synth import synth
 from ranksieve.cli.train import train
@@ -57,6 +58,7 @@ for command in (
     predict,
     evaluate,
     explain,
+    prune,
     pack,
     sample,
     describe,

@@ -179,15 +179,23 @@ def average_ndcg(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets
     return out
 
 
-def by_rank(weights: Callable[[Metric, np.ndarray], np.ndarray]) -> Measure:
-    """A metric that sums a weight over the ranks of the positives; `weights` gets the ranks 1 to depth."""
+def positives_by_rank(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The sum over positives of the weights of their ranks."""
+    ranking = expected_gains(metric, labels, scores, offsets, positive_gains)
+    return weighted_sums(ranking.gains, ranking.bounds, by_rank_weights(metric, depth_of(metric, offsets)))
 
-    def measure(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        ranking = expected_gains(metric, labels, scores, offsets, positive_gains)
-        ranks = np.arange(1, depth_of(metric, offsets) + 1)
-        return weighted_sums(ranking.gains, ranking.bounds, weights(metric, ranks))
 
-    return measure
+def by_rank_weights(metric: Metric, depth: int) -> np.ndarray:
+    """What a gain of 1 adds at the ranks 1 to depth, before the metric is normalised."""
+    return RANK_WEIGHTS[metric.name](metric, np.arange(1, depth + 1))
+
+
+def _discounts(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return discounts(len(ranks))
+
+
+def _recall_weights(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return np.ones(len(ranks))
 
 
 def _precision_weights(metric: Metric, ranks: np.ndarray) -> np.ndarray:
@@ -203,8 +211,18 @@ def _rbp_weights(metric: Metric, ranks: np.ndarray) -> np.ndarray:
     return (1 - metric.p) * metric.p ** (ranks - 1)
 
 
+RANK_WEIGHTS: dict[str, Callable[[Metric, np.ndarray], np.ndarray]] = {
+    "ndcg": _discounts,
+    "dcg": _discounts,
+    "p": _precision_weights,
+    "recall": _recall_weights,
+    "rbp": _rbp_weights,
+    "avg-p": _average_precision_weights,
+}
+
+
 def recall(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    found = by_rank(lambda _, ranks: np.ones(len(ranks)))(metric, labels, scores, offsets)
+    found = positives_by_rank(metric, labels, scores, offsets)
     return divide(found, facts(labels, offsets)[0])
 
 
@@ -251,10 +269,10 @@ BUILT_IN = {
     "dcg": Known(without_empty(dcg), relevance=GRADED),
     "map": Known(without_empty(average_precision)),
     "mrr": Known(without_empty(reciprocal_rank)),
-    "p": Known(without_empty(by_rank(_precision_weights)), needs_k=True),
+    "p": Known(without_empty(positives_by_rank), needs_k=True),
     "recall": Known(without_empty(recall), needs_k=True),
     "err": Known(without_empty(err), relevance=STOPPING),
-    "rbp": Known(without_empty(by_rank(_rbp_weights))),
+    "rbp": Known(without_empty(positives_by_rank)),
     "avg-ndcg": Known(without_empty(average_ndcg), relevance=GRADED, needs_k=True),
-    "avg-p": Known(without_empty(by_rank(_average_precision_weights)), needs_k=True),
+    "avg-p": Known(without_empty(positives_by_rank), needs_k=True),
 }

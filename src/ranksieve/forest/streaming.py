@@ -42,7 +42,7 @@ def score_blocks(
         if source.feature_names is not None:
             check_feature_names(source.feature_names, model.feature_names, str(source.path))
     for block in source.blocks():
-        yield block, {name: model.predict(_fitted(block.features, name, model, source), threads=threads)
+        yield block, {name: model.predict(fitted(block.features, name, model, source), threads=threads)
                       for name, model in models.items()}  # fmt: skip
 
 
@@ -65,10 +65,10 @@ def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> D
     data = read_source(source, query=query)
     if source.feature_names is not None:
         check_feature_names(source.feature_names, model.feature_names, str(source.path))
-    return replace(data, features=_fitted(data.features, name, model, source), feature_names=model.feature_names)
+    return replace(data, features=fitted(data.features, name, model, source), feature_names=model.feature_names)
 
 
-def _fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.ndarray:
+def fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.ndarray:
     """Features as wide as the model's."""
     width = features.shape[1]
     if width > model.n_features or (width < model.n_features and source.feature_names is not None):

@@ -174,6 +174,27 @@ def and_or_words(typing, left, right, more):
 
 
 @intrinsic
+def add_words(typing, left, right):
+    """Sums modulo 2^64."""
+
+    def code(context, builder, signature, arguments):
+        return builder.add(*arguments)
+
+    return WORDS(WORDS, WORDS), code
+
+
+@intrinsic
+def count_larger(typing, counts, values, others):
+    """`counts + (values > others)`, comparing signed words."""
+
+    def code(context, builder, signature, arguments):
+        counts, values, others = arguments
+        return builder.sub(counts, builder.sext(builder.icmp_signed(">", values, others), counts.type))
+
+    return WORDS(WORDS, WORDS, WORDS), code
+
+
+@intrinsic
 def look_up(typing, table, positions):
     """`table[positions % 16]`."""
 

@@ -1,0 +1,114 @@
+"""`ranksieve prune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, duration, show_error, show_facts
+from ranksieve.cli.pruning_progress import PruningProgress
+
+if TYPE_CHECKING:
+    from ranksieve.forest.forest import Forest
+
+SEARCH = "Search for weights"
+
+
+def prune(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file: any forest, also one trained elsewhere.")],
+    train: Annotated[Path, typer.Option(help="Lists on which trees are judged; best the training data.")],
+    rate: Annotated[float, typer.Option(help="Share of the trees to remove, between 0 and 1.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the smaller model goes.")],
+    valid: Annotated[Path | None, typer.Option(help="Validation data: says when re-weighting stops helping.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data: the full and the smaller model are compared.")] = None,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            help="Which trees go: quality-loss, quality-loss-once, random, skip, last, low-weights or score-loss."
+        ),
+    ] = "quality-loss",
+    metric: Annotated[str, typer.Option(help="What the model is to be good at.")] = "ndcg@10",
+    reweight: Annotated[bool, typer.Option("--reweight/--no-reweight", help="Weigh the other trees anew.")] = True,
+    samples: Annotated[int, typer.Option(help="Weights tried per tree and round (σ).", rich_help_panel=SEARCH)] = 20,
+    window: Annotated[
+        float, typer.Option(help="How far they reach, times the mean weight (ω).", rich_help_panel=SEARCH)
+    ] = 2.0,
+    shrink: Annotated[
+        float, typer.Option(help="What the window is multiplied by after a round (η).", rich_help_panel=SEARCH)
+    ] = 0.95,
+    patience: Annotated[int, typer.Option(help="Stop after so many rounds without gain.", rich_help_panel=SEARCH)] = 10,
+    rounds: Annotated[int, typer.Option(help="Most rounds.", rich_help_panel=SEARCH)] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random strategy.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
+    missing: Annotated[
+        str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Remove trees that hardly help from a model, and weigh the others anew (CLEaVER).
+
+    Ctrl-C keeps the best model so far.
+    """
+    check_writable(out)
+    from ranksieve.forest.lightgbm_text import read_lightgbm
+    from ranksieve.forest.streaming import open_for
+    from ranksieve.pruning.prune import prune as prune_forest
+
+    forest = read_lightgbm(model)
+    for path in (train, valid, test):
+        if path is not None:
+            open_for(path, {str(model): forest}, missing)  # complains about a wrong path before time is spent
+    with PruningProgress(quiet=quiet) as progress:
+        pruned = prune_forest(
+            forest,
+            train,
+            rate=rate,
+            strategy=strategy,
+            metric=metric,
+            valid=valid,
+            reweight=reweight,
+            callbacks=(progress,),
+            missing=missing,
+            threads=threads,
+            seed=seed,
+            samples=samples,
+            window=window,
+            shrink=shrink,
+            patience=patience,
+            rounds=rounds,
+        )
+    pruned.save(out)
+    show_facts(_facts(forest, pruned, out))
+    if test is not None:
+        _show_test(forest, pruned, test, metric, missing)
+    if pruned.info["pruning"]["interrupted"]:
+        show_error(f"interrupted in the phase {pruned.info['pruning']['interrupted']!r}; the best model so far is kept")
+        raise typer.Exit(130)
+
+
+def _facts(forest: Forest, pruned: Forest, out: Path) -> list[tuple[str, str]]:
+    from ranksieve.evaluation.metrics import parse_metric
+
+    story = pruned.info["pruning"]
+    facts = [("model", f"{out}, {pruned.n_trees} of {forest.n_trees} trees")]
+    for name, title in (("train", "training"), ("valid", "validation")):
+        if name in story["after"]:
+            facts.append((title, f"{story['metric']} {story['before'][name]:.4f} → {story['after'][name]:.4f}"))
+    facts.append(("time", ", ".join(f"{phase} {duration(seconds)}" for phase, seconds in story["seconds"].items())))
+    facts.append(("conventions", parse_metric(story["metric"]).describe()))
+    return facts
+
+
+def _show_test(forest: Forest, pruned: Forest, path: Path, metric: str, missing: str | None) -> None:
+    from ranksieve.evaluation.evaluate import evaluate
+    from ranksieve.forest.streaming import open_for, score_file
+
+    models = {"full": forest, "pruned": pruned}
+    scored = score_file(models, open_for(path, models, missing))
+    result = evaluate(scored.scores, scored.lists, metric)
+    show_facts([
+        ("test", f"{metric} {result.mean('full'):.4f} → {result.mean('pruned'):.4f}"),
+        ("difference", str(result.compare("pruned", "full"))),
+    ])  # fmt: skip

@@ -1,0 +1,88 @@
+"""Progress of pruning on the screen: the phase, the best metric so far, the time left."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+
+from ranksieve.cli.console import duration, progress_output
+
+if TYPE_CHECKING:
+    from ranksieve.pruning.progress import PruningRecord
+
+SECONDS_BETWEEN_LINES = 10.0
+PHASES = {
+    "grow": "growing",
+    "leaves": "finding leaves; compiling kernels (first use only)…",
+    "prune": "pruning",
+    "reweight": "re-weighting",
+}
+
+
+class PruningProgress:
+    """A pruning callback, used as a context: a bar on a terminal, elsewhere a line per phase and every ten seconds."""
+
+    def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
+        self._console = console or progress_output()
+        self._quiet = quiet
+        self._printed_at = time.monotonic()
+        self._last: PruningRecord | None = None
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> PruningProgress:
+        if not self._quiet and self._console.is_terminal:
+            self._bar = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.fields[title]}"),
+                BarColumn(bar_width=24),
+                TaskProgressColumn(),
+                TextColumn("{task.description}"),
+                console=self._console,
+            )
+            self._task = self._bar.add_task("", total=1.0, title="")
+            self._bar.start()
+        return self
+
+    def __call__(self, record: PruningRecord) -> None:
+        if self._quiet:
+            return
+        if self._bar is not None:
+            title = PHASES.get(record.phase, record.phase)
+            self._bar.update(self._task, completed=record.done, description=_describe(record), title=title)
+        else:
+            if self._last is not None and self._last.phase != record.phase:
+                self._print(self._last)
+            if record.done == 0 or time.monotonic() - self._printed_at >= SECONDS_BETWEEN_LINES:
+                self._print(record)
+        self._last = record
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._last is not None and not self._quiet:
+            self._print(self._last)
+
+    def _print(self, record: PruningRecord) -> None:
+        if record.done == 0 and record.value is not None:
+            return
+        self._printed_at = time.monotonic()
+        text = f"{PHASES.get(record.phase, record.phase)} {record.done:.0%}  {_describe(record)}"
+        self._console.print(text.rstrip(), markup=False, soft_wrap=True)
+
+
+def _describe(record: PruningRecord) -> str:
+    parts = []
+    if record.value is not None:
+        parts.append(f"training {record.metric} {record.value:.4f}")
+    if record.best_valid is not None:
+        parts.append(f"best validation {record.best_valid:.4f}")
+    left = record.seconds_left
+    if left:
+        parts.append(f"at most {duration(left)} left")
+    return "  ".join(parts)

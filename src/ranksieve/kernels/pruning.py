@@ -1,0 +1,95 @@
+"""Sums of tree outputs, the metric of lists, and the documents of a list that can matter.
+
+Scores are whole numbers whose lowest bits hold a document's place in its list, so no two documents of a list tie and
+every order is the one a fresh scoring gives. `terms[row * width + rank]` is what a document adds to the metric at a
+rank (0 from rank k = width - 1 on). Its row is its grade, or, where `among` is set, the number of gaining documents
+above it. Grade -1 gains nothing.
+"""
+
+import numpy as np
+from numba import njit, prange, uintp
+
+from ranksieve.kernels.metrics import top_k
+
+ROWS = 4096  # documents a thread scores at a time
+FAR = np.int64(1) << 61  # further apart than any two scores
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def sum_outputs(leaves, trees, table, starts, base, out):
+    """`out = base` plus the outputs of some trees; `table[starts[t] + leaf]` is an output of tree t."""
+    n_docs, width = leaves.shape
+    flat = leaves.reshape(leaves.size)
+    for part in prange((n_docs + ROWS - 1) // ROWS):
+        for d in range(part * ROWS, min(n_docs, (part + 1) * ROWS)):
+            total, row = base[d], uintp(d) * uintp(width)
+            for i in range(len(trees)):
+                t = trees[i]
+                total += table[uintp(starts[t]) + uintp(flat[row + uintp(t)])]
+            out[d] = total
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def mean_shares(leaves, table, starts, inverse, n_counted, out):
+    """Mean over documents of a tree's output times `inverse`, tree by tree; documents are added in their order."""
+    for t in prange(leaves.shape[1]):
+        total = 0.0
+        for d in range(len(leaves)):
+            total += table[starts[t] + leaves[d, t]] * inverse[d]
+        out[t] = total / n_counted
+
+
+@njit(cache=True, nogil=True)
+def value_of(total, scale):
+    """A list's sum of terms as a value of the metric, in whole steps."""
+    return np.int64(np.rint(np.float64(total) * scale))
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def list_values(scores, offsets, grades, terms, width, among, scales, out):
+    """The metric of every list in whole steps."""
+    k = width - 1
+    for q in prange(len(offsets) - 1):
+        rows = np.empty(min(k, offsets[q + 1] - offsets[q]), np.int64)
+        top_k(scores, offsets[q], offsets[q + 1], k, rows)
+        total, gaining = np.int64(0), 0
+        for rank in range(len(rows)):
+            grade = grades[rows[rank]]
+            if grade >= 0:
+                total += terms[(gaining if among else grade) * width + rank]
+                gaining += 1
+        out[q] = value_of(total, scales[q])
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def find_floors(low, high, offsets, k, margin, floors, counts):
+    """Per list the score below which no document can enter the first k, and how many documents reach it.
+
+    `low` and `high` bound every document's score; margin is what a score may still rise against another.
+    """
+    for q in prange(len(offsets) - 1):
+        n = offsets[q + 1] - offsets[q]
+        counts[q], floors[q] = n, -FAR
+        if n > k:
+            rows = np.empty(k, np.int64)
+            top_k(low, offsets[q], offsets[q + 1], k, rows)
+            floors[q] = low[rows[k - 1]] - min(margin, FAR)
+            count = 0
+            for d in range(offsets[q], offsets[q + 1]):
+                count += high[d] >= floors[q]
+            counts[q] = count
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def fill_pools(scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores):
+    """The documents that reach their list's floor, best first."""
+    for q in prange(len(offsets) - 1):
+        n = pool_offsets[q]
+        for d in range(offsets[q], offsets[q + 1]):
+            if high[d] >= floors[q]:
+                pool_rows[n], pool_scores[n] = d, scores[d]
+                n += 1
+        first = pool_offsets[q]
+        order = np.argsort(-pool_scores[first:n], kind="mergesort")
+        pool_rows[first:n] = pool_rows[first:n][order]
+        pool_scores[first:n] = pool_scores[first:n][order]

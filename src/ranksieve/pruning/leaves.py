@@ -1,0 +1,110 @@
+"""`LeafNumbers`: which leaf of each tree every document reaches, one byte a cell up to 256 leaves."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.tree import to_trees
+from ranksieve.data.binned import Binned
+from ranksieve.data.blocks import Source
+from ranksieve.data.dataset import BLOCK_ROWS, Dataset, Lists, check_feature_names, lists_from_runs
+from ranksieve.dtypes import BIN
+from ranksieve.errors import DataError
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.streaming import fitted, open_for
+from ranksieve.kernels.compiling import compile_binned
+from ranksieve.kernels.leaves import leaves_of_binned
+
+
+@dataclass(frozen=True)
+class LeafNumbers:
+    """`numbers[d, t]`: the leaf of tree t that document d reaches; a document's row lies together in memory."""
+
+    numbers: np.ndarray
+    lists: Lists
+    source: str
+
+    def keep(self, trees: np.ndarray) -> LeafNumbers:
+        """The numbers in some trees only, ascending; they move together in place, and these numbers are gone.
+
+        Rows move towards the front, so nothing is overwritten that is still needed.
+        """
+        flat, n_kept = self.numbers.reshape(-1), len(trees)
+        for start in range(0, len(self.numbers), BLOCK_ROWS):
+            part = self.numbers[start : start + BLOCK_ROWS, trees]
+            flat[start * n_kept : start * n_kept + part.size] = part.reshape(-1)
+        numbers = flat[: len(self.numbers) * n_kept].reshape(len(self.numbers), n_kept)
+        return LeafNumbers(numbers, self.lists, self.source)
+
+
+def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> LeafNumbers:
+    """The leaf numbers of a data set, of bins, or of a file, which is streamed.
+
+    Parameters
+    ----------
+    forest : Forest
+    data : Dataset, Binned or file name
+    missing : "zero" or "nan", optional
+        What a feature absent from a LETOR line is; as in training where not given.
+    """
+    if isinstance(data, str | os.PathLike):
+        data = open_for(data, {"the model": forest}, missing)
+    if isinstance(data, Binned):
+        check_feature_names(data.feature_names, forest.feature_names, data.source)
+        return LeafNumbers(_of_bins(forest, data), data.lists, data.source)
+    if isinstance(data, Dataset):
+        check_feature_names(data.feature_names, forest.feature_names, data.source)
+        numbers = _empty(data.n_docs, forest)
+        start = 0
+        for block in data.blocks():
+            numbers[start : start + len(block)] = forest.predict_leaves(block)
+            start += len(block)
+        return LeafNumbers(numbers, data.lists, data.source)
+    if isinstance(data, Source):
+        return _of_source(forest, data)
+    raise DataError(f"cannot prune on {type(data).__name__}; give a Dataset, a file name, or Dataset.from_arrays(...)")
+
+
+def _of_source(forest: Forest, source: Source) -> LeafNumbers:
+    """A file is read twice: for its lists, and then for the leaf numbers, which go straight to their place."""
+    if source.feature_names is not None:
+        check_feature_names(source.feature_names, forest.feature_names, str(source.path))
+    sides = [(block.labels.copy(), list(block.run_ids), block.run_lengths) for block in source.blocks()]
+    if not sides:
+        raise DataError(f"{source.path}: no documents; expected lines like '2 qid:10 1:0.5'")
+    labels, run_ids, run_lengths = zip(*sides, strict=True)
+    lists = lists_from_runs(
+        np.concatenate(labels), [one for ids in run_ids for one in ids], np.concatenate(run_lengths)
+    )
+    place = np.arange(lists.n_docs) if lists.order is None else np.argsort(lists.order)
+    numbers = _empty(lists.n_docs, forest)
+    start = 0
+    for block in source.blocks():
+        rows = place[start : start + block.n_docs]
+        numbers[rows] = forest.predict_leaves(fitted(block.features, "the model", forest, source))
+        start += block.n_docs
+    return LeafNumbers(numbers, lists, str(source.path))
+
+
+def _of_bins(forest: Forest, data: Binned) -> np.ndarray:
+    numbers = _empty(data.lists.n_docs, forest)
+    if forest.n_trees == 0:
+        return numbers
+    trees = to_trees(forest, data.binning)
+    splits = np.concatenate([tree.splits for tree in trees])
+    column, split_bin, missing_left, left, right = splits.T
+    compiled = compile_binned(
+        column, split_bin.astype(BIN), left, right, missing_left == 1, forest.leaf_values, forest.split_offsets,
+        forest.leaf_offsets,
+    )  # fmt: skip
+    leaves_of_binned(data.bins, compiled, numbers)
+    return numbers
+
+
+def _empty(n_docs: int, forest: Forest) -> np.ndarray:
+    most = int(forest.n_leaves.max(initial=1))
+    return np.empty((n_docs, forest.n_trees), np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.int32)

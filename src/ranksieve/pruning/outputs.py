@@ -1,0 +1,158 @@
+"""`Outputs`: what every tree says of every document, as leaf numbers and leaf tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numba
+import numpy as np
+
+from ranksieve.data.dataset import Lists
+from ranksieve.dtypes import ROW, SCORE
+from ranksieve.evaluation.metrics import Metric
+from ranksieve.forest.forest import Forest
+from ranksieve.kernels import pruning as kernels
+from ranksieve.pruning.gauge import Gauge, make_gauge
+from ranksieve.pruning.leaves import LeafNumbers
+
+SCORE_BITS = 60  # of a score with its place; differences of two scores must fit 64 bits
+VALUE_BITS = 52  # of a score without it, so that float64 holds it
+
+
+class Outputs:
+    """The outputs of a forest's trees on lists, and a metric to judge sets of trees by.
+
+    A score is a sum of outputs, each rounded to whole units of one power of two, on top of an optional base score per
+    document. Integer sums have no order, so the score without a tree is the score less that tree's output, exactly,
+    and everything found here equals what scoring each smaller forest anew would find. Equal scores rank as the
+    metric's ties say.
+
+    Parameters
+    ----------
+    forest : Forest
+        Whose trees and weights are judged.
+    leaves : LeafNumbers
+        The leaf numbers of the documents in those trees.
+    metric : Metric
+    base : array, optional
+        Scores that are there whatever the trees say.
+    """
+
+    def __init__(self, forest: Forest, leaves: LeafNumbers, metric: Metric, base: np.ndarray | None = None) -> None:
+        self.forest = forest
+        self.lists: Lists = leaves.lists
+        self.metric = metric
+        self.leaves = leaves.numbers
+        self.starts = forest.leaf_offsets
+        self.gauge: Gauge = make_gauge(metric, leaves.lists, leaves.source)
+        self._base = np.zeros(self.lists.n_docs) if base is None else base
+        self._tie_bits = int(self.lists.sizes.max() - 1).bit_length()
+
+    @property
+    def n_trees(self) -> int:
+        return self.forest.n_trees
+
+    @property
+    def weights(self) -> np.ndarray:
+        return self.forest.weights
+
+    @cached_property
+    def extent(self) -> np.ndarray:
+        """The largest absolute leaf value of each tree."""
+        return np.maximum.reduceat(np.abs(self.forest.leaf_values), self.starts[:-1])
+
+    def unit(self, weights: np.ndarray) -> int:
+        """The power of two that outputs are multiplied by so that sums under weights up to these cannot overflow."""
+        largest = float(np.abs(self._base).max() + np.abs(weights) @ self.extent)
+        bits = min(SCORE_BITS - self._tie_bits, VALUE_BITS)
+        return bits - 1 - int(np.ceil(np.log2(largest))) if largest > 0 else 0
+
+    def table(self, weights: np.ndarray, unit: int) -> np.ndarray:
+        """The weighted output of every leaf in units."""
+        values = self.forest.leaf_values * np.repeat(weights, self.forest.n_leaves)
+        return np.rint(np.ldexp(values, unit)).astype(np.int64) << self._tie_bits
+
+    def base(self, unit: int) -> np.ndarray:
+        """The base scores in units, and every document's place below them."""
+        return (np.rint(np.ldexp(self._base, unit)).astype(np.int64) << self._tie_bits) | self._places
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Larger for what stands first where scores are equal."""
+        lists = self.lists
+        before = lists.labels if self.metric.ties == "worst" else np.zeros(lists.n_docs)
+        query = np.repeat(np.arange(lists.n_queries), lists.sizes)
+        place = np.empty(lists.n_docs, np.int64)
+        place[np.lexsort((before, query))] = np.arange(lists.n_docs)
+        return np.repeat(lists.offsets[1:], lists.sizes) - 1 - place
+
+    def reaches(self, table: np.ndarray) -> np.ndarray:
+        """How far each tree can move two documents against each other: largest less smallest output."""
+        first = self.starts[:-1]
+        return np.maximum.reduceat(table, first, axis=0) - np.minimum.reduceat(table, first, axis=0)
+
+    def scores(self, table: np.ndarray, trees: Sequence[int] | np.ndarray, base: np.ndarray) -> np.ndarray:
+        """Base scores plus the outputs of some trees."""
+        out = np.empty(self.lists.n_docs, np.int64)
+        kernels.sum_outputs(self.leaves, np.asarray(trees, np.int64), table, self.starts, base, out)
+        return out
+
+    def rounding(self) -> int:
+        """More than the rounding of all outputs together can change a score."""
+        return (self.n_trees + 1) << self._tie_bits
+
+    def measure(self, scores: np.ndarray) -> int:
+        """The metric of scores in units, summed over lists, in steps."""
+        return self.gauge.total(scores, self._tie_bits)
+
+    def total(self, kept: Sequence[int] | np.ndarray | None = None, weights: np.ndarray | None = None) -> int:
+        """The metric of some trees (all without `kept`) under weights (the forest's), summed over lists, in steps."""
+        weights = self.weights if weights is None else weights
+        unit = self.unit(weights)
+        trees = np.arange(self.n_trees) if kept is None else kept
+        return self.measure(self.scores(self.table(weights, unit), trees, self.base(unit)))
+
+    def mean(self, total: int) -> float:
+        """The metric as a mean over the lists that count."""
+        return self.gauge.mean(total)
+
+    def shares(self) -> np.ndarray:
+        """Mean over documents of each tree's share w·s/S of the score S; documents that score 0 have no shares."""
+        unit = self.unit(self.weights)
+        table = self.table(self.weights, unit)
+        places = np.zeros(self.lists.n_docs, np.int64)
+        scores = self.scores(table, np.arange(self.n_trees), places).astype(SCORE)
+        scores += np.ldexp(self._base, unit + self._tie_bits)
+        inverse = np.divide(1.0, scores, out=np.zeros_like(scores), where=scores != 0)
+        out = np.empty(self.n_trees)
+        n_counted = max(1, np.count_nonzero(scores))
+        kernels.mean_shares(self.leaves, table.astype(SCORE), self.starts, inverse, n_counted, out)
+        return out
+
+
+class Pools:
+    """Per list the documents that can come to stand among the first k, best first, and their scores."""
+
+    def __init__(self, outputs: Outputs, low: np.ndarray, high: np.ndarray, margin: int) -> None:
+        """Scores lie between `low` and `high`; two may still move against each other by `margin`."""
+        offsets = outputs.lists.offsets
+        floors, counts = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.int64)
+        margin = min(int(margin), int(kernels.FAR))
+        kernels.find_floors(low, high, offsets, outputs.gauge.k, margin, floors, counts)
+        self.offsets = np.concatenate([[0], np.cumsum(counts)])
+        self.rows, self.scores = np.empty(self.offsets[-1], ROW), np.empty(self.offsets[-1], np.int64)
+        kernels.fill_pools(low, high, offsets, floors, self.offsets, self.rows, self.scores)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.offsets, self.rows, self.scores
+
+
+def gauge_arrays(gauge: Gauge) -> tuple[np.ndarray, np.ndarray, int, bool, np.ndarray]:
+    return gauge.grades, gauge.terms, gauge.width, gauge.among, gauge.scales
+
+
+def n_parts() -> int:
+    """Into how many shares the lists are dealt: several a thread, so that one long list keeps nobody waiting."""
+    return 4 * numba.get_num_threads()

@@ -1,0 +1,70 @@
+"""How far pruning is: what callbacks are told, and how long each phase took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PruningRecord:
+    """One message to the user's callbacks."""
+
+    phase: str  # "grow", "leaves", "prune" or "reweight"
+    done: float  # share of the phase
+    metric: str
+    value: float | None  # the metric on the training lists now
+    best_valid: float | None  # the best on the validation lists so far
+    seconds: float  # of the phase so far
+
+    @property
+    def seconds_left(self) -> float | None:
+        """To the end of the phase, at the pace so far; re-weighting often ends sooner."""
+        return self.seconds * (1 - self.done) / self.done if self.done else None
+
+
+Callbacks = Sequence[Callable[[PruningRecord], None]]
+Report = Callable[[float, "float | None", "float | None"], None]
+
+
+@dataclass
+class Reporter:
+    """Tells callbacks how far a phase is, and keeps the seconds of every phase."""
+
+    metric: str
+    callbacks: Callbacks
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[Report]:
+        begin = time.perf_counter()
+
+        def report(done: float, value: float | None, best_valid: float | None) -> None:
+            seconds = time.perf_counter() - begin
+            for callback in self.callbacks:
+                callback(PruningRecord(name, done, self.metric, value, best_valid, seconds))
+
+        report(0.0, None, None)
+        try:
+            yield report
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+
+
+def until_interrupted(steps: Iterable[T], take: Callable[[T], None]) -> bool:
+    """Take every step; True if Ctrl-C ended them. Before the first there is nothing to keep, and it goes on up."""
+    taken = False
+    try:
+        for step in steps:
+            take(step)
+            taken = True
+    except KeyboardInterrupt:
+        if not taken:
+            raise
+        return True
+    return False

@@ -1,0 +1,120 @@
+"""Finding better tree weights by line search (Lucchese et al. 2018, §3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ranksieve.kernels import variants as kernels
+from ranksieve.pruning.outputs import Outputs, Pools, gauge_arrays, n_parts
+
+
+class Weighing(NamedTuple):
+    """Tree weights and the metric under them, summed over the lists, in steps."""
+
+    round: int
+    weights: np.ndarray
+    total: int
+    valid_total: int | None
+
+
+def weighings(
+    outputs: Outputs, valid: Outputs | None, *, samples: int, window: float, shrink: float, patience: int, rounds: int
+) -> Iterator[Weighing]:
+    """The forest's own weights, then the weights after every round; the metric on `outputs` never falls.
+
+    A round tries, for each tree alone, `samples` equi-spaced weights at most `window` (times the mean weight, times
+    `shrink` for every round before) away; then `samples` points on the way from the current weights to those bests all
+    together, and moves to the best of them. It ends after `rounds`, or when the metric on `valid` (on `outputs` where
+    there is none) has not improved for `patience` rounds.
+    """
+    weights = outputs.weights.copy()
+    mean = float(np.abs(weights).mean()) or 1.0
+    total, best, since = outputs.total(weights=weights), -1, 0
+    for number in range(rounds + 1):
+        if number:
+            weights, total = _improve(outputs, weights, total, samples, window * mean * shrink ** (number - 1))
+        valid_total = None if valid is None else valid.total(weights=weights)
+        watched = total if valid_total is None else valid_total
+        best, since = (watched, 0) if watched > best else (best, since + 1)
+        yield Weighing(number, weights, total, valid_total)
+        if since >= patience:
+            break
+
+
+def best_weighing(found: Weighing, best: Weighing | None) -> Weighing:
+    """The one that is better on validation, on training where there is none; of equal ones the earlier."""
+    if best is None:
+        return found
+    better = found.total > best.total if found.valid_total is None else found.valid_total > (best.valid_total or 0)
+    return found if better else best
+
+
+def _improve(outputs: Outputs, weights: np.ndarray, total: int, samples: int, reach: float) -> tuple[np.ndarray, int]:
+    """One round: weights that are better, or the same weights."""
+    unit = outputs.unit(np.abs(weights) + reach)
+    table = outputs.table(weights, unit)
+    base = outputs.base(unit)
+    scores = outputs.scores(table, np.arange(outputs.n_trees), base)
+    offsets = np.linspace(-reach, reach, samples)
+    changes = _changes_alone(outputs, weights[:, None] + offsets, unit, table, scores)
+    # of equal samples the nearest, then the lower
+    nearest = np.argsort(np.abs(offsets), kind="stable")
+    chosen = nearest[np.argmax(changes[:, nearest], axis=1)]
+    gains = changes[np.arange(outputs.n_trees), chosen] > 0
+    target = weights + np.where(gains, offsets[chosen], 0.0)
+    if not gains.any():
+        return weights, total
+    points = np.arange(1, samples + 1) / samples
+    along = weights + points[:, None] * (target - weights)
+    totals = _totals_along(outputs, along, unit, base, scores)
+    best = int(np.argmax(totals))
+    return (along[best], int(totals[best])) if totals[best] > total else (weights, total)
+
+
+def _changes_alone(outputs: Outputs, grid: np.ndarray, unit: int, table: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """What the metric gains when each tree alone takes each weight of its row in the grid."""
+    tables = _tables(outputs, grid.T, unit)
+    tables[:, : grid.shape[1]] -= table[:, None]
+    tables[:, grid.shape[1] :] = 0
+    trees = np.arange(outputs.n_trees)
+    if not outputs.gauge.is_fast:
+        now = outputs.measure(scores)
+        return np.array([
+            [outputs.measure(outputs.scores(column, [tree], scores)) - now for column in tables.T[: grid.shape[1]]]
+            for tree in range(outputs.n_trees)
+        ])  # fmt: skip
+    reaches = outputs.reaches(tables).reshape(outputs.n_trees, -1, kernels.LANES).max(axis=2)
+    pools = Pools(outputs, scores, scores, int(reaches.max()))
+    changes = np.zeros((n_parts(), outputs.n_trees, tables.shape[1]), np.int64)
+    kernels.changes_with(
+        outputs.leaves, trees, reaches, tables.ravel(), outputs.starts, *pools.arrays, *gauge_arrays(outputs.gauge),
+        changes,
+    )  # fmt: skip
+    return changes.sum(axis=0)[:, : grid.shape[1]]
+
+
+def _totals_along(outputs: Outputs, along: np.ndarray, unit: int, base: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """The metric under each row of weights; all lie on the way from the weights of `scores` to the last row."""
+    tables = _tables(outputs, along, unit)
+    trees = np.arange(outputs.n_trees)
+    if not outputs.gauge.is_fast:
+        return np.array([outputs.measure(outputs.scores(column, trees, base)) for column in tables.T[: len(along)]])
+    end = outputs.scores(np.ascontiguousarray(tables[:, len(along) - 1]), trees, base)
+    # a score on the way lies between its two ends, but for the rounding of every output
+    rounding = outputs.rounding()
+    pools = Pools(outputs, np.minimum(scores, end) - rounding, np.maximum(scores, end) + rounding, 0)
+    totals = np.zeros((n_parts(), tables.shape[1]), np.int64)
+    kernels.values_along(
+        outputs.leaves, trees, tables.ravel(), outputs.starts, base, *pools.arrays, *gauge_arrays(outputs.gauge), totals
+    )
+    return totals.sum(axis=0)[: len(along)] + outputs.gauge.constant
+
+
+def _tables(outputs: Outputs, weights: np.ndarray, unit: int) -> np.ndarray:
+    """One column of outputs per row of weights, padded with copies of the last to whole lanes."""
+    n_padding = -len(weights) % kernels.LANES
+    columns = [outputs.table(row, unit) for row in weights]
+    return np.stack(columns + n_padding * columns[-1:], axis=1)

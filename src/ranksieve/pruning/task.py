@@ -1,0 +1,157 @@
+"""`Task`: the two phases, pruning and re-weighting, on lists whose leaf numbers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.errors import ParameterError
+from ranksieve.evaluation.metrics import Metric
+from ranksieve.forest.forest import Forest
+from ranksieve.pruning.leaves import LeafNumbers
+from ranksieve.pruning.outputs import Outputs
+from ranksieve.pruning.progress import Reporter, until_interrupted
+from ranksieve.pruning.reweighting import Weighing, best_weighing, weighings
+from ranksieve.pruning.strategies import STRATEGIES, Answer, Strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """How weights are searched for; see `reweight`."""
+
+    samples: int = 20
+    window: float = 2.0
+    shrink: float = 0.95
+    patience: int = 10
+    rounds: int = 100
+
+    def __post_init__(self) -> None:
+        for name, good, expected in (
+            ("samples", self.samples >= 2, "a whole number from 2"),
+            ("window", 0 < self.window < float("inf"), "a number above 0"),
+            ("shrink", 0 < self.shrink <= 1, "a number in (0, 1]"),
+            ("patience", self.patience >= 1, "a whole number from 1"),
+            ("rounds", self.rounds >= 1, "a whole number from 1"),
+        ):
+            if not good:
+                raise ParameterError(f"{name} is {getattr(self, name)!r}; expected {expected}")
+
+
+@dataclass
+class Task:
+    """A forest that is pruned and re-weighted on top of fixed base scores, and the facts of how it went."""
+
+    forest: Forest
+    leaves: LeafNumbers
+    valid: LeafNumbers | None
+    metric: Metric
+    reporter: Reporter
+    base: np.ndarray | None = None
+    valid_base: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.kept = np.arange(self.forest.n_trees)  # their numbers in the forest that was given
+        self.interrupted: str | None = None  # the phase that Ctrl-C ended
+        self.curve: list[dict[str, float]] = []  # the metric after every round of re-weighting
+        self.before = self.measure()
+
+    def measure(self) -> dict[str, float]:
+        """The metric of the forest as it is now."""
+        found = {"train": self._outputs(self.leaves, self.base)}
+        if self.valid is not None:
+            found["valid"] = self._outputs(self.valid, self.valid_base)
+        return {name: outputs.mean(outputs.total()) for name, outputs in found.items()}
+
+    def prune(self, strategy: Strategy, n: int, search: Search, rng: np.random.Generator) -> None:
+        """Remove n trees."""
+        if strategy is STRATEGIES["low-weights"] and np.ptp(self.forest.weights) == 0:
+            self.reweight(search)
+            if self.interrupted:
+                return
+        outputs = self._outputs(self.leaves, self.base)
+        removed = np.empty(0, np.int64)
+        with self.reporter.phase("prune") as report:
+
+            def take(answer: Answer) -> None:
+                nonlocal removed
+                removed = answer.trees
+                report(answer.done, None if answer.total is None else outputs.mean(answer.total), None)
+
+            if until_interrupted(_answers(strategy, outputs, n, rng), take):
+                self.interrupted = "prune"
+            self._remove(_checked(removed, n, self.forest.n_trees, bool(self.interrupted)))
+
+    def reweight(self, search: Search) -> None:
+        """Search better weights for the trees that are there."""
+        outputs = self._outputs(self.leaves, self.base)
+        valid = None if self.valid is None else self._outputs(self.valid, self.valid_base)
+        best: Weighing | None = None
+        with self.reporter.phase("reweight") as report:
+
+            def take(found: Weighing) -> None:
+                nonlocal best
+                best = best_weighing(found, best)
+                values = {"train": outputs.mean(found.total)}
+                if valid is not None and best.valid_total is not None and found.valid_total is not None:
+                    values["valid"] = valid.mean(found.valid_total)
+                    report(found.round / search.rounds, values["train"], valid.mean(best.valid_total))
+                else:
+                    report(found.round / search.rounds, values["train"], None)
+                self.curve.append(values)
+
+            steps = weighings(
+                outputs,
+                valid,
+                samples=search.samples,
+                window=search.window,
+                shrink=search.shrink,
+                patience=search.patience,
+                rounds=search.rounds,
+            )
+            if until_interrupted(steps, take):
+                self.interrupted = "reweight"
+            if best is not None:
+                self.forest = self.forest.reweighted(best.weights)
+
+    def _outputs(self, leaves: LeafNumbers, base: np.ndarray | None) -> Outputs:
+        return Outputs(self.forest, leaves, self.metric, base)
+
+    def _remove(self, trees: np.ndarray) -> None:
+        stay = np.setdiff1d(np.arange(self.forest.n_trees), trees)
+        self.forest = self.forest.take(stay)
+        self.kept = self.kept[stay]
+        self.leaves = self.leaves.keep(stay)
+        self.valid = None if self.valid is None else self.valid.keep(stay)
+
+    def facts(self) -> dict[str, Any]:
+        """What is to be said of the forest that came out."""
+        return {
+            "kept": self.kept.tolist(),
+            "weights": self.forest.weights.tolist(),
+            "metric": str(self.metric),
+            "before": self.before,
+            "after": self.measure(),
+            "rounds": self.curve,
+            "seconds": dict(self.reporter.seconds),
+            "interrupted": self.interrupted,
+        }
+
+
+def _answers(strategy: Strategy, outputs: Outputs, n: int, rng: np.random.Generator) -> Iterable[Answer]:
+    found = strategy(outputs, n, rng)
+    return found if isinstance(found, Iterator) else [Answer(np.asarray(found))]
+
+
+def _checked(trees: np.ndarray, n: int, n_trees: int, interrupted: bool) -> np.ndarray:
+    """What a strategy returned, as n distinct tree numbers (or fewer if it was interrupted)."""
+    trees = np.asarray(trees)
+    fine = trees.ndim == 1 and trees.dtype.kind in "iu" and len(np.unique(trees)) == len(trees)
+    fine = (
+        fine and (len(trees) == n or interrupted) and (not len(trees) or (trees.min() >= 0 and trees.max() < n_trees))
+    )
+    if not fine:
+        raise ParameterError(f"the strategy returned {trees!r}; expected {n} different numbers from 0 to {n_trees - 1}")
+    return trees

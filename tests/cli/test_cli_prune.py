@@ -1,0 +1,57 @@
+"""`ranksieve prune` from file to file."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import ranksieve as rs
+from ranksieve.cli.pruning_progress import PruningProgress
+
+
+def test_prune_writes_a_smaller_model_and_compares(files, model, run, tmp_path):
+    out = tmp_path / "pruned.txt"
+    outcome = run(
+        "prune", model, "--train", files / "train.txt", "--valid", files / "valid.txt", "--test", files / "test.txt",
+        "--rate", "0.5", "--rounds", "4", "--threads", "1", "--out", out,
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.output
+    full, pruned = rs.load(model), rs.load(out)
+    assert pruned.n_trees == full.n_trees - full.n_trees // 2
+    for words in ("pruning 100%", "re-weighting", f"{pruned.n_trees} of {full.n_trees} trees", "p =", "ndcg@10: gain"):
+        assert words in outcome.output
+    assert "pruning" in pruned.info
+    same = tmp_path / "same.txt"
+    run("prune", model, "--train", files / "train.txt", "--valid", files / "valid.txt", "--rate", "0.5",
+        "--rounds", "4", "--threads", "1", "--out", same, "--quiet")  # fmt: skip
+    assert rs.load(same).info["pruning"]["weights"] == pruned.info["pruning"]["weights"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--rate", "1.5"), ("rate is 1.5", "between 0 and 1")),
+        (("--rate", "0.5", "--strategy", "best"), ("unknown strategy 'best'", "quality-loss")),
+        (("--rate", "0.5", "--metric", "ndgc"), ("unknown metric 'ndgc'",)),
+        (("--rate", "0.5", "--samples", "1"), ("samples is 1",)),
+        (("--rate", "0.5", "--valid", "gone.txt"), ("gone.txt",)),
+    ],
+)
+def test_bad_input_is_one_line(files, model, run, tmp_path, arguments, words):
+    outcome = run("prune", model, "--train", files / "train.txt", "--out", tmp_path / "p.txt", "--quiet", *arguments)
+    assert outcome.code == 2
+    assert all(word in outcome.output for word in words), outcome.output
+    assert not os.listdir(tmp_path)
+
+
+def test_ctrl_c_saves_what_there_is(files, model, run, tmp_path, monkeypatch):
+    def stop(self, record):
+        if record.phase == "prune" and record.done > 0.3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(PruningProgress, "__call__", stop)
+    out = tmp_path / "pruned.txt"
+    outcome = run("prune", model, "--train", files / "train.txt", "--rate", "0.5", "--out", out)
+    assert outcome.code == 130 and "interrupted in the phase 'prune'; the best model so far is kept" in outcome.output
+    assert rs.load(model).n_trees > rs.load(out).n_trees > rs.load(model).n_trees // 2

@@ -1,0 +1,173 @@
+"""`prune` and `reweight`: what goes in, what comes out, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.binned import bin_data
+from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.pruning.leaves import find_leaves
+from ranksieve.pruning.outputs import Outputs
+from ranksieve.pruning.strategies import STRATEGIES
+from samples import small_dataset
+
+
+@pytest.fixture(scope="module")
+def data():
+    return small_dataset(12, most=60)
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return small_dataset(8, seed=1, most=60)
+
+
+@pytest.fixture(scope="module")
+def forest(data):
+    return rs.train(data, algo="lambdamart", trees=12, leaves=6, min_docs=2, learning_rate=0.3)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_prunes_and_reweights(forest, data, valid, strategy, tmp_path):
+    pruned = rs.prune(forest, data, rate=0.5, strategy=strategy, valid=valid, rounds=3)
+    facts = pruned.info["pruning"]
+    assert pruned.n_trees == len(facts["kept"]) == 6
+    assert facts["after"]["train"] == pytest.approx(rs.evaluate(pruned, data).mean(), abs=1e-11)
+    assert facts["after"]["valid"] == pytest.approx(rs.evaluate(pruned, valid).mean(), abs=1e-11)
+    assert facts["before"]["train"] == pytest.approx(rs.evaluate(forest, data).mean(), abs=1e-11)
+    same = forest.take(facts["kept"]).reweighted(np.array(facts["weights"]))
+    np.testing.assert_array_equal(same.predict(data), pruned.predict(data))
+    pruned.save(tmp_path / "pruned.txt")
+    again = rs.load(tmp_path / "pruned.txt")
+    np.testing.assert_array_equal(again.predict(data), pruned.predict(data))
+    assert again.info["pruning"]["kept"] == facts["kept"]
+
+
+def test_without_reweighting_the_weights_stay(forest, data):
+    pruned = rs.prune(forest, data, rate=0.25, reweight=False)
+    assert pruned.n_trees == 9 and (pruned.weights == 1).all()
+
+
+def test_an_own_strategy_is_a_function(forest, data):
+    def every_other(outputs, n, rng):
+        return np.arange(0, 2 * n, 2)
+
+    pruned = rs.prune(forest, data, rate=0.5, strategy=every_other, reweight=False)
+    assert pruned.info["pruning"]["kept"] == [1, 3, 5, 7, 9, 11]
+    with pytest.raises(ParameterError, match="expected 6 different numbers from 0 to 11"):
+        rs.prune(forest, data, rate=0.5, strategy=lambda outputs, n, rng: np.zeros(n, int))
+
+
+def test_any_kind_of_data_and_thread_count_gives_the_same_forest(forest, data, valid, tmp_path):
+    options = {"rate": 0.5, "rounds": 3}
+    expected = rs.prune(forest, data, valid=valid, threads=1, **options).info["pruning"]
+    rs.write_letor(data, tmp_path / "train.txt")
+    rs.write_parquet(data, tmp_path / "train.parquet")
+    rng = np.random.default_rng(0)
+    order = rng.permutation(data.n_docs)
+    qid = np.repeat(data.query_ids, data.lists.sizes)
+    mixed = rs.Dataset.from_arrays(data.features[order], data.labels[order], qid=qid[order])
+    binned = bin_data(data)
+    for given in (data, tmp_path / "train.parquet", binned):
+        found = rs.prune(forest, given, valid=valid, threads=2, **options).info["pruning"]
+        assert (found["kept"], found["weights"], found["after"]) == (
+            expected["kept"], expected["weights"], expected["after"],
+        )  # fmt: skip
+    text = tmp_path / "train.txt"
+    np.testing.assert_array_equal(find_leaves(forest, text).numbers, find_leaves(forest, rs.read(text)).numbers)
+    rs.write_parquet(mixed, tmp_path / "mixed.parquet")
+    of_file, of_data = find_leaves(forest, tmp_path / "mixed.parquet"), find_leaves(forest, mixed)
+    np.testing.assert_array_equal(of_file.numbers, of_data.numbers)
+    np.testing.assert_array_equal(of_file.lists.labels, of_data.lists.labels)
+
+
+def test_leaf_numbers_take_a_byte_and_are_kept_in_place(forest, data):
+    leaves = find_leaves(forest, data)
+    assert leaves.numbers.nbytes == data.n_docs * forest.n_trees
+    np.testing.assert_array_equal(data.lists.to_user_order(leaves.numbers), forest.predict_leaves(data))
+    expected, place = leaves.numbers[:, [1, 4, 7]].copy(), leaves.numbers.ctypes.data
+    kept = leaves.keep(np.array([1, 4, 7]))
+    np.testing.assert_array_equal(kept.numbers, expected)
+    assert kept.numbers.ctypes.data == place and kept.numbers.flags.c_contiguous
+
+
+def test_trees_of_more_than_256_leaves():
+    noise = np.random.default_rng(0).random((600, 3))
+    data = rs.Dataset.from_arrays(noise, noise.sum(axis=1), group=[300, 300])
+    forest = rs.train(data, algo="mart", trees=3, leaves=400, min_docs=1)
+    leaves = find_leaves(forest, data)
+    assert forest.n_leaves.max() > 256 and leaves.numbers.dtype == np.uint16
+    outputs = Outputs(forest, leaves, rs.parse_metric("ndcg@10", gain="linear"))
+    expected = rs.evaluate(forest, data, outputs.metric).mean()
+    assert outputs.mean(outputs.total()) == pytest.approx(expected, abs=1e-11)
+
+
+@pytest.mark.parametrize("phase", ["prune", "reweight"])
+def test_ctrl_c_keeps_the_best_so_far(forest, data, phase):
+    calls = []
+
+    def stop(record):
+        if record.phase == phase and record.done > 0:
+            calls.append(record)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+
+    pruned = rs.prune(forest, data, rate=0.75, callbacks=[stop], rounds=10)
+    facts = pruned.info["pruning"]
+    assert facts["interrupted"] == phase
+    assert pruned.n_trees == (12 - 3 if phase == "prune" else 3)
+    assert facts["after"]["train"] == pytest.approx(rs.evaluate(pruned, data).mean(), abs=1e-11)
+
+
+def test_callbacks_hear_of_every_phase(forest, data, valid):
+    records = []
+    rs.prune(forest, data, rate=0.5, valid=valid, callbacks=[records.append], rounds=3)
+    assert [r.phase for r in records if r.done == 0 and r.value is None] == ["leaves", "prune", "reweight"]
+    pruning = [r for r in records if r.phase == "prune" and r.done]
+    assert [r.done for r in pruning] == [i / 6 for i in range(1, 7)]
+    assert pruning[-1].seconds_left == 0 and pruning[0].seconds_left > 0
+    assert all(r.best_valid is not None for r in records if r.phase == "reweight" and r.value is not None)
+
+
+def test_pruning_a_lightgbm_model(data, tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    train = lightgbm.Dataset(np.asarray(data.features), data.labels, group=data.lists.sizes)
+    params = {"objective": "lambdarank", "num_leaves": 5, "min_data_in_leaf": 2, "verbose": -1, "num_threads": 1}
+    lightgbm.train(params, train, 8).save_model(tmp_path / "theirs.txt")
+    pruned = rs.prune(tmp_path / "theirs.txt", data, rate=0.5, rounds=2)
+    assert pruned.n_trees == 4
+    pruned.save(tmp_path / "pruned.txt")
+    theirs = lightgbm.Booster(model_file=tmp_path / "pruned.txt").predict(np.asarray(data.features))
+    np.testing.assert_array_equal(theirs, pruned.predict(data))
+
+
+@pytest.mark.parametrize("rate", [0, 1, -0.5, 2.0, "half", True, float("nan")])
+def test_a_rate_outside_0_and_1_is_refused(forest, data, rate):
+    with pytest.raises(ParameterError, match=r"expected the share of the trees to remove, between 0 and 1"):
+        rs.prune(forest, data, rate=rate)
+
+
+def test_what_cannot_be_pruned_is_refused(forest, data, tmp_path):
+    with pytest.raises(ModelError, match="the model has 1 tree; pruning needs at least two"):
+        rs.prune(forest.first(1), data, rate=0.5)
+    with pytest.raises(ParameterError, match=r"rate 0.05 of 12 trees is less than one tree; use at least 0.0833"):
+        rs.prune(forest, data, rate=0.05)
+    with pytest.raises(ParameterError, match="unknown strategy 'lsat'; known: last, random"):
+        rs.prune(forest, data, rate=0.5, strategy="lsat")
+    with pytest.raises(ParameterError, match="prune has no option 'sample'"):
+        rs.prune(forest, data, rate=0.5, sample=3)
+    with pytest.raises(ParameterError, match=r"window is 0; expected a number above 0"):
+        rs.reweight(forest, data, window=0)
+    negatives = rs.Dataset.from_arrays(data.features, np.zeros(data.n_docs), group=data.lists.sizes)
+    with pytest.raises(DataError, match="ndcg@10 is undefined, no query has a positive document"):
+        rs.prune(forest, negatives, rate=0.5)
+    narrow = rs.Dataset.from_arrays(data.features[:, :3], data.labels, group=data.lists.sizes)
+    with pytest.raises(DataError, match="3 features, but the training data has 7"):
+        rs.prune(forest, narrow, rate=0.5)
+    rs.write_parquet(narrow, tmp_path / "narrow.parquet")
+    with pytest.raises(DataError, match="3 features"):
+        rs.prune(forest, tmp_path / "narrow.parquet", rate=0.5)
+    with pytest.raises(DataError, match="cannot prune on int"):
+        rs.prune(forest, 5, rate=0.5)

@@ -1,0 +1,64 @@
+"""Line search: the fast way against scoring every candidate anew, and its laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import naive_pruning
+import ranksieve as rs
+from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.pruning.leaves import find_leaves
+from ranksieve.pruning.outputs import Outputs
+from ranksieve.pruning.reweighting import weighings
+from samples import small_dataset
+
+SEARCH = {"samples": 6, "window": 2.0, "shrink": 0.8, "patience": 5, "rounds": 4}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return small_dataset(9, seed=5, most=50)
+
+
+@pytest.fixture(scope="module")
+def forest(data):
+    return rs.train(data, algo="lambdamart", trees=6, leaves=5, min_docs=2, learning_rate=0.3)
+
+
+@pytest.mark.parametrize("metric", ["ndcg@5", "map", "mrr@3", "err@5"])
+def test_weights_are_those_of_scoring_anew(forest, data, metric):
+    metric = parse_metric(metric)
+    outputs = Outputs(forest, find_leaves(forest, data), metric)
+    found = [w.weights for w in weighings(outputs, None, **SEARCH)]
+    expected = naive_pruning.reweight(forest, data, metric, 6, 2.0, 0.8, 4)
+    assert len(found) >= 2
+    for ours, naive in zip(found, expected, strict=False):
+        np.testing.assert_allclose(ours, naive, rtol=0, atol=1e-12)
+
+
+def test_the_training_metric_never_falls_and_is_what_it_says(forest, data):
+    outputs = Outputs(forest, find_leaves(forest, data), parse_metric("ndcg@10"))
+    found = list(weighings(outputs, None, samples=20, window=2.0, shrink=0.95, patience=6, rounds=30))
+    totals = [w.total for w in found]
+    assert totals == sorted(totals) and totals[-1] > totals[0]
+    for weighing in found:
+        assert outputs.total(weights=weighing.weights) == weighing.total
+        mean = rs.evaluate(forest.reweighted(weighing.weights), data).mean()
+        assert outputs.mean(weighing.total) == pytest.approx(mean, abs=1e-11)
+
+
+def test_it_stops_when_validation_has_not_improved_for_long_enough(forest, data):
+    valid = small_dataset(9, seed=6, most=50)
+    outputs, watched = (Outputs(forest, find_leaves(forest, d), parse_metric("ndcg@10")) for d in (data, valid))
+    found = list(weighings(outputs, watched, samples=8, window=2.0, shrink=0.95, patience=3, rounds=50))
+    values = [w.valid_total for w in found]
+    best = int(np.argmax(values))
+    assert len(values) == min(best + 4, 51)
+
+
+def test_weights_relative_to_the_mean(forest, data):
+    """The window follows the scale of the weights, so a forest scaled by a power of two is searched alike."""
+    scaled = forest.reweighted(4.0 * forest.weights)
+    same = [rs.reweight(model, data, rounds=4, samples=6).weights for model in (forest, scaled)]
+    np.testing.assert_allclose(4.0 * same[0], same[1], rtol=1e-12)

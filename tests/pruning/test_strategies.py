@@ -1,0 +1,131 @@
+"""Which trees go: the fast way against scoring every smaller forest anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive_pruning
+import ranksieve as rs
+from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.pruning.leaves import find_leaves
+from ranksieve.pruning.outputs import Outputs
+from ranksieve.pruning.removals import Removals
+from ranksieve.pruning.strategies import STRATEGIES
+from samples import small_dataset
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return small_dataset(12, most=60)
+
+
+@pytest.fixture(scope="module")
+def forest(data):
+    return rs.train(data, algo="lambdamart", trees=14, leaves=6, min_docs=2, learning_rate=0.3)
+
+
+def outputs_of(forest, data, metric="ndcg@10", base=None) -> Outputs:
+    metric = metric if not isinstance(metric, str) else parse_metric(metric)
+    return Outputs(forest, find_leaves(forest, data), metric, base)
+
+
+def answer(name, outputs, n):
+    found = STRATEGIES[name](outputs, n, np.random.default_rng(3))
+    return found if isinstance(found, np.ndarray) else list(found)[-1].trees
+
+
+METRICS = [
+    "ndcg@10", "ndcg@3", "ndcg", "dcg@5", "map", "map@4", "mrr", "mrr@2", "p@5", "recall@3", "rbp@7", "avg-p@4",
+    "err@10", "avg-ndcg@5",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_quality_loss_decides_as_scoring_anew_does(forest, data, metric):
+    found = answer("quality-loss", outputs_of(forest, data, metric), 11)
+    assert found.tolist() == naive_pruning.quality_loss(forest, data, parse_metric(metric), 11)
+
+
+@pytest.mark.parametrize("options", [
+    {"ties": "worst"}, {"ties": "mean"}, {"empty": 1}, {"one_label": "skip"}, {"gain": (0, 1, 2, 5, 9)},
+])  # fmt: skip
+def test_the_conventions_of_the_metric_hold(data, options):
+    # few bins and shallow trees: many equal scores
+    forest = rs.train(data, algo="lambdamart", trees=8, leaves=3, max_bins=4, min_docs=2, learning_rate=0.3)
+    labels = data.labels.copy()
+    labels[data.offsets[3] : data.offsets[4]] = 0  # a query without positives
+    labels[data.offsets[5] : data.offsets[6]] = 2  # and one with a single label
+    lists = rs.Dataset.from_arrays(data.features, labels, group=data.lists.sizes)
+    metric = parse_metric("ndcg@5", **options)
+    found = answer("quality-loss", outputs_of(forest, lists, metric), 6)
+    assert found.tolist() == naive_pruning.quality_loss(forest, lists, metric, 6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000), leaves=st.integers(2, 9), rate=st.sampled_from([0.05, 0.3, 1.0]))
+def test_totals_are_those_of_the_smaller_forests(seed, leaves, rate):
+    data = small_dataset(6, seed=seed, most=40)
+    forest = rs.train(data, algo="lambdamart", trees=20, leaves=leaves, min_docs=1, learning_rate=rate)
+    outputs = outputs_of(forest, data, "ndcg@4")
+    removals = Removals(outputs)
+    for step in range(14):
+        totals = removals.totals()
+        kept = removals.alive
+        expected = [outputs.total(np.setdiff1d(kept, tree)) for tree in kept]
+        assert totals.tolist() == expected
+        gone = int(kept[(7 * step) % len(kept)])
+        removals.remove(gone, expected[list(kept).index(gone)])
+
+
+def test_values_are_those_of_the_metric(forest, data):
+    for name in METRICS:
+        outputs = outputs_of(forest, data, name)
+        assert outputs.mean(outputs.total()) == pytest.approx(rs.evaluate(forest, data, name).mean(), abs=1e-11)
+
+
+def test_a_base_score_counts_below_the_trees(forest, data):
+    first, rest = forest.first(5), forest.take(np.arange(5, 14))
+    together = outputs_of(forest, data)
+    on_top = outputs_of(rest, data, base=first.predict(data))
+    assert on_top.mean(on_top.total()) == pytest.approx(together.mean(together.total()), abs=1e-12)
+    found = answer("quality-loss", on_top, 3)
+    expected, kept = [], list(range(9))
+    for _ in range(3):
+        values = {t: on_top.total([k for k in kept if k != t]) for t in kept}
+        gone = max(t for t in kept if values[t] == max(values.values()))
+        kept.remove(gone)
+        expected.append(gone)
+    assert found.tolist() == expected
+
+
+def test_the_one_shot_variant_and_score_loss(forest, data):
+    once = answer("quality-loss-once", outputs_of(forest, data), 6)
+    assert once.tolist() == naive_pruning.quality_loss_once(forest, data, parse_metric("ndcg@10"), 6)
+    assert answer("score-loss", outputs_of(forest, data), 6).tolist() == naive_pruning.score_loss(forest, data, 6)
+
+
+def test_last_skip_and_low_weights(forest, data):
+    outputs = outputs_of(forest.first(10), data)
+    assert answer("last", outputs, 4).tolist() == [6, 7, 8, 9]
+    assert answer("skip", outputs, 4).tolist() == [2, 4, 7, 9]  # positions 3, 5, 8, 10 = ceil(i / 0.4)
+    assert answer("skip", outputs, 5).tolist() == [1, 3, 5, 7, 9]
+    weights = np.array([3.0, 1, 2, 9, 1, 8, 7, 6, 5, 4])
+    outputs = outputs_of(forest.first(10).reweighted(weights), data)
+    assert answer("low-weights", outputs, 3).tolist() == [4, 1, 2]
+
+
+def test_random_keeps_the_best_draw(forest, data):
+    outputs = outputs_of(forest, data)
+    answers = list(STRATEGIES["random"](outputs, 7, np.random.default_rng(3)))
+    totals = [a.total for a in answers]
+    assert len(answers) == 100 and totals == sorted(totals)
+    kept = np.setdiff1d(np.arange(14), answers[-1].trees)
+    assert outputs.total(kept) == totals[-1]
+    rng = np.random.default_rng(3)
+    draws = [np.sort(rng.choice(14, 7, replace=False)) for _ in range(100)]
+    assert totals[-1] == max(outputs.total(np.setdiff1d(np.arange(14), trees)) for trees in draws)
