@@ -163,8 +163,11 @@ def near_positives(labels, scores, offsets, margin, at_least, at_most):
     return selection(labels, offsets, keep)
 
 
-def best_split(bins, n_bins, grad, hess, *, min_docs, newton=False, l2=0.0):
-    """The largest gain over every feature, bin and direction of missing values: (gain, feature, bin, missing left)."""
+def best_split(bins, n_bins, grad, hess, *, min_docs, newton=False, l2=0.0, signs=None):
+    """The largest gain over every feature, bin and direction of missing values: (gain, feature, bin, missing left).
+
+    With `signs`, cuts are passed over whose right leaf is on the wrong side of the left one.
+    """
     best = (0.0, -1, -1, False)
     for feature, limit in enumerate(n_bins):
         column = bins[:, feature]
@@ -172,6 +175,9 @@ def best_split(bins, n_bins, grad, hess, *, min_docs, newton=False, l2=0.0):
             for b in range(limit):
                 left = (column <= b) & (column != 255) | ((column == 255) & missing_left)
                 if min(left.sum(), (~left).sum()) < min_docs:
+                    continue
+                low, high = (grad[side].sum() / (hess[side].sum() + l2) for side in (left, ~left))
+                if signs is not None and signs[feature] * (high - low) < 0:
                     continue
                 gain = 0.0
                 for side in (left, ~left):

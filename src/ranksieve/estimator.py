@@ -14,8 +14,10 @@ from ranksieve.data.tables import split_table
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.importance import importance
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
+from ranksieve.params import Params
 from ranksieve.rankers.train import train
 
 
@@ -80,6 +82,9 @@ class Ranker(BaseEstimator):
         l2: float = 1.0,
         max_depth: int = 0,
         feature_fraction: float = 1.0,
+        features: Any = "*",
+        monotone: Any = "none",
+        gains: Any = "auto",
         max_bins: int = 255,
         c: float = 1.0,
         hidden: int = 10,
@@ -110,6 +115,9 @@ class Ranker(BaseEstimator):
         self.l2 = l2
         self.max_depth = max_depth
         self.feature_fraction = feature_fraction
+        self.features = features
+        self.monotone = monotone
+        self.gains = gains
         self.max_bins = max_bins
         self.c = c
         self.hidden = hidden
@@ -129,15 +137,19 @@ class Ranker(BaseEstimator):
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
+        eval_sample_weight: Any = None,
         eval_metric: str | None = None,
         callbacks: Sequence[Callable[..., Any]] | None = None,
     ) -> Ranker:
-        """Train on the documents `X` with labels `y`; `eval_set` is a list of `(X, y)` pairs to validate on."""
+        """Train on the documents `X` with labels `y`; `eval_set` is a list of `(X, y)` pairs to validate on.
+
+        `sample_weight`, and each of `eval_sample_weight`, is one weight per document or one per query.
+        """
         matrix, names, column = split_table(X)
         if qid is None and group is None:
             qid = column
         data = Dataset.from_arrays(matrix, y, qid=qid, group=group, weights=sample_weight, feature_names=names)
-        valid = _validation_sets(eval_set, eval_qid, eval_group)
+        valid = _validation_sets(eval_set, eval_qid, eval_group, eval_sample_weight)
         params = self.get_params(deep=False)
         if eval_metric is not None:
             params["metric"] = eval_metric
@@ -158,14 +170,19 @@ class Ranker(BaseEstimator):
         matrix, names, _ = split_table(X)
         return self._scores(matrix, names, contributions=contributions)
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
-        """Mean of `metric` over the queries (NDCG@10 by default), by the conventions of `ranksieve.evaluate`."""
+    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
+        """Mean of `metric` over the queries (NDCG@10 by default), by the conventions of `ranksieve.evaluate`.
+
+        With `sample_weight`, per document or per query, a query counts by the mean weight of its documents.
+        """
         check_is_fitted(self, "model_")
         matrix, names, column = split_table(X)
         if qid is None and group is None:
             qid = column
-        data = Dataset.from_arrays(matrix, y, qid=qid, group=group)
-        return evaluate(self._scores(matrix, names), data.lists, metrics=self.metric).mean()
+        data = Dataset.from_arrays(matrix, y, qid=qid, group=group, weights=sample_weight)
+        metric = metric_of(Params(metric=self.metric, gains=self.gains))
+        weighted = sample_weight is not None
+        return evaluate(self._scores(matrix, names), data.lists, metrics=metric, weighted=weighted).mean()
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -221,20 +238,24 @@ class Ranker(BaseEstimator):
             )
 
 
-def _validation_sets(eval_set: Any, eval_qid: Any, eval_group: Any) -> list[Dataset] | Dataset | None:
+def _validation_sets(eval_set: Any, eval_qid: Any, eval_group: Any, weights: Any) -> list[Dataset] | Dataset | None:
     if eval_set is None:
-        if eval_qid is not None or eval_group is not None:
-            raise ParameterError("eval_qid and eval_group belong to eval_set, which is missing; give all or none")
+        if eval_qid is not None or eval_group is not None or weights is not None:
+            raise ParameterError(
+                "eval_qid, eval_group and eval_sample_weight belong to eval_set, which is missing; give all or none"
+            )
         return None
     if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple):
         eval_set = [eval_set]
         eval_qid = None if eval_qid is None else [eval_qid]
         eval_group = None if eval_group is None else [eval_group]
+        weights = None if weights is None else [weights]
     qids = _one_per_set(eval_qid, "eval_qid", len(eval_set))
     groups = _one_per_set(eval_group, "eval_group", len(eval_set))
+    weights = _one_per_set(weights, "eval_sample_weight", len(eval_set))
     sets = [
-        Dataset.from_arrays(X, y, qid=qid, group=group)
-        for (X, y), qid, group in zip(eval_set, qids, groups, strict=True)
+        Dataset.from_arrays(X, y, qid=qid, group=group, weights=weight)
+        for (X, y), qid, group, weight in zip(eval_set, qids, groups, weights, strict=True)
     ]
     return sets[0] if len(sets) == 1 else sets
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Mapping
+import itertools
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +18,7 @@ from ranksieve.errors import ParameterError
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
 AUTO = "auto"
+SIGN = r"\s*([+-]?1|0|.+:\s*[+-]?[01])\s*"  # of --monotone, alone or after a feature and a colon
 
 ALGORITHMS = {
     # name: (selection, objective)
@@ -33,8 +36,10 @@ RANKERS = {
 }
 
 
-def _param(default: Any, help: str, check: Callable[[Any], bool], expected: str) -> Any:
-    return field(default=default, metadata={"help": help, "check": check, "expected": expected})
+def _param(
+    default: Any, help: str, check: Callable[[Any], bool], expected: str, *, convert: Callable[[Any], Any] | None = None
+) -> Any:
+    return field(default=default, metadata={"help": help, "check": check, "expected": expected, "convert": convert})
 
 
 def _one_of(*names: str) -> tuple[Callable[[Any], bool], str]:
@@ -55,6 +60,44 @@ def _fraction(value: Any) -> bool:
 
 def _not_negative(value: Any) -> bool:
     return 0 <= value < float("inf")
+
+
+def _numbers_text(value: Any) -> Any:
+    """Numbers as text, `0,1,3`: one spelling in Python, TOML, flags and model files."""
+    return value if isinstance(value, str) else ",".join(repr(float(number)).removesuffix(".0") for number in value)
+
+
+def _are_gains(value: Any) -> bool:
+    return value == AUTO or len(read_gains(value)) > 0
+
+
+def read_gains(text: str) -> tuple[float, ...]:
+    """The gain table that a text spells; empty where it is none."""
+    try:
+        gains = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        return ()
+    good = gains[0] == 0 < gains[-1] < float("inf") and all(a <= b for a, b in itertools.pairwise(gains))
+    return gains if good else ()
+
+
+def _features_text(value: Any) -> Any:
+    """Names, and numbers from 0 as Python has them, as text with numbers from 1 as LETOR has them."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    return ",".join(part if isinstance(part, str) else str(int(part) + 1) for part in value)
+
+
+def _signs_text(value: Any) -> Any:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}:{int(sign):+d}" for name, sign in value.items())
+    return ",".join(part if isinstance(part, str) else str(int(part)) for part in value)
+
+
+def _are_signs(value: Any) -> bool:
+    return isinstance(value, str) and all(re.fullmatch(SIGN, part) for part in value.split(",") if value != "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +142,18 @@ class Params:
     l2: float = _param(1.0, "L2 regularisation of leaf values", _not_negative, "a number from 0")
     max_depth: int = _param(0, "Deepest leaf (0: no limit)", _count, "a whole number from 0")
     feature_fraction: float = _param(1.0, "Share of the features each tree may use", _fraction, "a number in (0, 1]")
+    features: str = _param(
+        "*", "Features to learn from: names, globs, numbers from 1, ranges, with commas; ! takes away",
+        lambda v: isinstance(v, str) and bool(v.strip(" ,")), "names as in 'bm25_*,7,!length'", convert=_features_text,
+    )  # fmt: skip
+    monotone: str = _param(
+        "none", "Features along which scores never fall (+1) or never rise (-1)", _are_signs,
+        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature", convert=_signs_text,
+    )  # fmt: skip
+    gains: str = _param(
+        AUTO, "Gain of each label from 0 up, in λ and in metrics alike (auto: 2^label - 1, or as the metric says)",
+        _are_gains, "numbers as in '0,1,3,7' that begin with 0 and never fall", convert=_numbers_text,
+    )  # fmt: skip
     max_bins: int = _param(MAX_BINS, "Bins of a feature", lambda v: isinstance(v, int) and 2 <= v <= MAX_BINS,
                            f"a whole number from 2 to {MAX_BINS}")  # fmt: skip
     c: float = _param(1.0, "Weight of the pair losses (ranksvm)", lambda v: 0 < v < float("inf"), "a number above 0")
@@ -118,9 +173,12 @@ class Params:
             if isinstance(value, int) and not isinstance(value, bool) and item.type == "float":
                 object.__setattr__(self, item.name, float(value))
             try:
+                if item.metadata["convert"] is not None:
+                    value = item.metadata["convert"](value)
+                    object.__setattr__(self, item.name, value)
                 good = type(value) is not bool if item.type != "bool" else True
                 good = good and bool(item.metadata["check"](value))
-            except TypeError:
+            except (TypeError, ValueError, AttributeError):
                 good = False
             if not good:
                 raise ParameterError(f"{flag(item.name)} is {value!r}; expected {item.metadata['expected']}")

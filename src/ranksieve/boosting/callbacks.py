@@ -65,7 +65,7 @@ class Watch(Protocol):
 
 def checked_mean(metric: Metric, lists: Lists, scores: np.ndarray, name: str) -> float:
     """The metric's mean over the queries of a set; refuses a set that has none."""
-    value = mean(metric.per_query(lists.labels, scores, lists.offsets))
+    value = mean(metric.per_query(lists.labels, scores, lists.offsets), lists.query_weights)
     if np.isnan(value):
         raise DataError(f"{name}: {metric} is undefined, no query has a positive document; use other data")
     return value

@@ -9,13 +9,15 @@ import numpy as np
 from ranksieve.boosting.fixed_point import Scale, to_fixed_point
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
+from ranksieve.data.feature_choice import choose_features, monotone_signs
 from ranksieve.dtypes import FIXED, ROW
 from ranksieve.kernels import growing as kernels
+from ranksieve.kernels.monotone import SMALLEST_WEIGHT
 from ranksieve.kernels.splitting import LANES
 from ranksieve.params import Params
 
 GATHER_SHARE = 0.25  # up to this share of the rows, a compact copy of them is faster than working in place
-SMALLEST_WEIGHT = 1e-12  # a leaf with a smaller sum of second derivatives has nothing to say
+COPIED_ROWS = 65_536  # at a time, where only some columns are taken
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,20 @@ class Grower:
     """Best-first trees on histograms; holds the work space that all trees share."""
 
     def __init__(self, data: Binned, params: Params, *, threads: int) -> None:
-        width = data.bins.shape[1]
-        self._data = data
+        self._columns = np.flatnonzero(
+            np.isin(data.binning.features, choose_features(params.features, data.feature_names))
+        )
+        self._bins = _only_columns(data.bins, self._columns, data.binning.n_features)
+        width = self._bins.shape[1]
         self._params = params
         self._newton = params.gain == "newton"
-        self._planes = 2 if self._newton or params.min_hessian > 0 else 1
+        signs = monotone_signs(params.monotone, data.feature_names)
+        self._signs = np.zeros(0 if signs is None else width, np.int8)
+        if signs is not None:
+            self._signs[: len(self._columns)] = signs[data.binning.features[self._columns]]
+        self._planes = 2 if self._newton or params.min_hessian > 0 or signs is not None else 1
         self._n_bins = np.ones(width, np.int64)
-        self._n_bins[: data.binning.n_features] = data.binning.n_bins
+        self._n_bins[: len(self._columns)] = data.binning.n_bins[self._columns]
         self._borders = _borders(self._n_bins, threads)
         most_leaves = max(1, min(params.leaves, data.lists.n_docs // params.min_docs))
         self._hist = np.empty((most_leaves, width // LANES, self._planes, 256, LANES), FIXED)
@@ -54,16 +63,17 @@ class Grower:
         split_gain = np.empty(max_leaves - 1)
         bounds = np.zeros((max_leaves, 2), np.int64)
         totals = np.zeros(max_leaves, FIXED)
+        limits = np.tile([-np.inf, np.inf], (max_leaves, 1))
         n_leaves = kernels.grow_tree(
             bins, members, np.empty_like(members), packed, fixed_hess if self._planes == 2 else fixed_hess[:0],
             self._n_bins, self._allowed(rng), self._hist, self._spare, self._borders, fixed.scale.count_bits,
-            2.0**-fixed.scale.hess_exponent, p.min_docs, p.min_hessian, p.l2, self._newton, p.max_depth,
-            split_ints, split_gain, bounds, totals,
+            2.0**-fixed.scale.hess_exponent, p.min_docs, p.min_hessian, p.l2, self._newton, p.max_depth, self._signs,
+            split_ints, split_gain, bounds, totals, limits,
         )  # fmt: skip
         bounds = bounds[:n_leaves]
         hess_totals = np.empty(n_leaves, FIXED)
         kernels.sum_leaves(members, bounds, fixed_hess, hess_totals)
-        tree = self._tree(fixed.scale, split_ints, split_gain, totals[:n_leaves], hess_totals)
+        tree = self._tree(fixed.scale, split_ints, split_gain, totals[:n_leaves], hess_totals, limits[:n_leaves])
         return tree, Leaves(members, bounds) if rows is None else None
 
     def _tree(
@@ -73,16 +83,22 @@ class Grower:
         split_gain: np.ndarray,
         totals: np.ndarray,
         hess_totals: np.ndarray,
+        limits: np.ndarray,
     ) -> Tree:
-        """The tree of the splits, its leaves' values from their sums."""
+        """The tree of the splits, its leaves' values from their sums and within their limits."""
         n_leaves = len(totals)
         weights = scale.hess_sum(hess_totals)
         used = weights + self._params.l2
+        values = np.divide(scale.grad_sum(totals), used, out=np.zeros(n_leaves), where=used > SMALLEST_WEIGHT)
+        if len(self._signs):
+            values = np.clip(values, *np.ldexp(limits, -scale.grad_exponent).T)
+        splits = split_ints[: n_leaves - 1, :5].astype(np.int32)
+        splits[:, 0] = self._columns[splits[:, 0]]
         return Tree(
-            splits=split_ints[: n_leaves - 1, :5].astype(np.int32),
+            splits=splits,
             gains=np.ldexp(split_gain[: n_leaves - 1], -2 * scale.grad_exponent),
             counts=split_ints[: n_leaves - 1, 5].copy(),
-            leaf_values=np.divide(scale.grad_sum(totals), used, out=np.zeros(n_leaves), where=used > SMALLEST_WEIGHT),
+            leaf_values=values,
             leaf_counts=scale.count(totals),
             leaf_weights=weights,
         )
@@ -91,7 +107,7 @@ class Grower:
         self, rows: np.ndarray | None, packed: np.ndarray, hess: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Where the kernel finds the rows: the bins, the gradients by row of those bins, and the rows."""
-        bins = self._data.bins
+        bins = self._bins
         if rows is None:
             return bins, packed, hess, np.arange(len(bins), dtype=ROW)
         if len(rows) <= GATHER_SHARE * len(bins):
@@ -101,7 +117,7 @@ class Grower:
         return bins, all_packed, all_hess, rows.astype(ROW)
 
     def _allowed(self, rng: np.random.Generator) -> np.ndarray:
-        n_features = self._data.binning.n_features
+        n_features = len(self._columns)
         allowed = np.zeros(len(self._n_bins), np.bool_)
         fraction = self._params.feature_fraction
         if fraction < 1.0:
@@ -109,6 +125,16 @@ class Grower:
         else:
             allowed[:n_features] = True
         return allowed
+
+
+def _only_columns(bins: np.ndarray, columns: np.ndarray, n_columns: int) -> np.ndarray:
+    """The bins of some columns, padded with zeros to whole lanes; the bins themselves where all are wanted."""
+    if len(columns) == n_columns:
+        return bins
+    out = np.zeros((len(bins), -(-len(columns) // LANES) * LANES), bins.dtype)
+    for start in range(0, len(bins), COPIED_ROWS):
+        out[start : start + COPIED_ROWS, : len(columns)] = bins[start : start + COPIED_ROWS, columns]
+    return out
 
 
 def _borders(n_bins: np.ndarray, threads: int) -> np.ndarray:

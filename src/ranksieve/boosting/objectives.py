@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ranksieve.evaluation.measures import graded_gains
-from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.kernels.lambdas import all_lambdas
 from ranksieve.params import Params
 
@@ -51,7 +51,7 @@ def fit_labels(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> t
 
 
 def _lambda(params: Params) -> Objective:
-    metric = parse_metric(params.metric)
+    metric = metric_of(params)
     truncation = params.truncation or metric.k or -1
     return lambda_ndcg(
         truncation=np.iinfo(np.int64).max if truncation < 0 else truncation,

@@ -25,7 +25,7 @@ from ranksieve.data.binning import Binning
 from ranksieve.data.dataset import Lists, check_feature_names
 from ranksieve.data.read import MISSING, open_source
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.scorer import using_threads
 from ranksieve.forest.sum import Sum
@@ -113,7 +113,7 @@ def train(
         state = State([], start, Sample.of(train_set.lists, None))
         watched = list(_watched(valid, train_set, base, missing))
         slots = make_slots(train_set, settings, threads, base, rule, objective)
-        monitor = Monitor(watched, parse_metric(settings.metric), settings.trees, settings.early_stopping, callbacks)
+        monitor = Monitor(watched, metric_of(settings), settings.trees, settings.early_stopping, callbacks)
         if base.ranks:
             monitor.measure_base(state)
         after_tree: list[Callable[[State], None]] = [monitor]

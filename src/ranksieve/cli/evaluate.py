@@ -23,6 +23,12 @@ def evaluate(
     per_query: Annotated[Path | None, typer.Option(help="Write the value of every query to this TSV file.")] = None,
     ties: Annotated[str, typer.Option(help="Equal scores: in input order, mean or worst order.")] = "order",
     empty: Annotated[str, typer.Option(help="Queries without positives: skip, or count as 0 or 1.")] = "skip",
+    gains: Annotated[
+        str | None, typer.Option(show_default="2^label - 1", help="Gain of each label from 0 up, as in 0,1,3,7.")
+    ] = None,
+    weighted: Annotated[
+        bool, typer.Option("--weighted", help="Count a query by the mean weight of its documents.")
+    ] = False,
     threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
     missing: Annotated[
         str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
@@ -37,13 +43,15 @@ def evaluate(
     from ranksieve.evaluation.evaluate import evaluate as measure
     from ranksieve.evaluation.metrics import parse_metric
     from ranksieve.forest.streaming import open_for, score_file
+    from ranksieve.params import Params, read_gains
     from ranksieve.rankers.load import load
 
     left_out = int(empty) if empty.isdigit() else empty
-    wanted = [parse_metric(name, ties=ties, empty=left_out) for name in metric or ["ndcg@10"]]
+    table = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}
+    wanted = [parse_metric(name, ties=ties, empty=left_out, **table) for name in metric or ["ndcg@10"]]
     loaded = {name: load(name) for name in names}
     scored = score_file(loaded, open_for(data, loaded, missing), threads or None)
-    result = measure(scored.scores, scored.lists, wanted)
+    result = measure(scored.scores, scored.lists, wanted, weighted=weighted)
     _show(result, {name: model.size for name, model in loaded.items()})
     if per_query is not None:
         _write_per_query(result, per_query)

@@ -14,6 +14,7 @@ from ranksieve.cli.progress import TrainingProgress
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
+    from ranksieve.evaluation.metrics import Metric
     from ranksieve.forest.model import Model
 
 
@@ -44,10 +45,10 @@ def train(
         raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
     check_writable(out)
     from ranksieve.data.read import open_source
-    from ranksieve.evaluation.metrics import parse_metric
+    from ranksieve.evaluation.metrics import metric_of
     from ranksieve.rankers import train as rankers
 
-    parse_metric(chosen.metric)
+    metric = metric_of(chosen)
     for path in (data, valid, test):
         if path is not None:
             open_source(path, missing=missing)  # complains about a wrong path before hours are spent
@@ -65,14 +66,12 @@ def train(
             **chosen.as_dict(),
         )
     model.save(out)
-    show_facts(_facts(model, out))
+    show_facts(_facts(model, out, metric))
     if test is not None:
-        _show_test(model, test, chosen.metric)
+        _show_test(model, test, metric)
 
 
-def _facts(model: Model, out: Path) -> list[tuple[str, str]]:
-    from ranksieve.evaluation.metrics import parse_metric
-
+def _facts(model: Model, out: Path, metric: Metric) -> list[tuple[str, str]]:
     info = model.info
     seconds = info.get("seconds") or []
     step = info.get("round", "tree")
@@ -82,12 +81,12 @@ def _facts(model: Model, out: Path) -> list[tuple[str, str]]:
     if info.get("best_score") is not None:
         if info.get("best_iteration"):
             facts.append((f"best {step}", str(info["best_iteration"])))
-        facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
-        facts.append(("conventions", parse_metric(info["params"]["metric"]).describe()))
+        facts.append(("validation", f"{metric} {info['best_score']:.4f}"))
+        facts.append(("conventions", metric.describe()))
     return facts
 
 
-def _show_test(model: Model, path: Path, metric: str) -> None:
+def _show_test(model: Model, path: Path, metric: Metric) -> None:
     from ranksieve.evaluation.evaluate import evaluate
     from ranksieve.forest.streaming import open_for, score_file
 

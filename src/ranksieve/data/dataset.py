@@ -41,6 +41,13 @@ class Lists:
     def sizes(self) -> np.ndarray:
         return np.diff(self.offsets)
 
+    @property
+    def query_weights(self) -> np.ndarray | None:
+        """Weight of each query: the mean of its documents', as LightGBM has it."""
+        if self.weights is None:
+            return None
+        return np.add.reduceat(self.weights, self.offsets[:-1]) / self.sizes
+
     def to_user_order(self, values: np.ndarray) -> np.ndarray:
         """Values of our rows, put back into the order the user gave the rows in."""
         if self.order is None:
@@ -144,6 +151,8 @@ class Dataset:
     ) -> Dataset:
         """A data set from a feature matrix, labels, and query ids per row (`qid`) or query sizes (`group`).
 
+        `weights` are one per document, or one per query in the order of the queries' first rows.
+
         Examples
         --------
         >>> import numpy as np
@@ -181,7 +190,7 @@ class Dataset:
             run_ids,
             run_lengths,
             doc_ids=None if doc_ids is None else np.asarray(doc_ids, dtype=object),
-            weights=None if weights is None else _column(weights, "weights", n_docs),
+            weights=None if weights is None else _weights(weights, run_ids, run_lengths),
         )
         return cls(X, lists, names, _feature_number(first_stage, names))
 
@@ -303,6 +312,20 @@ def _column(values: Any, name: str, n_docs: int, *, ids: bool = False) -> np.nda
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} holds values that are not numbers ({error}); labels are numbers") from error
+
+
+def _weights(weights: Any, run_ids: np.ndarray, run_lengths: np.ndarray) -> np.ndarray:
+    """Weights of the documents, from theirs or from those of their queries."""
+    n_given, n_docs = np.size(weights), int(run_lengths.sum())
+    numbers: dict[Any, int] = {}
+    queries = [numbers.setdefault(run_id, len(numbers)) for run_id in run_ids.tolist()]
+    if n_given not in (n_docs, len(numbers)):
+        raise DataError(
+            f"got {n_given} weights for {n_docs} documents of {len(numbers)} queries; give one per document or one per "
+            "query"
+        )
+    given = _column(weights, "weights", n_given)
+    return given if n_given == n_docs else np.repeat(given[queries], run_lengths)
 
 
 def _sizes(group: Any) -> np.ndarray:

@@ -25,6 +25,7 @@ class Evaluation:
     query_ids: np.ndarray
     values: dict[str, dict[str, np.ndarray]]
     metrics: tuple[Metric, ...]
+    query_weights: np.ndarray | None = None  # means are by these, where given
 
     def per_query(self, name: str | None = None, metric: str | Metric | None = None) -> np.ndarray:
         """One number per query; NaN where the query is left out."""
@@ -32,7 +33,7 @@ class Evaluation:
 
     def mean(self, name: str | None = None, metric: str | Metric | None = None) -> float:
         """Mean over the queries that count."""
-        return mean(self.per_query(name, metric))
+        return mean(self.per_query(name, metric), self.query_weights)
 
     def compare(
         self, a: str, b: str, metric: str | Metric | None = None, *, test: str = "randomization", **options: Any
@@ -45,16 +46,17 @@ class Evaluation:
     def table(self) -> list[dict[str, str | float]]:
         """One row per system: its `name` and its mean by every metric."""
         return [
-            {"name": name, **{metric: mean(values) for metric, values in by_metric.items()}}
+            {"name": name, **{metric: mean(values, self.query_weights) for metric, values in by_metric.items()}}
             for name, by_metric in self.values.items()
         ]
 
     @property
     def conventions(self) -> list[str]:
         """What stands behind the numbers, one sentence per metric."""
+        weighted = "" if self.query_weights is None else ", by their weights"
         counts = [int((~np.isnan(self.per_query(metric=metric))).sum()) for metric in self.metrics]
         return [
-            f"{metric.describe()}; {count} of {len(self.query_ids)} queries counted"
+            f"{metric.describe()}; {count} of {len(self.query_ids)} queries counted{weighted}"
             for metric, count in zip(self.metrics, counts, strict=True)
         ]
 
@@ -73,7 +75,11 @@ class Evaluation:
 
 
 def evaluate(
-    scores: Any, data: Dataset | Lists, metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",)
+    scores: Any,
+    data: Dataset | Lists,
+    metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",),
+    *,
+    weighted: bool = False,
 ) -> Evaluation:
     """Measure one or more systems on a data set.
 
@@ -86,6 +92,8 @@ def evaluate(
         The data set; its `Lists` will do for scores.
     metrics
         Names as `parse_metric` reads them, or `Metric`s with their own conventions.
+    weighted
+        Let means count every query by the mean weight of its documents; values per query do not change.
 
     Returns
     -------
@@ -113,7 +121,11 @@ def evaluate(
     for name, system in scores.items():
         ours = _list_scores(name, system, data, lists)
         values[name] = {str(metric): metric.per_query(lists.labels, ours, lists.offsets) for metric in wanted}
-    return Evaluation(lists.query_ids, values, wanted)
+    if weighted and lists.weights is None:
+        raise ParameterError(
+            "the data has no weights, which weighted means need; give it weights, or leave out weighted"
+        )
+    return Evaluation(lists.query_ids, values, wanted, lists.query_weights if weighted else None)
 
 
 def _metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve.dtypes import LABEL, OFFSET, SCORE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.measures import BUILT_IN, GRADED, OWN, Known, facts
+from ranksieve.params import AUTO, Params, read_gains
 
 UserMetric = Callable[[np.ndarray, np.ndarray, np.ndarray, "int | None"], Any]
 
@@ -188,6 +189,17 @@ def parse_metric(text: str | Metric, **options: Any) -> Metric:
     return Metric(name, **{**written, **options})
 
 
+def metric_of(params: Params) -> Metric:
+    """The metric that training watches, with the gains that training uses.
+
+    Examples
+    --------
+    >>> metric_of(Params(metric="ndcg@5", gains=(0, 1, 3))).describe()
+    'ndcg@5: gain table (0.0, 1.0, 3.0), ties in input order, queries without positives left out'
+    """
+    return parse_metric(params.metric, **({} if params.gains == AUTO else {"gain": read_gains(params.gains)}))
+
+
 def register_metric(name: str, function: UserMetric) -> None:
     """Make a function known as a metric, for `parse_metric`, `evaluate` and everything that takes metric names.
 
@@ -225,8 +237,8 @@ def register_metric(name: str, function: UserMetric) -> None:
     METRICS[name] = Known(measure, relevance=OWN, mean_ties=False)
 
 
-def mean(values: np.ndarray) -> float:
-    """Mean over the queries that count; NaN if none does.
+def mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Mean over the queries that count, by their weights where given; NaN if none does.
 
     Examples
     --------
@@ -234,7 +246,11 @@ def mean(values: np.ndarray) -> float:
     0.5
     """
     values = np.asarray(values, dtype=SCORE)
-    counted = values[~np.isnan(values)]
+    counts = ~np.isnan(values)
+    counted = values[counts]
+    if weights is not None and len(counted):
+        weights = np.asarray(weights, dtype=SCORE)[counts]
+        return float(np.average(counted, weights=weights)) if weights.any() else float("nan")
     return float(counted.mean()) if len(counted) else float("nan")
 
 

@@ -48,15 +48,23 @@ def score_blocks(
 
 def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> Scored:
     """The lists of a file and all scores of its documents."""
-    labels, run_ids, run_lengths = [], [], []
+    labels, run_ids, run_lengths, weights = [], [], [], []
+    weighted = False
     scores: dict[str, list[np.ndarray]] = {name: [] for name in models}
     for block, found in score_blocks(models, source, threads):
         labels.append(block.labels.copy())
         run_ids.extend(block.run_ids)
         run_lengths.append(block.run_lengths)
+        weights.append(np.ones(block.n_docs) if block.weights is None else block.weights.copy())
+        weighted |= block.weights is not None
         for name, values in found.items():
             scores[name].append(values)
-    lists = lists_from_runs(np.concatenate(labels), run_ids, np.concatenate(run_lengths))
+    lists = lists_from_runs(
+        np.concatenate(labels),
+        run_ids,
+        np.concatenate(run_lengths),
+        weights=np.concatenate(weights) if weighted else None,
+    )
     return Scored(lists, {name: np.concatenate(values) for name, values in scores.items()})
 
 

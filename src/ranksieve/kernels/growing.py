@@ -4,12 +4,12 @@ import numpy as np
 from numba import njit, prange
 
 from ranksieve.dtypes import MISSING_BIN
+from ranksieve.kernels.monotone import SMALLEST_GAIN, hand_down, leaf_floor
 from ranksieve.kernels.splitting import NO_SPLIT, LANES, add_histogram, build_histogram, improve_split
 
 CHUNK = 16_384  # rows a thread moves at a time when a leaf is divided
 MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns
 FEW_ROWS = 512  # up to this size, a leaf's rows stay in the cache from one group of columns to the next
-SMALLEST_GAIN = 1e-9  # relative: rounding of sums must not look like an improvement
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -48,11 +48,12 @@ def divide_rows(bins, rows, scratch, start, stop, feature, split_bin, missing_le
 @njit(cache=True, nogil=True, error_model="numpy")
 def search_columns(
     hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit, min_docs,
-    min_hess, l2, newton, floats, ints,
+    min_hess, l2, newton, signs, limits, floats, ints,
 ):  # fmt: skip
     """Better splits among columns first:last; `sibling` ≥ 0, its parent's histogram so far, becomes that minus `slot`'s.
 
-    Side 0 is the leaf in `slot`, side 1 the sibling; `searched` says which are wanted.
+    Side 0 is the leaf in `slot`, side 1 the sibling; `searched` says which are wanted. Where there are `signs` (see
+    `kernels.monotone`), `limits` are the bounds on the values of the two.
     """
     for lane in range(first, last, LANES):
         if sibling >= 0:
@@ -61,7 +62,7 @@ def search_columns(
             if searched[side]:
                 improve_split(
                     hist[sibling if side else slot], n_bins, allowed, lane, totals[side], hess_totals[side], count_bits,
-                    hess_unit, min_docs, min_hess, l2, newton, floats[side], ints[side],
+                    hess_unit, min_docs, min_hess, l2, newton, signs, limits[side], floats[side], ints[side],
                 )  # fmt: skip
 
 
@@ -71,7 +72,8 @@ def best_of_parts(part_floats, part_ints, floats, ints):
     for side in range(2):
         floats[side], ints[side, 0] = 0.0, NO_SPLIT
         for part in range(len(part_floats)):
-            if part_ints[part, side, 0] != NO_SPLIT and part_floats[part, side, 0] > floats[side]:
+            found = part_ints[part, side, 0] != NO_SPLIT
+            if found and (ints[side, 0] == NO_SPLIT or part_floats[part, side, 0] > floats[side]):
                 floats[side] = part_floats[part, side, 0]
                 ints[side] = part_ints[part, side]
 
@@ -79,7 +81,7 @@ def best_of_parts(part_floats, part_ints, floats, ints):
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
 def search_leaf(
     bins, rows, packed, hess, n_bins, allowed, hist, spare, slot, sibling, start, stop, totals, hess_totals, searched,
-    borders, count_bits, hess_unit, min_docs, min_hess, l2, newton, floats, ints,
+    borders, count_bits, hess_unit, min_docs, min_hess, l2, newton, signs, limits, floats, ints,
 ):  # fmt: skip
     """Histogram of rows start:stop into `slot`, then the best splits of it and of its sibling: see `search_columns`.
 
@@ -97,6 +99,10 @@ def search_leaf(
             build_histogram(bins, rows, low, high, packed, hess, n_bins, 0, width, mine)
     part_floats = np.zeros((n_parts, 2, 1), np.float64)
     part_ints = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
+    for side in range(2 if len(signs) else 0):
+        part_floats[:, side] = leaf_floor(
+            totals[side], hess_totals[side], count_bits, hess_unit, l2, newton, limits[side]
+        )[1]  # fmt: skip
     step = LANES if stop - start <= FEW_ROWS else width
     for part in prange(n_parts):
         if by_rows:
@@ -108,7 +114,7 @@ def search_leaf(
                 build_histogram(bins, rows, start, stop, packed, hess, n_bins, first, last, hist[slot])
             search_columns(
                 hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit,
-                min_docs, min_hess, l2, newton, part_floats[part], part_ints[part],
+                min_docs, min_hess, l2, newton, signs, limits, part_floats[part], part_ints[part],
             )  # fmt: skip
     best_of_parts(part_floats, part_ints, floats, ints)
 
@@ -124,13 +130,14 @@ def leaf_gain(total, total_hess, count_bits, hess_unit, l2, newton):
 
 @njit(cache=True, nogil=True)
 def split_best_leaf(
-    n_leaves, count_bits, min_docs, max_depth, gain, cut, depth, parent, slots, leaf_totals, leaf_hess, split_ints,
-    split_gain, pair, searched,
+    n_leaves, count_bits, hess_unit, min_docs, l2, max_depth, signs, limits, gain, cut, depth, parent, slots,
+    leaf_totals, leaf_hess, split_ints, split_gain, pair, searched,
 ):  # fmt: skip
     """Write down the split of the leaf with the largest gain; return that leaf, or -1 where none can be split.
 
     The leaf keeps its number for the left child, the right one gets number `n_leaves`. `pair` is the smaller and the
     larger child, and `searched` which of the two may be split again. The larger takes over the parent's histogram.
+    `limits` are the bounds on every leaf's value, where there are `signs`.
     """
     old, new, split = -1, n_leaves, n_leaves - 1
     for leaf in range(n_leaves):
@@ -150,6 +157,8 @@ def split_best_leaf(
     depth[new] = depth[old]
     leaf_totals[new], leaf_hess[new] = leaf_totals[old] - cut[old, 3], leaf_hess[old] - cut[old, 4]
     leaf_totals[old], leaf_hess[old] = cut[old, 3], cut[old, 4]
+    if len(signs):
+        hand_down(signs[cut[old, 0]], leaf_totals, leaf_hess, old, new, count_bits, hess_unit, l2, limits)
     cut[old, 0] = NO_SPLIT
     pair[0], pair[1] = (old, new) if leaf_totals[old] & mask <= leaf_totals[new] & mask else (new, old)
     is_last = n_leaves + 1 == len(gain) or (max_depth > 0 and depth[old] >= max_depth)
@@ -163,13 +172,18 @@ def split_best_leaf(
 
 @njit(cache=True, nogil=True)
 def note_cuts(
-    pair, searched, floats, ints, leaf_totals, leaf_hess, count_bits, hess_unit, l2, newton, gain, cut
+    pair, searched, floats, ints, leaf_totals, leaf_hess, count_bits, hess_unit, l2, newton, signs, limits, gain, cut
 ):  # fmt: skip
     """Keep the best splits found of the leaves in `pair`, where they gain anything."""
     for side in range(2):
         if searched[side]:
             leaf = pair[side]
-            gain[leaf] = floats[side] - leaf_gain(leaf_totals[leaf], leaf_hess[leaf], count_bits, hess_unit, l2, newton)
+            total, total_hess = leaf_totals[leaf], leaf_hess[leaf]
+            if len(signs):
+                base = leaf_floor(total, total_hess, count_bits, hess_unit, l2, newton, limits[leaf])[0]
+            else:
+                base = leaf_gain(total, total_hess, count_bits, hess_unit, l2, newton)
+            gain[leaf] = floats[side] - base
             if ints[side, 0] != NO_SPLIT and gain[leaf] > SMALLEST_GAIN * floats[side]:
                 cut[leaf] = ints[side]
 
@@ -177,12 +191,13 @@ def note_cuts(
 @njit(cache=True, nogil=True)
 def grow_tree(
     bins, rows, scratch, packed, hess, n_bins, allowed, hist, spare, borders, count_bits, hess_unit, min_docs, min_hess,
-    l2, newton, max_depth, split_ints, split_gain, leaf_bounds, leaf_totals,
+    l2, newton, max_depth, signs, split_ints, split_gain, leaf_bounds, leaf_totals, limits,
 ):  # fmt: skip
     """Split the leaf with the largest gain until `len(leaf_bounds)` leaves; return how many there are.
 
     `rows` is reordered: leaf l holds `rows[leaf_bounds[l, 0]:leaf_bounds[l, 1]]`, in the order they came. A split's
     row in `split_ints` is feature, bin, missing left, left child, right child, count; a child < 0 is leaf ~child.
+    `limits` come as -∞, ∞ and leave as the bounds on each leaf's value, where there are `signs`.
     """
     max_leaves = len(leaf_bounds)
     gain, cut = np.zeros(max_leaves), np.full((max_leaves, 5), NO_SPLIT, np.int64)
@@ -204,16 +219,17 @@ def grow_tree(
             search_leaf(
                 bins, rows, packed, hess, n_bins, allowed, hist, spare, slots[pair[0]], sibling, start, stop,
                 leaf_totals[pair], leaf_hess[pair], searched, borders, count_bits, hess_unit, min_docs, min_hess, l2,
-                newton, floats, ints,
+                newton, signs, limits[pair], floats, ints,
             )  # fmt: skip
             note_cuts(
-                pair, searched, floats, ints, leaf_totals, leaf_hess, count_bits, hess_unit, l2, newton, gain, cut
-            )
+                pair, searched, floats, ints, leaf_totals, leaf_hess, count_bits, hess_unit, l2, newton, signs, limits,
+                gain, cut,
+            )  # fmt: skip
         if n_leaves == max_leaves:
             break
         old = split_best_leaf(
-            n_leaves, count_bits, min_docs, max_depth, gain, cut, depth, parent, slots, leaf_totals, leaf_hess,
-            split_ints, split_gain, pair, searched,
+            n_leaves, count_bits, hess_unit, min_docs, l2, max_depth, signs, limits, gain, cut, depth, parent, slots,
+            leaf_totals, leaf_hess, split_ints, split_gain, pair, searched,
         )  # fmt: skip
         if old < 0:
             break

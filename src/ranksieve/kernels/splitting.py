@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit, uintp
 
 from ranksieve.dtypes import MISSING_BIN
+from ranksieve.kernels.monotone import search_lanes_monotone
 
 LANES = 16  # features searched together
 NO_SPLIT = -1
@@ -123,11 +124,13 @@ def search_lanes_hessian(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def improve_split(
-    hist, n_bins, allowed, lane, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton, floats, ints
+    hist, n_bins, allowed, lane, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton, signs, limits,
+    floats, ints,
 ):  # fmt: skip
     """Look for a better cut among LANES columns: `floats[0]` is its gain, `ints` feature, bin, missing left, left sums.
 
-    Ties go to the lowest column, then the lowest bin, then missing to the right.
+    Ties go to the lowest column, then the lowest bin, then missing to the right. Where there are `signs`, see
+    `kernels.monotone`, leaf values keep within `limits`.
     """
     group = hist[lane // LANES]
     left, left_hess = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
@@ -138,12 +141,18 @@ def improve_split(
     for side in range(2 if any_missing else 1):
         for k in range(LANES):
             left[k] = group[0, MISSING_BIN, k] if side else 0
-            gains[k], cuts[k] = 0.0, NO_SPLIT
+            gains[k], cuts[k] = floats[0], NO_SPLIT
         # with missing values on the right, "all values left" is a cut too
         scanned = most if any_missing and side == 0 else most - 1
         if len(group) == 2:
             for k in range(LANES):
                 left_hess[k] = group[1, MISSING_BIN, k] if side else 0
+        if len(signs):
+            search_lanes_monotone(
+                group, scanned, left, left_hess, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2,
+                newton, signs[lane : lane + LANES], limits, gains, cuts,
+            )  # fmt: skip
+        elif len(group) == 2:
             search_lanes_hessian(
                 group, scanned, left, left_hess, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2,
                 newton, gains, cuts,

@@ -17,7 +17,7 @@ from ranksieve.data.dataset import Dataset, Lists, check_feature_names
 from ranksieve.data.read import open_source, read_source
 from ranksieve.errors import DataError
 from ranksieve.evaluation.evaluate import evaluate
-from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.model import Model
 from ranksieve.params import RANKERS, Params
 
@@ -67,8 +67,11 @@ class Task:
 
     def measured(self, model: Model, valid_sets: Sequence[tuple[str, Dataset]]) -> dict[str, Any]:
         """The metric of a finished model on the validation sets, as its `info` tells it."""
-        metric = parse_metric(self.params.metric)
-        history = {name: {str(metric): [evaluate(model, data, metric).mean()]} for name, data in valid_sets}
+        metric = metric_of(self.params)
+        history = {
+            name: {str(metric): [evaluate(model, data, metric, weighted=data.lists.weights is not None).mean()]}
+            for name, data in valid_sets
+        }
         first = next(iter(history.values()), None)
         return {"history": history, "best_score": None if first is None else first[str(metric)][0]}
 

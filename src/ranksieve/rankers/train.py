@@ -67,6 +67,9 @@ def train(
     if trainer is None:
         return train_forest(data, valid=valid, callbacks=callbacks, missing=missing, **options)
     params = Params.from_mapping(_without_forest_options(options))
+    for name in ("features", "monotone"):
+        if getattr(params, name) != getattr(Params(), name):
+            raise ParameterError(f"{flag(name)} is for boosted forests, not for algo={params.algo}; leave it out")
     if missing not in MISSING:
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
     with using_threads(params.threads or os.cpu_count() or 1):
