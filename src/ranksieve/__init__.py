@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ranksieve import errors
+    from ranksieve import errors, plots
     from ranksieve.boosting.callbacks import Tally
     from ranksieve.boosting.registry import register_selection
     from ranksieve.data.dataset import Dataset
@@ -105,6 +105,7 @@ __all__ = [
     "ndcg",
     "paired_t_test",
     "parse_metric",
+    "plots",
     "precision",
     "prune",
     "randomization_test",
@@ -126,8 +127,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return importlib.import_module("ranksieve.errors")
+    if name in ("errors", "plots"):
+        return importlib.import_module(f"ranksieve.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'ranksieve' has no attribute {name!r}")
     home, _, there = _HOMES[name].partition(":")

@@ -5,7 +5,7 @@ from numba import njit, prange
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.monotone import SMALLEST_GAIN, hand_down, leaf_floor
-from ranksieve.kernels.splitting import NO_SPLIT, LANES, add_histogram, build_histogram, improve_split
+from ranksieve.kernels.splitting import LANES, NO_SPLIT, add_histogram, build_histogram, improve_split
 
 CHUNK = 16_384  # rows a thread moves at a time when a leaf is divided
 MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns
@@ -50,7 +50,7 @@ def search_columns(
     hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit, min_docs,
     min_hess, l2, newton, signs, limits, floats, ints,
 ):  # fmt: skip
-    """Better splits among columns first:last; `sibling` ≥ 0, its parent's histogram so far, becomes that minus `slot`'s.
+    """Better splits among columns first:last; `sibling` ≥ 0, its parent's histogram so far, becomes it minus `slot`'s.
 
     Side 0 is the leaf in `slot`, side 1 the sibling; `searched` says which are wanted. Where there are `signs` (see
     `kernels.monotone`), `limits` are the bounds on the values of the two.

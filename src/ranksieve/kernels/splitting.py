@@ -2,7 +2,8 @@
 
 A histogram is stored in groups of LANES features, and in a group bin by bin, `hist[group, plane, bin, lane]`, so that
 one vector instruction handles several features, and a group, 32 KB, stays in the nearest cache while it is summed,
-subtracted and searched. Plane 0 packs two sums in one integer: gradient << count_bits | count. Plane 1, if present, sums second derivatives.
+subtracted and searched. Plane 0 packs two sums in one integer: gradient << count_bits | count. Plane 1, if present, sums
+second derivatives.
 All sums are fixed point: integer addition is associative, so threads or machines may share rows in any way.
 """
 
@@ -124,8 +125,8 @@ def search_lanes_hessian(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def improve_split(
-    hist, n_bins, allowed, lane, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton, signs, limits,
-    floats, ints,
+    hist, n_bins, allowed, lane, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton, signs,
+    limits, floats, ints,
 ):  # fmt: skip
     """Look for a better cut among LANES columns: `floats[0]` is its gain, `ints` feature, bin, missing left, left sums.
 

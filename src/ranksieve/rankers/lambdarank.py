@@ -13,7 +13,7 @@ from ranksieve.boosting.objectives import OBJECTIVES, Objective
 from ranksieve.boosting.train import check_grades
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ModelError
-from ranksieve.evaluation.metrics import Metric, parse_metric
+from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.params import Params
 from ranksieve.rankers.inputs import Standard, Task
 from ranksieve.rankers.net import Net
@@ -47,9 +47,7 @@ def train_lambdarank(task: Task) -> Net:
     data, params = task.dataset(), task.params
     check_grades(data.lists, data.source, pairs=True)
     watched = [WatchedSet(name, valid) for name, valid in task.valid_sets(data)]
-    monitor = Monitor(
-        watched, parse_metric(params.metric), params.epochs, params.early_stopping, task.callbacks, round="epoch"
-    )
+    monitor = Monitor(watched, metric_of(params), params.epochs, params.early_stopping, task.callbacks, round="epoch")
     state = Epochs(first_net(data, params))
     best = state.net
     with threadpool_limits(1):  # small products: threads would cost more than they bring, and could change bits
