@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types clean
+.PHONY: demo test lint types dist clean
 
 demo: $(VENV)/.ready
 	$(BIN)/ranksieve demo --out demo
@@ -11,11 +11,23 @@ test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.ready-dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 
 types: $(VENV)/.ready-dev
 	$(BIN)/mypy
+
+# wheel and source distribution, then the wheel in a fresh environment, used from another folder
+dist: | $(VENV)/bin/python
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build
+	$(PYTHON) -m venv dist/.try
+	dist/.try/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd dist/.try && bin/ranksieve --version && bin/ranksieve synth cubic --queries 4 --out data.parquet && \
+	bin/ranksieve train data.parquet --trees 2 --leaves 4 --quiet --out model.txt
+	rm -rf dist/.try
+	ls -l dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -61,3 +61,10 @@ def test_wrong_usage_is_exit_code_2(run):
 def test_spans_and_sizes_are_said_as_people_do():
     assert [duration(s) for s in (0.5, 12.3, 185, 7800)] == ["0.50 s", "12 s", "3 min 05 s", "2 h 10 min"]
     assert [file_size(n) for n in (512, 3_400_000, 2 * 10**13)] == ["512 B", "3.4 MB", "20 TB"]
+
+
+def test_the_shell_completes_commands(run, monkeypatch):
+    monkeypatch.setenv("_RANKSIEVE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "ranksieve tr")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert run().output.split() == ["train"]

@@ -97,7 +97,7 @@ def test_query_ids_are_whole_numbers_where_all_look_like_that(ids, expected):
         ({"group": [2], "y": [1, 2, 3]}, "y has 3 values for 2 rows"),
         ({"group": [2], "weights": [1, np.inf]}, "weights must be finite"),
         ({"group": [2], "weights": [0, 0]}, "not all zero"),
-        ({"group": [2], "weights": [1]}, "weights has 1 values"),
+        ({"group": [2], "weights": [1, 2, 3]}, "3 weights for 2 documents of 1 queries"),
         ({"group": [2], "feature_names": ["a"]}, "1 feature names for 2 features"),
         ({"group": [2], "feature_names": ["a", "a"]}, "must be unique"),
         ({"group": [2], "first_stage": "bm25"}, "no feature is named 'bm25'"),

@@ -2,8 +2,8 @@
 
 A histogram is stored in groups of LANES features, and in a group bin by bin, `hist[group, plane, bin, lane]`, so that
 one vector instruction handles several features, and a group, 32 KB, stays in the nearest cache while it is summed,
-subtracted and searched. Plane 0 packs two sums in one integer: gradient << count_bits | count. Plane 1, if present, sums
-second derivatives.
+subtracted and searched. Plane 0 packs two sums in one integer: gradient << count_bits | count. Plane 1, if present,
+sums second derivatives.
 All sums are fixed point: integer addition is associative, so threads or machines may share rows in any way.
 """
 
