@@ -24,6 +24,7 @@ LAYERS = [
     ("rankers",),
     ("retrieval",),
     ("plots",),
+    ("experiments",),
     ("report",),
     ("cluster",),
     ("estimator",),

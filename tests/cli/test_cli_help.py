@@ -18,6 +18,7 @@ COMMANDS = (
     "prune",
     "pack",
     "sample",
+    "experiment",
     "describe",
     "convert",
     "synth",

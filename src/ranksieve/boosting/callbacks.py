@@ -30,6 +30,7 @@ class Record:
     best_step: int | None
     best_value: float | None
     round: str = "tree"  # what a step is
+    measuring: float = 0.0  # seconds of this tree that went into measuring
 
 
 def named_sets(valid: Any) -> Mapping[str, Any]:
@@ -143,6 +144,7 @@ class Monitor:
     def __call__(self, state: Course) -> None:
         name = str(self.metric)
         values = {}
+        grown = time.perf_counter()
         for watched in self.watched:
             values[watched.name] = {name: watched.measure(state, self.metric)}
             state.history.setdefault(watched.name, {}).setdefault(name, []).append(values[watched.name][name])
@@ -161,6 +163,7 @@ class Monitor:
                     best_step=self.best_step,
                     best_value=self.best_value,
                     round=self.round,
+                    measuring=now - grown,
                 )
             )
 

@@ -15,6 +15,7 @@ from ranksieve.cli.convert import convert
 from ranksieve.cli.demo import demo
 from ranksieve.cli.describe import describe
 from ranksieve.cli.evaluate import evaluate
+from ranksieve.cli.experiment import experiment
 from ranksieve.cli.explain import explain
 from ranksieve.cli.pack import pack
 from ranksieve.cli.predict import predict
@@ -60,6 +61,7 @@ for command in (
     prune,
     pack,
     sample,
+    experiment,
     describe,
     convert,
     synth,

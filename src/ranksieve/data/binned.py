@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,10 @@ class Binned:
     first_stage: int | None = None
     source: str = "arrays"
     absent: float = 0.0  # what a feature left out of a LETOR line was read as
+
+    def take_rows(self, rows: np.ndarray) -> Binned:
+        """Some documents, ascending, under the same thresholds; queries left without documents disappear."""
+        return replace(self, bins=self.bins[rows], lists=self.lists.take_rows(rows))
 
 
 def bin_data(data: Any, *, max_bins: int = MAX_BINS, binning: Binning | None = None, missing: str = "zero") -> Binned:

@@ -56,6 +56,18 @@ class Lists:
         out[self.order] = values
         return out
 
+    def take_rows(self, rows: np.ndarray) -> Lists:
+        """The lists of some documents, ascending; queries left without documents disappear."""
+        query = np.searchsorted(self.offsets, rows, side="right") - 1
+        kept, sizes = np.unique(query, return_counts=True)
+        return Lists(
+            labels=self.labels[rows],
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
+            query_ids=self.query_ids[kept],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+            weights=None if self.weights is None else self.weights[rows],
+        )
+
     def take_queries(self, queries: np.ndarray) -> tuple[Lists, np.ndarray]:
         """The lists of some queries, in the given order, and the rows they own here."""
         sizes = self.sizes[queries]
@@ -250,17 +262,7 @@ class Dataset:
     def take_rows(self, rows: np.ndarray) -> Dataset:
         """The data set of some documents, in list order; queries left without documents disappear."""
         rows = np.sort(np.asarray(rows))
-        lists = self.lists
-        query = np.searchsorted(lists.offsets, rows, side="right") - 1
-        kept, sizes = np.unique(query, return_counts=True)
-        reduced = Lists(
-            labels=lists.labels[rows],
-            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
-            query_ids=lists.query_ids[kept],
-            doc_ids=None if lists.doc_ids is None else lists.doc_ids[rows],
-            weights=None if lists.weights is None else lists.weights[rows],
-        )
-        return self._with_rows(reduced, rows)
+        return self._with_rows(self.lists.take_rows(rows), rows)
 
     def _with_rows(self, lists: Lists, rows: np.ndarray) -> Dataset:
         order = self.lists.order

@@ -38,7 +38,9 @@ def truncate(data: Dataset, k: int, *, by: int | str | None = None, positives: s
     >>> truncate(data, 1, by=0, positives="drop").labels.tolist()
     [0.0, 0.0]
     """
-    return data.take_rows(truncated_rows(data.lists, first_stage_values(data, by), k, positives=positives))
+    rows = truncated_rows(data.lists, first_stage_values(data, by), k, positives=positives)
+    _warn_of_the_trap(data.lists, rows, k)
+    return data.take_rows(rows)
 
 
 def by_model(data: Dataset, scores: Any, share: float, *, at_least: int = 1) -> Dataset:
@@ -120,16 +122,21 @@ def truncated_rows(lists: Lists, values: np.ndarray, k: int, *, positives: str =
     kept = largest_rows(values, everybody, lists.offsets, np.minimum(lists.sizes, k))
     if positives == "drop":
         return kept
-    relevant = np.flatnonzero(lists.labels).astype(ROW)
-    beyond = np.setdiff1d(relevant, kept, assume_unique=True)
-    if len(beyond) > FEW * len(relevant):
+    return np.union1d(kept, np.flatnonzero(lists.labels).astype(ROW))
+
+
+def _warn_of_the_trap(lists: Lists, kept: np.ndarray, k: int) -> None:
+    """Complain where many positives were kept that the first stage ranks beyond k: their lists exceed k by those."""
+    query = np.searchsorted(lists.offsets, kept, side="right") - 1
+    sizes = np.bincount(query, minlength=lists.n_queries)
+    n_beyond, n_positives = int(np.maximum(sizes - k, 0).sum()), int(np.count_nonzero(lists.labels))
+    if n_beyond > FEW * n_positives:
         warnings.warn(
-            f"{len(beyond)} of {len(relevant)} positives ({len(beyond) / len(relevant):.0%}) stand beyond rank {k} and "
-            "are kept without their neighbours, which teaches that a low first-stage score is relevant; consider "
+            f"{n_beyond} of {n_positives} positives ({n_beyond / n_positives:.0%}) stand beyond rank {k} and are kept "
+            "without their neighbours, which teaches that a low first-stage score is relevant; consider "
             'positives="drop" (--positives drop), or a larger k',
             stacklevel=3,
         )
-    return np.union1d(kept, beyond)
 
 
 def best_rows(lists: Lists, scores: np.ndarray, share: float, *, at_least: int = 1) -> np.ndarray:

@@ -1,0 +1,106 @@
+"""`ranksieve experiment`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ranksieve.cli.console import duration, output, progress_output, show_error, show_facts, show_table
+from ranksieve.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ranksieve.experiments.data import DataSpec
+    from ranksieve.experiments.results import Results
+    from ranksieve.experiments.spec import Cell
+
+
+def experiment(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="TOML file, or a shipped one by name: fig1, table2, …")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results; finished cells in it are kept.")],
+    quick: Annotated[bool, typer.Option("--quick", help="The small size: minutes, on generated data.")] = False,
+    jobs: Annotated[int, typer.Option(min=0, help="Cells at a time, one thread each; 0: one per core.")] = 0,
+    data: Annotated[
+        list[Path] | None, typer.Option(help="Your data in one file, split by query; may be repeated.")
+    ] = None,
+    folds: Annotated[int, typer.Option(min=0, help="Cross-validate --data over so many folds; 0: split 60/20/20.")] = 0,
+    train: Annotated[Path | None, typer.Option(help="Your training data, with --valid and --test.")] = None,
+    valid: Annotated[Path | None, typer.Option(help="Your validation data.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Your test data.")] = None,
+    first_stage: Annotated[str | None, typer.Option(help="Feature with the first stage's score, such as bm25.")] = None,
+    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Run an experiment: data sets × algorithms × parameter grids × seeds. Interrupted, it goes on where it stopped."""
+    from ranksieve.experiments.read_spec import find_spec, load_spec
+    from ranksieve.experiments.run import run_experiment
+
+    own = _own_data(data or [], {"train": train, "valid": valid, "test": test}, folds, first_stage, missing)
+    loaded = load_spec(find_spec(spec), quick=quick, data=own)
+    progress = _Progress(len(loaded.cells), quiet)
+    try:
+        results = run_experiment(loaded, out, jobs=jobs, tell=progress)
+    except KeyboardInterrupt:
+        show_error(f"interrupted; finished cells are kept in {out}, run the same command again to go on")
+        raise typer.Exit(130) from None
+    _show(results)
+    show_facts([("results", f"{out}, {len(results.cells)} cells; ranksieve report {out} draws them")])
+
+
+def _own_data(
+    files: list[Path], parts: dict[str, Path | None], folds: int, first_stage: str | None, missing: str
+) -> list[DataSpec]:
+    from ranksieve.experiments.data import DataSpec
+
+    common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
+    given = {name: str(path) for name, path in parts.items() if path is not None}
+    if given and files:
+        raise ParameterError("give --data, or --train, --valid and --test, not both")
+    if given:
+        return DataSpec.folded(Path(given.get("train", "data")).stem, {**common, **given}, Path())
+    return [
+        one
+        for path in files
+        for one in DataSpec.folded(path.stem, {**common, "file": str(path), "folds": folds}, Path())
+    ]
+
+
+class _Progress:
+    """A line for every finished cell."""
+
+    def __init__(self, n_cells: int, quiet: bool) -> None:
+        self._quiet, self._began = quiet, time.monotonic()
+        if not quiet:
+            progress_output().print(f"{n_cells} cells; compiling kernels (first use only)…", markup=False)
+
+    def __call__(self, cell: Cell, n_done: int, n_cells: int) -> None:
+        if not self._quiet:
+            seconds = duration(time.monotonic() - self._began)
+            progress_output().print(
+                f"{n_done}/{n_cells}  {cell.data.title}: {cell.label}, seed {cell.seed}  ({seconds})",
+                markup=False,
+                soft_wrap=True,
+            )
+
+
+def _show(results: Results) -> None:
+    metric = results.facts["metrics"][0]
+    for data in results.data:
+        show_table(
+            ["", "validation", metric, "trees", "s/tree", "documents taught"],
+            [
+                [
+                    group.label,
+                    f"{group.valid:.4f}",
+                    f"{group.value(metric):.4f}",
+                    f"{sum(cell.facts['n_trees'] for cell in group.cells) / len(group.cells):.0f}",
+                    f"{group.seconds('per_tree'):.4f}",
+                    f"{group.share:.1%}",
+                ]
+                for group in results.groups(data)
+            ],
+            title=f"{results.facts['title']}: {data}",
+        )
+    output().print(f"{results.cells[0].facts['conventions'][0]}; trees chosen on validation lists", markup=False)

@@ -1,0 +1,190 @@
+"""Data sets of experiments: where they come from, how they are split, and loading them as bins."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.data.binning import Binning
+from ranksieve.data.blocks import Source
+from ranksieve.data.generators import GeneratedSource, cubic, two_stage
+from ranksieve.data.parts import SourcePart, query_ids_of
+from ranksieve.data.read import open_source
+from ranksieve.data.splits import fold_queries, split_queries
+from ranksieve.dtypes import FEATURE
+from ranksieve.errors import DataError, ParameterError
+
+GENERATORS = {"two-stage": (two_stage, 16), "cubic": (cubic, 1000)}  # with the queries generated at once
+FILES = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """A data set: generated, three files, or one file to be split by query or into folds."""
+
+    name: str
+    generate: str | None = None
+    queries: int = 1000
+    seed: int = 0
+    features: int | None = None
+    file: str | None = None
+    train: str | None = None
+    valid: str | None = None
+    test: str | None = None
+    split: tuple[float, ...] = (0.6, 0.2, 0.2)
+    folds: int = 0
+    first_stage: str | None = None
+    missing: str = "zero"
+    fold: int | None = None
+
+    @classmethod
+    def folded(cls, name: str, given: Mapping[str, Any], folder: Path) -> list[DataSpec]:
+        """The data set a table describes, or one for each of its folds; file names are relative to `folder`."""
+        values = dict(given)
+        for key in ("file", *FILES):
+            if values.get(key) is not None:
+                values[key] = str(folder / values[key])
+        if "split" in values:
+            values["split"] = tuple(values["split"])
+        try:
+            data = cls(name=name, **values)
+        except TypeError as error:
+            raise ParameterError(f"data {name!r}: {error}") from None
+        data._check()
+        if not data.folds:
+            return [data]
+        return [dataclasses.replace(data, fold=fold) for fold in range(data.folds)]
+
+    def _check(self) -> None:
+        kinds = [self.generate is not None, self.file is not None, any(getattr(self, key) for key in FILES)]
+        if sum(kinds) != 1:
+            raise ParameterError(
+                f"data {self.name!r}: give one of generate, file (to be split), or the three files train, valid, test"
+            )
+        if self.generate is not None and self.generate not in GENERATORS:
+            raise ParameterError(f"generate is {self.generate!r}; expected one of {', '.join(GENERATORS)}")
+        if kinds[2]:
+            for key in FILES:
+                if getattr(self, key) is None:
+                    raise ParameterError(f"data {self.name!r} has no {key} file; give train, valid and test")
+        if self.folds:
+            if self.file is None:
+                raise ParameterError(f"data {self.name!r}: folds need one file (file = ...)")
+            next(fold_queries(self.folds, self.folds))
+        elif not kinds[2]:
+            if len(self.split) != 3:
+                raise ParameterError(f"split is {list(self.split)}; expected three shares: train, valid, test")
+            split_queries(10_000, self.split)
+        for key in ("file", *FILES):
+            if getattr(self, key) is not None:
+                self._open(getattr(self, key))
+
+    @property
+    def title(self) -> str:
+        return self.name if self.fold is None else f"{self.name} fold {self.fold + 1}"
+
+    def identity(self) -> dict[str, Any]:
+        """What tells the data apart: all settings, and size and time of every file."""
+        facts: dict[str, Any] = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+        for key in ("file", *FILES):
+            if getattr(self, key) is not None:
+                stat = Path(getattr(self, key)).stat()
+                facts[f"{key}_stamp"] = [stat.st_size, stat.st_mtime_ns]
+        return facts
+
+    def has_first_stage(self) -> bool:
+        if self.generate is not None:
+            return self.generate == "two-stage"
+        return self._open(self.file or self.train).first_stage is not None  # type: ignore[arg-type]
+
+    def _open(self, path: str) -> Source:
+        return open_source(path, missing=self.missing, first_stage=self.first_stage)
+
+    def sources(self) -> list[Source]:
+        """Training, validation and test data, each to be read in blocks."""
+        if self.train is not None:
+            return [self._open(getattr(self, key)) for key in FILES]
+        if self.generate is not None:
+            return self._generated()
+        assert self.file is not None
+        source = self._open(self.file)
+        ids = query_ids_of(source)
+        if self.fold is None:
+            parts: Any = split_queries(len(ids), self.split, seed=self.seed)
+        else:
+            parts = list(fold_queries(len(ids), self.folds, seed=self.seed))[self.fold]
+        return [
+            SourcePart(self._open(self.file), [ids[q] for q in part], name)
+            for part, name in zip(parts, FILES, strict=True)
+        ]
+
+    def _generated(self) -> list[Source]:
+        assert self.generate is not None
+        function, size = GENERATORS[self.generate]
+        options = {} if self.features is None else {"n_features": self.features}
+
+        def generate(n_queries: int, *, seed: int, start: int) -> Any:
+            return function(n_queries, seed=seed, start=start, **options)
+
+        ends = np.round(np.cumsum(self.split) * self.queries).astype(int)
+        ranges = [range(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        if min(map(len, ranges)) == 0:
+            raise DataError(f"{self.queries} queries cannot be split {list(self.split)}; every part needs one")
+        return [GeneratedSource(generate, part, self.seed, size) for part in ranges]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of training, validation and test data: bins, the first stage's scores and document ids where known."""
+
+    binned: Binned
+    first_stage: np.ndarray | None
+    doc_ids: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    train: Part
+    valid: Part
+    test: Part
+
+
+def load(data: DataSpec, max_bins: int) -> Loaded:
+    """The data set in bins, thresholds from its training part; the last one asked for is kept in memory."""
+    return _load(json.dumps(data.identity(), sort_keys=True), data, max_bins)
+
+
+@lru_cache(maxsize=1)
+def _load(identity: str, data: DataSpec, max_bins: int) -> Loaded:
+    train, valid, test = data.sources()
+    first = _part(train, max_bins, None)
+    others = [_part(source, max_bins, first.binned.binning) for source in (valid, test)]
+    return Loaded(first, *others)
+
+
+def _part(source: Source, max_bins: int, binning: Binning | None) -> Part:
+    binned = bin_data(source, max_bins=max_bins, binning=binning)
+    columns: list[np.ndarray] = []
+    ids: list[np.ndarray] = []
+    for block in source.blocks():
+        if block.doc_ids is not None:
+            ids.append(block.doc_ids)
+        if source.first_stage is not None:
+            inside = source.first_stage < block.features.shape[1]
+            absent = np.full(block.n_docs, source.absent, FEATURE)
+            columns.append(block.features[:, source.first_stage].copy() if inside else absent)
+    order = binned.lists.order
+    known = np.concatenate(ids) if sum(map(len, ids)) == binned.lists.n_docs else None
+    scores = np.concatenate(columns) if columns else None
+    if order is not None:
+        known = None if known is None else known[order]
+        scores = None if scores is None else scores[order]
+    return Part(binned, scores, known)

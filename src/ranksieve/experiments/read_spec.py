@@ -1,0 +1,281 @@
+"""Reading an experiment from its TOML file; every mistake is told with its line before anything trains."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import itertools
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ranksieve.boosting.registry import named_selection
+from ranksieve.errors import ParameterError, RanksieveError
+from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.spec import Cell, Spec
+from ranksieve.experiments.toml_lines import key_lines, line_of
+from ranksieve.params import ALGORITHMS, Params
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TOP = ("title", "about", "metrics", "stages", "seeds", "figures", "baseline", "compare", "timed", "data", "params",
+       "runs", "quick", "tune")  # fmt: skip
+QUICK = ("data", "params", "stages", "seeds", "tune")
+RUN = ("name", "seeds", "sample", "selections", "shared-leaves")  # besides training parameters
+SAMPLES: dict[str, tuple[str, ...]] = {
+    "truncate": ("k", "positives"),
+    "by-model": ("share", "model"),
+    "undersample": ("share", "n", "order"),
+}
+SHIPPED = (Path(__file__).parent / "specs", Path(__file__).parents[3] / "experiments")  # installed, or a checkout
+FIGURES = ("curves", "table", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency")
+
+
+def find_spec(name: str | Path) -> Path:
+    """A specification file, or one that ships with ranksieve by its name: `fig4`."""
+    if Path(name).is_file():
+        return Path(name)
+    folder = next(folder for folder in SHIPPED if folder.is_dir())
+    known = sorted(path.stem for path in folder.glob("*.toml"))
+    if str(name) in known:
+        return folder / f"{name}.toml"
+    raise ParameterError(f"{name}: no such file; give a TOML file, or one of {', '.join(known)}")
+
+
+def load_spec(path: str | Path, *, quick: bool = False, data: Sequence[DataSpec] = ()) -> Spec:
+    """Read and check an experiment; `data` replaces the data sets it names.
+
+    Raises
+    ------
+    ParameterError
+        On the first mistake, with file and line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        values = tomllib.loads(text)
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be read ({error.strerror}); give the experiment's TOML file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path}: not a TOML file ({error}); see docs/experiments.md") from error
+    return _Reader(str(path), text, values, quick).spec(tuple(data))
+
+
+class _Reader:
+    """Reads the tables of one file; complaints name its lines."""
+
+    def __init__(self, path: str, text: str, values: dict[str, Any], quick: bool) -> None:
+        self._path, self._text, self._values = path, text, values
+        self._lines = key_lines(text)
+        self._is_quick = quick
+        self._check_names(values, TOP, ())
+        self._check_names(self._table("quick"), QUICK, ("quick",))
+        self._quick = self._table("quick") if quick else {}
+
+    def complain(self, place: Sequence[str | int], message: str) -> ParameterError:
+        return ParameterError(f"{self._path}:{line_of(self._lines, tuple(place))}: {message}")
+
+    def spec(self, replaced: tuple[DataSpec, ...]) -> Spec:
+        metrics = tuple(self._list("metrics", str, ["ndcg@10"]))
+        for metric in metrics:
+            self._checked(("metrics",), parse_metric, metric)
+        stages = tuple(self._quick.get("stages", self._list("stages", int, [])))
+        figures = tuple(self._list("figures", str, ["curves", "table"]))
+        for figure in figures:
+            if figure not in FIGURES:
+                raise self.complain(("figures",), f"unknown figure {figure!r}; known: {', '.join(FIGURES)}")
+        data = replaced or tuple(self._data())
+        cells = tuple(self._cells(data, metrics, stages))
+        names = list(dict.fromkeys(cell.run for cell in cells))
+        baseline = self._values.get("baseline", names[0])
+        compare = tuple(self._list("compare", str, [])) or None
+        for place, name in [("baseline", baseline), *(("compare", name) for name in compare or ())]:
+            if name not in names:
+                raise self.complain((place,), f"no run is named {name!r}; known: {', '.join(names)}")
+        if compare is not None and len(compare) != 2:
+            raise self.complain(
+                ("compare",), f"got {len(compare)} names; expected two runs, the second is the baseline"
+            )
+        return Spec(
+            title=str(self._values.get("title", Path(self._path).stem)),
+            about=str(self._values.get("about", "")),
+            path=self._path,
+            text=self._text,
+            metrics=metrics,
+            stages=stages,
+            figures=figures,
+            baseline=baseline,
+            compare=compare,
+            timed=bool(self._values.get("timed", False)),
+            quick=self._is_quick,
+            data=data,
+            cells=cells,
+            tune={**self._table("tune"), **self._quick.get("tune", {})},
+        )
+
+    def _data(self) -> Iterator[DataSpec]:
+        tables = self._table("data")
+        if not tables:
+            raise self.complain((), "no data; add a table such as [data.web], or give files with --train, --test")
+        for name, table in tables.items():
+            place = ("data", name)
+            if not isinstance(table, dict):
+                raise self.complain(place, f"data.{name} is {table!r}; expected a table [data.{name}]")
+            generated = self._quick.get("data", {}) if "generate" in table else {}
+            given = {key.replace("-", "_"): value for key, value in {**table, **generated}.items()}
+            known = [
+                item.name.replace("_", "-")
+                for item in dataclasses.fields(DataSpec)
+                if item.name not in ("name", "fold")
+            ]
+            self._check_names({key.replace("_", "-"): None for key in given}, known, place)
+            yield from self._checked(place, DataSpec.folded, name, given, Path(self._path).parent)
+
+    def _cells(self, data: Sequence[DataSpec], metrics: tuple[str, ...], stages: tuple[int, ...]) -> Iterator[Cell]:
+        runs = self._values.get("runs", [])
+        if not isinstance(runs, list) or not runs:
+            raise self.complain(("runs",), "no runs; add a table [[runs]] with name and algo")
+        done: list[Cell] = []
+        names: list[str] = []
+        for number, run in enumerate(runs):
+            place = ("runs", number)
+            name = run.get("name", run.get("algo"))
+            if not isinstance(name, str) or name in names:
+                raise self.complain((*place, "name"), f"the run's name is {name!r}; expected one no other run has")
+            names.append(name)
+            for one in data:
+                for cell in self._cells_of_run(place, name, run, one, done):
+                    cell = dataclasses.replace(cell, metrics=metrics, stages=stages)
+                    done.append(cell)
+                    yield cell
+
+    def _cells_of_run(
+        self, place: tuple[str | int, ...], name: str, run: Mapping[str, Any], data: DataSpec, done: Sequence[Cell]
+    ) -> Iterator[Cell]:
+        known = [item.name.replace("_", "-") for item in dataclasses.fields(Params)]
+        own = {key.replace("_", "-"): value for key, value in run.items()}
+        self._check_names(own, [*RUN, *known], place)
+        common = {key.replace("_", "-"): value for key, value in self._table("params").items()}
+        self._check_names(common, known, ("params",))
+        params = {**common, **{key: value for key, value in own.items() if key not in RUN}}
+        params.update({key.replace("_", "-"): value for key, value in self._quick.get("params", {}).items()})
+        params.setdefault("metric", self._values.get("metrics", ["ndcg@10"])[0])
+        sample = self._sample(place, own.get("sample"))
+        seeds = own.get("seeds") or self._list("seeds", int, [0])
+        seeds = seeds[: self._quick.get("seeds", len(seeds))]
+        axes = [("", key, value) for key, value in params.items() if isinstance(value, list)]
+        axes += [("sample", key, value) for key, value in (sample or {}).items() if isinstance(value, list)]
+        for chosen in itertools.product(*(values for _, _, values in axes)):
+            picked = list(zip(axes, chosen, strict=True))
+            one_params = params | {key: value for (where, key, _), value in picked if not where}
+            one_sample = None if sample is None else sample | {key: v for (where, key, _), v in picked if where}
+            self._check_sample(place, one_sample, data)
+            for seed in seeds:
+                try:
+                    settings = Params.from_mapping({**one_params, "seed": seed}, source=f"run {name!r}")
+                    if settings.algo not in ALGORITHMS:
+                        known_algos = ", ".join(ALGORITHMS)
+                        raise ParameterError(f"--algo is {settings.algo!r}; experiments grow forests: {known_algos}")
+                    named_selection(settings)
+                except RanksieveError as error:
+                    key = next((key for key in one_params if f"--{key} " in str(error)), "algo")
+                    where = (*place, key) if key in own else ("params", key) if key in common else place
+                    raise self.complain(where, str(error)) from None
+                yield Cell(
+                    data=data,
+                    run=name,
+                    grid={key: value for (_, key, values), value in picked if len(values) > 1},
+                    params=settings,
+                    seed=seed,
+                    sample=one_sample,
+                    teacher=self._teacher(place, one_sample, data, seed, done),
+                    selections=bool(own.get("selections", False)),
+                    shared_leaves=bool(own.get("shared-leaves", False)),
+                )
+
+    def _sample(self, place: tuple[str | int, ...], sample: Any) -> dict[str, Any] | None:
+        if sample is None:
+            return None
+        how = sample.get("how") if isinstance(sample, dict) else sample
+        if not isinstance(sample, dict) or how not in SAMPLES:
+            raise self.complain(
+                (*place, "sample"),
+                f'the sample is {how!r}; expected a table such as {{how = "truncate", k = 500}}, '
+                f"how one of {', '.join(SAMPLES)}",
+            )
+        self._check_names(sample, ("how", *SAMPLES[how]), (*place, "sample"))
+        return dict(sample)
+
+    def _check_sample(self, place: tuple[str | int, ...], sample: Mapping[str, Any] | None, data: DataSpec) -> None:
+        if sample is None:
+            return
+        where = (*place, "sample")
+        k, share, n = (sample.get(key) for key in ("k", "share", "n"))
+        if sample["how"] == "truncate" and not (isinstance(k, int) and k >= 1):
+            raise self.complain(where, f"k is {k!r}; truncate expects a whole number from 1")
+        if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
+            raise self.complain(where, f"share is {share!r}; expected a number in (0, 1]")
+        if sample["how"] == "by-model" and (share is None or "model" not in sample):
+            raise self.complain(where, "by-model expects a share, and as model the name of an earlier run")
+        if sample["how"] == "undersample" and (share is None) == (n is None):
+            raise self.complain(where, "undersample expects one of share and n")
+        for key, known in (("positives", ("keep", "drop")), ("order", ("random", "ascending", "descending"))):
+            if sample.get(key, known[0]) not in known:
+                raise self.complain(where, f"{key} is {sample[key]!r}; expected one of {', '.join(known)}")
+        needs_order = sample["how"] == "truncate" or sample.get("order", "random") != "random"
+        if needs_order and not data.has_first_stage():
+            raise self.complain(
+                where, f'data {data.name!r} has no first-stage feature; say which (first-stage = "bm25")'
+            )
+
+    def _teacher(
+        self,
+        place: tuple[str | int, ...],
+        sample: Mapping[str, Any] | None,
+        data: DataSpec,
+        seed: int,
+        done: Sequence[Cell],
+    ) -> Cell | None:
+        if sample is None or sample["how"] != "by-model":
+            return None
+        found = [cell for cell in done if cell.run == sample["model"] and cell.data == data]
+        found = [cell for cell in found if cell.seed == seed] or found
+        if not found:
+            known = ", ".join(dict.fromkeys(cell.run for cell in done)) or "none"
+            raise self.complain(
+                (*place, "sample"), f"no earlier run is named {sample['model']!r} (known: {known}); its model samples"
+            )
+        if len({cell.label for cell in found}) > 1:
+            raise self.complain(
+                (*place, "sample"), f"the run {sample['model']!r} has a grid; name one with a single cell"
+            )
+        return found[0]
+
+    def _checked(self, place: tuple[str | int, ...], function: Any, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except RanksieveError as error:
+            raise self.complain(place, str(error)) from None
+
+    def _check_names(self, given: Mapping[str, Any], known: Sequence[str], place: tuple[str | int, ...]) -> None:
+        for name in given:
+            if name.replace("_", "-") not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+                raise self.complain((*place, name), f"unknown key {name!r}{hint}")
+
+    def _table(self, name: str) -> dict[str, Any]:
+        table = self._values.get(name, {})
+        if not isinstance(table, dict):
+            raise self.complain((name,), f"{name} is {table!r}; expected a table [{name}]")
+        return table
+
+    def _list(self, name: str, kind: type, default: list[Any]) -> list[Any]:
+        values = self._values.get(name, default)
+        if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+            raise self.complain((name,), f"{name} is {values!r}; expected a list")
+        return values

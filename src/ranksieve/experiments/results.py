@@ -1,0 +1,175 @@
+"""The folder of an experiment, read: cells, their curves, per-query values, documents, selections and models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from ranksieve.errors import DataError
+from ranksieve.evaluation.metrics import mean
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.lightgbm_text import read_lightgbm
+
+EXPERIMENT = "experiment.json"
+CELL = "cell.json"
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A finished cell; tables come as dictionaries of arrays, read when asked for."""
+
+    folder: Path
+    facts: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        return self.facts["label"]
+
+    @property
+    def run(self) -> str:
+        return self.facts["settings"]["run"]
+
+    @property
+    def data(self) -> str:
+        return self.facts["data"]
+
+    @property
+    def grid(self) -> dict[str, Any]:
+        return self.facts["settings"]["grid"]
+
+    @property
+    def seed(self) -> int:
+        return self.facts["settings"]["seed"]
+
+    def table(self, name: str) -> dict[str, np.ndarray]:
+        """`curve`, `queries`, `documents`, or, where the cell recorded them, `selected` and `shared_leaves`."""
+        path = self.folder / f"{name}.parquet"
+        if not path.exists():
+            raise DataError(f"{path}: is not there; the cell did not record it")
+        columns = pq.read_table(path).to_pydict()
+        return {key: np.array(values) for key, values in columns.items()}
+
+    def model(self) -> Forest:
+        return read_lightgbm(self.folder / "model.txt")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells that differ by seed and fold alone: one line of a table, one curve of a figure."""
+
+    cells: tuple[CellResult, ...]
+
+    @property
+    def label(self) -> str:
+        return self.cells[0].label
+
+    @property
+    def run(self) -> str:
+        return self.cells[0].run
+
+    @property
+    def data(self) -> str:
+        return self.cells[0].data
+
+    @property
+    def grid(self) -> dict[str, Any]:
+        return self.cells[0].grid
+
+    @cached_property
+    def valid(self) -> float:
+        """Mean validation value: what decides among the cells of a run."""
+        return float(np.mean([cell.facts["valid"] for cell in self.cells]))
+
+    def per_query(self, column: str) -> tuple[np.ndarray, np.ndarray]:
+        """Query names and values of a column of `queries`: the mean over seeds, all folds together, by name."""
+        tables = [cell.table("queries") for cell in self.cells]
+        names = np.concatenate([table["query"] for table in tables])
+        values = np.concatenate([table[column].astype(np.float64) for table in tables])
+        known, places = np.unique(names, return_inverse=True)
+        return known, np.bincount(places, weights=values) / np.bincount(places)
+
+    def value(self, column: str) -> float:
+        return mean(self.per_query(column)[1])
+
+    def curve(self, column: str = "test") -> tuple[np.ndarray, np.ndarray]:
+        """Trees and the mean over cells; a cell that stopped early counts with its last value."""
+        curves = [cell.table("curve")[column] for cell in self.cells]
+        longest = max(map(len, curves))
+        padded = [np.concatenate([curve, np.full(longest - len(curve), curve[-1])]) for curve in curves]
+        return np.arange(1, longest + 1), np.mean(padded, axis=0)
+
+    def seconds(self, name: str) -> float:
+        """Mean of a time of the cells: `training`, `per_tree`, …"""
+        return float(np.mean([cell.facts["seconds"][name] for cell in self.cells]))
+
+    @property
+    def share(self) -> float:
+        """Mean share of the training documents that the cells were given."""
+        return float(np.mean([cell.facts["taught"]["share"] for cell in self.cells]))
+
+
+@dataclass(frozen=True)
+class Results:
+    """An experiment's folder; cells in the order of the specification, unfinished ones left out."""
+
+    folder: Path
+    facts: dict[str, Any]
+    cells: tuple[CellResult, ...]
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Results:
+        """Read the folder that `ranksieve experiment --out` wrote."""
+        folder = Path(folder)
+        try:
+            facts = json.loads((folder / EXPERIMENT).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{folder}: no experiment is there ({error}); give the folder that ranksieve experiment --out wrote"
+            ) from error
+        cells = tuple(_cells(folder, facts["cells"]))
+        if not cells:
+            raise DataError(f"{folder}: no cell is finished yet; run the experiment first")
+        return cls(folder, facts, cells)
+
+    @property
+    def unfinished(self) -> list[str]:
+        done = {cell.facts["key"] for cell in self.cells}
+        return [key for key in self.facts["cells"] if key not in done]
+
+    @property
+    def data(self) -> list[str]:
+        """Names of the data sets."""
+        return list(dict.fromkeys(cell.data for cell in self.cells))
+
+    def groups(self, data: str, run: str | None = None) -> list[Group]:
+        """Cells of a data set put together over seeds and folds, in order."""
+        found: dict[str, list[CellResult]] = {}
+        for cell in self.cells:
+            if cell.data == data and run in (None, cell.run):
+                found.setdefault(cell.label, []).append(cell)
+        return [Group(tuple(cells)) for cells in found.values()]
+
+    def best(self, data: str) -> list[Group]:
+        """For each run the choice of its grid with the best validation value."""
+        runs = dict.fromkeys(cell.run for cell in self.cells if cell.data == data)
+        return [max(self.groups(data, run), key=lambda group: group.valid) for run in runs]
+
+    def lists(self, data: str, part: str = "train", fold: int | None = None) -> dict[str, np.ndarray]:
+        """Queries of a part of a data set with their numbers of documents and positives."""
+        title = data if fold is None else f"{data} fold {fold + 1}"
+        columns = pq.read_table(self.folder / "data" / f"{title} {part}.parquet").to_pydict()
+        return {key: np.array(values) for key, values in columns.items()}
+
+
+def _cells(folder: Path, keys: list[str]) -> Iterator[CellResult]:
+    for key in keys:
+        path = folder / "cells" / key / CELL
+        if path.exists():
+            yield CellResult(path.parent, json.loads(path.read_text(encoding="utf-8")))

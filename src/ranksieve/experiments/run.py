@@ -1,0 +1,123 @@
+"""`run_experiment`: every cell that is not finished yet, then the folder read back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ranksieve.errors import DataError
+from ranksieve.experiments.cell import CELLS, UNFINISHED, run_cell, versions
+from ranksieve.experiments.pool import Task, run_tasks
+from ranksieve.experiments.results import CELL, EXPERIMENT, Results
+from ranksieve.experiments.spec import Cell, Spec
+from ranksieve.files import atomic_path
+
+
+def run_experiment(
+    spec: Spec,
+    out: str | os.PathLike[str],
+    *,
+    jobs: int = 0,
+    tell: Callable[[Cell, int, int], None] = lambda cell, n_done, n_cells: None,
+) -> Results:
+    """Run an experiment into a folder; cells that are finished there already are kept.
+
+    Parameters
+    ----------
+    spec : Spec
+        As `load_spec` reads it.
+    out : folder
+        Made where it does not exist. Interrupted at any moment, it holds every finished cell whole, and the same call
+        goes on with the others.
+    jobs : int
+        Cells at a time, one thread each; 0 is one per core, 1 runs them here, one after the other, on all cores. An
+        experiment that measures times (`timed = true`) always has one.
+    tell : function
+        Called after each cell with the cell, and how many of how many are done.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ranksieve.experiments.read_spec import load_spec
+    >>> text = '''
+    ... [data.small]
+    ... generate = "cubic"
+    ... queries = 30
+    ... [[runs]]
+    ... algo = "lambdamart"
+    ... trees = 3
+    ... leaves = [4, 8]
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "small.toml")
+    ...     _ = path.write_text(text)
+    ...     results = run_experiment(load_spec(path), f"{folder}/out", jobs=1)
+    ...     [cell.label for cell in results.cells]
+    ['lambdamart, leaves 4', 'lambdamart, leaves 8']
+    """
+    folder = Path(out)
+    try:
+        (folder / CELLS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another folder") from error
+    jobs = 1 if spec.timed else jobs or os.cpu_count() or 1
+    with _alone_in(folder):
+        for left in (folder / CELLS).glob(f"{UNFINISHED}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        _store_experiment(spec, folder)
+        tasks = [Task(cell.key, cell, () if cell.teacher is None else (cell.teacher.key,)) for cell in spec.cells]
+        done = [task.key for task in tasks if (folder / CELLS / task.key / CELL).exists()]
+        n_done = len(done)
+
+        def count(task: Task) -> None:
+            nonlocal n_done
+            n_done += 1
+            tell(task.payload, n_done, len(tasks))
+
+        run_tasks(tasks, run_cell, folder, jobs=jobs, done=done, tell=count)
+    return Results.open(folder)
+
+
+def _store_experiment(spec: Spec, folder: Path) -> None:
+    facts: dict[str, Any] = {
+        "title": spec.title,
+        "about": spec.about,
+        "spec": Path(spec.path).name,
+        "quick": spec.quick,
+        "metrics": spec.metrics,
+        "stages": spec.stages,
+        "figures": spec.figures,
+        "baseline": spec.baseline,
+        "compare": spec.compare,
+        "timed": spec.timed,
+        "data": [data.identity() for data in spec.data],
+        "cells": [cell.key for cell in spec.cells],
+        "began": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": versions(),
+    }
+    with atomic_path(folder / "spec.toml") as path:
+        path.write_text(spec.text, encoding="utf-8")
+    with atomic_path(folder / EXPERIMENT) as path:
+        path.write_text(json.dumps(facts, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep a second run out of the folder; the system forgets the lock when the process dies."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with open(folder / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DataError(f"{folder}: another experiment is running there; wait, or choose another folder") from error
+        yield

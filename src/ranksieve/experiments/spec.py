@@ -1,0 +1,80 @@
+"""`Spec`: an experiment, data sets × runs × grids × seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ranksieve import __version__
+from ranksieve.experiments.data import DataSpec
+from ranksieve.params import Params
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training: a data set (and fold), a run with one choice of its grid, and a seed."""
+
+    data: DataSpec
+    run: str
+    grid: dict[str, Any]  # the values this cell has on the run's grid
+    params: Params
+    seed: int
+    sample: dict[str, Any] | None = None
+    teacher: Cell | None = None  # whose model chooses the sample
+    selections: bool = False  # record who was selected how often
+    shared_leaves: bool = False  # count the leaves that negatives share
+    metrics: tuple[str, ...] = ("ndcg@10",)
+    stages: tuple[int, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The run with its place on the grid, as `SelGB, negatives 0.01`."""
+        return ", ".join([self.run, *(f"{name} {value}" for name, value in self.grid.items())])
+
+    def settings(self) -> dict[str, Any]:
+        """Everything the result depends on, for the record and for the key."""
+        params = self.params.as_dict()
+        params.pop("threads")
+        return {
+            "data": self.data.identity(),
+            "run": self.run,
+            "grid": self.grid,
+            "params": params,
+            "seed": self.seed,
+            "sample": self.sample,
+            "teacher": None if self.teacher is None else self.teacher.key,
+            "selections": self.selections,
+            "shared_leaves": self.shared_leaves,
+            "metrics": list(self.metrics),
+            "stages": list(self.stages),
+            "ranksieve": __version__,
+        }
+
+    @property
+    def key(self) -> str:
+        """A name that changes with any setting; the folder of the result."""
+        digest = hashlib.sha256(json.dumps(self.settings(), sort_keys=True, default=str).encode()).hexdigest()[:12]
+        words = "".join(c if c.isalnum() and c.isascii() else "-" for c in f"{self.data.title} {self.label}")
+        return f"{'-'.join(filter(None, words.split('-')))[:60]}-s{self.seed}-{digest}"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An experiment."""
+
+    title: str
+    about: str
+    path: str
+    text: str
+    metrics: tuple[str, ...]
+    stages: tuple[int, ...]
+    figures: tuple[str, ...]
+    baseline: str
+    compare: tuple[str, str] | None
+    timed: bool  # one cell at a time, so that times mean something
+    quick: bool
+    data: tuple[DataSpec, ...]
+    cells: tuple[Cell, ...]
+    tune: dict[str, Any]

@@ -1,0 +1,57 @@
+"""`ranksieve experiment`."""
+
+from __future__ import annotations
+
+SPEC = """
+[data.web]
+generate = "two-stage"
+queries = 10
+features = 5
+[[runs]]
+name = "SelGB"
+algo = "selgb"
+negatives = [0.05, 0.2]
+trees = 3
+leaves = 4
+"""
+
+
+def test_an_experiment_runs_and_goes_on(run, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(SPEC)
+    outcome = run("experiment", path, "--out", tmp_path / "out", "--jobs", 1)
+    assert outcome.code == 0, outcome.output
+    assert "2/2  web: SelGB, negatives 0.2, seed 0" in outcome.output
+    assert "ndcg@10: " in outcome.output
+    again = run("experiment", path, "--out", tmp_path / "out", "--jobs", 1)
+    assert "/2  web" not in again.output
+
+
+def test_own_files_replace_the_data(run, files, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(SPEC)
+    parts = [item for name in ("train", "valid", "test") for item in (f"--{name}", files / f"{name}.txt")]
+    outcome = run("experiment", path, "--out", tmp_path / "out", "--jobs", 1, *parts)
+    assert outcome.code == 0, outcome.output
+    assert "2/2  train: SelGB" in outcome.output
+    folded = run(
+        "experiment", path, "--out", tmp_path / "folds", "--jobs", 1, "--data", files / "train.txt", "--folds", 3
+    )
+    assert "6/6  train fold 3: SelGB" in folded.output
+
+
+def test_mistakes_are_one_line(run, files, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(SPEC.replace("0.2]", "2]"))
+    outcome = run("experiment", path, "--out", tmp_path / "out")
+    assert outcome.code == 2
+    assert "mine.toml:9: --negatives is 2.0; expected in (0, 1]" in outcome.output
+    assert not (tmp_path / "out").exists()
+    path.write_text(SPEC)
+    both = run(
+        "experiment", path, "--out", tmp_path / "out", "--data", files / "train.txt", "--train", files / "train.txt"
+    )
+    assert "not both" in both.output
+    missing = run("experiment", path, "--out", tmp_path / "out", "--data", tmp_path / "none.txt")
+    assert missing.code == 2 and "none.txt" in missing.output
+    assert "fig1" in run("experiment", "fig99", "--out", tmp_path / "out").output

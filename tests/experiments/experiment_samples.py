@@ -1,0 +1,55 @@
+"""A small experiment that trains in no time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SPEC = """\
+title = "small"
+stages = [2]
+metrics = ["ndcg@10", "map"]
+baseline = "plain"
+
+[data.web]
+generate = "two-stage"
+queries = 10
+features = 6
+
+[params]
+trees = 4
+leaves = 4
+min-docs = 2
+
+[[runs]]
+name = "plain"
+algo = "lambdamart"
+shared-leaves = true
+
+[[runs]]
+name = "SelGB"
+algo = "selgb"
+negatives = [0.02, 0.1]
+selections = true
+
+[[runs]]
+name = "hard"
+algo = "lambdamart"
+sample = { how = "by-model", model = "plain", share = 0.2 }
+
+[[runs]]
+name = "some"
+algo = "lambdamart"
+sample = { how = "undersample", order = "random", share = 0.3 }
+seeds = [0, 1]
+
+[quick]
+data = { queries = 8 }
+params = { trees = 2 }
+seeds = 1
+"""
+
+
+def write_spec(folder: Path, text: str = SPEC) -> Path:
+    path = folder / "small.toml"
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,243 @@
+"""Running experiments: what is stored, going on after an interruption, and that nothing depends on the jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from experiment_samples import SPEC, write_spec
+
+import ranksieve as rs
+from ranksieve.errors import DataError
+from ranksieve.experiments.cell import run_cell
+from ranksieve.experiments.data import DataSpec, load
+from ranksieve.experiments.pool import Task, WorkError, run_tasks
+from ranksieve.experiments.read_spec import load_spec
+from ranksieve.experiments.results import Results
+from ranksieve.experiments.run import run_experiment
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Results:
+    folder = tmp_path_factory.mktemp("experiment")
+    return run_experiment(load_spec(write_spec(folder)), folder / "out", jobs=1)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Everything that must not depend on when and how the cells ran."""
+    names = ("model.txt", "queries.parquet", "documents.parquet", "selected.parquet")
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.glob("cells/*/*") if p.name in names}
+
+
+def test_a_cell_is_what_training_by_hand_gives(results):
+    train, _, test = (rs.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
+    cell = results.cells[2]
+    assert cell.label == "SelGB, negatives 0.1"
+    np.testing.assert_array_equal(
+        cell.model().predict(test),
+        rs.train(train, trees=cell.facts["n_trees"], leaves=4, min_docs=2, negatives=0.1).predict(test),
+    )
+    evaluation = rs.evaluate(cell.model(), test, ["ndcg@10", "map"])
+    queries = cell.table("queries")
+    np.testing.assert_array_equal(queries["map"], evaluation.per_query(metric="map"))
+    assert cell.facts["test"]["ndcg@10"]["full"] == evaluation.mean()
+    early = rs.evaluate(cell.model().first(2), test).per_query()
+    np.testing.assert_array_equal(queries["ndcg@10 at 2"], early)
+    assert queries["n_docs"].tolist() == test.lists.sizes.tolist()
+    curve = cell.table("curve")
+    assert curve["test"][cell.facts["n_trees"] - 1] == evaluation.mean()
+    assert curve["valid"].max() == cell.facts["valid"]
+
+
+def test_documents_are_those_a_reader_wants(results):
+    test = rs.two_stage(2, n_features=6, start=8)
+    cell = results.cells[0]
+    documents = cell.table("documents")
+    scores = cell.model().predict(test)
+    for q, name in enumerate(test.query_ids.astype(str)):
+        rows = np.arange(test.offsets[q], test.offsets[q + 1])
+        order = rows[np.argsort(-scores[rows], kind="stable")]
+        mine = documents["query"] == name
+        shown = {row: rank for rank, row in enumerate(order, 1) if rank <= 20 or test.labels[row] > 0}
+        by_document = dict(zip(documents["document"][mine], documents["rank"][mine], strict=True))
+        assert by_document == {row - rows[0]: rank for row, rank in shown.items()}
+        # the generator sorts lists by the first stage
+        np.testing.assert_array_equal(documents["first_stage_rank"][mine], documents["document"][mine] + 1)
+
+
+def test_selections_and_samples_are_recorded(results):
+    by_label = {cell.label: cell for cell in results.cells}
+    selected = by_label["SelGB, negatives 0.1"].table("selected")
+    assert selected["count"].max() <= by_label["SelGB, negatives 0.1"].facts["n_grown"] - 1
+    assert set(selected["query"]) <= set(range(6))
+    shared = by_label["plain"].table("shared_leaves")
+    train = rs.two_stage(6, n_features=6)
+    negatives = np.add.reduceat(train.labels == 0, train.offsets[:-1])
+    assert shared["pairs"].sum() == (negatives * (negatives - 1) // 2).sum()
+    with pytest.raises(DataError, match="did not record it"):
+        by_label["plain"].table("selected")
+    assert by_label["plain"].facts["taught"]["share"] == 1
+    assert 0.2 <= by_label["hard"].facts["taught"]["share"] < 0.22
+    seeds = [cell.model().info["params"]["seed"] for cell in results.cells if cell.run == "some"]
+    assert seeds == [0, 1]
+
+
+def test_groups_put_seeds_together(results):
+    groups = {group.label: group for group in results.groups("web")}
+    assert len(groups["some"].cells) == 2
+    both = [cell.table("queries")["map"] for cell in groups["some"].cells]
+    _, values = groups["some"].per_query("map")
+    order = np.argsort(groups["some"].cells[0].table("queries")["query"])
+    np.testing.assert_allclose(values, np.mean(both, axis=0)[order])
+    assert [group.run for group in results.best("web")] == ["plain", "SelGB", "hard", "some"]
+    best = max(results.groups("web", "SelGB"), key=lambda group: group.valid)
+    assert results.best("web")[1].label == best.label
+    trees, curve = groups["plain"].curve()
+    assert len(trees) == len(curve) == 4
+    assert results.lists("web")["n_docs"].sum() == rs.two_stage(6, n_features=6).n_docs
+    assert results.unfinished == []
+
+
+def test_workers_make_the_same_cells(results, tmp_path):
+    spec = load_spec(results.folder.parent / "small.toml")
+    again = run_experiment(spec, tmp_path / "out", jobs=2)
+    assert contents(again.folder) == contents(results.folder)
+
+
+def test_only_unfinished_cells_run_again(results, tmp_path, monkeypatch):
+    spec = load_spec(results.folder.parent / "small.toml")
+    out = tmp_path / "out"
+    ran = []
+
+    def stop_after_two(cell, *args, **options):
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        run_cell(cell, *args, **options)
+        ran.append(cell.label)
+
+    monkeypatch.setattr("ranksieve.experiments.run.run_cell", stop_after_two)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(spec, out, jobs=1)
+    assert len(Results.open(out).unfinished) == 4
+    (out / "cells" / ".unfinished-x").mkdir()
+    monkeypatch.undo()
+    told = []
+    run_experiment(spec, out, jobs=1, tell=lambda cell, n_done, n_cells: told.append((cell.label, n_done, n_cells)))
+    assert [n for _, n, _ in told] == [3, 4, 5, 6]
+    assert not list(out.glob("cells/.unfinished*"))
+    assert contents(out) == contents(results.folder)
+    run_experiment(spec, out, jobs=1, tell=lambda *done: told.append(done))
+    assert len(told) == 4
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_killed_in_the_middle_it_goes_on_to_the_same_results(tmp_path):
+    text = SPEC.replace("negatives = [0.02, 0.1]", "negatives = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09]")
+    path, out = write_spec(tmp_path, text), tmp_path / "out"
+    command = [sys.executable, "-m", "ranksieve", "experiment", str(path), "--out", str(out), "--jobs", "2", "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and len(list(out.glob("cells/*/cell.json"))) < 2:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(0.5)  # a worker may still finish its cell
+    before = contents(out)
+    results = run_experiment(load_spec(path), out, jobs=1)
+    assert results.unfinished == []
+    after = contents(out)
+    assert {name: after[name] for name in before} == before
+    fresh = run_experiment(load_spec(path), tmp_path / "fresh", jobs=1)
+    assert contents(fresh.folder) == after
+
+
+def fail_or_die(payload, out, *, threads, alone):
+    if payload == "fail":
+        raise DataError("it went wrong")
+    if payload == "bug":
+        raise ZeroDivisionError
+    if payload == "die":
+        os._exit(9)
+    (out / payload).touch()
+
+
+@pytest.mark.parametrize(("payload", "message"), [("fail", "it went wrong"), ("bug", "ZeroDiv"), ("die", "code 9")])
+def test_a_failing_worker_is_told(payload, message, tmp_path):
+    tasks = [Task("a", "a"), Task("b", payload, ("a",)), Task("c", "c", ("b",))]
+    done = []
+    with pytest.raises(WorkError, match=message):
+        run_tasks(tasks, fail_or_die, tmp_path, jobs=2, tell=lambda task: done.append(task.key))
+    assert done == ["a"]
+    assert (tmp_path / "a").exists() and not (tmp_path / "c").exists()
+
+
+def test_one_run_at_a_time_in_a_folder(results, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    spec = load_spec(results.folder.parent / "small.toml")
+    with open(results.folder / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(DataError, match="another experiment is running"):
+            run_experiment(spec, results.folder, jobs=1)
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="cannot be made"):
+        run_experiment(spec, tmp_path / "file", jobs=1)
+
+
+def test_files_split_by_query_and_into_folds(tmp_path):
+    data = rs.two_stage(12, n_features=5)
+    rs.write_parquet(data, tmp_path / "all.parquet")
+    (one,) = DataSpec.folded("web", {"file": "all.parquet"}, tmp_path)
+    assert one.has_first_stage()
+    loaded = load(one, 255)
+    parts = rs.split(data)
+    for part, expected in zip((loaded.train, loaded.valid, loaded.test), parts, strict=True):
+        assert part.binned.lists.query_ids.tolist() == expected.query_ids.tolist()
+        assert part.binned.lists.labels.tolist() == expected.labels.tolist()
+        np.testing.assert_array_equal(part.first_stage, expected.column("bm25f"))
+    folds = DataSpec.folded("web", {"file": "all.parquet", "folds": 3}, tmp_path)
+    assert [fold.title for fold in folds] == ["web fold 1", "web fold 2", "web fold 3"]
+    tested = [query for fold in folds for query in load(fold, 255).test.binned.lists.query_ids]
+    assert sorted(tested) == data.query_ids.tolist()
+
+
+def test_folds_are_pooled(tmp_path):
+    data = rs.two_stage(6, n_features=4)
+    rs.write_parquet(data, tmp_path / "all.parquet")
+    text = '[data.web]\nfile = "all.parquet"\nfolds = 3\n[[runs]]\nalgo = "selgb"\ntrees = 2\nleaves = 4\n'
+    results = run_experiment(load_spec(write_spec(tmp_path, text)), tmp_path / "out", jobs=1)
+    (group,) = results.groups("web")
+    assert len(group.cells) == 3
+    assert sorted(group.per_query("ndcg@10")[0]) == sorted(data.query_ids.astype(str))
+
+
+def test_facts_say_what_was_run(results):
+    facts = json.loads((results.folder / "experiment.json").read_text())
+    assert facts["title"] == "small"
+    assert facts["versions"]["ranksieve"] == rs.__version__
+    assert (results.folder / "spec.toml").read_text() == SPEC
+    cell = results.cells[0].facts
+    assert set(cell["seconds"]) == {"loading", "training", "measuring", "per_tree", "all", "cpu"}
+    assert cell["settings"]["params"]["algo"] == "lambdamart"
+    assert "gain" in cell["conventions"][0]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "give one of generate, file"),
+        ({"generate": "cubic", "file": "x"}, "give one of generate, file"),
+        ({"train": "x"}, "has no valid file"),
+        ({"generate": "cubic", "split": [0.5, 0.5]}, "expected three shares"),
+        ({"generate": "cubic", "folds": 5}, "folds need one file"),
+        ({"generate": "cubic", "split": [0.5, 0.6, 0.1]}, "add up to 1"),
+    ],
+)
+def test_data_that_cannot_be_is_refused(given, message, tmp_path):
+    with pytest.raises(rs.errors.RanksieveError, match=message):
+        DataSpec.folded("web", given, tmp_path)

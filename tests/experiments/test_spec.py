@@ -1,0 +1,113 @@
+"""Reading experiments: what the cells are, and what is said of mistakes."""
+
+from __future__ import annotations
+
+import pytest
+from experiment_samples import SPEC, write_spec
+
+from ranksieve.errors import ParameterError
+from ranksieve.experiments.read_spec import SHIPPED, find_spec, load_spec
+from ranksieve.experiments.toml_lines import key_lines, line_of
+
+
+def line_with(text: str) -> int:
+    return next(number for number, line in enumerate(SPEC.splitlines(), 1) if text in line)
+
+
+def test_cells_are_runs_times_grids_times_seeds(tmp_path):
+    spec = load_spec(write_spec(tmp_path))
+    labels = ["plain", "SelGB, negatives 0.02", "SelGB, negatives 0.1", "hard", "some", "some"]
+    assert [cell.label for cell in spec.cells] == labels
+    assert [cell.seed for cell in spec.cells] == [0, 0, 0, 0, 0, 1]
+    assert spec.cells[3].teacher == spec.cells[0]
+    assert spec.cells[2].params.negatives == 0.1
+    assert {cell.params.leaves for cell in spec.cells} == {4}
+    assert {cell.params.metric for cell in spec.cells} == {"ndcg@10"}
+    assert len({cell.key for cell in spec.cells}) == 6
+    assert (spec.metrics, spec.stages, spec.baseline) == (("ndcg@10", "map"), (2,), "plain")
+
+
+def test_quick_replaces_sizes_and_seeds(tmp_path):
+    full, quick = load_spec(write_spec(tmp_path)), load_spec(write_spec(tmp_path), quick=True)
+    assert [cell.label for cell in quick.cells] == [cell.label for cell in full.cells][:-1]
+    assert {cell.params.trees for cell in quick.cells} == {2}
+    assert (quick.data[0].queries, quick.data[0].features) == (8, 6)
+    assert not {cell.key for cell in quick.cells} & {cell.key for cell in full.cells}
+
+
+def test_a_key_changes_with_what_the_result_depends_on(tmp_path):
+    keys = {cell.key for cell in load_spec(write_spec(tmp_path)).cells}
+    for old, new in (("leaves = 4", "leaves = 5"), ("queries = 10", "queries = 11"), ('"map"', '"mrr"')):
+        other = {cell.key for cell in load_spec(write_spec(tmp_path, SPEC.replace(old, new))).cells}
+        assert not keys & other
+    renamed = {cell.key for cell in load_spec(write_spec(tmp_path, SPEC.replace('"small"', '"other"'))).cells}
+    assert keys == renamed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "message"),
+    [
+        ('algo = "selgb"', 'algo = "selgbb"', "selgb", "--algo is 'selgbb'; expected one of"),
+        (
+            "negatives = [0.02, 0.1]",
+            "negatives = [0.02, 1.5]",
+            "negatives =",
+            r"--negatives is 1.5; expected in \(0, 1\]",
+        ),
+        ('algo = "selgb"', 'algo = "ranksvm"', "selgb", "experiments grow forests"),
+        ("leaves = 4", "leafs = 4", "leaves =", "unknown key 'leafs'; did you mean 'leaves'"),
+        ("leaves = 4", "leaves = 1", "leaves =", "--leaves is 1"),
+        ("queries = 10", "querys = 10", "queries = 10", "did you mean 'queries'"),
+        ('generate = "two-stage"', 'generate = "three"', "[data.web]", "expected one of two-stage, cubic"),
+        ('generate = "two-stage"', 'file = "none.txt"', "[data.web]", "none.txt"),
+        ('"map"', '"mapp"', "metrics =", "unknown metric"),
+        ('model = "plain"', 'model = "SelGB"', "by-model", "has a grid"),
+        ('model = "plain"', 'model = "later"', "by-model", "no earlier run is named 'later'"),
+        ("share = 0.2", "share = 2", "by-model", r"share is 2; expected a number in \(0, 1\]"),
+        ('order = "random"', 'order = "up"', "undersample", "order is 'up'"),
+        ('how = "undersample"', 'how = "less"', "undersample", "the sample is 'less'"),
+        ('baseline = "plain"', 'baseline = "plan"', "baseline", "no run is named 'plan'"),
+        ('name = "hard"', 'name = "plain"', 'name = "hard"', "expected one no other run has"),
+        ("stages = [2]", "stages = 2", "stages = ", "expected a list"),
+        ("selections = true", 'selection = "tpo"', "selections = ", "did you mean 'top'"),
+        ("[quick]", "[quik]", "[quick]", "did you mean 'quick'"),
+    ],
+)
+def test_mistakes_are_told_with_their_line(old, new, where, message, tmp_path):
+    assert old in SPEC
+    path = write_spec(tmp_path, SPEC.replace(old, new))
+    with pytest.raises(ParameterError, match=message) as caught:
+        load_spec(path)
+    assert str(caught.value).startswith(f"{path}:{line_with(where)}: "), caught.value
+
+
+def test_what_is_not_toml_or_not_there(tmp_path):
+    with pytest.raises(ParameterError, match=r"not a TOML file .*line 1"):
+        load_spec(write_spec(tmp_path, "title = \n"))
+    with pytest.raises(ParameterError, match="no runs"):
+        load_spec(write_spec(tmp_path, '[data.x]\ngenerate = "cubic"\n'))
+    with pytest.raises(ParameterError, match="no data"):
+        load_spec(write_spec(tmp_path, '[[runs]]\nalgo = "mart"\n'))
+    with pytest.raises(ParameterError, match=r"none.toml: no such file; .* table2"):
+        find_spec(tmp_path / "none.toml")
+
+
+def test_every_shipped_spec_is_right():
+    folder = next(folder for folder in SHIPPED if folder.is_dir())
+    names = {path.stem for path in folder.glob("*.toml")}
+    assert names >= {*(f"fig{i}" for i in range(1, 9)), "table2", "static", "undersampling", "efficiency"}
+    for name in names:
+        full, quick = load_spec(find_spec(name)), load_spec(find_spec(name), quick=True)
+        assert len(full.cells) >= len(quick.cells) >= 1
+        assert full.about
+
+
+def test_lines_of_keys():
+    text = 'a = 1\nlong = """\nb = 2\n"""\n[x."y z"]\nc.d = 3  # [no]\n[[runs]]\n[[runs]]\nlist = [\n  1,\n]\ne = 1\n'
+    lines = key_lines(text)
+    assert lines[("a",)] == 1
+    assert ("b",) not in lines
+    assert lines[("x", "y z", "c", "d")] == 6
+    assert (lines[("runs", 0)], lines[("runs", 1)], lines[("runs", 1, "e")]) == (7, 8, 12)
+    assert line_of(lines, ("runs", 1, "nothing")) == 8
+    assert line_of(lines, ("nothing",)) == 1
