@@ -1,8 +1,11 @@
-"""A small experiment that trains in no time."""
+"""A small experiment that trains in no time, and work that fails."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+from ranksieve.errors import DataError
 
 SPEC = """\
 title = "small"
@@ -53,3 +56,13 @@ def write_spec(folder: Path, text: str = SPEC) -> Path:
     path = folder / "small.toml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def fail_or_die(payload, out, *, threads, alone):
+    if payload == "fail":
+        raise DataError("it went wrong")
+    if payload == "bug":
+        raise ZeroDivisionError
+    if payload == "die":
+        os._exit(9)
+    (out / payload).touch()

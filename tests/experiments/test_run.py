@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiment_samples import SPEC, write_spec
+from experiment_samples import SPEC, fail_or_die, write_spec
 
 import ranksieve as rs
 from ranksieve.errors import DataError
@@ -155,16 +155,6 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_results(tmp_path):
     assert {name: after[name] for name in before} == before
     fresh = run_experiment(load_spec(path), tmp_path / "fresh", jobs=1)
     assert contents(fresh.folder) == after
-
-
-def fail_or_die(payload, out, *, threads, alone):
-    if payload == "fail":
-        raise DataError("it went wrong")
-    if payload == "bug":
-        raise ZeroDivisionError
-    if payload == "die":
-        os._exit(9)
-    (out / payload).touch()
 
 
 @pytest.mark.parametrize(("payload", "message"), [("fail", "it went wrong"), ("bug", "ZeroDiv"), ("die", "code 9")])

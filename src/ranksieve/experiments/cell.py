@@ -246,8 +246,7 @@ def _store_lists(cell: Cell, out: Path, loaded: Loaded) -> None:
 
 
 def _store(folder: Path, key: str, facts: dict[str, Any], forest: Forest, tables: dict[str, pa.Table]) -> None:
-    unfinished = folder / f"{UNFINISHED}{key}"
-    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished = folder / f"{UNFINISHED}{os.getpid()}-{key}"
     unfinished.mkdir(parents=True)
     forest.save(unfinished / "model.txt")
     for name, table in tables.items():
@@ -260,4 +259,6 @@ def _store(folder: Path, key: str, facts: dict[str, Any], forest: Forest, tables
         os.replace(unfinished, folder / key)
     except OSError as error:
         shutil.rmtree(unfinished, ignore_errors=True)
+        if (folder / key).is_dir():  # a worker of an earlier, killed run was faster
+            return
         raise RanksieveError(f"{folder / key}: cannot be written ({error.strerror})") from error
