@@ -55,3 +55,15 @@ def test_mistakes_are_one_line(run, files, tmp_path):
     missing = run("experiment", path, "--out", tmp_path / "out", "--data", tmp_path / "none.txt")
     assert missing.code == 2 and "none.txt" in missing.output
     assert "fig1" in run("experiment", "fig99", "--out", tmp_path / "out").output
+
+
+def test_a_report_is_made_from_the_folder(run, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(SPEC)
+    assert run("experiment", path, "--out", tmp_path / "out", "--jobs", 1, "--quiet").code == 0
+    outcome = run("report", tmp_path / "out")
+    assert outcome.code == 0, outcome.output
+    assert (tmp_path / "out" / "report" / "report.md").exists()
+    nothing = run("report", tmp_path)
+    assert nothing.code == 2
+    assert "no experiment is there" in nothing.output

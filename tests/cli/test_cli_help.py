@@ -19,6 +19,7 @@ COMMANDS = (
     "pack",
     "sample",
     "experiment",
+    "report",
     "describe",
     "convert",
     "synth",

@@ -20,6 +20,7 @@ from ranksieve.cli.explain import explain
 from ranksieve.cli.pack import pack
 from ranksieve.cli.predict import predict
 from ranksieve.cli.prune import prune
+from ranksieve.cli.report import report
 from ranksieve.cli.sample import sample
 from ranksieve.cli.synth import synth
 from ranksieve.cli.train import train
@@ -62,6 +63,7 @@ for command in (
     pack,
     sample,
     experiment,
+    report,
     describe,
     convert,
     synth,

@@ -46,7 +46,7 @@ def experiment(
         show_error(f"interrupted; finished cells are kept in {out}, run the same command again to go on")
         raise typer.Exit(130) from None
     _show(results)
-    show_facts([("results", f"{out}, {len(results.cells)} cells")])
+    show_facts([("results", f"{out}, {len(results.cells)} cells; ranksieve report {out} draws them")])
 
 
 def _own_data(

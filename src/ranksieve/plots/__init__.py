@@ -1,5 +1,17 @@
 """Pictures: every function takes axes to draw on, or makes some, and returns them. Needs the extra `plots`."""
 
+from ranksieve.plots.curves import learning_curves, share_curves, time_against_quality
+from ranksieve.plots.selections import rank_distribution, rank_heat_map, shared_leaves
+from ranksieve.plots.sizes import difference_by_size
 from ranksieve.plots.trees import tree
 
-__all__ = ["tree"]
+__all__ = [
+    "difference_by_size",
+    "learning_curves",
+    "rank_distribution",
+    "rank_heat_map",
+    "share_curves",
+    "shared_leaves",
+    "time_against_quality",
+    "tree",
+]

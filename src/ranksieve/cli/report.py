@@ -1,0 +1,27 @@
+"""`ranksieve report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ranksieve.cli.console import show_facts
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that ranksieve experiment --out wrote.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", show_default="DIR/report", help="Folder for the report.")
+    ] = None,
+) -> None:
+    """Make tables and figures from the stored cells of an experiment; nothing is trained."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from ranksieve.experiments.results import Results
+    from ranksieve.report.write import write_report
+
+    path = write_report(Results.open(folder), out)
+    show_facts([("report", str(path)), ("figures", str(len(list((path.parent / "figures").glob("*.svg")))))])

@@ -1,0 +1,165 @@
+"""Quality against trees, against the share of the training set, and against time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksieve.errors import ParameterError
+from ranksieve.plots.canvas import axes_for
+from ranksieve.plots.style import add_legend, dress, line_styles, log_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def learning_curves(
+    curves: Mapping[str, Any],
+    *,
+    metric: str = "ndcg@10",
+    set_name: str | None = None,
+    baseline: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """A metric against the number of trees, one line for each model.
+
+    Parameters
+    ----------
+    curves : mapping
+        From names to values after each tree, or to models, whose own history is drawn (`Forest`, `Ranker`).
+    metric : str
+        Which metric of a model's history, and the name of the axis.
+    set_name : str, optional
+        Which data set of a model's history; the first where not given.
+    baseline : str, optional
+        The name to draw dark and dashed.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> train, valid = rs.cubic(30), rs.cubic(10, start=30)
+    >>> model = rs.train(train, valid=valid, trees=4, leaves=4)
+    >>> rs.plots.learning_curves({"SelGB": model}).get_ylabel()
+    'ndcg@10'
+    """
+    if not curves:
+        raise ParameterError("got no curves; give at least one, as in {'SelGB': model}")
+    ax = axes_for(ax, (7.0, 4.0))
+    styles = line_styles(list(curves), baseline)
+    for name, given in curves.items():
+        values = _values(name, given, metric, set_name)
+        ax.plot(np.arange(1, len(values) + 1), values, label=name, linewidth=1.6, **styles[name])
+    dress(ax, x="trees", y=metric)
+    ax.set_xlim(left=0)
+    add_legend(ax, curves)
+    return ax
+
+
+def _values(name: str, given: Any, metric: str, set_name: str | None) -> np.ndarray:
+    history = getattr(given, "evals_result_", None)
+    if history is None:
+        return np.asarray(given, dtype=np.float64)
+    if not history:
+        raise ParameterError(f"{name!r} was trained without validation data, so it has no curve; train with valid=")
+    chosen = next(iter(history)) if set_name is None else set_name
+    if chosen not in history or metric not in history[chosen]:
+        known = ", ".join(f"{one}: {', '.join(metrics)}" for one, metrics in history.items())
+        raise ParameterError(f"{name!r} has no history of {metric} on {chosen!r}; known: {known}")
+    return np.asarray(history[chosen][metric])
+
+
+def share_curves(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    *,
+    metric: str = "ndcg@10",
+    full: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """A metric against the share of the training set (Ibrahim and Carman 2014, Fig. 6 and 7).
+
+    Parameters
+    ----------
+    curves : mapping
+        From names to shares and values.
+    metric : str
+        The name of the axis.
+    full : float, optional
+        The value of the whole training set, drawn as a line across.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> rs.plots.share_curves({"random": ([0.01, 0.1, 0.5], [0.3, 0.4, 0.41])}, full=0.42).get_xlabel()
+    'share of the training set'
+    """
+    if not curves:
+        raise ParameterError("got no curves; give at least one")
+    ax = axes_for(ax, (6.0, 4.0))
+    styles = line_styles(list(curves))
+    for name, (shares, values) in curves.items():
+        order = np.argsort(shares)
+        ax.plot(
+            np.asarray(shares)[order], np.asarray(values)[order], marker="o", markersize=3.5, label=name, **styles[name]
+        )
+    if full is not None:
+        ax.axhline(full, color="#444444", linestyle=(0, (3, 1.5)), linewidth=1.2, label="everything", zorder=1.5)
+    log_axis(ax, lambda share: f"{100 * share:g}%")
+    dress(ax, x="share of the training set", y=metric)
+    add_legend(ax, [*curves, "everything"])
+    return ax
+
+
+def time_against_quality(
+    points: Mapping[str, tuple[float, float]],
+    *,
+    metric: str = "ndcg@10",
+    time: str = "seconds of training",
+    groups: Mapping[str, str] | None = None,
+    marks: Mapping[str, str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """A metric against time, one named point for each model; the upper left is best.
+
+    Parameters
+    ----------
+    points : mapping
+        From names to seconds and values.
+    metric, time : str
+        Names of the axes.
+    groups : mapping, optional
+        From names to what shares a colour and a line.
+    marks : mapping, optional
+        From names to what is written beside the point.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> rs.plots.time_against_quality({"SelGB": (1.5, 0.7), "λ-MART": (8.0, 0.68)}).get_ylabel()
+    'ndcg@10'
+    """
+    if not points:
+        raise ParameterError("got no points; give at least one")
+    ax = axes_for(ax, (7.0, 4.5))
+    group_of = {name: name for name in points} if groups is None else dict(groups)
+    kinds = list(dict.fromkeys(group_of[name] for name in points))
+    styles = line_styles(kinds)
+    for kind in kinds:
+        names = [name for name in points if group_of[name] == kind]
+        places = np.array(sorted(points[name] for name in names))
+        line = {**styles[kind], "linewidth": 0.8, "alpha": 0.9}
+        ax.plot(places[:, 0], places[:, 1], marker="o", markersize=5, label=kind, **line)
+        for name in names if groups is not None and len(names) > 1 else ():
+            ax.annotate(name, points[name], textcoords="offset points", xytext=(5, 4), fontsize="x-small", color="0.25")
+    log_axis(ax, lambda seconds: f"{seconds:g}")
+    dress(ax, x=time, y=metric)
+    add_legend(ax, kinds)
+    return ax

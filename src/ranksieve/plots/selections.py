@@ -1,0 +1,118 @@
+"""Which negatives a selection chose, and how alike a forest finds documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksieve.errors import ParameterError
+from ranksieve.plots.canvas import axes_for
+from ranksieve.plots.style import add_legend, dress, line_styles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def rank_heat_map(
+    heat: Any, row_sizes: Any, column_ranks: Any, *, most: int = 10, title: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """How often each first-stage rank of each query was selected (Lucchese et al. 2018, Fig. 7).
+
+    Parameters
+    ----------
+    heat, row_sizes, column_ranks
+        As `ranksieve.evaluation.ranks.rank_heat_map` returns them: queries from short lists to long ones, ranks from
+        the first.
+    most : int
+        The count of the brightest colour.
+    title : str, optional
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> from ranksieve.evaluation.ranks import rank_heat_map
+    >>> heat = rank_heat_map([0, 0, 1], [1, 2, 1], [4, 99, 2], [3, 2])
+    >>> rs.plots.rank_heat_map(*heat).get_xlabel()
+    'first-stage rank'
+    """
+    heat, row_sizes = np.asarray(heat), np.asarray(row_sizes)
+    if heat.ndim != 2 or heat.shape != (len(row_sizes), len(column_ranks)):
+        raise ParameterError(
+            f"heat has shape {heat.shape}; expected {len(row_sizes)} rows, {len(column_ranks)} columns"
+        )
+    ax = axes_for(ax, (7.0, 4.5))
+    last = column_ranks[-1] + (column_ranks[1] - column_ranks[0] if len(column_ranks) > 1 else 1)
+    extent = (1, float(last), float(len(heat)), 0.0)
+    image = ax.imshow(heat, aspect="auto", extent=extent, cmap="inferno", vmin=0, vmax=most, interpolation="nearest")
+    assert ax.figure is not None
+    bar = ax.figure.colorbar(image, ax=ax, pad=0.02)
+    bar.set_label(f"times selected ({most} and more alike)")
+    ticks = np.unique(np.linspace(0, len(heat) - 1, min(6, len(heat))).round().astype(int))
+    ax.set_yticks(ticks + 0.5, [f"{row_sizes[tick]:,}" for tick in ticks])
+    dress(ax, x="first-stage rank", y="queries, by documents in the list", title=title)
+    ax.grid(False)
+    return ax
+
+
+def rank_distribution(distributions: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
+    """Which share of the selections fell on first-stage ranks up to each (Lucchese et al. 2018, Fig. 8).
+
+    Parameters
+    ----------
+    distributions : mapping
+        From names to cumulative shares by rank, as `ranksieve.evaluation.ranks.rank_distribution` returns them.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> rs.plots.rank_distribution({"SelGB": [0.5, 0.8, 1.0]}).get_ylabel()
+    'selections up to this rank'
+    """
+    if not distributions:
+        raise ParameterError("got no distributions; give at least one")
+    ax = axes_for(ax, (6.0, 4.0))
+    styles = line_styles(list(distributions))
+    for name, shares in distributions.items():
+        ax.plot(np.arange(len(shares) + 1), np.concatenate([[0.0], shares]), label=name, linewidth=1.6, **styles[name])
+    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.set_ylim(0, 1.02)
+    ax.set_xlim(left=0)
+    dress(ax, x="first-stage rank", y="selections up to this rank")
+    add_legend(ax, distributions)
+    return ax
+
+
+def shared_leaves(counts: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
+    """Pairs of documents by the share of trees in which they end in the same leaf (Lucchese et al. 2015, Fig. 2).
+
+    Parameters
+    ----------
+    counts : mapping
+        From names to pairs by number of shared leaves, as `ranksieve.evaluation.shared_leaves.shared_leaves` returns
+        them. Forests of different sizes are drawn on one scale: shares of trees, and density of pairs.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> rs.plots.shared_leaves({"full": [2, 5, 9], "10%": [9, 5, 2]}).get_xlabel()
+    'share of trees in which two negatives share a leaf'
+    """
+    if not counts:
+        raise ParameterError("got no counts; give at least one")
+    ax = axes_for(ax, (6.0, 4.0))
+    styles = line_styles(list(counts))
+    for name, pairs in counts.items():
+        pairs = np.asarray(pairs, dtype=np.float64)
+        n_trees = max(len(pairs) - 1, 1)
+        density = pairs / max(pairs.sum(), 1.0) * n_trees
+        ax.plot(np.arange(len(pairs)) / n_trees, density, label=name, drawstyle="steps-mid", **styles[name])
+    ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.set_ylim(bottom=0)
+    dress(ax, x="share of trees in which two negatives share a leaf", y="density of pairs")
+    add_legend(ax, counts)
+    return ax

@@ -1,0 +1,57 @@
+"""Differences by list size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksieve.evaluation.comparisons import SizeBuckets
+from ranksieve.plots.canvas import axes_for
+from ranksieve.plots.style import BASELINE, COLOURS, dress
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def difference_by_size(
+    buckets: SizeBuckets, *, metric: str = "ndcg@10", names: tuple[str, str] = ("a", "b"), axes: Any = None
+) -> tuple[Axes, Axes]:
+    """Mean difference of two systems by list size, above the numbers of queries (Lucchese et al. 2018, Fig. 6).
+
+    Parameters
+    ----------
+    buckets : SizeBuckets
+        As `ranksieve.evaluation.comparisons.difference_by_size` returns them.
+    metric : str
+    names : (str, str)
+        The two systems; the second is subtracted.
+    axes : two Axes, optional
+        Above and below.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> from ranksieve.evaluation.comparisons import difference_by_size
+    >>> buckets = difference_by_size([0.5, 0.75, 1.0], [0.25, 0.75, 0.5], [120, 40, 199])
+    >>> above, below = rs.plots.difference_by_size(buckets, names=("SelGB", "λ-MART"))
+    >>> below.get_ylabel()
+    'queries'
+    """
+    if axes is None:
+        above = axes_for(None, (7.0, 4.5))
+        figure = above.figure
+        assert figure is not None
+        above.remove()
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    else:
+        above, below = axes
+    middles, width = (buckets.edges[:-1] + buckets.edges[1:]) / 2, 0.9 * np.diff(buckets.edges)
+    differences = np.nan_to_num(buckets.differences)
+    colours = np.where(differences >= 0, COLOURS[0], COLOURS[1])
+    above.bar(middles, differences, width, color=colours.tolist())
+    above.axhline(0, color="0.3", linewidth=0.8)
+    dress(above, x="", y=f"difference in {metric}", title=f"{names[0]} − {names[1]}")
+    below.bar(middles, buckets.n_queries, width, color=BASELINE)
+    dress(below, x="documents in the list", y="queries")
+    return above, below

@@ -1,0 +1,63 @@
+"""Colours and lines that all pictures share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito: told apart by readers who see colours differently, and in print
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+BASELINE = "#444444"
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
+
+
+def line_styles(names: Sequence[str], baseline: str | None = None) -> dict[str, dict[str, Any]]:
+    """A colour and a line for each name; the baseline is dark and dashed, many names take neighbouring hues."""
+    others = [name for name in names if name != baseline]
+    if len(others) <= len(COLOURS):
+        colours: Sequence[Any] = COLOURS
+    else:
+        from matplotlib import colormaps
+
+        colours = [colormaps["viridis"](place) for place in np.linspace(0.0, 0.92, len(others))]
+    styles = {
+        name: {"color": colour, "linestyle": DASHES[number % len(DASHES)] if len(others) > 3 else "-"}
+        for number, (name, colour) in enumerate(zip(others, colours, strict=False))
+    }
+    if baseline in names:
+        styles[str(baseline)] = {"color": BASELINE, "linestyle": (0, (3, 1.5)), "zorder": 1.5}
+    return styles
+
+
+def log_axis(ax: Axes, words: Callable[[float], str]) -> None:
+    """A logarithmic x-axis with ticks at 1, 2 and 5 times powers of ten, written as people do."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(lambda value, _: words(value))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def dress(ax: Axes, *, x: str, y: str, title: str | None = None) -> None:
+    """Axis names, a light grid, no box."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    if title:
+        ax.set_title(title, loc="left", fontsize="medium")
+    ax.grid(True, color="0.88", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def add_legend(ax: Axes, names: Mapping[str, Any] | Sequence[str]) -> None:
+    """A legend inside for a few names, beside the axes for many."""
+    if len(names) > 3:
+        ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    elif len(names) > 1:
+        ax.legend(frameon=False, fontsize="small")

@@ -1,0 +1,158 @@
+"""The tables of a report, as text cells with the numbers to sort them by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksieve.evaluation.comparisons import smallest_shares
+from ranksieve.evaluation.significance import TestResult, paired_t_test, randomization_test
+from ranksieve.experiments.results import Group, Results
+
+TARGETS = (0.90, 0.95, 0.98)
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Value:
+    """A cell of a table: what it says, and the number it is sorted by."""
+
+    text: str
+    number: float | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    note: str = ""
+
+    def markdown(self) -> str:
+        """The table in Markdown, numbers to the right."""
+        lines = [" | ".join(["", *self.columns, ""]).strip(), "|---|" + "---:|" * (len(self.columns) - 1)]
+        lines += [" | ".join(["", *(value.text for value in row), ""]).strip() for row in self.rows]
+        return "\n".join([f"**{self.title}**", "", *lines, *(["", self.note] if self.note else [])])
+
+
+def tables(results: Results) -> Iterator[Table]:
+    """Every table of an experiment: the comparison, the smallest shares, and all cells."""
+    wanted = results.facts["figures"]
+    for data in results.data:
+        if "table" in wanted:
+            yield comparison(results, data)
+        if "shares" in wanted:
+            yield share_table(results, data)
+        yield all_cells(results, data)
+
+
+def comparison(results: Results, data: str) -> Table:
+    """One row per run, each with the choice of its grid that is best on validation lists, against the baseline."""
+    metric, baseline_run = results.facts["metrics"][0], results.facts["baseline"]
+    groups = results.best(data)
+    baseline = next((group for group in groups if group.run == baseline_run), groups[0])
+    columns = [*(f"{metric} at {stage}" for stage in results.facts["stages"]), metric]
+    names = [column.replace(f"{metric} at ", "") + " trees" if " at " in column else "full" for column in columns]
+    rows = []
+    for group in groups:
+        row = [Value(group.label)]
+        for column in columns:
+            row += _compared(group, baseline, column)
+        rows.append((*row, Value(f"{_n_trees(group):.0f}", _n_trees(group))))
+    return Table(
+        title=f"{metric} on {data}, against {baseline.label}",
+        columns=("", *(part for name in names for part in (name, "difference", "95% interval")), "trees"),
+        rows=tuple(rows),
+        note=f"\\* randomization test against {baseline.label}: p ≤ {SIGNIFICANT}; intervals are of the difference, by "
+        "the paired t-test. Where a run has a grid, its best choice on validation lists stands here.",
+    )
+
+
+def _compared(group: Group, baseline: Group, column: str) -> list[Value]:
+    mean = group.value(column)
+    if group is baseline:
+        return [Value(f"{mean:.4f}", mean), Value(""), Value("")]
+    test, interval = compare(group, baseline, column)
+    star = "\\*" if test.p_value <= SIGNIFICANT else ""
+    low, high = interval or (np.nan, np.nan)
+    return [
+        Value(f"{mean:.4f}{star}", mean),
+        Value(f"{test.relative:+.1f}%", test.relative),
+        Value(f"[{low:+.4f}, {high:+.4f}]", low),
+    ]
+
+
+def compare(a: Group, b: Group, column: str) -> tuple[TestResult, tuple[float, float] | None]:
+    """Randomization test of a against b on the queries both were tested on, and the t-interval of the difference."""
+    names_a, values_a = a.per_query(column)
+    names_b, values_b = b.per_query(column)
+    _, places_a, places_b = np.intersect1d(names_a, names_b, return_indices=True)
+    ours, theirs = values_a[places_a], values_b[places_b]
+    both = np.count_nonzero(~(np.isnan(ours) | np.isnan(theirs)))
+    interval = paired_t_test(ours, theirs).interval if both > 1 else None
+    return randomization_test(ours, theirs), interval
+
+
+def share_table(results: Results, data: str) -> Table:
+    """The smallest share of the training set that reaches parts of the full set's quality, and the times."""
+    metric = results.facts["metrics"][0]
+    full = results.groups(data, results.facts["baseline"])[0]
+    rows = []
+    for run, groups in sampled_runs(results, data).items():
+        shares, values = [group.share for group in groups], [group.value(metric) for group in groups]
+        found = smallest_shares([*shares, 1.0], [*values, full.value(metric)], full.value(metric), TARGETS)
+        row = [Value(run)]
+        for share in found:
+            row.append(Value("–") if share is None else Value(f"{share:.1%}", share))
+        seconds = [group.seconds("training") for group in groups]
+        fastest = int(np.argmin(shares))
+        row.append(Value(f"{seconds[fastest]:.2f} s", seconds[fastest]))
+        row.append(Value(f"{full.seconds('training'):.2f} s", full.seconds("training")))
+        rows.append(tuple(row))
+    return Table(
+        title=f"Smallest share of the training set of {data} that reaches parts of the quality of all of it ({metric})",
+        columns=("", *(f"{target:.0%}" for target in TARGETS), "training, smallest share", "training, everything"),
+        rows=tuple(rows),
+    )
+
+
+def sampled_runs(results: Results, data: str) -> dict[str, list[Group]]:
+    """Groups trained on a share of the training set, by run."""
+    found: dict[str, list[Group]] = {}
+    for group in results.groups(data):
+        if group.cells[0].facts["settings"]["sample"] is not None:
+            found.setdefault(group.run, []).append(group)
+    return found
+
+
+def all_cells(results: Results, data: str) -> Table:
+    """Every choice that was run, seeds and folds put together."""
+    metrics: Sequence[str] = results.facts["metrics"]
+    rows = []
+    for group in results.groups(data):
+        per_tree, training = group.seconds("per_tree"), group.seconds("training")
+        rows.append(
+            (
+                Value(group.label),
+                Value(f"{group.valid:.4f}", group.valid),
+                *(Value(f"{group.value(metric):.4f}", group.value(metric)) for metric in metrics),
+                Value(f"{_n_trees(group):.0f}", _n_trees(group)),
+                Value(f"{1000 * per_tree:.1f} ms", per_tree),
+                Value(f"{training:.2f} s", training),
+                Value(f"{group.share:.1%}", group.share),
+                Value(str(len(group.cells)), len(group.cells)),
+            )
+        )
+    first = results.facts["metrics"][0]
+    return Table(
+        title=f"All runs on {data}",
+        columns=("", f"{first}, validation", *metrics, "trees", "a tree", "training", "documents", "cells"),
+        rows=tuple(rows),
+        note="" if results.facts["timed"] else "Cells ran side by side, so times are rough.",
+    )
+
+
+def _n_trees(group: Group) -> float:
+    return float(np.mean([cell.facts["n_trees"] for cell in group.cells]))

@@ -1,0 +1,65 @@
+"""`write_report`: tables and figures of an experiment as Markdown with SVG files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ranksieve.errors import DataError
+from ranksieve.experiments.results import Results
+from ranksieve.files import atomic_path
+from ranksieve.report.figures import figures
+from ranksieve.report.tables import tables
+
+FOLDER = "report"
+SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "ranksieve"}  # text stays text; equal input, equal file
+
+
+def write_report(results: Results, out: str | os.PathLike[str] | None = None) -> Path:
+    """Write `report.md` and its figures into a folder (`report` in the experiment's where not given); returns the file.
+
+    Nothing is trained: everything comes from what the cells stored.
+    """
+    folder = results.folder / FOLDER if out is None else Path(out)
+    try:
+        (folder / "figures").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another folder") from error
+    pictures = []
+    for name, caption, figure in figures(results):
+        _save(figure, folder / "figures" / f"{name}.svg")
+        pictures.append(f"![{caption}](figures/{name}.svg)\n\n*{caption}*")
+    parts = [_head(results), *(table.markdown() for table in tables(results)), *pictures, _made_with(results)]
+    with atomic_path(folder / "report.md") as path:
+        path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return folder / "report.md"
+
+
+def _save(figure: Any, path: Path) -> None:
+    import matplotlib
+    from matplotlib import pyplot
+
+    with atomic_path(path) as temporary, matplotlib.rc_context(SVG):
+        figure.savefig(temporary, format="svg", metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def _head(results: Results) -> str:
+    facts = results.facts
+    lines = [f"# {facts['title']}"]
+    if facts["about"]:
+        lines.append(facts["about"].strip())
+    if facts["quick"]:
+        lines.append("Quick size: shows that everything works, not who wins.")
+    if results.unfinished:
+        lines.append(f"Unfinished: {len(results.unfinished)} of {len(facts['cells'])} cells are missing.")
+    return "\n\n".join(lines)
+
+
+def _made_with(results: Results) -> str:
+    facts = results.facts
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    conventions = "; ".join(results.cells[0].facts["conventions"])
+    began = min(cell.facts["began"] for cell in results.cells)
+    return f"Cells run from {began} with {versions}. {conventions}."

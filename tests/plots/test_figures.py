@@ -1,0 +1,102 @@
+"""Pictures of experiments: what is on the axes."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve import plots
+from ranksieve.errors import ParameterError
+from ranksieve.evaluation.comparisons import difference_by_size
+from ranksieve.evaluation.ranks import rank_heat_map
+
+matplotlib.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    matplotlib.pyplot.close("all")
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_learning_curves_of_values_and_models():
+    train, valid = rs.cubic(20), rs.cubic(8, start=20)
+    model = rs.train(train, valid={"dev": valid}, trees=5, leaves=4, early_stopping=0)
+    ax = plots.learning_curves({"model": model, "other": [0.1, 0.2]}, baseline="other")
+    lines = {line.get_label(): line for line in ax.lines}
+    np.testing.assert_array_equal(lines["model"].get_ydata(), model.evals_result_["dev"]["ndcg@10"])
+    np.testing.assert_array_equal(lines["other"].get_xdata(), [1, 2])
+    assert legend(ax) == ["model", "other"]
+    with pytest.raises(ParameterError, match="no history of map on 'dev'; known: dev: ndcg@10"):
+        plots.learning_curves({"model": model}, metric="map")
+    with pytest.raises(ParameterError, match="without validation data"):
+        plots.learning_curves({"model": rs.train(train, trees=2, leaves=4)})
+
+
+def test_every_function_draws_on_given_axes_and_returns_them():
+    buckets = difference_by_size([0.5, 0.75, 1.0], [0.75, 0.75, 0.5], [120, 40, 199])
+    heat = rank_heat_map([0, 0, 1], [1, 2, 1], [4, 99, 2], [3, 2])
+    for draw in (
+        lambda ax: plots.learning_curves({"a": [0.1]}, ax=ax),
+        lambda ax: plots.share_curves({"a": ([0.1, 0.5], [0.2, 0.3])}, ax=ax),
+        lambda ax: plots.time_against_quality({"a": (1.0, 0.3)}, ax=ax),
+        lambda ax: plots.rank_heat_map(*heat, ax=ax),
+        lambda ax: plots.rank_distribution({"a": [0.5, 1.0]}, ax=ax),
+        lambda ax: plots.shared_leaves({"a": [1, 2, 3]}, ax=ax),
+    ):
+        _, ax = matplotlib.pyplot.subplots()
+        assert draw(ax) is ax
+    _, (one, two) = matplotlib.pyplot.subplots(2, 1)
+    assert plots.difference_by_size(buckets, axes=(one, two)) == (one, two)
+
+
+def test_many_curves_have_their_own_colours_and_a_legend_outside():
+    ax = plots.learning_curves({f"run {i}": [0.1 * i, 0.2] for i in range(9)})
+    assert len({line.get_color() for line in ax.lines}) == 9
+    assert len(legend(ax)) == 9
+
+
+def test_share_curves_are_sorted_and_show_the_whole():
+    ax = plots.share_curves({"random": ([0.5, 0.1], [0.4, 0.3])}, full=0.42)
+    assert ax.lines[0].get_xdata().tolist() == [0.1, 0.5]
+    assert legend(ax) == ["random", "everything"]
+
+
+def test_differences_stand_above_counts():
+    buckets = difference_by_size([0.5, 0.75, 1.0], [0.75, 0.75, 0.5], [120, 40, 320])
+    above, below = plots.difference_by_size(buckets, names=("x", "y"))
+    assert [bar.get_height() for bar in above.patches] == [0.0, -0.25, 0.0, 0.5]
+    assert [bar.get_height() for bar in below.patches] == [1, 1, 0, 1]
+    assert above.get_title(loc="left") == "x − y"
+
+
+def test_shared_leaves_are_densities_on_one_scale():
+    ax = plots.shared_leaves({"small": [1, 1], "large": [0, 5, 5]})
+    assert [line.get_xdata()[-1] for line in ax.lines] == [1.0, 1.0]
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), [0, 1, 1])
+
+
+def test_a_heat_map_must_fit():
+    with pytest.raises(ParameterError, match="expected 1 rows"):
+        plots.rank_heat_map(np.zeros((2, 2)), [3], [1, 2])
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        plots.learning_curves,
+        plots.share_curves,
+        plots.time_against_quality,
+        plots.rank_distribution,
+        plots.shared_leaves,
+    ],
+)
+def test_nothing_to_draw_is_refused(draw):
+    with pytest.raises(ParameterError, match="give at least one"):
+        draw({})
