@@ -81,6 +81,7 @@ class Ranker(BaseEstimator):
         min_hessian: float = 0.0,
         l2: float = 1.0,
         max_depth: int = 0,
+        collapse: float = 0.0,
         feature_fraction: float = 1.0,
         features: Any = "*",
         monotone: Any = "none",
@@ -114,6 +115,7 @@ class Ranker(BaseEstimator):
         self.min_hessian = min_hessian
         self.l2 = l2
         self.max_depth = max_depth
+        self.collapse = collapse
         self.feature_fraction = feature_fraction
         self.features = features
         self.monotone = monotone

@@ -21,12 +21,15 @@ AUTO = "auto"
 SIGN = r"\s*([+-]?1|0|.+:\s*[+-]?[01])\s*"  # of --monotone, alone or after a feature and a colon
 
 ALGORITHMS = {
-    # name: (selection, objective)
-    "lambdamart": ("everything", "lambda"),
-    "selgb": ("top", "lambda"),
-    "negsgb": ("random", "lambda"),
-    "sgb": ("rows", "lambda"),
-    "mart": ("everything", "squared"),
+    # name: (selection, objective, grower)
+    "lambdamart": ("everything", "lambda", "best-first"),
+    "selgb": ("top", "lambda", "best-first"),
+    "negsgb": ("random", "lambda", "best-first"),
+    "sgb": ("rows", "lambda", "best-first"),
+    "mart": ("everything", "squared", "best-first"),
+    "gbrt": ("everything", "squared", "best-first"),  # another name of MART
+    "oblivious-lambdamart": ("everything", "lambda", "oblivious"),
+    "oblivious-mart": ("everything", "squared", "oblivious"),
 }
 RANKERS = {
     # rankers that are no boosted forest: the parameters each heeds
@@ -141,6 +144,10 @@ class Params:
     min_hessian: float = _param(0.0, "Smallest sum of second derivatives in a leaf", _not_negative, "a number from 0")
     l2: float = _param(1.0, "L2 regularisation of leaf values", _not_negative, "a number from 0")
     max_depth: int = _param(0, "Deepest leaf (0: no limit)", _count, "a whole number from 0")
+    collapse: float = _param(
+        0.0, "Collapse a tree's deepest leaves until its depth is within this share of a balanced tree's (0: never)",
+        _not_negative, "a number from 0",
+    )  # fmt: skip
     feature_fraction: float = _param(1.0, "Share of the features each tree may use", _fraction, "a number in (0, 1]")
     features: str = _param(
         "*", "Features to learn from: names, globs, numbers from 1, ranges, with commas; ! takes away",

@@ -171,3 +171,15 @@ def test_what_cannot_be_pruned_is_refused(forest, data, tmp_path):
         rs.prune(forest, tmp_path / "narrow.parquet", rate=0.5)
     with pytest.raises(DataError, match="cannot prune on int"):
         rs.prune(forest, 5, rate=0.5)
+
+
+@pytest.mark.parametrize("format", ["xgboost", "ranklib", "quickrank"])
+def test_models_of_other_libraries(format, tmp_path):
+    data = small_dataset(12, most=60)
+    plain = rs.Dataset.from_arrays(np.nan_to_num(data.features), data.labels, group=data.lists.sizes)
+    forest = rs.train(plain, algo="lambdamart", trees=8, leaves=4, min_docs=2, learning_rate=0.3)
+    path = tmp_path / "theirs"
+    forest.save(path, format=format, complete=True, nearest=True)
+    ours, theirs = (rs.prune(model, plain, rate=0.5, reweight=False) for model in (forest, path))
+    assert theirs.info["pruning"]["kept"] == ours.info["pruning"]["kept"]
+    np.testing.assert_allclose(theirs.predict(plain), ours.predict(plain), rtol=1e-5)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.collapse import Grown, collapse
 from ranksieve.boosting.fixed_point import Scale, to_fixed_point
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
@@ -47,61 +49,62 @@ class Grower:
         self._n_bins = np.ones(width, np.int64)
         self._n_bins[: len(self._columns)] = data.binning.n_bins[self._columns]
         self._borders = _borders(self._n_bins, threads)
-        most_leaves = max(1, min(params.leaves, data.lists.n_docs // params.min_docs))
-        self._hist = np.empty((most_leaves, width // LANES, self._planes, 256, LANES), FIXED)
+        self._hist = np.empty((self._most_leaves(), width // LANES, self._planes, 256, LANES), FIXED)
         self._spare = np.empty((len(self._borders) - 2, *self._hist.shape[1:]), FIXED)
 
     def grow(
         self, rows: np.ndarray | None, grad: np.ndarray, hess: np.ndarray, rng: np.random.Generator
     ) -> tuple[Tree, Leaves | None]:
         """A tree fitted to the gradients of `rows` (None: all); also its leaves where every row took part."""
-        p = self._params
         fixed = to_fixed_point(grad, hess)
         bins, packed, fixed_hess, members = self._place(rows, fixed.packed, fixed.hess)
-        max_leaves = len(self._hist)
-        split_ints = np.empty((max_leaves - 1, 6), np.int64)
-        split_gain = np.empty(max_leaves - 1)
-        bounds = np.zeros((max_leaves, 2), np.int64)
-        totals = np.zeros(max_leaves, FIXED)
-        limits = np.tile([-np.inf, np.inf], (max_leaves, 1))
-        n_leaves = kernels.grow_tree(
-            bins, members, np.empty_like(members), packed, fixed_hess if self._planes == 2 else fixed_hess[:0],
-            self._n_bins, self._allowed(rng), self._hist, self._spare, self._borders, fixed.scale.count_bits,
-            2.0**-fixed.scale.hess_exponent, p.min_docs, p.min_hessian, p.l2, self._newton, p.max_depth, self._signs,
-            split_ints, split_gain, bounds, totals, limits,
+        p, seconds = self._params, fixed_hess if self._planes == 2 else fixed_hess[:0]
+        grown = self._split(
+            bins, members, np.empty_like(members), packed, seconds, self._n_bins, self._allowed(rng), self._hist,
+            self._spare, self._borders, fixed.scale.count_bits, 2.0**-fixed.scale.hess_exponent, p.min_docs,
+            p.min_hessian, p.l2, self._newton,
         )  # fmt: skip
-        bounds = bounds[:n_leaves]
-        hess_totals = np.empty(n_leaves, FIXED)
-        kernels.sum_leaves(members, bounds, fixed_hess, hess_totals)
-        tree = self._tree(fixed.scale, split_ints, split_gain, totals[:n_leaves], hess_totals, limits[:n_leaves])
-        return tree, Leaves(members, bounds) if rows is None else None
+        grown = collapse(grown, p.collapse) if p.collapse > 0 else grown
+        hess_totals = np.empty(len(grown.bounds), FIXED)
+        kernels.sum_leaves(members, grown.bounds, fixed_hess, hess_totals)
+        return self._tree(fixed.scale, grown, hess_totals), Leaves(members, grown.bounds) if rows is None else None
 
-    def _tree(
-        self,
-        scale: Scale,
-        split_ints: np.ndarray,
-        split_gain: np.ndarray,
-        totals: np.ndarray,
-        hess_totals: np.ndarray,
-        limits: np.ndarray,
-    ) -> Tree:
+    def _most_leaves(self) -> int:
+        return max(1, min(self._params.leaves, len(self._bins) // self._params.min_docs))
+
+    def _split(self, *shared: Any) -> Grown:
+        """The splits and leaves; `shared` is what the kernels of all growers begin with."""
+        most = len(self._hist)
+        grown = Grown(
+            splits=np.empty((most - 1, 6), np.int64),
+            gains=np.empty(most - 1),
+            bounds=np.zeros((most, 2), np.int64),
+            totals=np.zeros(most, FIXED),
+            limits=np.tile([-np.inf, np.inf], (most, 1)),
+        )
+        n = kernels.grow_tree(*(*shared, self._params.max_depth, self._signs, *grown))
+        return Grown(*(array[: n - (number < 2)] for number, array in enumerate(grown)))
+
+    def _tree(self, scale: Scale, grown: Grown, hess_totals: np.ndarray) -> Tree:
         """The tree of the splits, its leaves' values from their sums and within their limits."""
-        n_leaves = len(totals)
-        weights = scale.hess_sum(hess_totals)
-        used = weights + self._params.l2
-        values = np.divide(scale.grad_sum(totals), used, out=np.zeros(n_leaves), where=used > SMALLEST_WEIGHT)
-        if len(self._signs):
-            values = np.clip(values, *np.ldexp(limits, -scale.grad_exponent).T)
-        splits = split_ints[: n_leaves - 1, :5].astype(np.int32)
+        splits = grown.splits[:, :5].astype(np.int32)
         splits[:, 0] = self._columns[splits[:, 0]]
+        values = self._values(scale, grown.totals, hess_totals)
+        if len(self._signs):
+            values = np.clip(values, *np.ldexp(grown.limits, -scale.grad_exponent).T)
         return Tree(
             splits=splits,
-            gains=np.ldexp(split_gain[: n_leaves - 1], -2 * scale.grad_exponent),
-            counts=split_ints[: n_leaves - 1, 5].copy(),
+            gains=np.ldexp(grown.gains, -2 * scale.grad_exponent),
+            counts=grown.splits[:, 5].copy(),
             leaf_values=values,
-            leaf_counts=scale.count(totals),
-            leaf_weights=weights,
+            leaf_counts=scale.count(grown.totals),
+            leaf_weights=scale.hess_sum(hess_totals),
         )
+
+    def _values(self, scale: Scale, totals: np.ndarray, hess_totals: np.ndarray) -> np.ndarray:
+        """What nodes with these sums say."""
+        used = scale.hess_sum(hess_totals) + self._params.l2
+        return np.divide(scale.grad_sum(totals), used, out=np.zeros(len(totals)), where=used > SMALLEST_WEIGHT)
 
     def _place(
         self, rows: np.ndarray | None, packed: np.ndarray, hess: np.ndarray

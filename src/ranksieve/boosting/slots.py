@@ -7,12 +7,15 @@ from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.lessons import Lessons, Rules
 from ranksieve.boosting.loop import Slots
 from ranksieve.boosting.objectives import OBJECTIVES, Objective, fit_labels
+from ranksieve.boosting.oblivious import ObliviousGrower
 from ranksieve.boosting.registry import named_selection
 from ranksieve.boosting.selections import Selection
 from ranksieve.boosting.steps import shrinkage
 from ranksieve.data.binned import Binned
 from ranksieve.errors import ParameterError
 from ranksieve.params import ALGORITHMS, Params
+
+GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 
 
 def make_slots(
@@ -26,7 +29,7 @@ def make_slots(
     """The slots that the parameters name, the user's own functions in their place where given."""
     return Slots(
         lessons=Lessons(data.lists, make_rules(params, base, selection, objective), params.seed),
-        grower=Grower(data, params, threads=threads),
+        grower=GROWERS[ALGORITHMS[params.algo][2]](data, params, threads=threads),
         step=shrinkage(params.learning_rate),
     )
 

@@ -45,6 +45,9 @@ def prune(
     missing: Annotated[
         str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
     ] = None,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Number of features, for RankLib and QuickRank models, which do not say.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Remove trees that hardly help from a model, and weigh the others anew (CLEaVER).
@@ -52,11 +55,12 @@ def prune(
     Ctrl-C keeps the best model so far.
     """
     check_writable(out)
-    from ranksieve.forest.lightgbm_text import read_lightgbm
+    from ranksieve.data.read import open_source
+    from ranksieve.forest.formats.files import load_forest
     from ranksieve.forest.streaming import open_for
     from ranksieve.pruning.prune import prune as prune_forest
 
-    forest = read_lightgbm(model)
+    forest = load_forest(model, features=open_source(train).n_features if features is None else features)
     for path in (train, valid, test):
         if path is not None:
             open_for(path, {str(model): forest}, missing)  # complains about a wrong path before time is spent

@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve.errors import ModelError, ParameterError
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.lightgbm_text import read_lightgbm
+from ranksieve.forest.formats.files import load_forest
 from ranksieve.forest.scorer import using_threads
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.progress import Callbacks, Reporter
@@ -79,7 +79,7 @@ def prune(
     >>> smaller.n_trees
     4
     """
-    forest, chosen, function = _loaded(model), _search(search), named_strategy(strategy)
+    forest, chosen, function = _loaded(model, train), _search(search), named_strategy(strategy)
     n = n_removed(forest.n_trees, rate)
     with _task(forest, train, valid, metric, callbacks, missing, threads) as task:
         task.prune(function, n, chosen, np.random.default_rng(seed))
@@ -130,7 +130,7 @@ def reweight(
     >>> rs.evaluate(better, data).mean() >= rs.evaluate(model, data).mean()
     True
     """
-    forest = _loaded(model)
+    forest = _loaded(model, train)
     chosen = Search(samples=samples, window=window, shrink=shrink, patience=patience, rounds=rounds)
     if forest.n_trees == 0:
         raise ModelError("the model has no trees; there is nothing to weigh")
@@ -188,8 +188,9 @@ def _search(options: dict[str, Any]) -> Search:
     return Search(**options)
 
 
-def _loaded(model: Forest | str | os.PathLike[str]) -> Forest:
-    return model if isinstance(model, Forest) else read_lightgbm(model)
+def _loaded(model: Forest | str | os.PathLike[str], train: Any) -> Forest:
+    """The forest, as wide as the data where its file does not say (RankLib, QuickRank) and the data does."""
+    return model if isinstance(model, Forest) else load_forest(model, features=getattr(train, "n_features", None))
 
 
 def _finished(task: Task, choices: dict[str, Any]) -> Forest:
