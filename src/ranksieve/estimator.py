@@ -87,6 +87,11 @@ class Ranker(BaseEstimator):
         monotone: Any = "none",
         gains: Any = "auto",
         max_bins: int = 255,
+        base: str = "lambdamart",
+        grow: int = 400,
+        rate: float = 0.75,
+        strategy: str = "quality-loss",
+        global_: bool = False,
         c: float = 1.0,
         hidden: int = 10,
         epochs: int = 100,
@@ -121,6 +126,11 @@ class Ranker(BaseEstimator):
         self.monotone = monotone
         self.gains = gains
         self.max_bins = max_bins
+        self.base = base
+        self.grow = grow
+        self.rate = rate
+        self.strategy = strategy
+        self.global_ = global_
         self.c = c
         self.hidden = hidden
         self.epochs = epochs

@@ -36,7 +36,9 @@ RANKERS = {
     "ranksvm": ("c",),
     "lambdarank": ("hidden", "epochs", "learning_rate", "truncation", "normalize", "early_stopping", "seed"),
     "feature": ("feature",),
+    "xcleaver": ("base", "grow", "rate", "strategy", "global_"),  # a forest, but grown and pruned in rounds
 }
+STRATEGIES = ("last", "random", "skip", "low-weights", "quality-loss", "quality-loss-once", "score-loss")
 
 
 def _param(
@@ -163,6 +165,12 @@ class Params:
     )  # fmt: skip
     max_bins: int = _param(MAX_BINS, "Bins of a feature", lambda v: isinstance(v, int) and 2 <= v <= MAX_BINS,
                            f"a whole number from 2 to {MAX_BINS}")  # fmt: skip
+    base: str = _param("lambdamart", "Algorithm that grows the trees (xcleaver)", *_one_of(*ALGORITHMS))
+    grow: int = _param(400, "Trees grown per round (xcleaver)", _positive_int, "a whole number from 1")
+    rate: float = _param(0.75, "Share of them removed (xcleaver)", lambda v: 0 <= v < 1, "a number in [0, 1)")
+    strategy: str = _param("quality-loss", "Which of them are removed (xcleaver)", *_one_of(*STRATEGIES))
+    global_: bool = _param(False, "Prune and weigh all trees each round, not only the new ones (xcleaver)",
+                           lambda v: isinstance(v, bool), "true or false")  # fmt: skip
     c: float = _param(1.0, "Weight of the pair losses (ranksvm)", lambda v: 0 < v < float("inf"), "a number above 0")
     hidden: int = _param(10, "Hidden units of the net (lambdarank)", _positive_int, "a whole number from 1")
     epochs: int = _param(100, "Most passes over the queries (lambdarank)", _positive_int, "a whole number from 1")
@@ -197,6 +205,7 @@ class Params:
         given = {}
         for name, value in values.items():
             plain = name.replace("-", "_")
+            plain = plain if plain in known else f"{plain}_" if f"{plain}_" in known else plain
             if plain not in known:
                 near = difflib.get_close_matches(plain, known, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
@@ -209,5 +218,5 @@ class Params:
 
 
 def flag(name: str) -> str:
-    """The parameter's spelling on the command line: `min_docs` → `--min-docs`."""
-    return "--" + name.replace("_", "-")
+    """The parameter's spelling on the command line: `min_docs` → `--min-docs`, `global_` → `--global`."""
+    return "--" + name.rstrip("_").replace("_", "-")

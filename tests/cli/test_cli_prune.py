@@ -55,3 +55,19 @@ def test_ctrl_c_saves_what_there_is(files, model, run, tmp_path, monkeypatch):
     outcome = run("prune", model, "--train", files / "train.txt", "--rate", "0.5", "--out", out)
     assert outcome.code == 130 and "interrupted in the phase 'prune'; the best model so far is kept" in outcome.output
     assert rs.load(model).n_trees > rs.load(out).n_trees > rs.load(model).n_trees // 2
+
+
+def test_xcleaver_on_the_command_line(files, run, tmp_path):
+    out = tmp_path / "model.txt"
+    settings = tmp_path / "settings.toml"
+    settings.write_text("global = true\nrate = 0.5\n")
+    outcome = run(
+        "train", files / "train.txt", "--valid", files / "valid.txt", "--algo", "xcleaver", "--base", "lambdamart",
+        "--grow", "6", "--trees", "6", "--leaves", "5", "--min-docs", "2", "--params", settings, "--threads", "1",
+        "--out", out,
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.output
+    model = rs.load(out)
+    assert model.info["params"]["global_"] is True and 3 <= model.n_trees <= 6
+    for words in ("round 1: growing", "pruning", "re-weighting", "s per round", "validation"):
+        assert words in outcome.output, outcome.output

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_error, show_facts
-from ranksieve.cli.pruning_progress import PruningProgress
+from ranksieve.cli.console import check_writable, duration, show_facts
+from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
 
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
@@ -87,9 +87,7 @@ def prune(
     show_facts(_facts(forest, pruned, out))
     if test is not None:
         _show_test(forest, pruned, test, metric, missing)
-    if pruned.info["pruning"]["interrupted"]:
-        show_error(f"interrupted in the phase {pruned.info['pruning']['interrupted']!r}; the best model so far is kept")
-        raise typer.Exit(130)
+    exit_if_interrupted(pruned.info["pruning"]["interrupted"])
 
 
 def _facts(forest: Forest, pruned: Forest, out: Path) -> list[tuple[str, str]]:

@@ -6,10 +6,11 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
-from ranksieve.cli.console import duration, progress_output
+from ranksieve.cli.console import duration, progress_output, show_error
 
 if TYPE_CHECKING:
     from ranksieve.pruning.progress import PruningRecord
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 10.0
 PHASES = {
     "grow": "growing",
-    "leaves": "finding leaves; compiling kernels (first use only)…",
+    "leaves": "finding leaves (first use: compiling)",
     "prune": "pruning",
     "reweight": "re-weighting",
 }
@@ -51,7 +52,7 @@ class PruningProgress:
         if self._quiet:
             return
         if self._bar is not None:
-            title = PHASES.get(record.phase, record.phase)
+            title = _title(record)
             self._bar.update(self._task, completed=record.done, description=_describe(record), title=title)
         else:
             if self._last is not None and self._last.phase != record.phase:
@@ -72,8 +73,20 @@ class PruningProgress:
         if record.done == 0 and record.value is not None:
             return
         self._printed_at = time.monotonic()
-        text = f"{PHASES.get(record.phase, record.phase)} {record.done:.0%}  {_describe(record)}"
+        text = f"{_title(record)} {record.done:.0%}  {_describe(record)}"
         self._console.print(text.rstrip(), markup=False, soft_wrap=True)
+
+
+def exit_if_interrupted(phase: str | None) -> None:
+    """Say that a saved model is what there was when Ctrl-C ended the phase."""
+    if phase is not None:
+        show_error(f"interrupted in the phase {phase!r}; the best model so far is kept")
+        raise typer.Exit(130)
+
+
+def _title(record: PruningRecord) -> str:
+    rounds = f"round {record.round}: " if record.round > 1 or record.phase == "grow" else ""
+    return rounds + PHASES.get(record.phase, record.phase)
 
 
 def _describe(record: PruningRecord) -> str:

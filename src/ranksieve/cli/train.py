@@ -11,6 +11,7 @@ import typer
 from ranksieve.cli.console import check_writable, duration, show_facts
 from ranksieve.cli.options import chosen_params, with_params
 from ranksieve.cli.progress import TrainingProgress
+from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def train(
     for path in (data, valid, test):
         if path is not None:
             open_source(path, missing=missing)  # complains about a wrong path before hours are spent
-    with TrainingProgress(chosen.algo, quiet=quiet) as progress:
+    bar = PruningProgress(quiet=quiet) if chosen.algo == "xcleaver" else TrainingProgress(chosen.algo, quiet=quiet)
+    with bar as progress:
         model = rankers.train(
             data,
             valid=valid,
@@ -69,6 +71,7 @@ def train(
     show_facts(_facts(model, out, metric))
     if test is not None:
         _show_test(model, test, metric)
+    exit_if_interrupted(model.info.get("interrupted"))
 
 
 def _facts(model: Model, out: Path, metric: Metric) -> list[tuple[str, str]]:

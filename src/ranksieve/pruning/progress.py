@@ -15,6 +15,7 @@ T = TypeVar("T")
 class PruningRecord:
     """One message to the user's callbacks."""
 
+    round: int  # of X-CLEaVER; otherwise 1
     phase: str  # "grow", "leaves", "prune" or "reweight"
     done: float  # share of the phase
     metric: str
@@ -39,6 +40,7 @@ class Reporter:
     metric: str
     callbacks: Callbacks
     seconds: dict[str, float] = field(default_factory=dict)
+    round: int = 1
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Report]:
@@ -47,7 +49,7 @@ class Reporter:
         def report(done: float, value: float | None, best_valid: float | None) -> None:
             seconds = time.perf_counter() - begin
             for callback in self.callbacks:
-                callback(PruningRecord(name, done, self.metric, value, best_valid, seconds))
+                callback(PruningRecord(self.round, name, done, self.metric, value, best_valid, seconds))
 
         report(0.0, None, None)
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve import __version__
-from ranksieve.boosting.callbacks import Record, named_sets
+from ranksieve.boosting.callbacks import named_sets
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source
 from ranksieve.data.dataset import Dataset, Lists, check_feature_names
@@ -45,7 +45,7 @@ class Task:
     valid: Any
     missing: str
     params: Params
-    callbacks: Sequence[Callable[[Record], None]]
+    callbacks: Sequence[Callable[[Any], None]]  # of a `Record`, or what the ranker says it tells
 
     def dataset(self) -> Dataset:
         """The training set in memory."""

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ranksieve.boosting.callbacks import Record
 from ranksieve.boosting.train import train as train_forest
 from ranksieve.data.read import MISSING
 from ranksieve.errors import ParameterError
 from ranksieve.forest.scorer import using_threads
 from ranksieve.params import ALGORITHMS, Params, flag
+from ranksieve.pruning.xcleaver import train_xcleaver
 from ranksieve.rankers.feature import train_feature
 from ranksieve.rankers.inputs import Task
 from ranksieve.rankers.lambdarank import train_lambdarank
@@ -22,6 +22,7 @@ TRAINERS: dict[str, Callable[[Task], Any]] = {
     "ranksvm": train_ranksvm,
     "lambdarank": train_lambdarank,
     "feature": train_feature,
+    "xcleaver": lambda task: train_xcleaver(task.data, task.valid, task.missing, task.params, task.callbacks),
 }
 
 
@@ -29,7 +30,7 @@ def train(
     data: Any,
     *,
     valid: Any = None,
-    callbacks: Sequence[Callable[[Record], None]] = (),
+    callbacks: Sequence[Callable[[Any], None]] = (),
     missing: str = "zero",
     **options: Any,
 ) -> Any:
@@ -42,7 +43,7 @@ def train(
     valid : the same, a list of them, or a mapping of names, optional
         Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
     callbacks : functions of a `Record`
-        Called after each tree, epoch or iteration.
+        Called after each tree, epoch or iteration; those of `algo="xcleaver"` get a `PruningRecord`.
     missing : "zero" or "nan"
         What a feature absent from a LETOR line means.
     **options

@@ -1,0 +1,183 @@
+"""X-CLEaVER: grow, prune, re-weight, and again from there (Lucchese et al. 2018, Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ranksieve import __version__
+from ranksieve.boosting.base import ModelBase
+from ranksieve.boosting.callbacks import Tally, named_sets
+from ranksieve.boosting.loop import State
+from ranksieve.boosting.train import train as train_forest
+from ranksieve.boosting.tree import Tree, to_forest
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.data.dataset import Lists, check_feature_names
+from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.forest.forest import Forest, concatenate
+from ranksieve.params import Params
+from ranksieve.pruning.leaves import find_leaves
+from ranksieve.pruning.progress import Callbacks, Reporter
+from ranksieve.pruning.prune import named_strategy
+from ranksieve.pruning.task import Search, Task
+
+OWN = ("algo", "trees", "base", "grow", "rate", "strategy", "global_", "early_stopping", "seed", "first_tree")
+
+
+def train_xcleaver(data: Any, valid: Any, missing: str, params: Params, callbacks: Callbacks) -> Forest:
+    """Learn a forest of `params.trees` trees: grow `grow` from the model so far, keep the best, weigh them, repeat.
+
+    It ends early when a round does not improve the metric, on the first validation set or, without one, on the
+    training lists. Interrupted with Ctrl-C it returns the best forest so far.
+    """
+    train_set = bin_data(data, max_bins=params.max_bins, missing=missing)
+    sets = [bin_data(given, binning=train_set.binning, missing=missing) for given in named_sets(valid).values()]
+    for other in sets:
+        check_feature_names(other.feature_names, train_set.feature_names, other.source)
+    course = _Course(train_set, sets[0] if sets else None, params, Reporter(params.metric, callbacks))
+    while course.model.n_trees < params.trees and course.interrupted is None and course.round():
+        pass
+    return course.finished()
+
+
+@dataclass
+class _Course:
+    """The model so far, and the story of its rounds."""
+
+    train_set: Binned
+    valid_set: Binned | None
+    params: Params
+    reporter: Reporter
+
+    def __post_init__(self) -> None:
+        self.model = to_forest([], self.train_set.binning, self.train_set.feature_names, {})
+        self.rounds: list[dict[str, Any]] = []
+        self.best: float | None = None
+        self.interrupted: str | None = None
+        self._metric = parse_metric(self.params.metric)
+
+    def round(self) -> bool:
+        """One round; False if it did not improve the model, which then stays as it was."""
+        n_grown, n_removed = plan(self.params, self.model.n_trees)
+        self.reporter.round, self.reporter.seconds = len(self.rounds) + 1, {}
+        grown = self._grow(n_grown)
+        if grown is None:
+            return False
+        task = self._task(grown)
+        facts: dict[str, Any] = {"grown": grown.n_trees - self.model.n_trees, "after_growing": task.before}
+        if self.interrupted is None:
+            if n_removed:
+                strategy, rng = named_strategy(self.params.strategy), np.random.default_rng(self._seed())
+                task.prune(strategy, n_removed, Search(), rng)
+                facts["after_pruning"] = task.measure()
+            if task.interrupted is None:
+                task.reweight(Search())
+            self.interrupted = task.interrupted
+        facts["after"], facts["kept"] = task.measure(), task.kept.tolist()
+        facts["weights"], facts["seconds"] = task.forest.weights.tolist(), dict(self.reporter.seconds)
+        self.rounds.append(facts)
+        value = facts["after"].get("valid", facts["after"]["train"])
+        facts["improved"] = self.best is None or value > self.best
+        if facts["improved"]:
+            whole = self.params.global_ or self.best is None
+            self.model = task.forest if whole else concatenate([self.model, task.forest])
+            self.best = value
+        facts["trees"] = self.model.n_trees
+        return facts["improved"]
+
+    def _seed(self) -> int:
+        """The first round is the base algorithm's own, tree by tree; later ones draw other random numbers."""
+        number = len(self.rounds)
+        if number == 0:
+            return self.params.seed
+        return int(np.random.SeedSequence([self.params.seed, number]).generate_state(1)[0])
+
+    def _grow(self, n: int) -> Forest | None:
+        """The model with n more trees; fewer if interrupted, None if then there is nothing new to keep."""
+        settings = {name: value for name, value in self.params.as_dict().items() if name not in OWN}
+        first = self.model.n_trees == 0
+        trees = _Trees()
+        with self.reporter.phase("grow") as report:
+            try:
+                return train_forest(
+                    self.train_set,
+                    init=None if first else self.model,
+                    callbacks=[lambda record: report(record.step / n, None, self.best)],
+                    tally=trees,
+                    algo=self.params.base,
+                    trees=n,
+                    early_stopping=0,
+                    first_tree=self.params.first_tree if first else "lambdas",
+                    seed=self._seed(),
+                    **settings,
+                )
+            except KeyboardInterrupt:
+                self.interrupted = "grow"
+                if not first:
+                    return None
+                if not trees.grown:
+                    raise
+                return to_forest(trees.grown, self.train_set.binning, self.train_set.feature_names, {})
+
+    def _task(self, grown: Forest) -> Task:
+        """The trees to be pruned, on top of the scores of those that are not."""
+        whole = self.params.global_ or self.model.n_trees == 0
+        forest = grown if whole else grown.take(np.arange(self.model.n_trees, grown.n_trees))
+        sets = [self.train_set] if self.valid_set is None else [self.train_set, self.valid_set]
+        with self.reporter.phase("leaves") as report:
+            leaves = [find_leaves(forest, data) for data in sets]
+            base = [None if whole else ModelBase(self.model, "the model").scores("", data, data) for data in sets]
+            report(1.0, None, self.best)
+        valid, valid_base = (leaves[1], base[1]) if len(sets) > 1 else (None, None)
+        return Task(forest, leaves[0], valid, self._metric, self.reporter, base[0], valid_base)
+
+    def finished(self) -> Forest:
+        """The model, and how it was made."""
+        settings = self.params.as_dict()
+        settings.pop("threads")  # the model does not depend on it
+        data = self.train_set
+        info = {
+            "params": settings,
+            "round": "round",
+            "seconds": [sum(facts["seconds"].values()) for facts in self.rounds],
+            "best_score": self.best if self.valid_set is not None else None,
+            "rounds": self.rounds,
+            "interrupted": self.interrupted,
+            "ranksieve": __version__,
+            "first_stage": data.first_stage,
+            "missing": "nan" if np.isnan(data.absent) else "zero",
+        }
+        return replace(self.model, info=info)
+
+
+class _Trees(Tally):
+    """Keeps hold of the trees that a run has grown, in case it is interrupted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.grown: list[Tree] = []
+
+    def begin(self, lists: Lists, *, resume: bool) -> None:
+        pass
+
+    def __call__(self, state: State) -> None:
+        self.grown = state.trees
+
+
+def plan(params: Params, n_trees: int) -> tuple[int, int]:
+    """How many trees the next round grows and removes; the last round ends at `params.trees` exactly.
+
+    Examples
+    --------
+    >>> plan(Params(grow=400, rate=0.75, trees=1000), 0), plan(Params(grow=400, rate=0.75, trees=1000), 970)
+    ((400, 300), (120, 90))
+    """
+    n = params.grow
+    kept = n - int(params.rate * n + 1e-9)
+    if n_trees + kept > params.trees:
+        kept = params.trees - n_trees
+        n = min(n, math.ceil(kept / (1 - params.rate) - 1e-9))
+    return n, n - kept

@@ -1,0 +1,115 @@
+"""X-CLEaVER: rounds of growing, pruning and re-weighting over every base."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.params import STRATEGIES as NAMES
+from ranksieve.params import Params
+from ranksieve.pruning.strategies import STRATEGIES
+from ranksieve.pruning.xcleaver import plan
+from samples import small_dataset
+
+QUICK = {"algo": "xcleaver", "grow": 8, "rate": 0.5, "trees": 10, "leaves": 5, "min_docs": 2, "learning_rate": 0.3}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return small_dataset(14, most=60)
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return small_dataset(10, seed=1, most=60)
+
+
+def test_the_names_of_the_strategies_are_known_to_the_parameters():
+    assert tuple(STRATEGIES) == NAMES
+
+
+@pytest.mark.parametrize("base", ["lambdamart", "selgb", "gbrt", "oblivious-lambdamart"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_every_base_learns_in_rounds(data, base, whole, tmp_path):
+    model = rs.train(data, base=base, global_=whole, negatives=0.3, **QUICK)
+    rounds = model.info["rounds"]
+    values = [facts["after"]["train"] for facts in rounds if facts["improved"]]
+    assert values == sorted(values) and len(rounds) >= 2
+    assert values[-1] == pytest.approx(rs.evaluate(model, data).mean(), abs=1e-11)
+    for facts in rounds:
+        assert facts["after"]["train"] >= facts["after_pruning"]["train"]
+        assert set(facts["seconds"]) == {"grow", "leaves", "prune", "reweight"}
+    trees = [facts["trees"] for facts in rounds]
+    assert trees[0] == 4 and model.n_trees == trees[-1] <= 10
+    model.save(tmp_path / "model.txt")
+    np.testing.assert_array_equal(rs.load(tmp_path / "model.txt").predict(data), model.predict(data))
+
+
+def test_the_first_round_is_the_base_pruned_and_reweighted(data, valid):
+    model = rs.train(data, valid=valid, base="lambdamart", **{**QUICK, "trees": 4})
+    base = rs.train(data, algo="lambdamart", trees=8, leaves=5, min_docs=2, learning_rate=0.3, early_stopping=0)
+    pruned = rs.prune(base, data, valid=valid, rate=0.5)
+    np.testing.assert_array_equal(model.predict(data), pruned.predict(data))
+    assert model.info["best_score"] == pytest.approx(rs.evaluate(model, valid).mean(), abs=1e-11)
+
+
+def test_later_rounds_leave_the_trees_before_them_alone_unless_global(data):
+    model = rs.train(data, **QUICK)
+    first = rs.train(data, **{**QUICK, "trees": 4})
+    np.testing.assert_array_equal(model.first(4).predict(data), first.predict(data))
+    whole = rs.train(data, global_=True, **QUICK)
+    assert whole.info["rounds"][0]["kept"] == model.info["rounds"][0]["kept"]
+    assert len(whole.info["rounds"][1]["kept"]) == 8
+
+
+def test_no_bit_depends_on_the_number_of_threads(data, valid):
+    a, b = (rs.train(data, valid=valid, threads=n, **QUICK) for n in (1, 2))
+    np.testing.assert_array_equal(a.predict(data), b.predict(data))
+
+
+def test_a_round_without_gain_is_the_last_and_does_not_count(data, valid):
+    model = rs.train(data, valid=valid, **{**QUICK, "trees": 400})
+    rounds = model.info["rounds"]
+    assert [facts["improved"] for facts in rounds] == [True] * (len(rounds) - 1) + [False]
+    assert model.n_trees == rounds[-2]["trees"]
+    assert model.info["best_score"] == rounds[-2]["after"]["valid"]
+
+
+def test_rate_0_only_reweights(data):
+    model = rs.train(data, **{**QUICK, "rate": 0.0, "trees": 16})
+    assert [len(facts["kept"]) for facts in model.info["rounds"]] == [8, 8][: len(model.info["rounds"])]
+    assert "after_pruning" not in model.info["rounds"][0]
+
+
+def test_rounds_end_at_the_number_of_trees():
+    assert plan(Params(grow=200, rate=0.5, trees=1000), 950) == (100, 50)
+    assert plan(Params(grow=100, rate=0.0, trees=130), 100) == (30, 0)
+    assert plan(Params(grow=400, rate=0.75, trees=3), 0) == (12, 9)
+
+
+@pytest.mark.parametrize(("phase", "number"), [("grow", 1), ("prune", 1), ("reweight", 1), ("grow", 2), ("prune", 2)])
+def test_ctrl_c_keeps_the_best_so_far(data, phase, number):
+    heard = []
+
+    def stop(record):
+        if record.phase == phase and record.round == number and record.done > 0:
+            heard.append(record)
+            if len(heard) == 2:
+                raise KeyboardInterrupt
+
+    model = rs.train(data, callbacks=[stop], **QUICK)
+    assert model.info["interrupted"] == phase and len(heard) == 2
+    assert model.n_trees > 0
+    if number == 2:
+        first = rs.train(data, **{**QUICK, "trees": 4})
+        assert rs.evaluate(model, data).mean() >= rs.evaluate(first, data).mean()
+
+
+def test_what_boosting_alone_can_heed_is_refused(data):
+    with pytest.raises(rs.errors.ParameterError, match=r"objective .* is for boosted forests, not for algo=xcleaver"):
+        rs.train(data, algo="xcleaver", objective=lambda labels, scores, offsets: None)
+    with pytest.raises(rs.errors.ParameterError, match=r"--rate is 1"):
+        rs.train(data, algo="xcleaver", rate=1.0)
+    with pytest.raises(rs.errors.ParameterError, match=r"--base is 'xcleaver'"):
+        rs.train(data, algo="xcleaver", base="xcleaver")
