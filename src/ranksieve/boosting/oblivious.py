@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.fixed_point import Scale
 from ranksieve.boosting.collapse import Grown
+from ranksieve.boosting.fixed_point import Scale
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned

@@ -16,7 +16,7 @@ from ranksieve.boosting.train import train as train_forest
 from ranksieve.boosting.tree import Tree, to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.dataset import Lists, check_feature_names
-from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.params import Params
 from ranksieve.pruning.leaves import find_leaves
@@ -57,7 +57,7 @@ class _Course:
         self.rounds: list[dict[str, Any]] = []
         self.best: float | None = None
         self.interrupted: str | None = None
-        self._metric = parse_metric(self.params.metric)
+        self._metric = metric_of(self.params)
 
     def round(self) -> bool:
         """One round; False if it did not improve the model, which then stays as it was."""
