@@ -85,6 +85,11 @@ def test_oblivious_algorithms_learn_and_do_not_depend_on_threads(algo, tmp_path)
     np.testing.assert_allclose(models[0].predict(data), rs.load(tmp_path / "0.txt").predict(data))
 
 
+def test_monotone_oblivious_trees_are_refused():
+    with pytest.raises(rs.errors.ParameterError, match="--monotone is not for --algo oblivious-mart"):
+        rs.train(small_dataset(), algo="oblivious-mart", monotone="f1:+1")
+
+
 def test_gbrt_is_another_name_of_mart():
     data = small_dataset()
     a, b = (rs.train(data, algo=algo, trees=3, leaves=4) for algo in ("gbrt", "mart"))

@@ -25,9 +25,9 @@ class ObliviousGrower(Grower):
     """
 
     def __init__(self, data: Binned, params: Params, *, threads: int) -> None:
-        if params.monotone:
-            raise ParameterError(f"--monotone is not for --algo {params.algo}; leave it out, or use lambdamart or mart")
         super().__init__(data, params, threads=threads)
+        if len(self._signs):
+            raise ParameterError(f"--monotone is not for --algo {params.algo}; leave it out, or use lambdamart or mart")
 
     @property
     def depth(self) -> int:
