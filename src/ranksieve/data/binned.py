@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.binning import Binning, BinningSketch
-from ranksieve.data.blocks import widened
+from ranksieve.data.blocks import give_back_memory, widened
 from ranksieve.data.dataset import Dataset, Lists, default_names, lists_from_runs
 from ranksieve.data.read import Source, open_source
 from ranksieve.dtypes import BIN, MAX_BINS
@@ -67,9 +67,22 @@ def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binne
 
 
 def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binned:
-    name, fill = str(source.path), source.absent
+    lists, binning = _first_pass(source, max_bins, binning)
+    give_back_memory()
+    bins = _empty_bins(lists.n_docs, binning)
+    _second_pass(source, binning, bins)
+    give_back_memory()
+    if lists.order is not None:
+        bins = bins[lists.order]
+    names = source.feature_names or default_names(binning.n_features)
+    return Binned(bins, lists, binning, tuple(names), source.first_stage, str(source.path), source.absent)
+
+
+def _first_pass(source: Source, max_bins: int, binning: Binning | None) -> tuple[Lists, Binning]:
+    """The lists, and the binning where none is given."""
+    name = str(source.path)
     labels, run_ids, run_lengths, weights = [], [], [], []
-    sketch = BinningSketch(max_bins=max_bins, fill=fill)
+    sketch = BinningSketch(max_bins=max_bins, fill=source.absent)
     width = 0
     for block in source.blocks():
         if binning is None:
@@ -90,18 +103,19 @@ def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binne
         np.concatenate(run_lengths),
         weights=np.concatenate([w for w in weights if w is not None]) if weights[0] is not None else None,
     )
-    bins = _empty_bins(lists.n_docs, binning)
+    return lists, binning
+
+
+def _second_pass(source: Source, binning: Binning, bins: np.ndarray) -> None:
+    """Fill the bins."""
     start = 0
     for block in source.blocks():
-        features = widened(block.features, binning.n_features, fill)
-        _fill(bins, start, features, binning, name)
+        features = widened(block.features, binning.n_features, source.absent)
+        _fill(bins, start, features, binning, str(source.path))
         start += len(features)
-    if start != lists.n_docs:
-        raise DataError(f"{name}: the file shrank while it was read; start again")
-    if lists.order is not None:
-        bins = bins[lists.order]
-    names = source.feature_names or default_names(binning.n_features)
-    return Binned(bins, lists, binning, tuple(names), source.first_stage, name, fill)
+        del block, features  # or they would be held while the next are read
+    if start != len(bins):
+        raise DataError(f"{source.path}: the file shrank while it was read; start again")
 
 
 def _check_same_binning(data: Binned, binning: Binning | None, max_bins: int) -> None:

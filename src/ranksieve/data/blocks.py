@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse
 
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, runs_of
@@ -83,3 +84,8 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
             doc_ids=None if doc_ids is None else doc_ids[part],
             weights=None if weights is None else weights[part],
         )
+
+
+def give_back_memory() -> None:
+    """Return to the system what was freed; it would stay with the process, several times a block."""
+    pa.default_memory_pool().release_unused()

@@ -12,7 +12,7 @@ import scipy.sparse
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
 from ranksieve.errors import DataError
 
-BLOCK_ROWS = 16_384  # 14 MB of 220 float32 features: large enough to amortise calls, small beside any data set
+BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise calls, small beside any data set
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ranksieve.data.blocks import Block
+from ranksieve.data.blocks import Block, give_back_memory
 from ranksieve.data.dataset import BLOCK_ROWS, _feature_number
 from ranksieve.data.tables import COLUMNS, FORMAT_KEY, FORMAT_VERSION, check_numeric, fill_rows, plain, to_numbers
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
@@ -71,9 +71,8 @@ class ParquetSource:
                     yield self._block(batch, done)
                 done += batch.num_rows
                 self.fraction_read = done / n_docs
-                # Arrow keeps what it has freed, several times a block; the bins need it more
                 del batch
-                pa.default_memory_pool().release_unused()
+                give_back_memory()
 
     def _open(self) -> pq.ParquetFile:
         try:
