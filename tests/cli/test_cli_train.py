@@ -85,7 +85,8 @@ def test_predict_writes_one_score_a_line_in_file_order(files, run, model, tmp_pa
 def test_predict_pads_what_text_leaves_out(files, run, model, tmp_path):
     narrow = tmp_path / "narrow.txt"
     narrow.write_text("0 qid:1 1:0.5\n1 qid:1 2:0.5\n")
-    assert run("predict", model, narrow, "--out", tmp_path / "scores.txt").code == 0
+    outcome = run("predict", model, narrow, "--out", tmp_path / "scores.txt")
+    assert outcome.code == 0 and "warning:" in outcome.output and "no feature beyond 2 occurs" in outcome.output
     rows = np.array([[0.5, 0, 0, 0, 0], [0, 0.5, 0, 0, 0]], dtype=np.float32)
     assert np.array_equal(np.loadtxt(tmp_path / "scores.txt"), rs.load(model).predict(rows))
 

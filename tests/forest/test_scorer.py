@@ -133,6 +133,9 @@ def test_large_trees(max_leaves: int) -> None:
     X = rng.normal(size=(40, 3))
     check(forest, X)
     stages = dict(forest.staged_predict(X, every=4))
+    for number, scores in forest.staged_predict(X, every=4, threads=1):
+        np.testing.assert_array_equal(scores, stages[number])
+    np.testing.assert_array_equal(forest.predict_leaves(X, threads=1), forest.predict_leaves(X, threads=2))
     np.testing.assert_array_equal(stages[6], naive_scores(forest, X))
 
 

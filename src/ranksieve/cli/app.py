@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 import ranksieve
 from ranksieve.cli.bench import bench
-from ranksieve.cli.console import show_error
+from ranksieve.cli.console import show_error, shown_warnings
 from ranksieve.cli.convert import convert
 from ranksieve.cli.demo import demo
 from ranksieve.cli.describe import describe
@@ -28,11 +28,12 @@ from ranksieve.errors import RanksieveError
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one line and an exit code: 2 for bad input, 130 for Ctrl-C."""
+    """Commands whose errors and warnings are one line; exit code 2 for bad input, 130 for Ctrl-C."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with shown_warnings():
+                return super().invoke(ctx)
         except RanksieveError as error:
             show_error(str(error))
             raise typer.Exit(2) from error

@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -33,12 +34,15 @@ def show_error(message: str) -> None:
 
 @contextlib.contextmanager
 def shown_warnings() -> Iterator[None]:
-    """Warnings of the library as yellow lines on standard error, each once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for message in dict.fromkeys(str(item.message) for item in caught):
+    """Warnings as yellow lines on standard error, when they come up."""
+
+    def show(message: Warning | str, *_: Any) -> None:
         Console(stderr=True, highlight=False).print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield
 
 
 def show_facts(facts: Sequence[tuple[str, str]]) -> None:

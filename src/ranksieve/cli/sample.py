@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts, shown_warnings
+from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -50,15 +50,14 @@ def sample(
     from ranksieve.data.tables import write_parquet
 
     documents = read(data, missing=missing)
-    with shown_warnings():
-        if how == "truncate":
-            assert k is not None
-            kept = sampling.truncate(documents, k, by=by, positives=positives)
-        elif how == "by-model":
-            assert model is not None and share is not None
-            kept = sampling.by_model(documents, _scores(model, documents), share)
-        else:
-            kept = sampling.undersample(documents, n=n, share=share, order=order, by=by, seed=seed)
+    if how == "truncate":
+        assert k is not None
+        kept = sampling.truncate(documents, k, by=by, positives=positives)
+    elif how == "by-model":
+        assert model is not None and share is not None
+        kept = sampling.by_model(documents, _scores(model, documents), share)
+    else:
+        kept = sampling.undersample(documents, n=n, share=share, order=order, by=by, seed=seed)
     write = write_parquet if out.suffix == ".parquet" else write_letor
     write(kept, out)
     show_facts(

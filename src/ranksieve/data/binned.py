@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.binning import Binning, BinningSketch
-from ranksieve.data.blocks import give_back_memory, widened
+from ranksieve.data.blocks import give_back_memory, warn_if_narrow, widened
 from ranksieve.data.dataset import Dataset, Lists, default_names, lists_from_runs
 from ranksieve.data.read import Source, open_source
 from ranksieve.dtypes import BIN, MAX_BINS
@@ -151,3 +151,4 @@ def _check_width(width: int, binning: Binning, source: str, *, narrower: bool = 
             f"{source}: {width} features, but the training data has {expected}; "
             "validation and test data must have the features of the training data"
         )
+    warn_if_narrow(width, expected, source)

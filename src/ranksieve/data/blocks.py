@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -59,6 +60,16 @@ def widened(features: np.ndarray, n_features: int, absent: float) -> np.ndarray:
     """Rows of a text file with the last columns filled up: text does not name features that are absent throughout."""
     missing = n_features - features.shape[1]
     return features if missing <= 0 else np.pad(features, ((0, 0), (0, missing)), constant_values=absent)
+
+
+def warn_if_narrow(width: int, n_features: int, source: str) -> None:
+    """Say so where a text file lacks more features than the few that happen to be absent throughout."""
+    if width < 0.9 * n_features:
+        warnings.warn(
+            f"{source}: no feature beyond {width} occurs, the model has {n_features}; the others count as absent; "
+            "check that this is the right file",
+            stacklevel=2,
+        )
 
 
 def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]:

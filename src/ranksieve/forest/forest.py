@@ -140,7 +140,7 @@ class Forest:
             return forest._contributions.predict(X, threads=threads).astype(dtype, copy=False)
         return self._scorer.predict(X, trees=trees, threads=threads, dtype=dtype)
 
-    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[tuple[int, np.ndarray]]:
+    def staged_predict(self, X: Any, *, every: int = 1, threads: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """Scores under the first `every`, `2 * every`, … trees, and at last under all: pairs (trees so far, scores).
 
         Examples
@@ -149,9 +149,9 @@ class Forest:
         >>> list(empty_forest(["a"]).staged_predict(np.ones((3, 1))))
         []
         """
-        return self._scorer.staged_predict(X, every=every)
+        return self._scorer.staged_predict(X, every=every, threads=threads)
 
-    def predict_leaves(self, X: Any) -> np.ndarray:
+    def predict_leaves(self, X: Any, *, threads: int | None = None) -> np.ndarray:
         """The leaf each document reaches in each tree, counted within the tree, (n_docs, n_trees).
 
         Examples
@@ -160,7 +160,7 @@ class Forest:
         >>> empty_forest(["a"]).predict_leaves(np.ones((3, 1))).shape
         (3, 0)
         """
-        return self._scorer.predict_leaves(X)
+        return self._scorer.predict_leaves(X, threads=threads)
 
     @cached_property
     def _scorer(self) -> Scorer:

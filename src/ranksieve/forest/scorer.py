@@ -117,30 +117,34 @@ class Scorer:
         ranking.rank_all(*matrix[:4], columns, exact, matrix.n_docs, ranked)
         return ranked
 
-    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[tuple[int, np.ndarray]]:
+    def staged_predict(self, X: Any, *, every: int = 1, threads: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """See `Forest.staged_predict`."""
         if every < 1:
             raise ParameterError(f"every is {every}; give the number of trees between two results, at least 1")
         n_docs, parts = matrices(X, self._forest)
-        return self._stages(X, n_docs, list(parts), every)
+        return self._stages(X, n_docs, list(parts), every, threads)
 
-    def _stages(self, X: Any, n_docs: int, parts: list[Matrix], every: int) -> Iterator[tuple[int, np.ndarray]]:
+    def _stages(
+        self, X: Any, n_docs: int, parts: list[Matrix], every: int, threads: int | None
+    ) -> Iterator[tuple[int, np.ndarray]]:
         scores = np.zeros(n_docs, SCORE)
         bounds = np.cumsum([0, *(part.n_docs for part in parts)])
-        ranked = [] if self._walk_always else [self._ranked(part) for part in parts]
+        with using_threads(threads):
+            ranked = [] if self._walk_always else [self._ranked(part) for part in parts]
         for first in range(0, self._forest.n_trees, every):
             last = min(first + every, self._forest.n_trees)
             if self._walk_always:
                 later = Scorer(self._forest.take(np.arange(first, last)))
                 for part, start in zip(parts, bounds, strict=False):
-                    later._add(part, last - first, None, scores[start : start + part.n_docs])
+                    later._add(part, last - first, threads, scores[start : start + part.n_docs])
             else:
                 trees = self._compile(first, last)
-                for part, start, ranks in zip(parts, bounds, ranked, strict=False):
-                    scoring.add_ranked(ranks, part.n_docs, trees, scores[start : start + part.n_docs])
+                with using_threads(threads):
+                    for part, start, ranks in zip(parts, bounds, ranked, strict=False):
+                        scoring.add_ranked(ranks, part.n_docs, trees, scores[start : start + part.n_docs])
             yield last, in_user_order(X, scores).copy()
 
-    def predict_leaves(self, X: Any) -> np.ndarray:
+    def predict_leaves(self, X: Any, *, threads: int | None = None) -> np.ndarray:
         """See `Forest.predict_leaves`."""
         forest = self._forest
         n_docs, parts = matrices(X, forest)
@@ -149,13 +153,14 @@ class Scorer:
             (n_docs, forest.n_trees), np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.int32
         )
         start = 0
-        for part in parts:
-            out = leaves[start : start + part.n_docs]
-            if part.n_docs <= FEW or self._walk_always:
-                walking.walk_leaves(*part, forest.n_trees, self._walks, out)
-            elif forest.n_trees:
-                scoring.leaves_of_ranked(self._ranked(part), part.n_docs, self._compiled, out)
-            start += part.n_docs
+        with using_threads(threads):
+            for part in parts:
+                out = leaves[start : start + part.n_docs]
+                if part.n_docs <= FEW or self._walk_always:
+                    walking.walk_leaves(*part, forest.n_trees, self._walks, out)
+                elif forest.n_trees:
+                    scoring.leaves_of_ranked(self._ranked(part), part.n_docs, self._compiled, out)
+                start += part.n_docs
         return in_user_order(X, leaves)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.blocks import Block, Source, widened
+from ranksieve.data.blocks import Block, Source, warn_if_narrow, widened
 from ranksieve.data.dataset import Dataset, Lists, check_feature_names, lists_from_runs
 from ranksieve.data.read import open_source, read_source
 from ranksieve.errors import DataError
@@ -41,9 +41,12 @@ def score_blocks(
     for model in models.values():
         if source.feature_names is not None:
             check_feature_names(source.feature_names, model.feature_names, str(source.path))
+    width = 0
     for block in source.blocks():
+        width = max(width, block.features.shape[1])
         yield block, {name: model.predict(fitted(block.features, name, model, source), threads=threads)
                       for name, model in models.items()}  # fmt: skip
+    warn_if_narrow(width, max(model.n_features for model in models.values()), str(source.path))
 
 
 def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> Scored:
