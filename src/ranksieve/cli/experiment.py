@@ -22,6 +22,9 @@ def experiment(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results; finished cells in it are kept.")],
     quick: Annotated[bool, typer.Option("--quick", help="The small size: minutes, on generated data.")] = False,
     jobs: Annotated[int, typer.Option(min=0, help="Cells at a time, one thread each; 0: one per core.")] = 0,
+    tune: Annotated[
+        int, typer.Option(min=0, help="Search so many trials for each run's parameters on validation lists (Optuna).")
+    ] = 0,
     data: Annotated[
         list[Path] | None, typer.Option(help="Your data in one file, split by query; may be repeated.")
     ] = None,
@@ -41,7 +44,7 @@ def experiment(
     loaded = load_spec(find_spec(spec), quick=quick, data=own)
     progress = _Progress(len(loaded.cells), quiet)
     try:
-        results = run_experiment(loaded, out, jobs=jobs, tell=progress)
+        results = run_experiment(loaded, out, jobs=jobs, tune=tune, tell=progress)
     except KeyboardInterrupt:
         show_error(f"interrupted; finished cells are kept in {out}, run the same command again to go on")
         raise typer.Exit(130) from None

@@ -49,7 +49,7 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True) -> 
     loaded = load(cell.data, cell.params.max_bins)
     loading = time.perf_counter() - clock
     _store_lists(cell, out, loaded)
-    taught = _taught(cell, out, loaded.train)
+    taught = taught_part(cell, out, loaded.train)
     watched = _Watch()
     tally = Tally() if cell.selections else None
     settings = {**cell.params.as_dict(), "threads": threads}
@@ -121,7 +121,7 @@ class _Watch:
         )
 
 
-def _taught(cell: Cell, out: Path, part: Part) -> Part:
+def taught_part(cell: Cell, out: Path, part: Part) -> Part:
     """The training lists, or the sample of them that the cell asks for."""
     sample, lists = cell.sample, part.binned.lists
     if sample is None:

@@ -16,6 +16,7 @@ from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments.data import DataSpec
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
+from ranksieve.experiments.tune import check_space
 from ranksieve.params import ALGORITHMS, Params
 
 if sys.version_info >= (3, 11):
@@ -114,8 +115,14 @@ class _Reader:
             quick=self._is_quick,
             data=data,
             cells=cells,
-            tune={**self._table("tune"), **self._quick.get("tune", {})},
+            tune=self._space(),
         )
+
+    def _space(self) -> dict[str, Any]:
+        space = {**self._table("tune"), **self._quick.get("tune", {})}
+        for name, wanted in space.items():
+            self._checked(("tune", name), check_space, {name: wanted})
+        return space
 
     def _data(self) -> Iterator[DataSpec]:
         tables = self._table("data")

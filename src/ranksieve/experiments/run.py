@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from ranksieve.experiments.cell import CELLS, UNFINISHED, run_cell, versions
 from ranksieve.experiments.pool import Task, run_tasks
 from ranksieve.experiments.results import CELL, EXPERIMENT, Results
 from ranksieve.experiments.spec import Cell, Spec
+from ranksieve.experiments.tune import search, studies, tuned_cells
 from ranksieve.files import atomic_path
+
+Tell = Callable[[Cell, int, int], None]
 
 
 def run_experiment(
@@ -24,7 +28,8 @@ def run_experiment(
     out: str | os.PathLike[str],
     *,
     jobs: int = 0,
-    tell: Callable[[Cell, int, int], None] = lambda cell, n_done, n_cells: None,
+    tune: int = 0,
+    tell: Tell = lambda cell, n_done, n_cells: None,
 ) -> Results:
     """Run an experiment into a folder; cells that are finished there already are kept.
 
@@ -38,6 +43,9 @@ def run_experiment(
     jobs : int
         Cells at a time, one thread each; 0 is one per core, 1 runs them here, one after the other, on all cores. An
         experiment that measures times (`timed = true`) always has one.
+    tune : int
+        Search so many trials for each run's parameters (the specification's table `tune`) on validation lists, and run
+        the best; needs Optuna. A run's own grid is searched too.
     tell : function
         Called after each cell with the cell, and how many of how many are done.
 
@@ -70,18 +78,46 @@ def run_experiment(
     with _alone_in(folder):
         for left in (folder / CELLS).glob(f"{UNFINISHED}*"):
             shutil.rmtree(left, ignore_errors=True)
-        _store_experiment(spec, folder)
-        tasks = [Task(cell.key, cell, () if cell.teacher is None else (cell.teacher.key,)) for cell in spec.cells]
-        done = [task.key for task in tasks if (folder / CELLS / task.key / CELL).exists()]
-        n_done = len(done)
-
-        def count(task: Task) -> None:
-            nonlocal n_done
-            n_done += 1
-            tell(task.payload, n_done, len(tasks))
-
-        run_tasks(tasks, run_cell, folder, jobs=jobs, done=done, tell=count)
+        if tune:
+            _run_tuned(spec, folder, jobs, tune, tell)
+        else:
+            _store_experiment(spec, folder)
+            _run_cells(spec.cells, folder, jobs, tell)
     return Results.open(folder)
+
+
+def _run_cells(cells: Sequence[Cell], folder: Path, jobs: int, tell: Tell) -> None:
+    tasks = [Task(cell.key, cell, () if cell.teacher is None else (cell.teacher.key,)) for cell in cells]
+    done = [task.key for task in tasks if (folder / CELLS / task.key / CELL).exists()]
+    n_done = len(done)
+
+    def count(task: Task) -> None:
+        nonlocal n_done
+        n_done += 1
+        tell(task.payload, n_done, len(tasks))
+
+    run_tasks(tasks, run_cell, folder, jobs=jobs, done=done, tell=count)
+
+
+def _run_tuned(spec: Spec, folder: Path, jobs: int, n_trials: int, tell: Tell) -> None:
+    """Search, then run the best of each run; runs that sample with another run's model come after it."""
+    tuned: list[Cell] = []
+    for with_teacher in (False, True):
+        cells = [_taught_by(cell, tuned) for cell in spec.cells if (cell.teacher is not None) == with_teacher]
+        searched = studies(cells, spec.tune, n_trials)
+        tasks = [Task(study.key, study) for study in searched]
+        run_tasks(tasks, search, folder, jobs=jobs, tell=lambda task: None)
+        tuned += [cell for study in searched for cell in tuned_cells(cells, study, folder)]
+        _store_experiment(dataclasses.replace(spec, cells=tuple(tuned)), folder)
+        _run_cells(tuned, folder, jobs, tell)
+
+
+def _taught_by(cell: Cell, tuned: Sequence[Cell]) -> Cell:
+    """The cell with the tuned cell of its teacher's run in the teacher's place."""
+    if cell.teacher is None:
+        return cell
+    found = [one for one in tuned if (one.data, one.run) == (cell.data, cell.teacher.run)]
+    return dataclasses.replace(cell, teacher=next((one for one in found if one.seed == cell.seed), found[0]))
 
 
 def _store_experiment(spec: Spec, folder: Path) -> None:
