@@ -43,10 +43,18 @@ if TYPE_CHECKING:
     from ranksieve.pruning.prune import prune, reweight
     from ranksieve.rankers.load import load
     from ranksieve.rankers.train import train
+    from ranksieve.retrieval.analysis import Analyzer
+    from ranksieve.retrieval.index import Index
+    from ranksieve.retrieval.measuring import evaluate_run
+    from ranksieve.retrieval.models import FirstStage
+    from ranksieve.retrieval.runs import read_judgements, read_run, write_run
 
 _HOMES = {
+    "Analyzer": "retrieval.analysis",
     "Dataset": "data.dataset",
+    "FirstStage": "retrieval.models",
     "Forest": "forest.forest",
+    "Index": "retrieval.index",
     "Metric": "evaluation.metrics",
     "Params": "params",
     "Ranker": "estimator",
@@ -57,6 +65,7 @@ _HOMES = {
     "dcg": "evaluation.functions",
     "err": "evaluation.functions",
     "evaluate": "evaluation.evaluate",
+    "evaluate_run": "retrieval.measuring",
     "explain": "evaluation.explanations",
     "from_model": "forest.formats.objects",
     "importance": "evaluation.importance",
@@ -69,6 +78,8 @@ _HOMES = {
     "randomization_test": "evaluation.significance",
     "rbp": "evaluation.functions",
     "read": "data.read",
+    "read_judgements": "retrieval.runs",
+    "read_run": "retrieval.runs",
     "recall": "evaluation.functions",
     "reciprocal_rank": "evaluation.functions",
     "register_metric": "evaluation.metrics",
@@ -81,11 +92,15 @@ _HOMES = {
     "undersample": "data.sampling",
     "write_letor": "data.letor",
     "write_parquet": "data.tables",
+    "write_run": "retrieval.runs",
 }
 
 __all__ = [
+    "Analyzer",
     "Dataset",
+    "FirstStage",
     "Forest",
+    "Index",
     "Metric",
     "Params",
     "Ranker",
@@ -98,6 +113,7 @@ __all__ = [
     "err",
     "errors",
     "evaluate",
+    "evaluate_run",
     "explain",
     "from_model",
     "importance",
@@ -111,6 +127,8 @@ __all__ = [
     "randomization_test",
     "rbp",
     "read",
+    "read_judgements",
+    "read_run",
     "recall",
     "reciprocal_rank",
     "register_metric",
@@ -123,6 +141,7 @@ __all__ = [
     "undersample",
     "write_letor",
     "write_parquet",
+    "write_run",
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,37 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise DataError(f"{target}: writing failed ({error.strerror or error}); nothing was changed") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`; on success it becomes `path`, on failure it is removed.
+
+    What is there already is refused, or with `replace` gives way in the end.
+    """
+    target = Path(path)
+    if target.exists() and not replace:
+        raise DataError(f"{target}: exists already; choose another name, or remove it first")
+    try:
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise DataError(
+            f"{target}: cannot write there ({error.strerror or error}); choose a folder that exists and is writable"
+        ) from error
+    try:
+        yield temporary
+        os.chmod(temporary, 0o777 & ~_umask())
+        if target.exists():
+            old = temporary.with_name(f"{temporary.name}.old")
+            os.replace(target, old)
+            os.replace(temporary, target)
+            shutil.rmtree(old)
+        else:
+            os.replace(temporary, target)
+    except OSError as error:
+        raise DataError(f"{target}: writing failed ({error.strerror or error}); nothing was changed") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _umask() -> int:

@@ -25,6 +25,7 @@ COMMANDS = (
     "synth",
     "bench",
     "demo",
+    *("index", "retrieve", "features"),
 )
 
 

@@ -17,10 +17,13 @@ from ranksieve.cli.describe import describe
 from ranksieve.cli.evaluate import evaluate
 from ranksieve.cli.experiment import experiment
 from ranksieve.cli.explain import explain
+from ranksieve.cli.features import features
+from ranksieve.cli.index import index
 from ranksieve.cli.pack import pack
 from ranksieve.cli.predict import predict
 from ranksieve.cli.prune import prune
 from ranksieve.cli.report import report
+from ranksieve.cli.retrieve import retrieve
 from ranksieve.cli.sample import sample
 from ranksieve.cli.synth import synth
 from ranksieve.cli.train import train
@@ -70,6 +73,9 @@ for command in (
     synth,
     bench,
     demo,
+    index,
+    retrieve,
+    features,
 ):
     app.command()(command)
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from ranksieve.errors import DataError, MissingExtraError
 
+LETOR_OR_PARQUET = "LETOR lines like '2 qid:10 1:0.5 3:1' or Parquet"
 INPUT_BYTES = 1 << 15  # of zstd at a time: what a piece can expand to has to fit into memory
 
 
@@ -84,10 +85,10 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def first_bytes(path: str) -> bytes:
-    """The first bytes of a file, or an error that says why there are none."""
+def first_bytes(path: str, expected: str = LETOR_OR_PARQUET) -> bytes:
+    """The first bytes of a file, or an error that says why there are none, and what was expected."""
     if os.path.isdir(path):
-        raise DataError(f"{path}: is a folder; give the path of one file in LETOR text or Parquet format")
+        raise DataError(f"{path}: is a folder; give the path of one file, {expected}")
     try:
         with open(path, "rb") as file:
             head = file.read(8)
@@ -96,7 +97,7 @@ def first_bytes(path: str) -> bytes:
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read ({error}); check the path and its permissions") from error
     if not head:
-        raise DataError(f"{path}: the file is empty; expected LETOR lines like '2 qid:10 1:0.5 3:1' or Parquet")
+        raise DataError(f"{path}: the file is empty; expected {expected}")
     return head
 
 
@@ -139,9 +140,9 @@ class TextStream:
 
 
 @contextlib.contextmanager
-def open_text(path: str) -> Iterator[TextStream]:
+def open_text(path: str, expected: str = LETOR_OR_PARQUET) -> Iterator[TextStream]:
     """A file's text, whatever it is compressed with."""
-    first_bytes(path)
+    first_bytes(path, expected)
     with open(path, "rb", buffering=0) as raw:
         yield TextStream(path, raw, os.path.getsize(path))
 

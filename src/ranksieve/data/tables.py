@@ -171,9 +171,24 @@ def write_parquet(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
     ...     ranksieve.read(f"{folder}/tiny.parquet").query_ids.tolist()
     [7]
     """
-    schema = _schema(data)
-    features = [name for name in schema.names if name not in COLUMNS]
     absent = 0.0 if isinstance(data, Dataset) else data.absent
+    _write(path, _schema(data), blocks_of(data), absent)
+
+
+def write_blocks(
+    blocks: Iterable[Block],
+    path: str | os.PathLike[str],
+    *,
+    query_ids: Iterable[Any],
+    feature_names: Iterable[str],
+    first_stage: int | None = None,
+) -> None:
+    """Write blocks that have document ids and no weights to a Parquet file in one pass; `query_ids` are all of them."""
+    _write(path, _make_schema(feature_names, _id_array(list(query_ids)), True, False, first_stage), blocks, 0.0)
+
+
+def _write(path: str | os.PathLike[str], schema: pa.Schema, blocks: Iterable[Block], absent: float) -> None:
+    features = [name for name in schema.names if name not in COLUMNS]
     with (
         atomic_path(path) as temporary,
         pq.ParquetWriter(
@@ -186,7 +201,7 @@ def write_parquet(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
             data_page_size=PAGE_BYTES,
         ) as writer,
     ):
-        for group in _groups(_tables(data, schema, len(features), absent)):
+        for group in _groups(_tables(blocks, schema, len(features), absent)):
             writer.write_table(group, row_group_size=GROUP_ROWS)
 
 
@@ -203,6 +218,13 @@ def _schema(data: Dataset | Source) -> pa.Schema:
             has_weights |= block.weights is not None
         names = data.feature_names or default_names(data.n_features or 0)
         ids = _id_array(list(seen))
+    return _make_schema(names, ids, has_docs, has_weights, data.first_stage)
+
+
+def _make_schema(
+    names: Iterable[str], ids: np.ndarray, has_docs: bool, has_weights: bool, first_stage: int | None
+) -> pa.Schema:
+    names = tuple(names)
     taken = [name for name in names if name in COLUMNS]
     if taken:
         raise DataError(f"a feature is named {taken[0]!r}, which Parquet files use for other things; rename it")
@@ -213,12 +235,12 @@ def _schema(data: Dataset | Source) -> pa.Schema:
         *([("weight", pa.float64())] if has_weights else []),
         *((name, pa.float32()) for name in names),
     ]
-    note = {"format": FORMAT_VERSION, "first_stage": data.first_stage}
+    note = {"format": FORMAT_VERSION, "first_stage": first_stage}
     return pa.schema(fields, metadata={FORMAT_KEY: json.dumps(note).encode()})
 
 
-def _tables(data: Dataset | Source, schema: pa.Schema, n_features: int, absent: float) -> Iterator[pa.Table]:
-    for block in blocks_of(data):
+def _tables(blocks: Iterable[Block], schema: pa.Schema, n_features: int, absent: float) -> Iterator[pa.Table]:
+    for block in blocks:
         columns = _side_columns(block, schema)
         by_feature = np.full((n_features, block.n_docs), absent, dtype=FEATURE)
         by_feature[: block.features.shape[1]] = block.features.T

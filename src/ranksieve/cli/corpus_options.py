@@ -1,0 +1,82 @@
+"""Options that the commands on an index share, and how they show what was odd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from ranksieve.cli.console import progress_output
+from ranksieve.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ranksieve.retrieval.models import FirstStage
+
+PANEL = "First stage"
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="Folder made by 'ranksieve index'.")]
+QueriesArgument = Annotated[
+    Path, typer.Argument(metavar="QUERIES", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text.")
+]
+Depth = Annotated[int, typer.Option(min=1, help="Candidates per query.")]
+Threads = Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")]
+Model = Annotated[str, typer.Option(help="bm25f, bm25, dirichlet, jelinek-mercer or dfr.", rich_help_panel=PANEL)]
+Weights = Annotated[
+    str, typer.Option(help="What an occurrence in a field counts, as in 'title=3,body=1'; 1 if not named.",
+                      rich_help_panel=PANEL)
+]  # fmt: skip
+Settings = Annotated[
+    str, typer.Option("--set", help="Parameters of the model, as in 'k1=0.9,b=0.4', 'b.title=0.3' for one field.",
+                      rich_help_panel=PANEL)
+]  # fmt: skip
+
+
+def first_stage(model: str, weights: str, settings: str) -> FirstStage:
+    """The first stage that the options describe."""
+    from ranksieve.retrieval.models import FirstStage
+
+    values: dict[str, Any] = {}
+    for name, value in _numbers("--set", settings).items():
+        name, dot, field = name.partition(".")
+        if name not in ("k1", "b", "k3", "mu", "mix", "c") or (dot and name != "b"):
+            raise ParameterError(f"--set has no {name + dot + field!r}; expected k1, b, b.FIELD, k3, mu, mix or c")
+        if dot:
+            values.setdefault("b", {})
+            values["b"] = {**values["b"], field: value} if isinstance(values["b"], dict) else {field: value}
+        else:
+            values[name] = value
+    return FirstStage(model, weights=_numbers("--weights", weights), **values)
+
+
+def _numbers(flag: str, text: str) -> dict[str, float]:
+    """`a=1,b=2` as a dict."""
+    found = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, sign, value = part.partition("=")
+        try:
+            if not sign:
+                raise ValueError
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise ParameterError(f"{flag} has {part!r}; expected name=number, separated by commas") from None
+    return found
+
+
+def memory_size(text: str) -> int:
+    """Bytes of a size such as `512M` or `2G`."""
+    digits = text.strip().lower().removesuffix("b").removesuffix("i")
+    number, unit = (digits[:-1], digits[-1:]) if digits[-1:].isalpha() else (digits, "")
+    try:
+        return int(float(number) * UNITS[unit])
+    except (ValueError, KeyError):
+        raise ParameterError(f"--memory is {text!r}; expected a size such as 512M or 2G") from None
+
+
+def show_notes(notes: Iterable[str]) -> None:
+    """What was left out or looked odd, one line each, on standard error."""
+    for note in notes:
+        progress_output().print(Text(f"note: {note}", style="yellow"), soft_wrap=True)

@@ -1,0 +1,92 @@
+"""`ranksieve features`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, duration, show_facts, show_table
+from ranksieve.cli.corpus_options import (
+    Depth,
+    IndexArgument,
+    Model,
+    Settings,
+    Threads,
+    Weights,
+    first_stage,
+    show_notes,
+)
+from ranksieve.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ranksieve.retrieval.index import Index
+
+
+def features(
+    index: IndexArgument,
+    queries: Annotated[
+        Path | None,
+        typer.Argument(metavar="[QUERIES]", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where the data goes: a Parquet file.")] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Candidates: any system's TREC run; else our first stage finds them.")
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option(help="Judgements: they become the labels; else all are 0.")] = None,
+    depth: Depth = 1000,
+    select: Annotated[
+        list[str] | None, typer.Option("--select", "-s", help="Features by name or pattern: 'bm25*', '*.title', …")
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="List the features of the index and stop.")] = False,
+    model: Model = "bm25f",
+    weights: Weights = "",
+    settings: Settings = "",
+    threads: Threads = 0,
+) -> None:
+    """Compute features of candidates, labelled by judgements: data to train on."""
+    from ranksieve.retrieval.index import Index
+
+    opened = Index(index)
+    if list_them:
+        _list(opened, select or [])
+        return
+    if queries is None or out is None:
+        raise ParameterError("features need QUERIES and --out FILE; or list them with --list")
+    check_writable(out)
+    from ranksieve.retrieval.labelling import Pairs, write_features
+    from ranksieve.retrieval.notes import Notes
+    from ranksieve.retrieval.queries import read_queries
+    from ranksieve.retrieval.runs import read_judgements, read_run
+    from ranksieve.retrieval.searching import Searcher
+
+    start, notes = time.perf_counter(), Notes()
+    pairs = Pairs(
+        read_queries(queries),
+        Searcher(opened, first_stage(model, weights, settings), threads or None),
+        depth,
+        None if run is None else read_run(run),
+        None if qrels is None else read_judgements(qrels),
+    )
+    written = write_features(pairs, out, select=select or (), notes=notes, threads=threads or None)
+    show_notes(notes)
+    show_facts(
+        [
+            (
+                "data",
+                f"{out}, {written.n_queries:,} queries, {written.n_docs:,} documents, {written.n_features} features",
+            ),
+            ("positives", f"{written.n_positives:,}"),
+            ("time", duration(time.perf_counter() - start)),
+        ]
+    )
+
+
+def _list(index: Index, patterns: list[str]) -> None:
+    from ranksieve.retrieval.families import layout_of
+
+    layout = layout_of(index)
+    rows = [layout.features[number] for number in layout.chosen(patterns)]
+    show_table(["feature", "what it is"], rows, title=f"{len(rows)} features")

@@ -1,0 +1,77 @@
+"""`ranksieve index`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ranksieve.cli.console import duration, file_size, show_facts
+from ranksieve.cli.corpus_options import memory_size, show_notes
+from ranksieve.errors import DataError
+
+
+def index(
+    corpus: Annotated[
+        Path, typer.Argument(metavar="CORPUS", help="JSON Lines, TSV with a header, Parquet, or a folder of texts.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the index.")],
+    field: Annotated[
+        list[str] | None,
+        typer.Option("--field", "-f", metavar="NAME[:OPTION,…][=SOURCE][~PATTERN]", show_default="all text fields",
+                     help="A field to index; options: [no]lower, [no]split, [no]stop, [no]stem, [no]positions. May be "
+                     "repeated. 'file:nostem=path~[^/]+$' is what the pattern finds in the field 'path'."),
+    ] = None,
+    number: Annotated[
+        list[str] | None, typer.Option("--number", "-n", help="A numeric field to make a feature of. May be repeated.")
+    ] = None,
+    id: Annotated[str, typer.Option("--id", help="The field that holds the documents' ids.")] = "id",
+    lower: Annotated[bool, typer.Option("--lower/--no-lower", help="Lower case.")] = True,
+    split: Annotated[bool, typer.Option("--split/--no-split", help="Split camelCase and snake_case too.")] = True,
+    stop: Annotated[
+        str, typer.Option(help="Words left out: english, none, or a file with one word a line.")
+    ] = "english",
+    stem: Annotated[str, typer.Option(help="Snowball stemmer: english, german, …, or none.")] = "english",
+    positions: Annotated[
+        bool, typer.Option("--positions/--no-positions", help="Keep positions, for phrases and proximity.")
+    ] = True,
+    memory: Annotated[str, typer.Option(help="Memory for texts and postings, such as 512M or 2G.")] = "1G",
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an index that is there.")] = False,
+) -> None:  # fmt: skip
+    """Index a corpus: the first step from documents, queries and judgements to a trained second stage."""
+    from ranksieve.retrieval.analysis import Analyzer
+    from ranksieve.retrieval.index import Index
+
+    analyzer = Analyzer(lower=lower, split=split, stop=_stop_words(stop), stem=stem)
+    start = time.perf_counter()
+    made = Index.build(
+        corpus, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
+        memory=memory_size(memory), replace=replace,
+    )  # fmt: skip
+    show_notes(made.notes)
+    size = sum(path.stat().st_size for path in out.iterdir())
+    lengths = ", ".join(
+        f"{name} ({mean:.3g} terms)" for name, mean in zip(made.columns, made.lengths.mean(axis=1), strict=True)
+    )
+    show_facts(
+        [
+            ("index", f"{out}, {made.n_docs:,} documents, {made.n_terms:,} terms, {file_size(size)}"),
+            ("fields", lengths),
+            ("time", duration(time.perf_counter() - start)),
+        ]
+    )
+
+
+def _stop_words(stop: str) -> str | tuple[str, ...]:
+    from ranksieve.retrieval.analysis import STOP_WORDS
+
+    if stop in STOP_WORDS:
+        return stop
+    try:
+        return tuple(Path(stop).read_text(encoding="utf-8").split())
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"--stop is {stop!r}: neither {' nor '.join(STOP_WORDS)}, and no file to read ({error}); give one of these"
+        ) from error

@@ -1,0 +1,62 @@
+"""`ranksieve retrieve`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, duration, show_facts
+from ranksieve.cli.corpus_options import (
+    Depth,
+    IndexArgument,
+    Model,
+    QueriesArgument,
+    Settings,
+    Threads,
+    Weights,
+    first_stage,
+    show_notes,
+)
+
+
+def retrieve(
+    index: IndexArgument,
+    queries: QueriesArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the TREC run goes.")],
+    depth: Depth = 1000,
+    model: Model = "bm25f",
+    weights: Weights = "",
+    settings: Settings = "",
+    tune: Annotated[
+        Path | None, typer.Option(help="Judgements to tune the model's parameters on.", rich_help_panel="First stage")
+    ] = None,
+    metric: Annotated[
+        str, typer.Option(help="What tuning makes as large as it can.", rich_help_panel="First stage")
+    ] = "ndcg@10",
+    threads: Threads = 0,
+) -> None:
+    """Retrieve candidates for queries: the first stage."""
+    check_writable(out)
+    from ranksieve.retrieval.index import Index
+    from ranksieve.retrieval.notes import Notes
+    from ranksieve.retrieval.queries import read_queries
+    from ranksieve.retrieval.runs import read_judgements, write_run
+    from ranksieve.retrieval.searching import retrieve as search
+    from ranksieve.retrieval.tuning import spelling
+    from ranksieve.retrieval.tuning import tune as tune_stage
+
+    stage, notes = first_stage(model, weights, settings), Notes()
+    opened, texts = Index(index), read_queries(queries)
+    if tune is not None:
+        tuned = tune_stage(opened, texts, read_judgements(tune), stage, metric=metric, threads=threads or None)
+        stage = tuned.stage
+        show_facts([("tuned", f"{spelling(stage)}; {metric} {tuned.before:.4f} → {tuned.after:.4f} on these queries")])
+    start = time.perf_counter()
+    run = search(opened, texts, depth, stage, notes=notes, threads=threads or None)
+    seconds = time.perf_counter() - start
+    write_run(run, out, tag=stage.model)
+    show_notes(notes)
+    show_facts([("run", f"{out}, {run.n_queries:,} queries, {len(run):,} documents"), ("time", duration(seconds))])

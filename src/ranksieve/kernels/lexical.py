@@ -1,0 +1,127 @@
+"""Features of a candidate that need only term frequencies; `retrieval/families.py` says what each is."""
+
+import numpy as np
+from numba import njit
+
+# What is known of a query term in a field.
+WEIGHT, IDF, DIRICHLET, JELINEK_MERCER, ABSOLUTE, INVERSE, MEAN_TF, LOG_MEAN_TF, COSINE = range(9)
+N_TERM = 9
+# What is known of a query in a field.
+TERMS, TOTAL, IDF_SUM, NORM = range(4)
+N_QUERY = 4
+# What is known of a candidate's field.
+SATURATION, FLAT, STEEP, INVERSE_LENGTH, SCALE = range(5)
+N_DOC = 5
+# The features.
+BM25, BM25_FLAT, BM25_STEEP, TFIDF_COSINE, LM_DIRICHLET, LM_JELINEK, LM_ABSOLUTE, DFR_INL2, DFR_PL2 = range(9)
+TF, TF_SHARE, TFIDF = 9, 14, 19  # sum, min, max, mean, variance of each
+MATCHED, MATCHED_SHARE, COVERAGE, LENGTH = range(24, 28)
+N_LEXICAL = 28
+
+MU, DISCOUNT = 1000.0, 0.7
+LOG2_E = 1.4426950408889634
+LOG2_2PI = 2.651496129472319
+
+
+@njit(cache=True, nogil=True)
+def describe(length, mean_length, doc):
+    """What the formulas need of a candidate's field."""
+    relative = length / mean_length
+    doc[SATURATION] = 1.2 * (0.25 + 0.75 * relative)
+    doc[FLAT] = 0.9 * (0.6 + 0.4 * relative)
+    doc[STEEP] = 2.0 * (0.1 + 0.9 * relative)
+    doc[INVERSE_LENGTH] = 1.0 / length
+    doc[SCALE] = np.log2(1.0 + 1.0 / relative)
+
+
+@njit(cache=True, nogil=True)
+def add_statistics(x, first, row, base):
+    """Sum, smallest, largest and sum of squares of the values of matched terms."""
+    row[base] += x
+    row[base + 1] = x if first else min(row[base + 1], x)
+    row[base + 2] = max(row[base + 2], x)
+    row[base + 4] += x * x
+
+
+@njit(cache=True, nogil=True)
+def add_match(tf, term, doc, row):
+    """Add what one term that occurs tf times does to a candidate's features in one field."""
+    weight, idf = term[WEIGHT], term[IDF]
+    gain = weight * idf * tf
+    row[BM25] += gain / (tf + doc[SATURATION])
+    row[BM25_FLAT] += gain / (tf + doc[FLAT])
+    row[BM25_STEEP] += gain / (tf + doc[STEEP])
+    log_tf = np.log(tf)
+    row[TFIDF_COSINE] += (1.0 + log_tf) * idf * term[COSINE]
+    row[LM_DIRICHLET] += weight * np.log(1.0 + tf * term[DIRICHLET])
+    row[LM_JELINEK] += weight * np.log(1.0 + tf * doc[INVERSE_LENGTH] * term[JELINEK_MERCER])
+    row[LM_ABSOLUTE] += weight * np.log(1.0 + (tf - DISCOUNT) * term[ABSOLUTE])
+    tfn = tf * doc[SCALE]
+    row[DFR_INL2] += weight * tfn / (tfn + 1.0) * term[INVERSE]
+    log_tfn = LOG2_E * log_tf + np.log2(doc[SCALE])
+    poisson = tfn * (log_tfn - term[LOG_MEAN_TF]) + (term[MEAN_TF] - tfn) * LOG2_E + 0.5 * (LOG2_2PI + log_tfn)
+    row[DFR_PL2] += weight * poisson / (tfn + 1.0)
+    first = row[MATCHED] == 0.0
+    add_statistics(tf, first, row, TF)
+    add_statistics(tf * doc[INVERSE_LENGTH], first, row, TF_SHARE)
+    add_statistics(tf * idf, first, row, TFIDF)
+    row[MATCHED] += 1.0
+    row[COVERAGE] += idf
+
+
+@njit(cache=True, nogil=True)
+def finish(query, length, distinct, norm, row):
+    """Turn the sums of one field into features."""
+    n_terms = query[TERMS]
+    row[LENGTH] = length
+    if n_terms == 0.0 or length == 0:
+        return
+    row[BM25] *= 2.2
+    row[BM25_FLAT] *= 1.9
+    row[BM25_STEEP] *= 3.0
+    if row[TFIDF_COSINE] > 0.0:
+        row[TFIDF_COSINE] /= norm * query[NORM]
+    row[LM_DIRICHLET] += query[TOTAL] * np.log(MU / (length + MU))
+    row[LM_ABSOLUTE] += query[TOTAL] * np.log(DISCOUNT * distinct / length)
+    for base in (TF, TF_SHARE, TFIDF):
+        if row[MATCHED] < n_terms:
+            row[base + 1] = 0.0
+        mean = row[base] / n_terms
+        row[base + 3] = mean
+        row[base + 4] = max(row[base + 4] / n_terms - mean * mean, 0.0)
+    row[MATCHED_SHARE] = row[MATCHED] / n_terms
+    row[COVERAGE] /= max(query[IDF_SUM], 1e-12)
+
+
+@njit(cache=True, nogil=True)
+def lexical_features(slots, entries, doc, fields, tfs, term_stats, query_stats, lengths, mean_lengths,
+                     distinct, norms, doc_stats, absolute, row):  # fmt: skip
+    """Features of one candidate in every field and over all, `N_LEXICAL` each, one field after the other.
+
+    Its matches are in the order of (term, field). `absolute` is scratch for a term's row.
+    """
+    n_columns = query_stats.shape[0]
+    n_fields = n_columns - 1 if n_columns > 1 else 1
+    for c in range(n_columns):
+        if lengths[c, doc] > 0:
+            describe(lengths[c, doc], mean_lengths[c], doc_stats[c])
+    k = 0
+    while k < len(slots):
+        slot, whole = slots[k], 0
+        while k < len(slots) and slots[k] == slot:
+            f = fields[entries[k]]
+            if term_stats[slot, f, WEIGHT] > 0.0:
+                tf = tfs[entries[k]]
+                whole += tf
+                absolute[:] = term_stats[slot, f]
+                absolute[ABSOLUTE] /= distinct[f, doc]
+                add_match(float(tf), absolute, doc_stats[f], row[f * N_LEXICAL : (f + 1) * N_LEXICAL])
+            k += 1
+        if whole > 0 and n_columns > 1:
+            absolute[:] = term_stats[slot, n_fields]
+            absolute[ABSOLUTE] /= distinct[n_fields, doc]
+            add_match(float(whole), absolute, doc_stats[n_fields], row[n_fields * N_LEXICAL : n_columns * N_LEXICAL])
+    for c in range(n_columns):
+        finish(
+            query_stats[c], lengths[c, doc], distinct[c, doc], norms[c, doc], row[c * N_LEXICAL : (c + 1) * N_LEXICAL]
+        )

@@ -1,0 +1,125 @@
+"""Features of a candidate that need positions: windows, phrases, and query terms near each other."""
+
+import numpy as np
+from numba import njit
+
+WINDOW, SPAN, FIRST, BIGRAMS, RUN, PHRASE, ORDERED, UNORDERED, NEARNESS = range(9)
+N_PROXIMITY = 9
+NEAR = 8  # positions
+
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+
+
+def _bit_numbers():
+    numbers = np.zeros(64, np.int64)
+    for bit in range(64):
+        numbers[((1 << bit) * 0x03F79D71B4CB0A89 & (1 << 64) - 1) >> 58] = bit
+    return numbers
+
+
+BIT_NUMBERS = _bit_numbers()
+
+
+@njit(cache=True, nogil=True)
+def mark_positions(positions, start, tf, slot, bits, marks):
+    """Unpack the positions of an entry: set their bits, and note there which term it is; returns the last."""
+    place = np.int64(0)
+    k = start
+    for _ in range(tf):
+        gap, shift = np.int64(0), 0
+        while positions[k] >= 128:
+            gap |= np.int64(positions[k] & 127) << shift
+            shift += 7
+            k += 1
+        place += gap | (np.int64(positions[k]) << shift)
+        k += 1
+        bits[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+        marks[place] = slot
+    return place
+
+
+@njit(cache=True, nogil=True)
+def collect(bits, marks, last, bit_numbers, places, slots):
+    """Marked positions in ascending order, and their terms; the bits are cleared. Returns how many."""
+    n = 0
+    for word in range((last >> 6) + 1):
+        rest = bits[word]
+        bits[word] = 0
+        while rest:
+            lowest = rest & (~rest + np.uint64(1))
+            place = (word << 6) + bit_numbers[(lowest * DE_BRUIJN) >> np.uint64(58)]
+            places[n], slots[n] = place, marks[place]
+            n += 1
+            rest ^= lowest
+    return n
+
+
+@njit(cache=True, nogil=True)
+def shortest_window(places, slots, n_terms, counts):
+    """Length of the shortest stretch that holds all n_terms terms; `counts` is zero before and after."""
+    shortest = places[-1] - places[0] + 1
+    have, left = 0, 0
+    for right in range(len(places)):
+        if counts[slots[right]] == 0:
+            have += 1
+        counts[slots[right]] += 1
+        while have == n_terms and counts[slots[left]] > 1:
+            counts[slots[left]] -= 1
+            left += 1
+        if have == n_terms:
+            shortest = min(shortest, places[right] - places[left] + 1)
+    for k in range(left, len(places)):
+        counts[slots[k]] = 0
+    return shortest
+
+
+@njit(cache=True, nogil=True)
+def add_runs(places, slots, place_starts, query_places, span, last_place, last_run, paired, row):
+    """Stretches of the query that the text repeats word by word.
+
+    The query has `span` places; `paired` gets which of them were found right behind the one before.
+    """
+    last_place[:span] = -2
+    paired[:span] = False
+    for k in range(len(places)):
+        # from the last place to the first: place i reads what the text's word before left at place i - 1
+        for j in range(place_starts[slots[k] + 1] - 1, place_starts[slots[k]] - 1, -1):
+            i = query_places[j]
+            run = 1
+            if i > 0 and last_place[i - 1] == places[k] - 1:
+                run = last_run[i - 1] + 1
+                if not paired[i]:
+                    paired[i] = True
+                    row[BIGRAMS] += 1.0
+            last_place[i], last_run[i] = places[k], run
+            row[RUN] = max(row[RUN], float(run))
+            if run == span:
+                row[PHRASE] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def add_neighbours(places, slots, place_starts, query_places, idf, row):
+    """Pairs of neighbouring matches of different terms."""
+    for k in range(1, len(places)):
+        a, b = slots[k - 1], slots[k]
+        if a != b:
+            distance = places[k] - places[k - 1]
+            row[NEARNESS] += idf[a] * idf[b] / (distance * distance)
+            if distance <= NEAR:
+                row[UNORDERED] += 1.0
+                if query_places[place_starts[a]] < query_places[place_starts[b]]:
+                    row[ORDERED] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def proximity_features(places, slots, n_terms, place_starts, query_places, span, idf, counts, last_place, last_run,
+                       paired, row):  # fmt: skip
+    """Features of one candidate in one field, from its matches in the order of their positions; NaN: no such place."""
+    if len(places) == 0:
+        row[WINDOW] = row[SPAN] = row[FIRST] = np.nan
+        return
+    row[WINDOW] = shortest_window(places, slots, n_terms, counts)
+    row[SPAN] = places[-1] - places[0] + 1
+    row[FIRST] = places[0]
+    add_runs(places, slots, place_starts, query_places, span, last_place, last_run, paired, row)
+    add_neighbours(places, slots, place_starts, query_places, idf, row)

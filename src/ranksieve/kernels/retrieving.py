@@ -1,0 +1,84 @@
+"""First-stage retrieval: documents scored term by term, and the best k of each query."""
+
+import numpy as np
+from numba import njit, prange
+
+LOW_32 = np.uint64(0xFFFFFFFF)
+SIGN = np.uint32(0x80000000)
+
+
+@njit(cache=True, nogil=True)
+def add_term(docs, fields, tfs, mask, factors, steps, logarithmic, scale, rate, scores, seen, touched, n_touched):
+    """Add one term's part to the scores of the documents that have it; returns how many documents were touched so far.
+
+    With x the term's frequency, weighted and normalised per field: `scale · x / (x + step)`, or
+    `scale · log(1 + rate · x · step)`, where each document has its own step.
+    """
+    k = 0
+    while k < len(docs):
+        doc = docs[k]
+        x = 0.0
+        while k < len(docs) and docs[k] == doc:
+            if mask[fields[k]]:
+                x += factors[fields[k], doc] * tfs[k]
+            k += 1
+        if x > 0.0:
+            if not seen[doc]:
+                seen[doc] = True
+                touched[n_touched] = doc
+                n_touched += 1
+            if logarithmic:
+                scores[doc] += scale * np.log1p(rate * x * steps[doc])
+            else:
+                scores[doc] += scale * x / (x + steps[doc])
+    return n_touched
+
+
+@njit(cache=True, nogil=True)
+def best(scores, touched, k, out_docs, out_scores):
+    """The k best of some documents, equal scores (as float32) in the order of the documents; returns how many."""
+    values = np.empty(len(touched), np.float32)
+    for i in range(len(touched)):
+        values[i] = scores[touched[i]]
+    bits = values.view(np.uint32)
+    # floats in an order that unsigned integers have too, above what makes earlier documents win
+    keys = np.empty(len(touched), np.uint64)
+    for i in range(len(touched)):
+        ordered = ~bits[i] if bits[i] & SIGN else bits[i] | SIGN
+        keys[i] = (np.uint64(ordered) << np.uint64(32)) | (LOW_32 - np.uint64(touched[i]))
+    if len(keys) > k:
+        keys = np.partition(keys, len(keys) - k)[len(keys) - k :]
+    keys.sort()
+    n = len(keys)
+    for i in range(n):
+        doc = np.int32(LOW_32 - (keys[n - 1 - i] & LOW_32))
+        out_docs[i] = doc
+        out_scores[i] = scores[doc]
+    return n
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def retrieve(postings, starts, terms, masks, scales, rates, factors, steps, bases, totals, logarithmic, k, n_threads,
+             out_docs, out_scores, counts):  # fmt: skip
+    """The k best documents of every query; query q has the terms `starts[q]:starts[q + 1]`.
+
+    A document's score is the sum of its terms' parts and `bases[document] · totals[query]`. Documents without any of
+    the terms are not retrieved.
+    """
+    n_docs = len(steps)
+    for thread in prange(n_threads):
+        scores = np.zeros(n_docs)
+        seen = np.zeros(n_docs, np.bool_)
+        touched = np.empty(n_docs, np.int32)
+        for q in range(thread, len(starts) - 1, n_threads):
+            n = 0
+            for t in range(starts[q], starts[q + 1]):
+                a, b = postings.entry_starts[terms[t]], postings.entry_starts[terms[t] + 1]
+                n = add_term(postings.docs[a:b], postings.fields[a:b], postings.tfs[a:b], masks[t], factors, steps,
+                             logarithmic, scales[t], rates[t], scores, seen, touched, n)  # fmt: skip
+            for i in range(n):
+                scores[touched[i]] += bases[touched[i]] * totals[q]
+            counts[q] = best(scores, touched[:n], k, out_docs[q], out_scores[q])
+            for i in range(n):
+                scores[touched[i]] = 0.0
+                seen[touched[i]] = False

@@ -1,0 +1,124 @@
+"""Documents and queries of others: JSON Lines, Parquet, tab-separated text, or a folder of text files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ranksieve.data.compression import first_bytes, open_text
+from ranksieve.errors import DataError
+
+Document = dict[str, Any]
+MAGIC = b"PAR1"
+BATCH_ROWS = 1_024
+LINES = "JSON Lines, tab-separated text with a header, Parquet, or a folder of text files"
+
+
+def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, Document]]:
+    """Every document with where it stands, as in `corpus.jsonl:17`.
+
+    A file is Parquet, JSON Lines where its first line begins with `{`, or else tab-separated with the names of its
+    columns in the first line; text may be compressed. A folder holds one document per file: `id` is the path below it,
+    `text` the content.
+    """
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        return _folder(Path(name))
+    if first_bytes(name, LINES).startswith(MAGIC):
+        return _parquet(name)
+    return _text(name)
+
+
+def text_lines(path: str, expected: str = LINES) -> Iterator[tuple[int, str]]:
+    """The lines of a text file, compressed or not, with their numbers; blank lines are left out."""
+    with (
+        open_text(path, expected) as stream,
+        io.TextIOWrapper(io.BufferedReader(_Bytes(stream)), encoding="utf-8") as lines,
+    ):
+        number = 0
+        try:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}: after line {number} there are bytes that are not UTF-8 ({error.reason}); "
+                "convert the file with: iconv -t utf-8"
+            ) from error
+
+
+class _Bytes(io.RawIOBase):
+    """A `TextStream` as Python's own streams are, so that it can be buffered and decoded."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        return self._stream.readinto(memoryview(target))
+
+
+def _text(path: str) -> Iterator[tuple[str, Document]]:
+    lines = text_lines(path)
+    number, first = next(lines, (1, ""))
+    if first.lstrip().startswith("{"):
+        yield f"{path}:{number}", _json(path, number, first)
+        for number, line in lines:
+            yield f"{path}:{number}", _json(path, number, line)
+        return
+    columns = first.split("\t")
+    if len(columns) < 2:
+        raise DataError(f"{path}:{number}: neither a JSON object nor column names separated by tabs; expected {LINES}")
+    for number, line in lines:
+        cells = line.split("\t")
+        if len(cells) != len(columns):
+            raise DataError(
+                f"{path}:{number}: has {len(cells)} cells but the header has {len(columns)}; "
+                "give every row one cell per column, and no tabs inside cells"
+            )
+        yield f"{path}:{number}", dict(zip(columns, cells, strict=True))
+
+
+def _json(path: str, number: int, line: str) -> Document:
+    try:
+        document = json.loads(line)
+    except ValueError as error:
+        raise DataError(f"{path}:{number}: broken JSON ({error}); every line holds one JSON object") from error
+    if not isinstance(document, dict):
+        raise DataError(f"{path}:{number}: holds {type(document).__name__}; every line holds one JSON object")
+    return document
+
+
+def _parquet(path: str) -> Iterator[tuple[str, Document]]:
+    try:
+        row = 0
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=BATCH_ROWS):
+                for document in batch.to_pylist():
+                    yield f"{path}, row {row}", document
+                    row += 1
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{path}: the Parquet data is damaged or cut short ({error}); fetch or write it again"
+        ) from error
+
+
+def _folder(folder: Path) -> Iterator[tuple[str, Document]]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    if not files:
+        raise DataError(f"{folder}: holds no files; expected {LINES}")
+    for path in files:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: is not UTF-8 text ({error.reason}); convert or remove it") from error
+        yield str(path), {"id": path.relative_to(folder).as_posix(), "text": text}

@@ -1,0 +1,109 @@
+"""The features by name: what each is, and in which column the kernels put it."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ranksieve.errors import ParameterError
+from ranksieve.kernels.lexical import N_LEXICAL
+from ranksieve.kernels.proximity import NEAR
+
+if TYPE_CHECKING:
+    from ranksieve.retrieval.index import Index
+
+FIRST_STAGE = "first.score"
+
+
+class Feature(NamedTuple):
+    """A feature: its name, `family.field`, and what it is."""
+
+    name: str
+    meaning: str
+
+
+STATISTICS = {"sum": "sum", "min": "smallest", "max": "largest", "mean": "mean", "variance": "variance"}
+
+
+def _statistics(family: str, what: str) -> dict[str, str]:
+    return {f"{family}_{name}": f"{word} over the query's terms of {what}" for name, word in STATISTICS.items()}
+
+
+LEXICAL = {
+    "bm25": "BM25, k1 = 1.2, b = 0.75",
+    "bm25_flat": "BM25, k1 = 0.9, b = 0.4",
+    "bm25_steep": "BM25, k1 = 2, b = 0.9",
+    "tfidf_cosine": "cosine of the tf·idf vectors, tf as 1 + log tf",
+    "lm_dirichlet": "log-likelihood ratio of the query, Dirichlet smoothing, μ = 1000",
+    "lm_jelinek": "log-likelihood ratio of the query, Jelinek–Mercer smoothing, half of it the collection",
+    "lm_absolute": "log-likelihood ratio of the query, absolute discounting, δ = 0.7",
+    "dfr_inl2": "divergence from randomness, InL2",
+    "dfr_pl2": "divergence from randomness, PL2",
+    **_statistics("tf", "term frequency"),
+    **_statistics("tf_share", "term frequency divided by the length"),
+    **_statistics("tfidf", "tf·idf"),
+    "matched": "number of the query's terms that occur",
+    "matched_share": "share of the query's terms that occur",
+    "coverage": "share of the query's idf that occurs",
+    "length": "number of terms",
+}
+PROXIMITY = {
+    "window": "length of the shortest stretch with all terms that occur; missing where none does",
+    "span": "length from the first match to the last; missing where none does",
+    "position": "position of the first match; missing where there is none",
+    "bigrams": "number of the query's neighbouring pairs found side by side",
+    "run": "longest stretch of the query repeated word by word",
+    "phrase": "occurrences of the whole query as a phrase",
+    "ordered": f"neighbouring matches within {NEAR} positions, in the query's order",
+    "unordered": f"neighbouring matches within {NEAR} positions",
+    "nearness": "sum over neighbouring matches of idf · idf / distance²",
+}
+QUERY = {
+    "query.words": "words of the query",
+    "query.terms": "distinct terms of the query that occur in the index",
+    **{f"query.idf_{name}": f"{word} of its terms' idf" for name, word in STATISTICS.items()},
+}
+FIRST = {
+    FIRST_STAGE: "score of the first stage",
+    "first.rank": "rank of the first stage, from 1",
+    "first.share": "score of the first stage divided by the query's best",
+}
+assert len(LEXICAL) == N_LEXICAL
+
+
+class Layout(NamedTuple):
+    """Which features an index has, in the order of their columns."""
+
+    columns: tuple[str, ...]  # fields and, where there are several, `all`
+    positional: tuple[int, ...]  # numbers of the fields with positions
+    features: tuple[Feature, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(feature.name for feature in self.features)
+
+    def chosen(self, patterns: Sequence[str]) -> list[int]:
+        """Columns of the features that match any of the patterns (`bm25*`, `*.title`), all of them without patterns."""
+        for pattern in patterns:
+            if not fnmatch.filter(self.names, pattern):
+                raise ParameterError(f"no feature matches {pattern!r}; list them with: ranksieve features INDEX --list")
+        return [
+            number
+            for number, name in enumerate(self.names)
+            if not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+        ]
+
+
+def layout_of(index: Index) -> Layout:
+    """The features of an index; `all` is left out where there is one field only."""
+    fields = [field.name for field in index.fields]
+    columns = index.columns if len(fields) > 1 else tuple(fields)
+    positional = tuple(number for number, field in enumerate(index.fields) if field.positions)
+    features = [
+        *(Feature(f"{family}.{column}", what) for column in columns for family, what in LEXICAL.items()),
+        *(Feature(f"{family}.{fields[number]}", what) for number in positional for family, what in PROXIMITY.items()),
+        *(Feature(name, what) for name, what in (QUERY | FIRST).items()),
+        *(Feature(f"number.{name}", f"the document's {name}") for name in index.numbers),
+    ]
+    return Layout(columns, positional, tuple(features))

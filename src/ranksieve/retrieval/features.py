@@ -1,0 +1,179 @@
+"""`FeatureMaker`: the features of candidates, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numba
+import numpy as np
+
+from ranksieve.dtypes import FEATURE
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.kernels import lexical
+from ranksieve.kernels.pairs import describe_pairs
+from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
+from ranksieve.retrieval.families import FIRST, QUERY, layout_of
+from ranksieve.retrieval.index import Index
+from ranksieve.retrieval.queries import Prepared
+from ranksieve.retrieval.searching import Candidates
+from ranksieve.retrieval.weighting import idf
+
+UserFeature = Callable[[str, np.ndarray], Any]
+JELINEK_MERCER_MIX = 0.5
+K3 = 8.0  # saturation of repeated query terms, as in the first stage's default
+
+
+class FeatureMaker:
+    """Computes the features of candidates.
+
+    Parameters
+    ----------
+    index
+        The index.
+    select
+        Names or patterns of features, such as `bm25*` or `*.title`; all if empty.
+    extra
+        Your own features: functions (query text, document ids) → one number per document, by name.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        select: Sequence[str] = (),
+        extra: Mapping[str, UserFeature] | None = None,
+        threads: int | None = None,
+    ):
+        self.index = index
+        self._extra = dict(extra or {})
+        self._layout = layout_of(index)
+        taken = [name for name in self._extra if name in self._layout.names]
+        if taken:
+            raise ParameterError(f"a feature is named {taken[0]!r} already; choose another name for yours")
+        own = [pattern for pattern in select if pattern not in self._extra]
+        self._columns = self._layout.chosen(own) if own or not select else []
+        if select:
+            self._extra = {name: make for name, make in self._extra.items() if name in select}
+        n_columns = len(self._layout.columns)
+        used = {(number - n_columns * lexical.N_LEXICAL) // N_PROXIMITY for number in self._columns}
+        n_positional = len(self._layout.positional)
+        # without positions a field's features stay zero, and cost nothing
+        self._positional = np.array(
+            [field for place, field in enumerate(self._layout.positional) if place in used], dtype=np.int64
+        )
+        self._places = [place for place in range(n_positional) if place in used]
+        self._threads = threads or numba.get_num_threads()
+        self._documents = (
+            index.lengths,
+            np.maximum(index.lengths.mean(axis=1), 1e-12),
+            index.document_array("distinct"),
+            index.document_array("norms"),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features, in the order of their columns."""
+        return (*(self._layout.names[number] for number in self._columns), *self._extra)
+
+    def make(self, texts: Sequence[str], prepared: Prepared, candidates: Candidates) -> np.ndarray:
+        """The features of all candidates, one row each."""
+        n_rows = len(candidates.docs)
+        term_stats, query_stats = self._statistics(prepared)
+        n_lexical = len(self._layout.columns) * lexical.N_LEXICAL
+        made = np.zeros((n_rows, n_lexical + len(self._positional) * N_PROXIMITY), dtype=FEATURE)
+        describe_pairs(
+            self.index.postings, self._documents, prepared.starts, prepared.terms, term_stats, query_stats,
+            prepared.place_starts, prepared.places, prepared.spans, self.index.analysis.analyzer_of, self._positional,
+            candidates.offsets, candidates.docs, int(self.index.lengths.max(initial=0)), BIT_NUMBERS,
+            min(self._threads, max(prepared.n_queries, 1)), made,
+        )  # fmt: skip
+        out = np.empty((n_rows, len(self.names)), dtype=FEATURE)
+        others = self._others(prepared, candidates)
+        for place, number in enumerate(self._columns):
+            out[:, place] = self._column(number, made, n_lexical, others)
+        for place, (name, make) in enumerate(self._extra.items(), len(self._columns)):
+            out[:, place] = self._user_feature(name, make, texts, candidates)
+        return out
+
+    def _column(self, number: int, made: np.ndarray, n_lexical: int, others: dict[str, np.ndarray]) -> np.ndarray:
+        if number < n_lexical:
+            return made[:, number]
+        place, rest = divmod(number - n_lexical, N_PROXIMITY)
+        if place in self._places:
+            return made[:, n_lexical + self._places.index(place) * N_PROXIMITY + rest]
+        return others[self._layout.names[number]]
+
+    def _statistics(self, prepared: Prepared) -> tuple[np.ndarray, np.ndarray]:
+        """What the kernel needs of every query term and query, per field and over all."""
+        index, columns = self.index, len(self._layout.columns)
+        frequency = index.document_frequency[prepared.terms, :columns]
+        occurrences = index.collection_frequency[prepared.terms, :columns]
+        n_fields = len(index.fields)
+        weights = prepared.weights
+        if columns > n_fields:
+            weights = np.concatenate([weights, weights.max(axis=1, keepdims=True, initial=0.0)], axis=1)
+        weights = np.where(frequency > 0, weights, 0.0)
+        share = np.maximum(occurrences, 1) / np.maximum(index.total_lengths[:columns], 1)
+        stats = np.zeros((len(prepared.terms), columns, lexical.N_TERM))
+        stats[..., lexical.WEIGHT] = weights * (K3 + 1) / (K3 + weights)
+        stats[..., lexical.IDF] = np.where(weights > 0, idf(index.n_docs, frequency), 0.0)
+        stats[..., lexical.DIRICHLET] = 1 / (lexical.MU * share)
+        stats[..., lexical.JELINEK_MERCER] = (1 - JELINEK_MERCER_MIX) / (JELINEK_MERCER_MIX * share)
+        stats[..., lexical.ABSOLUTE] = 1 / (lexical.DISCOUNT * share)
+        stats[..., lexical.INVERSE] = np.log2((index.n_docs + 1) / (frequency + 0.5))
+        stats[..., lexical.MEAN_TF] = np.maximum(occurrences, 1) / index.n_docs
+        stats[..., lexical.LOG_MEAN_TF] = np.log2(stats[..., lexical.MEAN_TF])
+        with np.errstate(divide="ignore"):
+            logs = np.where(weights > 0, 1 + np.log(weights), 0.0)
+        stats[..., lexical.COSINE] = logs * stats[..., lexical.IDF]
+        queries = np.zeros((prepared.n_queries, columns, lexical.N_QUERY))
+        queries[..., lexical.TERMS] = _sums(weights > 0, prepared.starts)
+        queries[..., lexical.TOTAL] = _sums(stats[..., lexical.WEIGHT], prepared.starts)
+        queries[..., lexical.IDF_SUM] = _sums(stats[..., lexical.IDF], prepared.starts)
+        queries[..., lexical.NORM] = np.sqrt(_sums(stats[..., lexical.COSINE] ** 2, prepared.starts))
+        return stats, queries
+
+    def _others(self, prepared: Prepared, candidates: Candidates) -> dict[str, np.ndarray]:
+        """Features that are the same for all candidates of a query or all queries of a document."""
+        sizes = np.diff(candidates.offsets)
+        values = idf(self.index.n_docs, self.index.document_frequency[prepared.terms, -1])
+        lists = [values[a:b] for a, b in zip(prepared.starts[:-1], prepared.starts[1:], strict=True)]
+        of_query = [
+            (
+                n_words,
+                len(some),
+                *((some.sum(), some.min(), some.max(), some.mean(), some.var()) if len(some) else [0] * 5),
+            )
+            for n_words, some in zip(prepared.words, lists, strict=True)
+        ]
+        others = dict(
+            zip(QUERY, np.repeat(np.array(of_query, dtype=float).reshape(-1, len(QUERY)), sizes, axis=0).T, strict=True)
+        )
+        starts = np.repeat(candidates.offsets[:-1], sizes)
+        best = candidates.scores[starts]
+        share = np.divide(candidates.scores, best, out=np.zeros(len(best)), where=best != 0)
+        others |= zip(FIRST, (candidates.scores, np.arange(len(starts)) - starts + 1, share), strict=True)
+        numbers = self.index.document_array("numbers")
+        return others | {f"number.{name}": numbers[row][candidates.docs] for row, name in enumerate(self.index.numbers)}
+
+    def _user_feature(self, name: str, make: UserFeature, texts: Sequence[str], candidates: Candidates) -> np.ndarray:
+        parts = [np.empty(0, FEATURE)]
+        for number, text in enumerate(texts):
+            docs, _ = candidates.list_of(number)
+            values = np.asarray(make(text, self.index.ids[docs]), dtype=FEATURE)
+            if values.shape != docs.shape:
+                raise DataError(
+                    f"feature {name!r} returned an array of shape {values.shape} for {len(docs)} documents; "
+                    "return one number per document"
+                )
+            parts.append(values)
+        return np.concatenate(parts)
+
+
+def _sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Sums over the terms of each query, zero for a query without any; no query's sum depends on the others."""
+    sums = np.zeros((len(starts) - 1, values.shape[1]))
+    filled = np.flatnonzero(np.diff(starts))
+    if len(filled):
+        sums[filled] = np.add.reduceat(values.astype(np.float64), starts[filled], axis=0)
+    return sums

@@ -1,0 +1,99 @@
+"""`evaluate_run`: ranked lists measured against judgements, as trec_eval and ir-measures do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ranksieve.dtypes import LABEL, OFFSET
+from ranksieve.errors import DataError
+from ranksieve.evaluation.evaluate import Evaluation
+from ranksieve.evaluation.metrics import Metric, parse_metric
+from ranksieve.retrieval.runs import Judgements, Run
+
+
+def evaluate_run(
+    runs: Mapping[str, Run], judgements: Judgements, metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",)
+) -> Evaluation:
+    """Measure runs on all judged queries; relevant documents that a run does not have count as not found.
+
+    Lists are ordered by score, equal scores by falling document id, as trec_eval orders them. A judged query that a
+    run does not have counts 0.
+
+    Parameters
+    ----------
+    runs
+        Runs by name.
+    judgements
+        Grades of documents, per query.
+    metrics
+        Names as `parse_metric` reads them, or `Metric`s.
+
+    Examples
+    --------
+    >>> run = Run.from_rows([("q", "a", 2.0), ("q", "b", 1.0)])
+    >>> evaluate_run({"mine": run}, {"q": {"b": 1, "c": 1}}, ["p@2", "map"]).table()
+    [{'name': 'mine', 'p@2': 0.5, 'map': 0.25}]
+    """
+    if not runs or not judgements:
+        raise DataError("got no runs or no judgements to measure; give at least one of each")
+    wanted = tuple(map(parse_metric, [metrics] if isinstance(metrics, str | Metric) else metrics))
+    ids = np.array(list(judgements), dtype=object)
+    judged = [np.array(list(grades.values()), dtype=LABEL) for grades in judgements.values()]
+    values = {}
+    for name, run in runs.items():
+        found = {id: (docs, scores) for id, docs, scores in run.lists()}
+        retrieved = [_labels(*found.get(id, _NOTHING), judgements[id]) for id in judgements]
+        values[name] = {str(metric): _measure(metric, retrieved, judged) for metric in wanted}
+    return Evaluation(ids, values, wanted)
+
+
+_NOTHING = (np.empty(0, object), np.empty(0))
+
+
+def _labels(docs: np.ndarray, scores: np.ndarray, grades: Mapping[str, float]) -> np.ndarray:
+    """Labels of a list in trec_eval's order."""
+    order = sorted(range(len(docs)), key=lambda k: (scores[k], docs[k]), reverse=True)
+    return np.array([grades.get(docs[k], 0.0) for k in order], dtype=LABEL)
+
+
+def _measure(metric: Metric, retrieved: list[np.ndarray], judged: list[np.ndarray]) -> np.ndarray:
+    """The metric of every query.
+
+    A metric of the retrieved lists alone knows nothing of relevant documents that are missing from them, so what it
+    divides by is taken from the judgements.
+    """
+    if metric.name == "avg-ndcg" and metric.k is not None:
+        parts = [_measure(replace(metric, name="ndcg", k=k), retrieved, judged) for k in range(1, metric.k + 1)]
+        return np.mean(parts, axis=0)
+    positives = np.array([(labels > 0).sum() for labels in judged], dtype=float)
+    plain = replace(metric, ties="order", empty=0, one_label="count")
+    if metric.name == "ndcg":
+        gains = replace(plain, name="dcg")
+        values = _divided(_values(gains, retrieved), _values(gains, [np.sort(some)[::-1] for some in judged]))
+    else:
+        values = _values(plain, retrieved)
+        if metric.name in ("map", "recall"):
+            found = np.array([(labels > 0).sum() for labels in retrieved], dtype=float)
+            values = _divided(values * found, positives)
+    values[positives == 0] = np.nan if metric.empty == "skip" else float(metric.empty)
+    if metric.one_label == "skip":
+        values[[len(set(some)) == 1 for some in judged]] = np.nan
+    return values
+
+
+def _values(metric: Metric, lists: list[np.ndarray]) -> np.ndarray:
+    """The metric of lists that are in order; 0 for an empty list."""
+    values = np.zeros(len(lists))
+    filled = [number for number, labels in enumerate(lists) if len(labels)]
+    if filled:
+        labels = np.concatenate([lists[number] for number in filled])
+        offsets = np.cumsum([0, *(len(lists[number]) for number in filled)]).astype(OFFSET)
+        values[filled] = metric.per_query(labels, -np.arange(len(labels), dtype=float), offsets)
+    return values
+
+
+def _divided(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+    return np.divide(values, by, out=np.zeros(len(values)), where=by > 0)

@@ -1,0 +1,196 @@
+"""`FirstStage`: how candidates are scored. BM25F, BM25, query likelihood and DFR are five choices of one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ranksieve.errors import ParameterError
+from ranksieve.retrieval.weighting import idf
+
+if TYPE_CHECKING:
+    from ranksieve.retrieval.index import Index
+    from ranksieve.retrieval.queries import Prepared
+
+
+class Scoring(NamedTuple):
+    """What the retrieval kernel needs of a model, apart from the terms of queries."""
+
+    factors: np.ndarray  # (fields, documents): what one occurrence counts
+    steps: np.ndarray  # per document
+    bases: np.ndarray  # per document, added once per query term
+    logarithmic: bool
+
+
+@dataclass(frozen=True)
+class FirstStage:
+    """A first-stage model and its parameters; those that the model does not have are not used.
+
+    Parameters
+    ----------
+    model
+        "bm25f"; or, on the fields put together as one text, "bm25", "dirichlet" and "jelinek-mercer" (query
+        likelihood), and "dfr" (InL2).
+    weights
+        How much an occurrence in each field counts; 1 for fields not named. Document frequencies are those of all
+        fields together, or of the field if only one has a weight above 0.
+    k1, b
+        Saturation and length normalisation of BM25(F); b may be given per field.
+    k3
+        Saturation of repeated query terms in BM25(F).
+    mu
+        Prior of Dirichlet smoothing.
+    mix
+        Share of the collection in Jelinek–Mercer smoothing.
+    c
+        Length normalisation of DFR.
+    """
+
+    model: str = "bm25f"
+    weights: Mapping[str, float] = field(default_factory=dict)
+    k1: float = 1.2
+    b: float | Mapping[str, float] = 0.75
+    k3: float = 8.0
+    mu: float = 1000.0
+    mix: float = 0.5
+    c: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            raise ParameterError(f"unknown model {self.model!r}; expected one of {', '.join(MODELS)}")
+        for name, (good, expected) in RANGES.items():
+            given = getattr(self, name)
+            for value in given.values() if isinstance(given, Mapping) else [given]:
+                if not (isinstance(value, int | float) and good(value)):
+                    raise ParameterError(f"{name} is {value!r}; expected {expected}")
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            item.name: dict(value) if isinstance(value := getattr(self, item.name), Mapping) else value
+            for item in fields(self)
+        }
+
+    def field_values(self, index: Index, name: str) -> np.ndarray:
+        """`weights` or `b` for every field of an index."""
+        value, default = getattr(self, name), DEFAULTS[name]
+        given: Mapping[str, float] = value if isinstance(value, Mapping) else {}
+        if not isinstance(value, Mapping):
+            default = float(value)
+        names = [item.name for item in index.fields]
+        unknown = [key for key in given if key not in names]
+        if unknown:
+            raise ParameterError(
+                f"{name} names the field {unknown[0]!r}, which the index does not have; its fields: {', '.join(names)}"
+            )
+        values = np.array([given.get(key, default) for key in names], dtype=np.float64)
+        if name == "weights" and not values.any():
+            raise ParameterError("all fields have weight 0; give at least one a weight above 0")
+        return values
+
+    def scoring(self, index: Index) -> Scoring:
+        """The model on an index."""
+        return MODELS[self.model].scoring(self, index)
+
+    def term_values(self, index: Index, prepared: Prepared) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which fields count for each query term, and its scale and rate."""
+        weights = self.field_values(index, "weights")
+        masks = (prepared.weights > 0) & (weights > 0)
+        repeats = np.where(masks, prepared.weights, 0.0).max(axis=1, initial=0.0)
+        column = int(np.argmax(weights)) if np.count_nonzero(weights) == 1 else -1
+        frequency = index.document_frequency[prepared.terms, column]
+        share = index.collection_frequency[prepared.terms, :-1] @ weights / max(1.0, index.total_lengths[:-1] @ weights)
+        scales, rates = MODELS[self.model].terms(self, index.n_docs, frequency, np.maximum(share, 1e-12), repeats)
+        return masks, np.ascontiguousarray(scales, dtype=np.float64), np.ascontiguousarray(rates, dtype=np.float64)
+
+
+def _lengths(stage: FirstStage, index: Index) -> tuple[np.ndarray, np.ndarray]:
+    """Weights as a factor per field and document, and the weighted lengths of documents relative to their mean."""
+    weights = stage.field_values(index, "weights")
+    lengths = weights @ index.lengths[:-1]
+    return np.repeat(weights[:, None], index.n_docs, axis=1), lengths / max(lengths.mean(), 1e-12)
+
+
+def _bm25f(stage: FirstStage, index: Index) -> Scoring:
+    weights, b = stage.field_values(index, "weights"), stage.field_values(index, "b")
+    lengths = index.lengths[:-1]
+    means = np.maximum(lengths.mean(axis=1), 1e-12)
+    factors = weights[:, None] / (1 - b[:, None] + b[:, None] * lengths / means[:, None] + 1e-12)
+    return _scoring(factors, np.full(index.n_docs, stage.k1))
+
+
+def _bm25(stage: FirstStage, index: Index) -> Scoring:
+    if isinstance(stage.b, Mapping):
+        raise ParameterError("bm25 has one b for the whole text; give one number, or use the model bm25f")
+    factors, relative = _lengths(stage, index)
+    return _scoring(factors, stage.k1 * (1 - stage.b + stage.b * relative))
+
+
+def _dfr(stage: FirstStage, index: Index) -> Scoring:
+    factors, relative = _lengths(stage, index)
+    return _scoring(factors, 1 / np.log2(1 + stage.c / np.maximum(relative, 1e-12)))
+
+
+def _dirichlet(stage: FirstStage, index: Index) -> Scoring:
+    factors, _ = _lengths(stage, index)
+    lengths = stage.field_values(index, "weights") @ index.lengths[:-1]
+    return _scoring(factors, np.ones(index.n_docs), np.log(stage.mu / (stage.mu + lengths)), logarithmic=True)
+
+
+def _jelinek_mercer(stage: FirstStage, index: Index) -> Scoring:
+    factors, _ = _lengths(stage, index)
+    lengths = stage.field_values(index, "weights") @ index.lengths[:-1]
+    return _scoring(factors, 1 / np.maximum(lengths, 1), logarithmic=True)
+
+
+def _scoring(
+    factors: np.ndarray, steps: np.ndarray, bases: np.ndarray | None = None, *, logarithmic: bool = False
+) -> Scoring:
+    bases = np.zeros(len(steps)) if bases is None else bases
+    factors, steps, bases = (np.ascontiguousarray(array, dtype=np.float32) for array in (factors, steps, bases))
+    return Scoring(factors, steps, bases, logarithmic)
+
+
+def _bm25_terms(stage: FirstStage, n_docs: int, frequency: Any, share: Any, repeats: Any) -> tuple[Any, Any]:
+    saturated = repeats * (stage.k3 + 1) / np.maximum(stage.k3 + repeats, 1e-12)
+    return saturated * idf(n_docs, frequency) * (stage.k1 + 1), np.zeros(len(repeats))
+
+
+def _dfr_terms(stage: FirstStage, n_docs: int, frequency: Any, share: Any, repeats: Any) -> tuple[Any, Any]:
+    return repeats * np.log2((n_docs + 1) / (frequency + 0.5)), np.zeros(len(repeats))
+
+
+def _dirichlet_terms(stage: FirstStage, n_docs: int, frequency: Any, share: Any, repeats: Any) -> tuple[Any, Any]:
+    return repeats, 1 / (stage.mu * share)
+
+
+def _jelinek_mercer_terms(stage: FirstStage, n_docs: int, frequency: Any, share: Any, repeats: Any) -> tuple[Any, Any]:
+    return repeats, (1 - stage.mix) / (stage.mix * share)
+
+
+class _Model(NamedTuple):
+    scoring: Callable[[FirstStage, Any], Scoring]
+    terms: Callable[..., tuple[Any, Any]]
+    parameters: tuple[str, ...]
+
+
+MODELS = {
+    "bm25f": _Model(_bm25f, _bm25_terms, ("k1", "b", "k3")),
+    "bm25": _Model(_bm25, _bm25_terms, ("k1", "b", "k3")),
+    "dirichlet": _Model(_dirichlet, _dirichlet_terms, ("mu",)),
+    "jelinek-mercer": _Model(_jelinek_mercer, _jelinek_mercer_terms, ("mix",)),
+    "dfr": _Model(_dfr, _dfr_terms, ("c",)),
+}
+
+DEFAULTS = {"weights": 1.0, "b": 0.75}  # of fields that are not named
+RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
+    "weights": (lambda value: 0 <= value < float("inf"), "numbers from 0"),
+    "k1": (lambda value: 0 <= value < float("inf"), "a number from 0"),
+    "b": (lambda value: 0 <= value <= 1, "a number from 0 to 1"),
+    "k3": (lambda value: 0 <= value < float("inf"), "a number from 0"),
+    "mu": (lambda value: 0 < value < float("inf"), "a number above 0"),
+    "mix": (lambda value: 0 < value < 1, "a number between 0 and 1"),
+    "c": (lambda value: 0 < value < float("inf"), "a number above 0"),
+}

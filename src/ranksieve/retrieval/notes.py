@@ -1,0 +1,46 @@
+"""`Notes`: what was left out or looked odd, counted with a few examples, so that nothing is dropped silently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+EXAMPLES = 3
+
+
+class Notes:
+    """Counted remarks, in the order they were first made.
+
+    Examples
+    --------
+    >>> notes = Notes()
+    >>> for name in ("d7", "d9", "d11", "d12"):
+    ...     notes.add("judgements of documents that are not in the index", name)
+    >>> print(*notes, sep="; ")
+    4 judgements of documents that are not in the index (d7, d9, d11, …)
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._examples: dict[str, list[str]] = {}
+
+    def add(self, remark: str, example: object) -> None:
+        self.extend(remark, [example])
+
+    def extend(self, remark: str, examples: Iterable[object]) -> None:
+        """Count one remark for every example."""
+        for example in examples:
+            self._counts[remark] = self._counts.get(remark, 0) + 1
+            kept = self._examples.setdefault(remark, [])
+            if len(kept) < EXAMPLES:
+                kept.append(str(example))
+
+    def count(self, remark: str) -> int:
+        return self._counts.get(remark, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        for remark, count in self._counts.items():
+            more = ", …" if count > len(self._examples[remark]) else ""
+            yield f"{count:,} {remark} ({', '.join(self._examples[remark])}{more})"
+
+    def __len__(self) -> int:
+        return len(self._counts)

@@ -1,0 +1,174 @@
+"""Queries: reading them, and turning their texts into terms of an index."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.compression import first_bytes
+from ranksieve.errors import DataError
+from ranksieve.retrieval.analysis import WORD, Analyzer
+from ranksieve.retrieval.corpus import MAGIC, read_documents, text_lines
+from ranksieve.retrieval.fields import Field
+from ranksieve.retrieval.notes import Notes
+
+Queries = dict[str, str]  # id → text
+LINES = "lines 'id TAB text', JSON Lines or Parquet with 'id' (or 'qid') and 'text' (or 'query')"
+UNKNOWN = -1  # in place of a term that occurs nowhere
+MOST_REMEMBERED = 1 << 20  # words whose terms are kept
+
+
+def read_queries(path: str | os.PathLike[str]) -> Queries:
+    """Queries of a file: `id TAB text` lines, JSON Lines, or Parquet; ids must be unique."""
+    name = os.fspath(path)
+    head = first_bytes(name, LINES)
+    queries: Queries = {}
+    for place, id, text in _from_documents(name) if head.startswith(MAGIC) else _from_text(name):
+        if not id or id.split() != [id]:
+            raise DataError(f"{place}: the query id {id!r} is empty or has spaces; expected {LINES}")
+        if id in queries:
+            raise DataError(f"{place}: the query id {id!r} is there twice; query ids must be unique")
+        queries[id] = text
+    if not queries:
+        raise DataError(f"{name}: holds no queries; expected {LINES}")
+    return queries
+
+
+def _from_text(path: str) -> Iterable[tuple[str, str, str]]:
+    for number, line in text_lines(path, LINES):
+        if number == 1 and line.lstrip().startswith("{"):
+            yield from _from_documents(path)
+            return
+        id, tab, text = line.partition("\t")
+        if not tab:
+            raise DataError(f"{path}:{number}: has no tab in it; expected {LINES}")
+        yield f"{path}:{number}", id.strip(), text
+
+
+def _from_documents(path: str) -> Iterable[tuple[str, str, str]]:
+    for place, document in read_documents(path):
+        id, text = (next((document[name] for name in names if name in document), None) for names in KEYS)
+        if id is None or text is None:
+            raise DataError(f"{place}: has the fields {', '.join(map(repr, document))}; expected {LINES}")
+        yield place, str(id), str(text)
+
+
+KEYS = (("id", "qid", "query_id"), ("text", "query"))
+
+
+def as_queries(queries: Any) -> Queries:
+    """Queries given in Python: one text, a mapping, (id, text) pairs, or a DataFrame with `qid` and `query`."""
+    if isinstance(queries, str):
+        return {"1": queries}
+    if isinstance(queries, Mapping):
+        return {str(id): str(text) for id, text in queries.items()}
+    if hasattr(queries, "columns"):
+        missing = {"qid", "query"} - set(queries.columns)
+        if missing:
+            raise DataError(f"the table of queries has no column {sorted(missing)[0]!r}; expected 'qid' and 'query'")
+        queries = list(zip(queries["qid"], queries["query"], strict=True))
+    pairs = [(str(id), str(text)) for id, text in queries]
+    if len(dict(pairs)) < len(pairs):
+        raise DataError("a query id is there twice; query ids must be unique")
+    return dict(pairs)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Queries as terms of an index; query q has the terms `starts[q]:starts[q + 1]`, each once.
+
+    `weights[t, f]` is how often the query has the term as field f analyses it. Under analyzer a the term stands at
+    the places `places[place_starts[a, t]:place_starts[a, t + 1]]` of the query, which has `spans[a, q]` places.
+    """
+
+    starts: np.ndarray
+    terms: np.ndarray
+    weights: np.ndarray
+    place_starts: np.ndarray
+    places: np.ndarray
+    spans: np.ndarray
+    words: np.ndarray  # how many words each query has
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.starts) - 1
+
+
+class QueryAnalysis:
+    """Finds the terms of queries, and remembers those of every word it has met."""
+
+    def __init__(self, fields: Sequence[Field], number_of: Any):
+        self.analyzers = list(dict.fromkeys(field.analyzer for field in fields))
+        self.analyzer_of = np.array([self.analyzers.index(field.analyzer) for field in fields], dtype=np.int64)
+        self._number_of = number_of
+        self._known: list[dict[str, tuple[int, ...]]] = [{} for _ in self.analyzers]
+
+    def prepare(self, texts: Iterable[str]) -> Prepared:
+        starts, terms, weights, spans, words = [0], [], [], [], []
+        chunks: list[list[np.ndarray]] = [[] for _ in self.analyzers]
+        counts: list[list[np.ndarray]] = [[] for _ in self.analyzers]
+        for text in texts:
+            found = WORD.findall(text)
+            sequences = [
+                np.array(self._sequence(number, found), dtype=np.int64) for number in range(len(self.analyzers))
+            ]
+            known = np.unique(np.concatenate(sequences))
+            known = known[known != UNKNOWN]
+            by_analyzer = np.zeros((len(self.analyzers), len(known)))
+            for number, sequence in enumerate(sequences):
+                places = np.flatnonzero(sequence != UNKNOWN)
+                slots = np.searchsorted(known, sequence[places])
+                chunks[number].append(places[np.argsort(slots, kind="stable")])
+                count = np.bincount(slots, minlength=len(known))
+                counts[number].append(count)
+                by_analyzer[number] = count
+            starts.append(starts[-1] + len(known))
+            terms.append(known)
+            weights.append(by_analyzer[self.analyzer_of].T)
+            spans.append([len(sequence) for sequence in sequences])
+            words.append(len(found))
+        return Prepared(
+            np.array(starts, dtype=np.int64),
+            np.concatenate([np.empty(0, np.int64), *terms]),
+            np.ascontiguousarray(np.concatenate([np.empty((0, len(self.analyzer_of))), *weights])),
+            *_joined(chunks, counts),
+            np.array(spans, dtype=np.int64).reshape(len(words), len(self.analyzers)).T.copy(),
+            np.array(words, dtype=np.int64),
+        )
+
+    def _sequence(self, number: int, words: list[str]) -> list[int]:
+        """The terms of words, in order."""
+        known = self._known[number]
+        if len(known) > MOST_REMEMBERED:
+            known.clear()
+        new = [word for word in dict.fromkeys(words) if word not in known]
+        if new:
+            analyzer: Analyzer = self.analyzers[number]
+            for word, terms in zip(new, analyzer.analyse(new), strict=True):
+                known[word] = tuple(map(self._number_of, terms))
+        return [term for word in words for term in known[word]]
+
+
+def _joined(chunks: list[list[np.ndarray]], counts: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Places of all analyzers in one array, and where those of each term start."""
+    flat = [np.concatenate([np.empty(0, np.int64), *some]) for some in chunks]
+    lengths = [np.concatenate([np.empty(0, np.int64), *some]) for some in counts]
+    bases = np.cumsum([0, *map(len, flat[:-1])])
+    place_starts = np.array(
+        [base + np.concatenate([[0], np.cumsum(some)]) for base, some in zip(bases, lengths, strict=True)],
+        dtype=np.int64,
+    )
+    return place_starts, np.concatenate(flat)
+
+
+def note_odd_queries(queries: Queries, prepared: Prepared, notes: Notes) -> None:
+    """Remark on queries that retrieve nothing."""
+    for number, id in enumerate(queries):
+        if prepared.words[number] == 0:
+            notes.add("queries are empty and retrieve nothing", id)
+        elif prepared.starts[number] == prepared.starts[number + 1]:
+            notes.add("queries have no word that occurs in the index and retrieve nothing", id)

@@ -1,0 +1,114 @@
+"""An index on disk: a folder of plain arrays that are mapped into memory, and a header that says what they are."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranksieve.errors import DataError
+
+FORMAT = 1
+HEADER = "header.json"
+
+# Every array of an index: its type, and its shape in terms of the header's sizes (one size per axis).
+ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "term_bytes": ("u1", ("term_bytes",)),  # the terms, sorted, one behind the other
+    "term_ends": ("i8", ("terms",)),
+    "id_bytes": ("u1", ("id_bytes",)),  # the documents' ids
+    "id_ends": ("i8", ("docs",)),
+    "entry_starts": ("i8", ("terms + 1",)),
+    "docs": ("i4", ("entries",)),
+    "fields": ("u1", ("entries",)),
+    "tfs": ("i4", ("entries",)),
+    "position_starts": ("u4", ("entries",)),  # bytes from the term's first one
+    "positions": ("u1", ("position_bytes",)),
+    "byte_starts": ("i8", ("terms + 1",)),
+    "document_frequency": ("i4", ("terms", "columns")),  # columns: the fields, then all of them together
+    "collection_frequency": ("i8", ("terms", "columns")),
+    "lengths": ("i4", ("columns", "docs")),
+    "distinct": ("i4", ("columns", "docs")),
+    "norms": ("f4", ("columns", "docs")),  # of the tf·idf vectors
+    "numbers": ("f4", ("numbers", "docs")),
+}
+
+
+class Postings(NamedTuple):
+    """What the kernels read of an index."""
+
+    entry_starts: np.ndarray
+    docs: np.ndarray
+    fields: np.ndarray
+    tfs: np.ndarray
+    position_starts: np.ndarray
+    byte_starts: np.ndarray
+    positions: np.ndarray
+
+
+class Writer:
+    """The arrays of an index, written a piece at a time."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._files = {name: open(folder / f"{name}.bin", "wb") for name in ARRAYS}  # noqa: SIM115
+
+    def append(self, name: str, values: Any) -> None:
+        np.ascontiguousarray(values, dtype=ARRAYS[name][0]).tofile(self._files[name])
+
+    def read_back(self, name: str) -> np.ndarray:
+        """What was appended so far."""
+        self._files[name].flush()
+        return np.fromfile(self._folder / f"{name}.bin", dtype=ARRAYS[name][0])
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+
+
+def write_header(folder: Path, header: dict[str, Any]) -> None:
+    (folder / HEADER).write_text(json.dumps({"format": FORMAT, **header}, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """The header of an index, or an error that says why this is none."""
+    path = folder / HEADER
+    if not path.is_file():
+        what = "there is no such folder" if not folder.exists() else f"it holds no {HEADER}"
+        raise DataError(f"{folder}: is not an index ({what}); make one with: ranksieve index CORPUS --out {folder}")
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+        version = int(header["format"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{path}: the header is damaged ({error}); index the corpus again") from error
+    if version != FORMAT:
+        raise DataError(
+            f"{folder}: is an index of format {version}, this version of ranksieve reads format {FORMAT}; "
+            "index the corpus again"
+        )
+    return header
+
+
+def map_arrays(folder: Path, sizes: dict[str, int]) -> dict[str, np.ndarray]:
+    """The arrays of an index, mapped into memory."""
+    sizes = {**sizes, "terms + 1": sizes["terms"] + 1}
+    arrays = {}
+    for name, (dtype, axes) in ARRAYS.items():
+        shape = tuple(sizes[axis] for axis in axes)
+        path = folder / f"{name}.bin"
+        expected = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        found = path.stat().st_size if path.is_file() else -1
+        if found != expected:
+            raise DataError(
+                f"{path}: is missing or has {max(found, 0)} bytes where {expected} were written; index the corpus again"
+            )
+        arrays[name] = (
+            np.memmap(path, dtype=dtype, mode="r", shape=shape).view(np.ndarray) if expected else np.empty(shape, dtype)
+        )
+    for array in arrays.values():
+        array.flags.writeable = False  # the kernels are compiled for arrays that nobody writes to
+    return arrays

@@ -1,0 +1,111 @@
+"""Parameters of the first stage chosen on judgements: one at a time over a grid, until none gets better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ranksieve.errors import DataError
+from ranksieve.retrieval.index import Index
+from ranksieve.retrieval.measuring import evaluate_run
+from ranksieve.retrieval.models import MODELS, FirstStage
+from ranksieve.retrieval.queries import Queries
+from ranksieve.retrieval.runs import Judgements
+from ranksieve.retrieval.searching import retrieve
+
+GRIDS: dict[str, tuple[float, ...]] = {
+    "k1": (0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 3.0),
+    "b": (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0),
+    "k3": (0.0, 1.0, 3.0, 8.0, 30.0, 1000.0),
+    "mu": (50, 100, 250, 500, 1000, 2000, 4000, 8000),
+    "mix": (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9),
+    "c": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
+    "weights": (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
+}
+ROUNDS = 3
+DEPTH = 100  # retrieved while tuning, unless the metric looks deeper
+LEAST_GAIN = 1e-6
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The model found, and the metric before and after on the queries it was tuned on."""
+
+    stage: FirstStage
+    before: float
+    after: float
+
+
+def tune(
+    index: Index,
+    queries: Queries,
+    judgements: Judgements,
+    stage: FirstStage | None = None,
+    *,
+    metric: str = "ndcg@10",
+    threads: int | None = None,
+) -> Tuned:
+    """Coordinate ascent over the grids of the model's parameters, and of the fields' weights, starting from `stage`.
+
+    What is tuned on a set of queries looks better on them than it is: measure on others.
+    """
+    from ranksieve.evaluation.metrics import parse_metric
+
+    stage, wanted = stage or FirstStage(), parse_metric(metric)
+    judged = {id: text for id, text in queries.items() if id in judgements}
+    if not judged:
+        raise DataError("no query has judgements to tune on; query ids must be the same in both files")
+    depth = max(DEPTH, wanted.k or index.n_docs)
+    judgements = {id: judgements[id] for id in judged}
+
+    def measure(candidate: FirstStage) -> float:
+        run = retrieve(index, judged, depth, candidate, threads=threads)
+        return evaluate_run({"run": run}, judgements, wanted).mean()
+
+    before = best = measure(stage)
+    for _ in range(ROUNDS):
+        last = best
+        for name, field in _coordinates(index, stage):
+            for value in GRIDS[name]:
+                candidate = _changed(index, stage, name, field, value)
+                if candidate is not None and (found := measure(candidate)) > best + LEAST_GAIN:
+                    best, stage = found, candidate
+        if best <= last:
+            break
+    return Tuned(stage, before, best)
+
+
+def _coordinates(index: Index, stage: FirstStage) -> Iterator[tuple[str, str]]:
+    """What can be changed: a parameter, or a parameter of one field."""
+    fields = [field.name for field in index.fields]
+    if len(fields) > 1:
+        yield from (("weights", field) for field in fields)
+    for name in MODELS[stage.model].parameters:
+        if name == "b" and stage.model == "bm25f" and len(fields) > 1:
+            yield from (("b", field) for field in fields)
+        else:
+            yield name, ""
+
+
+def _changed(index: Index, stage: FirstStage, name: str, field: str, value: float) -> FirstStage | None:
+    """The stage with one value changed; None where that is no change or leaves all weights zero."""
+    if not field:
+        return None if getattr(stage, name) == value else FirstStage(**{**stage.as_dict(), name: value})
+    values = dict(zip((item.name for item in index.fields), stage.field_values(index, name).tolist(), strict=True))
+    if values[field] == value:
+        return None
+    values[field] = value
+    return None if name == "weights" and not any(values.values()) else FirstStage(**{**stage.as_dict(), name: values})
+
+
+def spelling(stage: FirstStage) -> str:
+    """The options that give this stage on the command line."""
+    settings: dict[str, Any] = {}
+    for name in MODELS[stage.model].parameters:
+        value = getattr(stage, name)
+        settings |= {f"b.{field}": v for field, v in value.items()} if isinstance(value, Mapping) else {name: value}
+    text = f"--model {stage.model}"
+    if stage.weights:
+        text += " --weights " + ",".join(f"{name}={value:g}" for name, value in stage.weights.items())
+    return text + " --set " + ",".join(f"{name}={value:g}" for name, value in settings.items())

@@ -1,0 +1,228 @@
+"""Retrieval as it is defined, in plain Python loops over documents: the slow truth for `retrieval/`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+from ranksieve.retrieval.fields import Field
+
+
+class NaiveIndex:
+    """Terms of every document and field, in order."""
+
+    def __init__(self, documents: list[dict], fields: list[Field]):
+        self.fields = fields
+        self.terms = [[field.analyzer.terms(field.text(doc) or "") for field in fields] for doc in documents]
+        self.n_docs = len(documents)
+
+    def lengths(self, f: int) -> list[int]:
+        return [len(doc[f]) for doc in self.terms]
+
+    def mean_length(self, f: int) -> float:
+        return sum(self.lengths(f)) / self.n_docs
+
+    def df(self, term: str, f: int | None = None) -> int:
+        """Documents with the term in field f, or in any."""
+        return sum(
+            any(term in doc[g] for g in ([f] if f is not None else range(len(self.fields)))) for doc in self.terms
+        )
+
+    def cf(self, term: str, f: int) -> int:
+        return sum(doc[f].count(term) for doc in self.terms)
+
+    def query(self, text: str) -> list[Counter]:
+        """How often each term occurs in the query, as each field analyses it."""
+        return [Counter(field.analyzer.terms(text)) for field in self.fields]
+
+    def idf(self, df: int) -> float:
+        return math.log(1 + (self.n_docs - df + 0.5) / (df + 0.5))
+
+
+def rank(scores: dict[int, float], k: int) -> list[int]:
+    return sorted(scores, key=lambda doc: (-scores[doc], doc))[:k]
+
+
+def first_stage_scores(index: NaiveIndex, text: str, stage, weights: list[float], b: list[float]) -> dict[int, float]:
+    """Scores of the documents that have a query term in a field with weight."""
+    by_field = index.query(text)
+    terms = sorted({term for f, counts in enumerate(by_field) if weights[f] > 0 for term in counts})
+    only = [f for f, weight in enumerate(weights) if weight > 0]
+    fields = range(len(weights))
+    lengths = [sum(weights[f] * len(doc[f]) for f in fields) for doc in index.terms]
+    mean = sum(lengths) / index.n_docs
+    scores: dict[int, float] = {}
+    for doc, texts in enumerate(index.terms):
+        score, found, total = 0.0, False, 0.0
+        for term in terms:
+            used = [f for f in fields if weights[f] > 0 and by_field[f][term]]
+            df = index.df(term, only[0] if len(only) == 1 else None)
+            if df == 0 and index.df(term) == 0:
+                continue
+            repeats = max(by_field[f][term] for f in used)
+            total += repeats
+            x = sum(weights[f] * texts[f].count(term) for f in used)
+            if x == 0:
+                continue
+            found = True
+            share = sum(weights[f] * index.cf(term, f) for f in fields) / sum(lengths)
+            score += repeats_of(stage, repeats) * part(stage, index, texts, term, used, weights, b, x, df, share,
+                                                       lengths[doc], mean)  # fmt: skip
+        if found:
+            if stage.model == "dirichlet":
+                score += total * math.log(stage.mu / (stage.mu + lengths[doc]))
+            scores[doc] = score
+    return scores
+
+
+def repeats_of(stage, repeats: int) -> float:
+    return repeats * (stage.k3 + 1) / (stage.k3 + repeats) if stage.model.startswith("bm25") else repeats
+
+
+def part(stage, index, texts, term, used, weights, b, x, df, share, length, mean) -> float:
+    """One term's part of a document's score."""
+    if stage.model == "bm25f":
+        x = sum(
+            weights[f] * texts[f].count(term) / (1 - b[f] + b[f] * len(texts[f]) / index.mean_length(f))
+            for f in used
+            if texts[f]
+        )
+        return index.idf(df) * (stage.k1 + 1) * x / (x + stage.k1)
+    if stage.model == "bm25":
+        return index.idf(df) * (stage.k1 + 1) * x / (x + stage.k1 * (1 - stage.b + stage.b * length / mean))
+    if stage.model == "dirichlet":
+        return math.log(1 + x / (stage.mu * share))
+    if stage.model == "jelinek-mercer":
+        return math.log(1 + (1 - stage.mix) * x / length / (stage.mix * share))
+    tfn = x * math.log2(1 + stage.c * mean / length)
+    return tfn / (tfn + 1) * math.log2((index.n_docs + 1) / (df + 0.5))
+
+
+def statistics(values: list[float]) -> list[float]:
+    mean = sum(values) / len(values)
+    return [sum(values), min(values), max(values), mean, sum((v - mean) ** 2 for v in values) / len(values)]
+
+
+def lexical_features(index: NaiveIndex, text: str, doc: int, f: int | None) -> dict[str, float]:
+    """Features of one document in field f, or over all fields."""
+    fields = range(len(index.fields)) if f is None else [f]
+    texts = [[term for g in fields for term in one[g]] for one in index.terms]
+    mine, n_docs = texts[doc], index.n_docs
+    queries = index.query(text)
+    counts = {t: max(queries[g][t] for g in fields) for g in fields for t in queries[g]}
+    counts = {t: n for t, n in counts.items() if any(t in other for other in texts)}
+    total, mean = sum(map(len, texts)), sum(map(len, texts)) / n_docs
+    out = dict.fromkeys(LEXICAL_NAMES, 0.0) | {"length": float(len(mine))}
+    if not counts or not mine:
+        return out
+    df = {t: sum(t in other for other in texts) for t in counts}
+    idf = {t: index.idf(df[t]) for t in counts}
+    weight = {t: n * 9 / (8 + n) for t, n in counts.items()}
+    share = {t: sum(other.count(t) for other in texts) / total for t in counts}
+    tf = {t: mine.count(t) for t in counts}
+    matched = [t for t in counts if tf[t]]
+    for name, k1, b in (("bm25", 1.2, 0.75), ("bm25_flat", 0.9, 0.4), ("bm25_steep", 2.0, 0.9)):
+        norm = k1 * (1 - b + b * len(mine) / mean)
+        out[name] = sum(weight[t] * idf[t] * (k1 + 1) * tf[t] / (tf[t] + norm) for t in matched)
+    vector = {t: (1 + math.log(mine.count(t))) * index.idf(sum(t in other for other in texts)) for t in set(mine)}
+    wanted = {t: (1 + math.log(n)) * idf[t] for t, n in counts.items()}
+    if matched:
+        lengths = math.hypot(*vector.values()) * math.hypot(*wanted.values())
+        out["tfidf_cosine"] = sum(vector[t] * wanted[t] for t in matched) / lengths
+    length, distinct = len(mine), len(set(mine))
+    smoothed = {
+        "lm_dirichlet": lambda n, p: (n + 1000 * p) / (length + 1000),
+        "lm_jelinek": lambda n, p: 0.5 * n / length + 0.5 * p,
+        "lm_absolute": lambda n, p: max(n - 0.7, 0) / length + 0.7 * distinct / length * p,
+    }
+    for name, smooth in smoothed.items():
+        out[name] = sum(weight[t] * math.log(smooth(tf[t], share[t]) / share[t]) for t in counts)
+    out["lm_jelinek"] -= sum(weight.values()) * math.log(0.5)  # the part that no document changes
+    for t in matched:
+        tfn = tf[t] * math.log2(1 + mean / length)
+        out["dfr_inl2"] += weight[t] * tfn / (tfn + 1) * math.log2((n_docs + 1) / (df[t] + 0.5))
+        rate = share[t] * total / n_docs
+        poisson = tfn * math.log2(tfn / rate) + (rate - tfn) * math.log2(math.e) + 0.5 * math.log2(2 * math.pi * tfn)
+        out["dfr_pl2"] += weight[t] * poisson / (tfn + 1)
+    for family, values in (
+        ("tf", [tf[t] for t in counts]),
+        ("tf_share", [tf[t] / length for t in counts]),
+        ("tfidf", [tf[t] * idf[t] for t in counts]),
+    ):
+        out |= zip(
+            (f"{family}_{name}" for name in ("sum", "min", "max", "mean", "variance")), statistics(values), strict=True
+        )
+    out["matched"], out["matched_share"] = len(matched), len(matched) / len(counts)
+    out["coverage"] = sum(idf[t] for t in matched) / sum(idf.values())
+    return out
+
+
+LEXICAL_NAMES = [
+    "bm25",
+    "bm25_flat",
+    "bm25_steep",
+    "tfidf_cosine",
+    "lm_dirichlet",
+    "lm_jelinek",
+    "lm_absolute",
+    "dfr_inl2",
+    "dfr_pl2",
+    "tf_sum",
+    "tf_min",
+    "tf_max",
+    "tf_mean",
+    "tf_variance",
+    "tf_share_sum",
+    "tf_share_min",
+    "tf_share_max",
+    "tf_share_mean",
+    "tf_share_variance",
+    "tfidf_sum",
+    "tfidf_min",
+    "tfidf_max",
+    "tfidf_mean",
+    "tfidf_variance",
+    "matched",
+    "matched_share",
+    "coverage",
+]
+
+
+def proximity_features(index: NaiveIndex, text: str, doc: int, f: int) -> dict[str, float]:
+    """Features of one document in field f that depend on positions."""
+    query, mine = index.fields[f].analyzer.terms(text), index.terms[doc][f]
+    hits = [(place, term) for place, term in enumerate(mine) if term in query]
+    names = ("window", "span", "position", "bigrams", "run", "phrase", "ordered", "unordered", "nearness")
+    if not hits:
+        return dict.fromkeys(names, 0.0) | dict.fromkeys(names[:3], math.nan)
+    terms = {term for _, term in hits}
+    windows = [
+        hits[j][0] - hits[i][0] + 1
+        for i in range(len(hits))
+        for j in range(i, len(hits))
+        if {term for _, term in hits[i : j + 1]} == terms
+    ]
+    pairs = [(a, b) for a, b in itertools.pairwise(hits) if a[1] != b[1]]
+    near = [(a, b) for a, b in pairs if b[0] - a[0] <= 8]
+    runs = [
+        n
+        for i in range(len(query))
+        for n in range(1, len(query) - i + 1)
+        if any(mine[k : k + n] == query[i : i + n] for k in range(len(mine)))
+    ]
+    return {
+        "window": min(windows),
+        "span": hits[-1][0] - hits[0][0] + 1,
+        "position": hits[0][0],
+        "bigrams": sum(
+            any(mine[k : k + 2] == query[i : i + 2] for k in range(len(mine))) for i in range(len(query) - 1)
+        ),
+        "run": max(runs),
+        "phrase": sum(mine[k : k + len(query)] == query for k in range(len(mine))),
+        "ordered": sum(query.index(a[1]) < query.index(b[1]) for a, b in near),
+        "unordered": len(near),
+        "nearness": sum(
+            index.idf(index.df(a[1], f)) * index.idf(index.df(b[1], f)) / (b[0] - a[0]) ** 2 for a, b in pairs
+        ),
+    }

@@ -1,0 +1,155 @@
+"""Features of pairs against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from corpus_samples import QUERIES
+from naive_retrieval import NaiveIndex, lexical_features, proximity_features
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.kernels import matching
+from ranksieve.retrieval.families import layout_of
+from ranksieve.retrieval.features import FeatureMaker
+from ranksieve.retrieval.index import Index
+from ranksieve.retrieval.labelling import Pairs, to_dataset, write_features
+from ranksieve.retrieval.notes import Notes
+from ranksieve.retrieval.runs import Run
+from ranksieve.retrieval.searching import Searcher, retrieve
+
+
+def features_of(index: Index, queries: dict[str, str], **options) -> rs.Dataset:
+    pairs = Pairs(queries, Searcher(index), depth=40, **options)
+    return to_dataset(pairs, FeatureMaker(index), Notes())
+
+
+@pytest.fixture(scope="module")
+def data(index) -> rs.Dataset:
+    return features_of(index, QUERIES)
+
+
+@pytest.mark.parametrize("field", [0, 1, None])
+def test_frequency_features_are_as_defined(index, documents, data, field):
+    naive = NaiveIndex(documents, index.fields)
+    column = index.columns[-1 if field is None else field]
+    for row in range(0, data.n_docs, 3):
+        query = QUERIES[str(data.query_ids[np.searchsorted(data.offsets, row, side="right") - 1])]
+        expected = lexical_features(naive, query, int(data.lists.doc_ids[row][1:]), field)
+        for family, value in expected.items():
+            got = data.features[row, data.feature_names.index(f"{family}.{column}")]
+            assert got == pytest.approx(value, rel=1e-4, abs=1e-5), (family, query)
+
+
+@pytest.mark.parametrize("field", [0, 1])
+def test_position_features_are_as_defined(index, documents, data, field):
+    naive = NaiveIndex(documents, index.fields)
+    for row in range(0, data.n_docs, 2):
+        query = QUERIES[str(data.query_ids[np.searchsorted(data.offsets, row, side="right") - 1])]
+        expected = proximity_features(naive, query, int(data.lists.doc_ids[row][1:]), field)
+        for family, value in expected.items():
+            got = data.features[row, data.feature_names.index(f"{family}.{index.columns[field]}")]
+            assert got == pytest.approx(value, rel=1e-4, abs=1e-6, nan_ok=True), (family, query)
+
+
+def test_phrases_are_found(tmp_path):
+    corpus = [
+        {"id": "a", "t": "the red wine, red wine of Spain"},
+        {"id": "b", "t": "wine red"},
+        {"id": "c", "t": "red"},
+    ]
+    data = features_of(Index.build(corpus, tmp_path / "index"), {"1": "red wine", "2": "wine"})
+    by_doc = dict(zip(data.lists.doc_ids[:3], data.column("phrase.t")[:3], strict=True))
+    assert by_doc == {"a": 2, "b": 0, "c": 0}
+    assert data.column("phrase.t")[3:].tolist() == [2, 1] or data.column("phrase.t")[3:].tolist() == [1, 2]
+    assert "bm25.all" not in data.feature_names  # one field is all there is
+
+
+def test_query_number_and_first_stage_features(index, documents, data):
+    run = retrieve(index, QUERIES, 40)
+    assert data.feature_names[data.first_stage] == "first.score"
+    np.testing.assert_allclose(data.column("first.score"), run.scores, rtol=1e-6)
+    assert data.column("first.rank")[:3].tolist() == [1, 2, 3]
+    assert data.column("first.share")[data.offsets[1]] == 1
+    assert data.column("query.words")[0] == 3
+    prices = [documents[int(doc[1:])]["price"] for doc in data.lists.doc_ids]
+    assert data.column("number.price").tolist() == prices
+
+
+def test_names_are_documented_and_unique(index):
+    features = layout_of(index).features
+    assert len(features) == 3 * 28 + 2 * 9 + 7 + 3 + 1
+    assert len({feature.name for feature in features}) == len(features)
+    assert all(feature.meaning for feature in features)
+
+
+def test_neither_threads_nor_other_queries_change_a_bit(index, data, monkeypatch):
+    pairs = Pairs(QUERIES, Searcher(index), 40)
+    one = to_dataset(pairs, FeatureMaker(index, threads=1), Notes())
+    np.testing.assert_array_equal(one.features, data.features)
+    alone = features_of(index, {"7": QUERIES["7"]})
+    np.testing.assert_array_equal(alone.features, data.features[data.offsets[2] :])
+
+
+def test_searching_long_lists_finds_what_scanning_finds(index, data):
+    few = Run.from_lists([(id, docs[:1], scores[:1]) for id, docs, scores in retrieve(index, QUERIES, 40).lists()])
+    assert index.document_frequency[:, -1].max() > matching.RARE * 1
+    got = to_dataset(Pairs(QUERIES, Searcher(index), 40, run=few), FeatureMaker(index), Notes())
+    np.testing.assert_array_equal(got.features, data.features[data.offsets[:-1]])
+
+
+def test_features_are_chosen_by_pattern(index, data):
+    maker = FeatureMaker(index, ["bm25*.title", "nearness.body", "first.rank"])
+    assert maker.names == ("bm25.title", "bm25_flat.title", "bm25_steep.title", "nearness.body", "first.rank")
+    some = to_dataset(Pairs(QUERIES, Searcher(index), 40), maker, Notes())
+    for name in maker.names:
+        np.testing.assert_array_equal(some.column(name), data.column(name))
+    with pytest.raises(ParameterError, match="no feature matches 'pagerank'"):
+        FeatureMaker(index, ["pagerank"])
+
+
+def test_users_add_their_own(index):
+    def id_number(query, documents):
+        return [len(query) * 1000 + int(doc[1:]) for doc in documents]
+
+    pairs = Pairs(QUERIES, Searcher(index), 5)
+    data = to_dataset(pairs, FeatureMaker(index, ["bm25.all", "mine"], {"mine": id_number}), Notes())
+    assert data.feature_names == ("bm25.all", "mine")
+    assert data.column("mine")[6] == len(QUERIES["2"]) * 1000 + int(data.lists.doc_ids[6][1:])
+    with pytest.raises(ParameterError, match=r"named 'bm25\.all' already"):
+        FeatureMaker(index, (), {"bm25.all": id_number})
+    with pytest.raises(DataError, match="one number per document"):
+        to_dataset(pairs, FeatureMaker(index, (), {"mine": lambda query, documents: [1.0]}), Notes())
+
+
+def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, tmp_path):
+    found = {id: docs for id, docs, _ in retrieve(index, QUERIES, 3).lists()}
+    judgements = {"1": {found["1"][1]: 2.0, "d999": 1.0}, "2": {"d1": 0.0, found["2"][0]: 1.0}, "8": {"d1": 1.0}}
+    missed = next(f"d{n}" for n in range(60) if f"d{n}" not in found["1"])
+    judgements["1"][missed] = 1.0
+    notes, path = Notes(), tmp_path / "data.parquet"
+    write_features(Pairs(QUERIES, Searcher(index), 3, judgements=judgements), path, notes=notes)
+    data = rs.read(path)
+    assert data.labels.tolist() == [0, 2, 0, 1, 0, 0, 0, 0, 0]
+    assert data.feature_names[data.first_stage] == "first.score"
+    assert list(notes) == [
+        "1 judgements are of documents that are not in the index (d999)",
+        "1 judged queries have no text and are left out (8)",
+        "1 queries have no judgements; their documents get label 0 (7)",
+        f"1 relevant documents are not among the candidates ({missed})",
+    ]
+
+
+def test_candidates_of_another_system(index):
+    run = Run.from_rows([("2", "d3", 0.9), ("2", "nope", 0.8), ("2", "d1", 0.7), ("99", "d1", 0.5)])
+    notes = Notes()
+    data = to_dataset(Pairs(QUERIES, Searcher(index), run=run), FeatureMaker(index), notes)
+    assert data.lists.doc_ids.tolist() == ["d3", "d1"]
+    np.testing.assert_allclose(data.column("first.score"), [0.9, 0.7], rtol=1e-6)
+    assert list(notes) == [
+        "1 documents of the run are not in the index and are left out (nope)",
+        "1 queries of the run have no text and are left out (99)",
+        "2 queries are not in the run and are left out (1, 7)",
+    ]
+    with pytest.raises(DataError, match="no query of the run is among the queries"):
+        to_dataset(Pairs(QUERIES, Searcher(index), run=Run.from_rows([("99", "d1", 1.0)])), FeatureMaker(index), notes)

@@ -1,0 +1,192 @@
+"""Building, opening and refusing indexes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus_samples import folder_bytes, random_documents
+from naive_retrieval import NaiveIndex
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.retrieval import inverting, merging
+from ranksieve.retrieval.index import Index
+
+
+def postings_of(index: Index) -> dict[tuple[str, str, int], list[int]]:
+    """Positions by term, document id and field number, unpacked slowly."""
+    p, out = index.postings, {}
+    blob, ends = index._arrays["term_bytes"].tobytes(), index._arrays["term_ends"].tolist()
+    for t, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        for e in range(p.entry_starts[t], p.entry_starts[t + 1]):
+            k, place, places = int(p.byte_starts[t]) + int(p.position_starts[e]), 0, []
+            for _ in range(p.tfs[e]):
+                gap = shift = 0
+                while p.positions[k] >= 128:
+                    gap |= (int(p.positions[k]) & 127) << shift
+                    shift, k = shift + 7, k + 1
+                place += gap | int(p.positions[k]) << shift
+                places.append(place)
+                k += 1
+            out[blob[start:end].decode(), index.ids[p.docs[e]], int(p.fields[e])] = places
+    return out
+
+
+def expected_postings(naive: NaiveIndex, documents: list[dict]) -> dict[tuple[str, str, int], list[int]]:
+    out: dict = {}
+    for doc, texts in zip(documents, naive.terms, strict=True):
+        for f, terms in enumerate(texts):
+            for place, term in enumerate(terms):
+                out.setdefault((term, doc["id"], f), []).append(place)
+    return out
+
+
+def test_postings_and_statistics_are_those_of_the_texts(index, documents):
+    naive = NaiveIndex(documents, index.fields)
+    assert postings_of(index) == expected_postings(naive, documents)
+    assert index.ids.tolist() == [doc["id"] for doc in documents]
+    for f in range(2):
+        assert index.lengths[f].tolist() == naive.lengths(f)
+    for term in ("engin", "engine", "getfilename"):
+        number = index.term_number(term)
+        assert index.document_frequency[number].tolist() == [naive.df(term, 0), naive.df(term, 1), naive.df(term)]
+        cf = [naive.cf(term, 0), naive.cf(term, 1)]
+        assert index.collection_frequency[number].tolist() == [*cf, sum(cf)]
+    assert index.term_number("unheard") == -1
+    assert index.document_array("numbers")[0].tolist() == [doc["price"] for doc in documents]
+    assert index.notes == ("1 documents without the field 'title' (document 30)",)
+
+
+def test_norms_and_distinct_terms(index, documents):
+    naive = NaiveIndex(documents, index.fields)
+    doc = 5
+    for column, terms in enumerate([*naive.terms[doc], naive.terms[doc][0] + naive.terms[doc][1]]):
+        weights = [
+            (1 + np.log(terms.count(t))) * naive.idf(naive.df(t, column if column < 2 else None)) for t in set(terms)
+        ]
+        assert index.document_array("norms")[column, doc] == pytest.approx(np.linalg.norm(weights), rel=1e-6)
+        assert index.document_array("distinct")[column, doc] == len(set(terms))
+
+
+@settings(max_examples=8, deadline=None)
+@given(n=st.integers(1, 80), seed=st.integers(0, 99), tokens=st.integers(5, 400))
+def test_the_memory_budget_changes_no_byte(n, seed, tokens, tmp_path_factory):
+    documents = random_documents(max(n, 3), seed)
+    folder = tmp_path_factory.mktemp("budget")
+    Index.build(documents, folder / "one")
+    with pytest.MonkeyPatch.context() as patch:
+        # runs of a few documents, merged a few terms at a time
+        patch.setattr(inverting, "BYTES_PER_TOKEN", (1 << 19) // tokens)
+        patch.setattr(merging, "BYTES_PER_ENTRY", (1 << 19) // 50)
+        Index.build(documents, folder / "many", memory=1 << 20)
+    assert folder_bytes(folder / "one") == folder_bytes(folder / "many")
+
+
+def test_long_texts_have_far_positions(tmp_path):
+    text = "needle " + "hay " * 20_000 + "needle"
+    index = Index.build([{"id": "1", "text": text}, {"id": "2", "text": "hay"}], tmp_path / "index")
+    assert postings_of(index)["needl", "1", 0] == [0, 20_001]
+    assert postings_of(index)["hay", "2", 0] == [0]
+
+
+@pytest.fixture
+def three() -> list[dict]:
+    return [{"id": str(n), "title": f"title {n}", "text": "some text\nof two lines"} for n in range(3)]
+
+
+def test_every_format_gives_the_same_index(three, tmp_path):
+    for doc in three:
+        doc["text"] = doc["text"].replace("\n", " ")
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, three)) + "\n\n")
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress((tmp_path / "a.jsonl").read_bytes()))
+    (tmp_path / "a.tsv").write_text("\n".join("\t".join(row) for row in [list(three[0]), *(d.values() for d in three)]))
+    pq.write_table(pa.Table.from_pylist(three), tmp_path / "a.parquet")
+    Index.build(three, tmp_path / "expected")
+    for name in ("a.jsonl", "a.jsonl.gz", "a.tsv", "a.parquet"):
+        Index.build(tmp_path / name, tmp_path / "index", replace=True)
+        assert folder_bytes(tmp_path / "index") == folder_bytes(tmp_path / "expected")
+
+
+def test_a_folder_of_files_is_a_corpus(tmp_path):
+    (tmp_path / "corpus" / "sub").mkdir(parents=True)
+    (tmp_path / "corpus" / "b.txt").write_text("blue")
+    (tmp_path / "corpus" / "sub" / "a.txt").write_text("red")
+    index = Index.build(tmp_path / "corpus", tmp_path / "index")
+    assert index.ids.tolist() == ["b.txt", "sub/a.txt"]
+    assert [hit.docno for hit in index.search("red")] == ["sub/a.txt"]
+
+
+def build(tmp_path, lines, **options):
+    (tmp_path / "c.jsonl").write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return Index.build(tmp_path / "c.jsonl", tmp_path / "index", **options)
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        ([{"id": "a", "t": "x"}, '{"id": "b"'], {}, r"c\.jsonl:2: broken JSON"),
+        ([{"id": "a", "t": "x"}, "[1]"], {}, r"c\.jsonl:2: holds list"),
+        (
+            [{"id": "a", "t": "x"}, {"id": "b", "t": "x"}, {"id": "a", "t": "y"}],
+            {},
+            "'a' is the id of documents 0 and 2",
+        ),
+        ([{"t": "x"}], {}, r"c\.jsonl:1: has no id in the field 'id' \(it has 't'\)"),
+        ([{"id": "a b", "t": "x"}], {}, "spaces"),
+        ([{"id": "a", "t": "x"}], {"fields": ["u"]}, "no document has the field 'u'"),
+        ([{"id": "a", "t": "x"}], {"fields": ["t", "t"]}, "given twice"),
+        ([{"id": "a", "t": 5}], {}, "no field .* holds text"),
+        ([{"id": "a", "t": "x", "p": "cheap"}], {"numbers": ["p"]}, "p is 'cheap'; expected a number"),
+        (["just text"], {}, r"c\.jsonl:1: neither a JSON object nor column names"),
+    ],
+)
+def test_bad_corpora_are_refused_and_leave_nothing(tmp_path, lines, options, message):
+    with pytest.raises((DataError, ParameterError), match=message):
+        build(tmp_path, lines, **options)
+    assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
+
+
+def test_rows_of_a_table_must_have_all_cells(tmp_path):
+    (tmp_path / "c.tsv").write_text("id\ttext\na\tred\nb\n")
+    with pytest.raises(DataError, match=r"c\.tsv:3: has 1 cells but the header has 2"):
+        Index.build(tmp_path / "c.tsv", tmp_path / "index")
+
+
+def test_missing_numbers_are_missing(tmp_path):
+    index = build(tmp_path, [{"id": "a", "t": "x", "p": None}, {"id": "b", "t": "y", "p": 2}], numbers=["p"])
+    assert np.isnan(index.document_array("numbers")[0, 0])
+    assert any("without the number 'p'" in note for note in index.notes)
+
+
+def test_an_index_is_replaced_only_on_request(tmp_path, three):
+    Index.build(three, tmp_path / "index")
+    with pytest.raises(DataError, match="exists already"):
+        Index.build(three, tmp_path / "index")
+    assert Index.build(three[:2], tmp_path / "index", replace=True).n_docs == 2
+    (tmp_path / "precious").mkdir()
+    with pytest.raises(DataError, match="exists already"):
+        Index.build(three, tmp_path / "precious", replace=True)
+    assert (tmp_path / "precious").is_dir()
+
+
+def test_what_is_no_index_is_refused(tmp_path, three):
+    with pytest.raises(DataError, match="no such folder"):
+        Index(tmp_path / "nothing")
+    index = Index.build(three, tmp_path / "index")
+    header = json.loads((tmp_path / "index" / "header.json").read_text())
+    (tmp_path / "index" / "header.json").write_text(json.dumps({**header, "format": 99}))
+    with pytest.raises(DataError, match="index of format 99, this version of ranksieve reads format 1"):
+        Index(index.path)
+    (tmp_path / "index" / "header.json").write_text("{")
+    with pytest.raises(DataError, match="header is damaged"):
+        Index(index.path)
+    (tmp_path / "index" / "header.json").write_text(json.dumps(header))
+    (tmp_path / "index" / "docs.bin").write_bytes(b"1234")
+    with pytest.raises(DataError, match=r"docs\.bin: is missing or has 4 bytes"):
+        Index(index.path)

@@ -1,0 +1,117 @@
+"""Run files, judgements, and measuring runs as ir-measures does."""
+
+from __future__ import annotations
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksieve.errors import DataError
+from ranksieve.retrieval.measuring import evaluate_run
+from ranksieve.retrieval.runs import Run, read_judgements, read_run, write_run
+
+BY_TREC_EVAL = ["nDCG@10", "nDCG", "AP", "AP@10", "RR", "P@5", "R@10"]
+BY_OTHERS = ["RR@5"]  # which orders equal scores in another way
+
+
+def random_judged(seed: int, ties: bool = True) -> tuple[Run, dict]:
+    """Lists with ties, unjudged documents, relevant ones that are missing, and a query that is not in the run."""
+    rng = np.random.default_rng(seed)
+    judgements = {
+        str(q): {f"d{n}": float(rng.integers(0, 4)) for n in rng.choice(60, 20, replace=False)} for q in range(8)
+    }
+    rows = [
+        (str(q), f"d{n}", float(rng.integers(0, 30)) if ties else rng.random())
+        for q in range(7)
+        for n in rng.choice(60, rng.integers(1, 40), replace=False)
+    ]
+    return Run.from_rows(rows), judgements
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", BY_TREC_EVAL + BY_OTHERS)
+def test_runs_measure_as_ir_measures_does(seed, name):
+    run, judgements = random_judged(seed, ties=name in BY_TREC_EVAL)
+    qrels = [ir_measures.Qrel(q, d, int(g)) for q, grades in judgements.items() for d, g in grades.items()]
+    scored = [
+        ir_measures.ScoredDoc(q, d, s) for q, docs, scores in run.lists() for d, s in zip(docs, scores, strict=True)
+    ]
+    theirs = {m.query_id: m.value for m in ir_measures.iter_calc([ir_measures.parse_measure(name)], qrels, scored)}
+    result = evaluate_run({"run": run}, judgements, name.replace("nDCG", "nDCG(dcg='log2')"))
+    ours = dict(zip(result.query_ids, result.per_query(), strict=True))
+    assert ours.keys() == judgements.keys()
+    for id, value in theirs.items():
+        assert ours[id] == pytest.approx(value, abs=1e-9)
+    assert ours["7"] == 0
+
+
+def test_gains_are_exponential_by_default():
+    run, judgements = random_judged(3)
+    gains = {q: {d: 2**g - 1 for d, g in grades.items()} for q, grades in judgements.items()}
+    ours = evaluate_run({"r": run}, judgements, "ndcg@5").per_query()
+    np.testing.assert_allclose(ours, evaluate_run({"r": run}, gains, "nDCG(dcg='log2')@5").per_query(), atol=1e-12)
+
+
+def test_average_ndcg_is_the_mean_over_cut_offs():
+    run, judgements = random_judged(0)
+    values = [evaluate_run({"r": run}, judgements, f"ndcg@{k}").per_query() for k in range(1, 6)]
+    np.testing.assert_allclose(evaluate_run({"r": run}, judgements, "avg-ndcg@5").per_query(), np.mean(values, axis=0))
+
+
+def test_queries_without_positives_are_left_out():
+    run = Run.from_rows([("1", "a", 1.0), ("2", "a", 1.0)])
+    result = evaluate_run({"r": run}, {"1": {"a": 1.0}, "2": {"a": 0.0}}, ["ndcg@10", "p@1"])
+    assert result.mean(metric="p@1") == 1.0
+    assert "1 of 2 queries counted" in result.conventions[0]
+
+
+def test_run_files_come_back(tmp_path):
+    run, _ = random_judged(1)
+    write_run(run, tmp_path / "run.trec")
+    again = read_run(tmp_path / "run.trec")
+    for (id, docs, scores), (id2, docs2, scores2) in zip(run.lists(), again.lists(), strict=True):
+        assert (id, docs.tolist(), scores.tolist()) == (id2, docs2.tolist(), scores2.tolist())
+    frame = again.to_frame()
+    assert list(frame.columns) == ["qid", "docno", "score", "rank"]
+    back = Run.from_frame(frame.sample(frac=1, random_state=0).sort_values("rank", kind="stable"))
+    assert {id: docs.tolist() for id, docs, _ in back.lists()} == {id: docs.tolist() for id, docs, _ in run.lists()}
+    with pytest.raises(DataError, match="no column 'docno'"):
+        Run.from_frame(pd.DataFrame({"qid": [1]}))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 Q0 a 1 2.0\n", "run:1: has 5 columns"),
+        ("1 Q0 a 1 2.0 t\n1 Q0 a 2 1.0 t\n", "run:2: document 'a' is there twice for query '1'"),
+        ("1 Q0 a 1 much t\n", "run:1: rank '1' or score 'much' is no number"),
+        ("1 Q0 a 1 nan t\n", "run:1"),
+        ("\n", "holds no results"),
+        ("", "the file is empty; expected TREC run lines"),
+    ],
+)
+def test_bad_run_files_are_refused(tmp_path, text, message):
+    (tmp_path / "run").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 0 a\n", "qrels:1: has 3 columns"),
+        ("1 0 a good\n", "qrels:1: the grade 'good' is no number"),
+        ("1 0 a 1\n1 0 a 2\n", "qrels:2: 'a' has two different grades"),
+        ("1 0 a inf\n", "finite"),
+    ],
+)
+def test_bad_judgements_are_refused(tmp_path, text, message):
+    (tmp_path / "qrels").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_judgements(tmp_path / "qrels")
+
+
+def test_negative_grades_are_zero(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a -2\n1 0 b 1\n")
+    assert read_judgements(tmp_path / "qrels") == {"1": {"a": 0.0, "b": 1.0}}
