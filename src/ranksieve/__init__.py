@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
     from ranksieve.retrieval.measuring import evaluate_run
     from ranksieve.retrieval.models import FirstStage
+    from ranksieve.retrieval.pipeline import Pipeline
     from ranksieve.retrieval.runs import read_judgements, read_run, write_run
 
 _HOMES = {
@@ -57,6 +58,7 @@ _HOMES = {
     "Index": "retrieval.index",
     "Metric": "evaluation.metrics",
     "Params": "params",
+    "Pipeline": "retrieval.pipeline",
     "Ranker": "estimator",
     "Tally": "boosting.callbacks",
     "average_precision": "evaluation.functions",
@@ -103,6 +105,7 @@ __all__ = [
     "Index",
     "Metric",
     "Params",
+    "Pipeline",
     "Ranker",
     "Tally",
     "__version__",

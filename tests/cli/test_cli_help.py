@@ -25,7 +25,7 @@ COMMANDS = (
     "synth",
     "bench",
     "demo",
-    *("index", "retrieve", "features"),
+    *("index", "retrieve", "features", "split", "rerank"),
 )
 
 

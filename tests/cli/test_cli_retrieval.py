@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ranksieve as rs
@@ -103,3 +104,44 @@ def test_index_says_what_is_wrong(corpus, run, tmp_path):
     (tmp_path / "stop.txt").write_text("red\nwine\n")
     assert run("index", corpus / "corpus.jsonl", "--stop", tmp_path / "stop.txt", "-o", tmp_path / "index").code == 0
     assert rs.Index(tmp_path / "index").search("red wine") == []
+
+
+def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
+    queries, qrels = corpus / "queries.tsv", corpus / "qrels.txt"
+    data, model, first, second = (tmp_path / name for name in ("data.parquet", "model.txt", "a.trec", "b.trec"))
+    assert run("features", index, queries, "--qrels", qrels, "--out", data).code == 0
+    trained = run("train", data, "--out", model, "--trees", 4, "--leaves", 3, "--min-docs", 1, "--quiet")
+    assert trained.code == 0, trained.output
+    assert run("retrieve", index, queries, "--out", first).code == 0
+    outcome = run("rerank", index, model, queries, "--run", first, "--out", second)
+    assert outcome.code == 0, outcome.output
+    measured = run("evaluate", "--run", first, "--run", second, "--qrels", qrels, "-m", "ndcg@10", "-m", "map")
+    assert measured.code == 0, measured.output
+    for text in ("a.trec", "p-value", "trec_eval"):
+        assert text in measured.output
+    partly = tmp_path / "partly.trec"
+    partly.write_text("1 Q0 d0 1 2.5 x\n9 Q0 d0 1 2.5 x\n")
+    assert "1 queries have no judgements and are left out, 1 judged queries are not in the run and count 0" in run(
+        "evaluate", "--run", partly, "--qrels", qrels
+    ).output.replace("\n", " ")
+    for wrong in ((), ("--run", first), (model,), (model, data, "--run", first, "--qrels", qrels)):
+        refused = run("evaluate", *wrong)
+        assert refused.code == 2 and "MODEL… and DATA, or --run RUN" in refused.output
+
+
+def test_split_by_query(files, run, tmp_path):
+    outcome = run("split", files / "train.txt", "--out", tmp_path / "parts", "--seed", 3)
+    assert outcome.code == 0, outcome.output
+    whole = rs.read(files / "train.txt")
+    parts = [rs.read(tmp_path / "parts" / f"{name}.parquet") for name in ("train", "valid", "test")]
+    assert [part.n_queries for part in parts] == [18, 6, 6]
+    assert sum(part.n_docs for part in parts) == whole.n_docs
+    assert set().union(*(part.query_ids.tolist() for part in parts)) == set(whole.query_ids.tolist())
+    first = parts[2].query_ids[0]
+    number = whole.query_ids.tolist().index(first)
+    np.testing.assert_array_equal(
+        parts[2].features[: parts[2].offsets[1]], whole.features[whole.offsets[number] : whole.offsets[number + 1]]
+    )
+    assert run("split", files / "train.txt", "--out", tmp_path / "text", "--letor").code == 0
+    assert rs.read(tmp_path / "text" / "test.txt").n_queries == 6
+    assert run("split", files / "train.txt", "--out", tmp_path / "x", "--shares", "60/40").code == 2

@@ -23,8 +23,10 @@ from ranksieve.cli.pack import pack
 from ranksieve.cli.predict import predict
 from ranksieve.cli.prune import prune
 from ranksieve.cli.report import report
+from ranksieve.cli.rerank import rerank
 from ranksieve.cli.retrieve import retrieve
 from ranksieve.cli.sample import sample
+from ranksieve.cli.split import split
 from ranksieve.cli.synth import synth
 from ranksieve.cli.train import train
 from ranksieve.errors import RanksieveError
@@ -76,6 +78,8 @@ for command in (
     index,
     retrieve,
     features,
+    split,
+    rerank,
 ):
     app.command()(command)
 

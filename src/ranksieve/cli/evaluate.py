@@ -12,11 +12,20 @@ from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.evaluate import Evaluation
+    from ranksieve.evaluation.metrics import Metric
+    from ranksieve.forest.streaming import Scored
 
 
 def evaluate(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model files; the first is the baseline.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[MODEL… DATA]", help="Model files, the first is the baseline; documents with labels."),
+    ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option("--run", help="TREC run to measure instead; may be repeated, the first is the baseline."),
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option(help="Judgements for the runs.")] = None,
     metric: Annotated[
         list[str] | None, typer.Option("--metric", "-m", help="ndcg@10, map, mrr@10, p@5, …; may be repeated.")
     ] = None,
@@ -34,28 +43,61 @@ def evaluate(
         str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
     ] = None,
 ) -> None:
-    """Measure models on a file, and test each against the first."""
+    """Measure models on a file, or runs against judgements, and test each against the first."""
     if per_query is not None:
         check_writable(per_query)
-    names = [str(path) for path in models]
+    names = [str(path) for path in run or (files or [])[:-1]]
     if len(set(names)) < len(names):
-        raise ParameterError("a model is given twice; name each model once")
+        raise ParameterError("a model or run is given twice; name each once")
+    if (run is None) != (qrels is None) or bool(files) == (run is not None) or not names:
+        raise ParameterError("give MODEL… and DATA, or --run RUN and --qrels QRELS")
     from ranksieve.evaluation.evaluate import evaluate as measure
     from ranksieve.evaluation.metrics import parse_metric
-    from ranksieve.forest.streaming import open_for, score_file
     from ranksieve.params import Params, read_gains
-    from ranksieve.rankers.load import load
 
     left_out = int(empty) if empty.isdigit() else empty
     table = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}
     wanted = [parse_metric(name, ties=ties, empty=left_out, **table) for name in metric or ["ndcg@10"]]
-    loaded = {name: load(name) for name in names}
-    scored = score_file(loaded, open_for(data, loaded, missing), threads or None)
-    result = measure(scored.scores, scored.lists, wanted, weighted=weighted)
-    _show(result, {name: model.size for name, model in loaded.items()})
+    if qrels is not None:
+        result = _measure_runs(names, qrels, wanted)
+    else:
+        scored, sizes = _score_models(names, (files or [])[-1], missing, threads or None)
+        result = measure(scored.scores, scored.lists, wanted, weighted=weighted)
+        _show(result, sizes)
     if per_query is not None:
         _write_per_query(result, per_query)
         show_facts([("per query", str(per_query))])
+
+
+def _score_models(
+    names: list[str], data: Path, missing: str | None, threads: int | None
+) -> tuple[Scored, dict[str, str]]:
+    from ranksieve.forest.streaming import open_for, score_file
+    from ranksieve.rankers.load import load
+
+    loaded = {name: load(name) for name in names}
+    scored = score_file(loaded, open_for(data, loaded, missing), threads)
+    return scored, {name: model.size for name, model in loaded.items()}
+
+
+def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric]) -> Evaluation:
+    from ranksieve.retrieval.measuring import CONVENTION, evaluate_run
+    from ranksieve.retrieval.runs import read_judgements, read_run
+
+    runs, judgements = {name: read_run(name) for name in names}, read_judgements(qrels)
+    result = evaluate_run(runs, judgements, wanted)
+    _show(result, {name: f"{len(run):,} documents" for name, run in runs.items()})
+    output().print(CONVENTION, markup=False)
+    for name, found in runs.items():
+        unjudged = sum(id not in judgements for id in found.query_ids)
+        missing = sum(id not in set(found.query_ids) for id in judgements)
+        if unjudged or missing:
+            output().print(
+                f"{name}: {unjudged} queries have no judgements and are left out, {missing} judged queries are not in "
+                "the run and count 0",
+                markup=False,
+            )
+    return result
 
 
 def _show(result: Evaluation, sizes: dict[str, str]) -> None:

@@ -94,11 +94,11 @@ def finish(query, length, distinct, norm, row):
 
 
 @njit(cache=True, nogil=True)
-def lexical_features(slots, entries, doc, fields, tfs, term_stats, query_stats, lengths, mean_lengths,
+def lexical_features(matches, doc, term_stats, query_stats, lengths, mean_lengths,
                      distinct, norms, doc_stats, absolute, row):  # fmt: skip
     """Features of one candidate in every field and over all, `N_LEXICAL` each, one field after the other.
 
-    Its matches are in the order of (term, field). `absolute` is scratch for a term's row.
+    Its matches, as `gather` makes them, are in the order of (term, field). `absolute` is scratch for a term's row.
     """
     n_columns = query_stats.shape[0]
     n_fields = n_columns - 1 if n_columns > 1 else 1
@@ -106,12 +106,11 @@ def lexical_features(slots, entries, doc, fields, tfs, term_stats, query_stats, 
         if lengths[c, doc] > 0:
             describe(lengths[c, doc], mean_lengths[c], doc_stats[c])
     k = 0
-    while k < len(slots):
-        slot, whole = slots[k], 0
-        while k < len(slots) and slots[k] == slot:
-            f = fields[entries[k]]
+    while k < len(matches):
+        slot, whole = matches[k, 0], 0
+        while k < len(matches) and matches[k, 0] == slot:
+            f, tf = matches[k, 1], matches[k, 2]
             if term_stats[slot, f, WEIGHT] > 0.0:
-                tf = tfs[entries[k]]
                 whole += tf
                 absolute[:] = term_stats[slot, f]
                 absolute[ABSOLUTE] /= distinct[f, doc]

@@ -1,5 +1,6 @@
 """Which terms of a query occur in which of its candidates: entries of the postings, gathered per candidate."""
 
+import numpy as np
 from numba import njit
 
 RARE = 32  # a list this many times longer than the candidates is searched, not scanned
@@ -54,8 +55,12 @@ def find_matches(postings, terms, candidates, numbers, owners, slots, entries):
 
 
 @njit(cache=True, nogil=True)
-def gather(owners, slots, entries, starts, by_slot, by_entry):
-    """Matches sorted by candidate, terms and fields in order within each: a stable counting sort."""
+def gather(postings, terms, owners, slots, entries, starts, matches):
+    """Matches sorted by candidate, terms and fields in order within each: a stable counting sort.
+
+    A match becomes a row of `matches`: slot, field, term frequency, and where its positions start. What is read here
+    term by term lies together in memory, and need not be looked for again candidate by candidate.
+    """
     starts[:] = 0
     for i in range(len(owners)):
         starts[owners[i] + 1] += 1
@@ -65,4 +70,6 @@ def gather(owners, slots, entries, starts, by_slot, by_entry):
     for i in range(len(owners)):
         k = cursors[owners[i]]
         cursors[owners[i]] += 1
-        by_slot[k], by_entry[k] = slots[i], entries[i]
+        e = entries[i]
+        matches[k, 0], matches[k, 1], matches[k, 2] = slots[i], postings.fields[e], postings.tfs[e]
+        matches[k, 3] = postings.byte_starts[terms[slots[i]]] + np.int64(postings.position_starts[e])

@@ -9,20 +9,28 @@ from ranksieve.kernels.proximity import N_PROXIMITY, collect, mark_positions, pr
 
 
 @njit(cache=True, nogil=True)
-def candidate_positions(
-    postings, terms, slots, entries, field, term_stats, bits, marks, bit_numbers, places, place_slots
-):
+def candidate_positions(positions, matches, field, term_stats, bits, marks, bit_numbers, places, slots):
     """Positions of the query's terms in one field of a candidate; returns how many, and of how many terms."""
     last, n_terms = -1, 0
-    for k in range(len(slots)):
-        e = entries[k]
-        if postings.fields[e] == field and term_stats[slots[k], field, WEIGHT] > 0.0:
-            start = postings.byte_starts[terms[slots[k]]] + np.int64(postings.position_starts[e])
-            last = max(last, mark_positions(postings.positions, start, postings.tfs[e], slots[k], bits, marks))
+    for k in range(len(matches)):
+        slot = matches[k, 0]
+        if matches[k, 1] == field and term_stats[slot, field, WEIGHT] > 0.0:
+            last = max(last, mark_positions(positions, matches[k, 3], matches[k, 2], slot, bits, marks))
             n_terms += 1
     if last < 0:
         return 0, 0
-    return collect(bits, marks, last, bit_numbers, places, place_slots), n_terms
+    return collect(bits, marks, last, bit_numbers, places, slots), n_terms
+
+
+@njit(cache=True, nogil=True)
+def lay_out(place_starts, query_places, span):
+    """The query's term at each of its places, under each analyzer; -1 where it is unknown."""
+    query_slots = np.full((len(place_starts), span), -1, np.int32)
+    for g in range(len(place_starts)):
+        for t in range(place_starts.shape[1] - 1):
+            for j in range(place_starts[g, t], place_starts[g, t + 1]):
+                query_slots[g, query_places[j]] = t
+    return query_slots
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -53,25 +61,24 @@ def describe_pairs(postings, documents, query_starts, terms, term_stats, query_s
             owners, slots, entries = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64)
             n = find_matches(postings, some, docs, numbers, owners, slots, entries)
             starts = np.empty(len(docs) + 1, np.int64)
-            by_slot, by_entry = np.empty(n, np.int32), np.empty(n, np.int64)
-            gather(owners[:n], slots[:n], entries[:n], starts, by_slot, by_entry)
+            matches = np.empty((n, 4), np.int64)
+            gather(postings, some, owners[:n], slots[:n], entries[:n], starts, matches)
             longest_span = spans[:, q].max()
+            query_slots = lay_out(place_starts[:, a : b + 1], query_places, longest_span)
             counts = np.zeros(b - a, np.int32)
-            last_place, last_run = np.empty(longest_span, np.int64), np.empty(longest_span, np.int64)
-            paired = np.empty(longest_span, np.bool_)
+            runs, paired = np.empty(longest_span, np.int64), np.empty(longest_span, np.bool_)
             for c in range(len(docs)):
                 numbers[docs[c]] = -1
-                mine = by_slot[starts[c] : starts[c + 1]]
-                found = by_entry[starts[c] : starts[c + 1]]
+                mine = matches[starts[c] : starts[c + 1]]
                 row = out[first + c]
-                lexical_features(mine, found, docs[c], postings.fields, postings.tfs, stats, query_stats[q],
-                                 lengths, mean_lengths, distinct, norms, doc_stats, term_row, row)  # fmt: skip
+                lexical_features(mine, docs[c], stats, query_stats[q], lengths, mean_lengths, distinct, norms,
+                                 doc_stats, term_row, row)  # fmt: skip
                 for p in range(len(positional)):
                     f = positional[p]
                     g = analyzers[f]
-                    m, n_terms = candidate_positions(postings, some, mine, found, f, stats, bits, marks, bit_numbers,
+                    m, n_terms = candidate_positions(postings.positions, mine, f, stats, bits, marks, bit_numbers,
                                                      places, place_slots)  # fmt: skip
                     base = n_columns * N_LEXICAL + p * N_PROXIMITY
                     proximity_features(places[:m], place_slots[:m], n_terms, place_starts[g, a : b + 1], query_places,
-                                       spans[g, q], stats[:, f, IDF], counts,
-                                       last_place, last_run, paired, row[base : base + N_PROXIMITY])  # fmt: skip
+                                       spans[g, q], query_slots[g], stats[:, f, IDF], counts, runs, paired,
+                                       row[base : base + N_PROXIMITY])  # fmt: skip

@@ -74,27 +74,37 @@ def shortest_window(places, slots, n_terms, counts):
 
 
 @njit(cache=True, nogil=True)
-def add_runs(places, slots, place_starts, query_places, span, last_place, last_run, paired, row):
+def add_runs(places, slots, place_starts, query_places, span, query_slots, runs, paired, row):
     """Stretches of the query that the text repeats word by word.
 
-    The query has `span` places; `paired` gets which of them were found right behind the one before.
+    The query has the term `query_slots[i]` at its place i of `span`; `paired` gets which of its places were found
+    right behind the one before. `runs[i]` is how long the stretch is that ends at place i of the query and at the
+    match before; a match that follows none has stretches of one.
     """
-    last_place[:span] = -2
     paired[:span] = False
+    fresh = True
     for k in range(len(places)):
-        # from the last place to the first: place i reads what the text's word before left at place i - 1
-        for j in range(place_starts[slots[k] + 1] - 1, place_starts[slots[k]] - 1, -1):
+        slot = slots[k]
+        if k == 0 or places[k] != places[k - 1] + 1:
+            fresh = True
+            row[RUN] = max(row[RUN], 1.0)
+            if span == 1:
+                row[PHRASE] += 1.0
+            continue
+        # from the last place to the first: place i reads what the match before left at place i - 1
+        for j in range(place_starts[slot + 1] - 1, place_starts[slot] - 1, -1):
             i = query_places[j]
             run = 1
-            if i > 0 and last_place[i - 1] == places[k] - 1:
-                run = last_run[i - 1] + 1
+            if i > 0 and query_slots[i - 1] == slots[k - 1]:
+                run = 2 if fresh else runs[i - 1] + 1
                 if not paired[i]:
                     paired[i] = True
                     row[BIGRAMS] += 1.0
-            last_place[i], last_run[i] = places[k], run
+            runs[i] = run
             row[RUN] = max(row[RUN], float(run))
             if run == span:
                 row[PHRASE] += 1.0
+        fresh = False
 
 
 @njit(cache=True, nogil=True)
@@ -112,7 +122,7 @@ def add_neighbours(places, slots, place_starts, query_places, idf, row):
 
 
 @njit(cache=True, nogil=True)
-def proximity_features(places, slots, n_terms, place_starts, query_places, span, idf, counts, last_place, last_run,
+def proximity_features(places, slots, n_terms, place_starts, query_places, span, query_slots, idf, counts, runs,
                        paired, row):  # fmt: skip
     """Features of one candidate in one field, from its matches in the order of their positions; NaN: no such place."""
     if len(places) == 0:
@@ -121,5 +131,5 @@ def proximity_features(places, slots, n_terms, place_starts, query_places, span,
     row[WINDOW] = shortest_window(places, slots, n_terms, counts)
     row[SPAN] = places[-1] - places[0] + 1
     row[FIRST] = places[0]
-    add_runs(places, slots, place_starts, query_places, span, last_place, last_run, paired, row)
+    add_runs(places, slots, place_starts, query_places, span, query_slots, runs, paired, row)
     add_neighbours(places, slots, place_starts, query_places, idf, row)

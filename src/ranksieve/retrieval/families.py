@@ -86,12 +86,12 @@ class Layout(NamedTuple):
     def chosen(self, patterns: Sequence[str]) -> list[int]:
         """Columns of the features that match any of the patterns (`bm25*`, `*.title`), all of them without patterns."""
         for pattern in patterns:
-            if not fnmatch.filter(self.names, pattern):
+            if pattern not in self.names and not fnmatch.filter(self.names, pattern):
                 raise ParameterError(f"no feature matches {pattern!r}; list them with: ranksieve features INDEX --list")
         return [
             number
             for number, name in enumerate(self.names)
-            if not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+            if not patterns or name in patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
         ]
 
 

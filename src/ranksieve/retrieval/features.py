@@ -54,14 +54,7 @@ class FeatureMaker:
         self._columns = self._layout.chosen(own) if own or not select else []
         if select:
             self._extra = {name: make for name, make in self._extra.items() if name in select}
-        n_columns = len(self._layout.columns)
-        used = {(number - n_columns * lexical.N_LEXICAL) // N_PROXIMITY for number in self._columns}
-        n_positional = len(self._layout.positional)
-        # without positions a field's features stay zero, and cost nothing
-        self._positional = np.array(
-            [field for place, field in enumerate(self._layout.positional) if place in used], dtype=np.int64
-        )
-        self._places = [place for place in range(n_positional) if place in used]
+        self._positional, self._from_kernel = self._plan()
         self._threads = threads or numba.get_num_threads()
         self._documents = (
             index.lengths,
@@ -69,6 +62,18 @@ class FeatureMaker:
             index.document_array("distinct"),
             index.document_array("norms"),
         )
+
+    def _plan(self) -> tuple[np.ndarray, np.ndarray]:
+        """The fields whose positions are needed, and the columns to take of what the kernel makes of them."""
+        n_lexical, positional = len(self._layout.columns) * lexical.N_LEXICAL, self._layout.positional
+        n_kernel = n_lexical + len(positional) * N_PROXIMITY
+        chosen = np.array([number for number in self._columns if number < n_kernel], dtype=np.int64)
+        places = np.unique((chosen[chosen >= n_lexical] - n_lexical) // N_PROXIMITY)
+        moved = np.arange(n_kernel)
+        for rank, place in enumerate(places):
+            start = n_lexical + place * N_PROXIMITY
+            moved[start : start + N_PROXIMITY] = n_lexical + rank * N_PROXIMITY + np.arange(N_PROXIMITY)
+        return np.array(positional, dtype=np.int64)[places], moved[chosen]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,21 +92,14 @@ class FeatureMaker:
             candidates.offsets, candidates.docs, int(self.index.lengths.max(initial=0)), BIT_NUMBERS,
             min(self._threads, max(prepared.n_queries, 1)), made,
         )  # fmt: skip
-        out = np.empty((n_rows, len(self.names)), dtype=FEATURE)
         others = self._others(prepared, candidates)
-        for place, number in enumerate(self._columns):
-            out[:, place] = self._column(number, made, n_lexical, others)
-        for place, (name, make) in enumerate(self._extra.items(), len(self._columns)):
-            out[:, place] = self._user_feature(name, make, texts, candidates)
+        for name, make in self._extra.items():
+            others[name] = self._user_feature(name, make, texts, candidates)
+        out = np.empty((n_rows, len(self.names)), dtype=FEATURE)
+        np.take(made, self._from_kernel, axis=1, out=out[:, : len(self._from_kernel)], mode="clip")
+        for place, name in enumerate(self.names[len(self._from_kernel) :], len(self._from_kernel)):
+            out[:, place] = others[name]
         return out
-
-    def _column(self, number: int, made: np.ndarray, n_lexical: int, others: dict[str, np.ndarray]) -> np.ndarray:
-        if number < n_lexical:
-            return made[:, number]
-        place, rest = divmod(number - n_lexical, N_PROXIMITY)
-        if place in self._places:
-            return made[:, n_lexical + self._places.index(place) * N_PROXIMITY + rest]
-        return others[self._layout.names[number]]
 
     def _statistics(self, prepared: Prepared) -> tuple[np.ndarray, np.ndarray]:
         """What the kernel needs of every query term and query, per field and over all."""

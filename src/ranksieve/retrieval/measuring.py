@@ -13,6 +13,8 @@ from ranksieve.evaluation.evaluate import Evaluation
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.retrieval.runs import Judgements, Run
 
+CONVENTION = "runs: ordered by score, equal scores by falling document id as in trec_eval; unretrieved positives count"
+
 
 def evaluate_run(
     runs: Mapping[str, Run], judgements: Judgements, metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",)

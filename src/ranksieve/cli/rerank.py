@@ -1,0 +1,56 @@
+"""`ranksieve rerank`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, duration, show_facts
+from ranksieve.cli.corpus_options import (
+    Depth,
+    IndexArgument,
+    Model,
+    QueriesArgument,
+    Settings,
+    Threads,
+    Weights,
+    first_stage,
+    show_notes,
+)
+
+
+def rerank(
+    index: IndexArgument,
+    model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    queries: QueriesArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the TREC run goes.")],
+    run: Annotated[
+        Path | None, typer.Option(help="Candidates: any system's TREC run; else our first stage finds them.")
+    ] = None,
+    depth: Depth = 1000,
+    model: Model = "bm25f",
+    weights: Weights = "",
+    settings: Settings = "",
+    threads: Threads = 0,
+) -> None:
+    """Re-order candidates by a model: features are computed and scored in one stream."""
+    check_writable(out)
+    from ranksieve.retrieval.notes import Notes
+    from ranksieve.retrieval.pipeline import Pipeline
+    from ranksieve.retrieval.queries import read_queries
+    from ranksieve.retrieval.runs import read_run, write_run
+
+    stage = first_stage(model, weights, settings)
+    pipeline = Pipeline(index, model_file, stage=stage, depth=depth, threads=threads or None)
+    texts, candidates, notes = read_queries(queries), None if run is None else read_run(run), Notes()
+    start = time.perf_counter()
+    result = pipeline.rerank(texts, candidates, notes=notes)
+    seconds = time.perf_counter() - start
+    write_run(result, out, tag="ranksieve")
+    show_notes(notes)
+    show_facts(
+        [("run", f"{out}, {result.n_queries:,} queries, {len(result):,} documents"), ("time", duration(seconds))]
+    )

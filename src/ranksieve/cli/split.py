@@ -1,0 +1,57 @@
+"""`ranksieve split`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, show_facts
+from ranksieve.errors import DataError, ParameterError
+
+NAMES = ("train", "valid", "test")
+
+
+def split(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for train, valid and test; made if it is not there.")
+    ],
+    shares: Annotated[str, typer.Option(help="Shares of the queries for train, valid and test.")] = "60/20/20",
+    seed: Annotated[int, typer.Option(min=0, help="Another seed is another split.")] = 0,
+    letor: Annotated[bool, typer.Option("--letor", help="Write LETOR text, not Parquet.")] = False,
+    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+) -> None:
+    """Split a data file by query into training, validation and test data."""
+    from ranksieve.data.letor import write_letor
+    from ranksieve.data.read import open_source
+    from ranksieve.data.some_queries import SomeQueries, query_ids_of
+    from ranksieve.data.splits import split_queries
+    from ranksieve.data.tables import write_parquet
+
+    fractions = _shares(shares)
+    source = open_source(data, missing=missing)
+    try:
+        out.mkdir(exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{out}: cannot be made a folder ({error.strerror}); choose another place") from error
+    files = [out / f"{name}{'.txt' if letor else '.parquet'}" for name in NAMES]
+    for file in files:
+        check_writable(file)
+    ids = query_ids_of(source)
+    facts = []
+    for file, numbers in zip(files, split_queries(len(ids), fractions, seed=seed), strict=True):
+        (write_letor if letor else write_parquet)(SomeQueries(source, {ids[number] for number in numbers}), file)
+        facts.append((file.stem, f"{file}, {len(numbers):,} queries"))
+    show_facts(facts)
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        numbers = [float(part) for part in text.split("/")]
+        if len(numbers) != len(NAMES) or min(numbers) <= 0:
+            raise ValueError
+    except ValueError:
+        raise ParameterError(f"--shares is {text!r}; expected three numbers above 0, as in 60/20/20") from None
+    return [number / sum(numbers) for number in numbers]

@@ -1,0 +1,123 @@
+"""`Pipeline`: both stages as one object for serving and for re-ranking runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ranksieve.errors import ModelError, ParameterError
+from ranksieve.forest.model import Model
+from ranksieve.retrieval.features import FeatureMaker, UserFeature
+from ranksieve.retrieval.index import Hit, Index
+from ranksieve.retrieval.labelling import Pairs
+from ranksieve.retrieval.models import FirstStage
+from ranksieve.retrieval.notes import Notes
+from ranksieve.retrieval.queries import as_queries
+from ranksieve.retrieval.runs import Run, pandas_module
+from ranksieve.retrieval.searching import Searcher
+
+
+class Pipeline:
+    """The first stage finds candidates, the model re-orders them.
+
+    Parameters
+    ----------
+    index
+        An index, or its folder.
+    model
+        A model trained on features of an index with the same fields, or its file.
+    stage
+        The first stage, the same as in training.
+    depth
+        Candidates per query.
+    extra
+        Your own features that the model was trained with.
+    threads
+        All cores where not given; results do not depend on it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import ranksieve as rs
+    >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     index = rs.Index.build(corpus, f"{folder}/index")
+    ...     data = index.features({"a": "red", "b": "red wine"}, judgements={"a": {"d7": 1}, "b": {"d2": 1}})
+    ...     model = rs.train(data, trees=5, leaves=4, min_docs=1)
+    ...     hits = rs.Pipeline(index, model).search("red", k=2)
+    >>> hits[0].docno, hits[0].rank
+    ('d7', 0)
+    """
+
+    def __init__(
+        self,
+        index: Index | str | os.PathLike[str],
+        model: Model | str | os.PathLike[str],
+        *,
+        stage: FirstStage | None = None,
+        depth: int = 1000,
+        extra: Mapping[str, UserFeature] | None = None,
+        threads: int | None = None,
+    ):
+        from ranksieve.rankers.load import load
+
+        self.index = index if isinstance(index, Index) else Index(index)
+        self.model = load(model) if isinstance(model, str | os.PathLike) else model
+        if depth < 1:
+            raise ParameterError(f"depth is {depth}; expected a whole number from 1")
+        self.depth = depth
+        self._threads = threads
+        self._searcher = Searcher(self.index, stage, threads)
+        self._maker = FeatureMaker(self.index, self._needed(extra or {}), extra, threads)
+        names = self._maker.names
+        order = [names.index(name) for name in self.model.feature_names]
+        self._order = None if order == list(range(len(names))) else np.array(order)
+
+    def _needed(self, extra: Mapping[str, UserFeature]) -> tuple[str, ...]:
+        """The model's features, each of which the index or the user can make."""
+        known = {*FeatureMaker(self.index).names, *extra}
+        missing = [name for name in self.model.feature_names if name not in known]
+        if missing:
+            raise ModelError(
+                f"the model needs {len(missing)} features that the index {self.index.path} does not give, such as "
+                f"{missing[0]!r}; use the fields and numbers of the index it was trained on, or pass your own in extra"
+            )
+        return tuple(self.model.feature_names)
+
+    def search(self, text: str, k: int = 10) -> list[Hit]:
+        """The k best documents for a text; ranks count from 0."""
+        _, docs, scores = next(self._lists(Pairs({"": text}, self._searcher, self.depth), Notes()))
+        best = zip(docs[:k], scores[:k], strict=True)
+        return [Hit(doc, float(score), rank) for rank, (doc, score) in enumerate(best)]
+
+    def rerank(self, queries: Any, run: Run | None = None, *, notes: Notes | None = None) -> Run:
+        """Both stages for many queries, or the second on a run; features are computed and scored in one stream."""
+        pairs = Pairs(as_queries(queries), self._searcher, self.depth, run)
+        return Run.from_lists(self._lists(pairs, notes if notes is not None else Notes()))
+
+    def transform(self, frame: Any) -> Any:
+        """PyTerrier's way: a DataFrame with `qid` and `query`, and `docno` and `score` if there are candidates already.
+
+        Returns
+        -------
+        DataFrame
+            With `qid`, `query`, `docno`, `score` and `rank`.
+        """
+        queries = frame[["qid", "query"]].drop_duplicates()
+        run = Run.from_frame(frame) if "docno" in frame.columns else None
+        result = self.rerank(queries, run).to_frame()
+        queries = queries.assign(qid=queries["qid"].astype(str))
+        return pandas_module().merge(queries, result, on="qid")
+
+    def _lists(self, pairs: Pairs, notes: Notes) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        for ids, found, features in pairs.blocks(self._maker, notes):
+            rows = features if self._order is None else features[:, self._order]
+            scores = self.model.predict(rows, threads=self._threads) if len(rows) else np.empty(0)
+            for number, id in enumerate(ids):
+                docs, _ = found.list_of(number)
+                mine = scores[found.offsets[number] : found.offsets[number + 1]]
+                order = np.argsort(-mine, kind="stable")  # equal scores stay as the first stage has them
+                yield id, self.index.ids[docs[order]], mine[order]

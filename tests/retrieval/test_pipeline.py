@@ -1,0 +1,79 @@
+"""Both stages together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ranksieve as rs
+from corpus_samples import QUERIES
+from ranksieve.errors import ModelError, ParameterError
+from ranksieve.retrieval.notes import Notes
+from ranksieve.retrieval.searching import retrieve
+
+JUDGEMENTS = {"1": {"d3": 2.0, "d9": 1.0}, "2": {"d4": 1.0, "d20": 1.0}, "7": {"d11": 2.0}}
+
+
+@pytest.fixture(scope="module")
+def model(index) -> rs.Forest:
+    data = index.features(QUERIES, judgements=JUDGEMENTS, depth=50)
+    return rs.train(data, trees=8, leaves=4, min_docs=1)
+
+
+def test_the_pipeline_ranks_by_the_models_scores(index, model):
+    data = index.features(QUERIES, depth=50)
+    scores = model.predict(data)
+    run = rs.Pipeline(index, model, depth=50).rerank(QUERIES)
+    for number, (id, docs, values) in enumerate(run.lists()):
+        part = slice(data.offsets[number], data.offsets[number + 1])
+        order = np.argsort(-scores[part], kind="stable")
+        assert docs.tolist() == data.lists.doc_ids[part][order].tolist()
+        np.testing.assert_array_equal(values, scores[part][order])
+        hits = rs.Pipeline(index, model, depth=50).search(QUERIES[id], k=4)
+        assert [(hit.docno, hit.score) for hit in hits] == list(zip(docs[:4], values[:4], strict=True))
+
+
+def test_runs_of_others_are_reranked(index, model):
+    run = retrieve(index, QUERIES, 7)
+    notes = Notes()
+    again = rs.Pipeline(index, model).rerank(QUERIES, run, notes=notes)
+    assert {id: sorted(docs) for id, docs, _ in again.lists()} == {id: sorted(docs) for id, docs, _ in run.lists()}
+    assert len(notes) == 0
+
+
+def test_features_in_another_order_and_of_ones_own(index):
+    def digits(query, documents):
+        return [float(doc[1:]) for doc in documents]
+
+    names = ["first.rank", "bm25.all", "mine"]
+    extra = {"mine": digits}
+    data = index.features(QUERIES, judgements=JUDGEMENTS, select=names, extra=extra)
+    turned = rs.Dataset.from_arrays(
+        data.features[:, ::-1].copy(),
+        data.labels,
+        qid=np.repeat(data.query_ids, data.lists.sizes),
+        feature_names=data.feature_names[::-1],
+    )
+    model = rs.train(turned, trees=4, leaves=4, min_docs=1)
+    run = rs.Pipeline(index, model, extra=extra).rerank({"1": QUERIES["1"]})
+    np.testing.assert_allclose(np.sort(run.scores), np.sort(model.predict(turned)[: data.offsets[1]]))
+    with pytest.raises(ModelError, match=r"needs 1 features that the index .* does not give, such as 'mine'"):
+        rs.Pipeline(index, model)
+
+
+def test_frames_as_pyterrier_has_them(index, model, tmp_path):
+    model.save(tmp_path / "model.txt")
+    pipeline = rs.Pipeline(index.path, tmp_path / "model.txt", depth=20)
+    topics = pd.DataFrame({"qid": list(QUERIES), "query": list(QUERIES.values())})
+    result = pipeline.transform(topics)
+    assert list(result.columns) == ["qid", "query", "docno", "score", "rank"]
+    few = result[result["rank"] < 3]
+    assert len(pipeline.transform(few)) == 9
+
+
+def test_texts_that_find_nothing(index, model):
+    pipeline = rs.Pipeline(index, model)
+    assert pipeline.search("") == pipeline.search("unheard") == []
+    with pytest.raises(ParameterError, match="depth is 0"):
+        rs.Pipeline(index, model, depth=0)
