@@ -95,8 +95,11 @@ def metric_of_list(name, labels, scores, k, *, ties="order", **options):
     return min(values) if ties == "worst" else sum(values) / len(values)
 
 
-def lambdas(labels, scores, offsets, truncation, normalize=False):
-    """λ and w by the double loop over all pairs of each query (Wu et al. 2010, Algorithm 1)."""
+def lambdas(labels, scores, offsets, truncation, normalize=False, value=None):
+    """λ and w by the double loop over all pairs of each query (Wu et al. 2010, Algorithm 1).
+
+    `value(ranked labels)` is the metric whose change counts where a pair changes places; NDCG where it is not given.
+    """
     grad, hess = [0.0] * len(labels), [0.0] * len(labels)
     for start, stop in itertools.pairwise(offsets):
         rows = range(start, stop)
@@ -110,7 +113,11 @@ def lambdas(labels, scores, offsets, truncation, normalize=False):
             for j in rows:
                 if labels[i] <= labels[j] or ideal == 0:
                     continue
-                delta = abs((gain[i] - gain[j]) * (discount[i] - discount[j])) / ideal
+                if value is None:
+                    delta = abs((gain[i] - gain[j]) * (discount[i] - discount[j])) / ideal
+                else:
+                    swapped = [{i: j, j: i}.get(row, row) for row in ranking]
+                    delta = abs(value([labels[row] for row in swapped]) - value([labels[row] for row in ranking]))
                 if normalize and spread:
                     delta /= 0.01 + abs(scores[i] - scores[j])
                 rho = 1 / (1 + math.exp(scores[i] - scores[j]))

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from ranksieve import errors, plots
     from ranksieve.boosting.callbacks import Tally
+    from ranksieve.boosting.refit import refit
     from ranksieve.boosting.registry import register_selection
     from ranksieve.data.dataset import Dataset
     from ranksieve.data.generators import cubic, two_stage
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from ranksieve.forest.formats.objects import from_model
     from ranksieve.params import Params
     from ranksieve.pruning.prune import prune, reweight
+    from ranksieve.rankers.combination import combine
+    from ranksieve.rankers.interpolation import interpolate
     from ranksieve.rankers.load import load
     from ranksieve.rankers.train import train
     from ranksieve.retrieval.analysis import Analyzer
@@ -63,6 +66,7 @@ _HOMES = {
     "Tally": "boosting.callbacks",
     "average_precision": "evaluation.functions",
     "by_model": "data.sampling",
+    "combine": "rankers.combination",
     "cubic": "data.generators",
     "dcg": "evaluation.functions",
     "err": "evaluation.functions",
@@ -71,6 +75,7 @@ _HOMES = {
     "explain": "evaluation.explanations",
     "from_model": "forest.formats.objects",
     "importance": "evaluation.importance",
+    "interpolate": "rankers.interpolation",
     "load": "rankers.load",
     "ndcg": "evaluation.functions",
     "paired_t_test": "evaluation.significance",
@@ -84,6 +89,7 @@ _HOMES = {
     "read_run": "retrieval.runs",
     "recall": "evaluation.functions",
     "reciprocal_rank": "evaluation.functions",
+    "refit": "boosting.refit",
     "register_metric": "evaluation.metrics",
     "register_selection": "boosting.registry",
     "reweight": "pruning.prune",
@@ -111,6 +117,7 @@ __all__ = [
     "__version__",
     "average_precision",
     "by_model",
+    "combine",
     "cubic",
     "dcg",
     "err",
@@ -120,6 +127,7 @@ __all__ = [
     "explain",
     "from_model",
     "importance",
+    "interpolate",
     "load",
     "ndcg",
     "paired_t_test",
@@ -134,6 +142,7 @@ __all__ = [
     "read_run",
     "recall",
     "reciprocal_rank",
+    "refit",
     "register_metric",
     "register_selection",
     "reweight",

@@ -64,6 +64,10 @@ class Ranker(BaseEstimator):
         trees: int = 1000,
         leaves: int = 64,
         learning_rate: float = 0.05,
+        step: str = "shrinkage",
+        step_range: tuple[float, float] = (0.1, 5.0),
+        step_on: str = "train",
+        step_shrinkage: float = 1.0,
         negatives: float = 0.01,
         min_negatives: int = -1,
         max_negatives: float = 0.25,
@@ -73,6 +77,7 @@ class Ranker(BaseEstimator):
         every: int = 1,
         metric: str = "ndcg@10",
         early_stopping: int = 100,
+        objective: str = "ndcg",
         truncation: int = 30,
         normalize: bool = True,
         first_tree: str = "lambdas",
@@ -86,6 +91,7 @@ class Ranker(BaseEstimator):
         features: Any = "*",
         monotone: Any = "none",
         gains: Any = "auto",
+        row_fraction: float = 1.0,
         max_bins: int = 255,
         base: str = "lambdamart",
         grow: int = 400,
@@ -103,6 +109,10 @@ class Ranker(BaseEstimator):
         self.trees = trees
         self.leaves = leaves
         self.learning_rate = learning_rate
+        self.step = step
+        self.step_range = step_range
+        self.step_on = step_on
+        self.step_shrinkage = step_shrinkage
         self.negatives = negatives
         self.min_negatives = min_negatives
         self.max_negatives = max_negatives
@@ -112,6 +122,7 @@ class Ranker(BaseEstimator):
         self.every = every
         self.metric = metric
         self.early_stopping = early_stopping
+        self.objective = objective
         self.truncation = truncation
         self.normalize = normalize
         self.first_tree = first_tree
@@ -125,6 +136,7 @@ class Ranker(BaseEstimator):
         self.features = features
         self.monotone = monotone
         self.gains = gains
+        self.row_fraction = row_fraction
         self.max_bins = max_bins
         self.base = base
         self.grow = grow

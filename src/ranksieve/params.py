@@ -105,6 +105,11 @@ def _are_signs(value: Any) -> bool:
     return isinstance(value, str) and all(re.fullmatch(SIGN, part) for part in value.split(",") if value != "none")
 
 
+def _range(value: Any) -> bool:
+    low, high = value
+    return -float("inf") < low < high < float("inf")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Params:
     """Parameters of `train`; names are the same in Python, TOML (with dashes) and on the command line."""
@@ -114,6 +119,13 @@ class Params:
     leaves: int = _param(64, "Leaves of a tree", lambda v: isinstance(v, int) and 2 <= v <= MAX_LEAVES,
                          f"a whole number from 2 to {MAX_LEAVES}")  # fmt: skip
     learning_rate: float = _param(0.05, "Shrinkage of each tree; step of lambdarank", _fraction, "a number in (0, 1]")
+    step: str = _param("shrinkage", "How far to go with a tree: shrinkage, or the optimal step for the metric",
+                       *_one_of("shrinkage", "optimal"))  # fmt: skip
+    step_range: tuple[float, float] = _param((0.1, 5.0), "Smallest and largest optimal step", _range,
+                                             "two numbers, the smaller one first", convert=tuple)  # fmt: skip
+    step_on: str = _param("train", "Lists for which a step is optimal: the training or the first validation set",
+                          *_one_of("train", "valid"))  # fmt: skip
+    step_shrinkage: float = _param(1.0, "Factor of the optimal step", _fraction, "a number in (0, 1]")
     negatives: float = _param(0.01, "Share of a query's negatives (sgb: of all rows) kept", _fraction, "in (0, 1]")
     min_negatives: int = _param(
         -1, "Fewest negatives kept of a query that has them (-1: 1; for adaptive and progress 20)",
@@ -134,6 +146,7 @@ class Params:
     metric: str = _param("ndcg@10", "Metric that validation reports and early stopping watches", bool, "a metric name")
     early_stopping: int = _param(100, "Stop after this many trees or epochs without gain (0: never)", _count,
                                  "a number from 0")  # fmt: skip
+    objective: str = _param("ndcg", "Metric whose λ the trees fit", *_one_of("ndcg", "map", "mrr", "err"))
     truncation: int = _param(
         30, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)",
         lambda v: isinstance(v, int) and v >= -1, "a whole number from -1",
@@ -163,6 +176,8 @@ class Params:
         AUTO, "Gain of each label from 0 up, in λ and in metrics alike (auto: 2^label - 1, or as the metric says)",
         _are_gains, "numbers as in '0,1,3,7' that begin with 0 and never fall", convert=_numbers_text,
     )  # fmt: skip
+    row_fraction: float = _param(1.0, "Share of the rows each tree is grown on; λ are of the whole lists", _fraction,
+                                 "a number in (0, 1]")  # fmt: skip
     max_bins: int = _param(MAX_BINS, "Bins of a feature", lambda v: isinstance(v, int) and 2 <= v <= MAX_BINS,
                            f"a whole number from 2 to {MAX_BINS}")  # fmt: skip
     base: str = _param("lambdamart", "Algorithm that grows the trees (xcleaver)", *_one_of(*ALGORITHMS))

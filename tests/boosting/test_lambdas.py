@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from ranksieve.boosting.objectives import lambda_ndcg
+from ranksieve.boosting.objectives import LAMBDAS, lambda_err, lambda_map, lambda_mrr, lambda_ndcg
 from ranksieve.errors import DataError
 
 
@@ -26,6 +26,68 @@ def test_lambdas_equal_the_double_loop_and_sum_to_zero(lists, truncation, normal
     np.testing.assert_allclose(grad, expected_grad, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(hess, expected_hess, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(np.add.reduceat(grad, offsets[:-1]), 0.0, atol=1e-12)
+
+
+def average_precision(labels, k):
+    precisions = [sum(label > 0 for label in labels[: r + 1]) / (r + 1) for r in range(len(labels))]
+    return sum(precisions[r] for r in range(min(k, len(labels))) if labels[r] > 0) / sum(label > 0 for label in labels)
+
+
+def reciprocal_rank(labels, k):
+    return next((1 / (r + 1) for r in range(min(k, len(labels))) if labels[r] > 0), 0.0)
+
+
+def expected_reciprocal_rank(labels, k, highest):
+    total, reading = 0.0, 1.0
+    for r, label in enumerate(labels[:k]):
+        stop = (2.0 ** float(label) - 1) / 2.0**highest
+        total += reading * stop / (r + 1)
+        reading *= 1 - stop
+    return total
+
+
+@settings(max_examples=60, deadline=None)
+@given(ranked_lists(), st.sampled_from([1, 2, 3, 10, 1000]), st.booleans(), st.sampled_from(["map", "mrr", "err"]))
+def test_other_metrics_count_pairs_by_their_change_when_swapped(lists, truncation, normalize, name):
+    labels, scores, offsets = lists
+    highest = max(1.0, float(labels.max()))
+    value = {
+        "map": lambda ranked: average_precision(ranked, truncation),
+        "mrr": lambda ranked: reciprocal_rank(ranked, truncation),
+        "err": lambda ranked: expected_reciprocal_rank(ranked, truncation, highest),
+    }[name]
+    grad, hess = LAMBDAS[name](truncation=truncation, normalize=normalize)(labels, scores, offsets)
+    expected_grad, expected_hess = naive.lambdas(labels, scores, offsets, truncation, normalize, value)
+    np.testing.assert_allclose(grad, expected_grad, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(hess, expected_hess, rtol=1e-9, atol=1e-12)
+
+
+def test_the_metrics_of_the_oracle_are_those_that_are_measured():
+    rng = np.random.default_rng(0)
+    from ranksieve.evaluation.metrics import parse_metric
+
+    for _ in range(20):
+        labels = rng.integers(0, 4, 12)
+        labels[5] = 3
+        scores = -np.arange(12.0)
+        measured = {k: parse_metric(f"{k}@5").per_query(labels, scores, [0, 12])[0] for k in ("map", "mrr", "err")}
+        assert measured["map"] == pytest.approx(average_precision(labels, 5))
+        assert measured["mrr"] == pytest.approx(reciprocal_rank(labels, 5))
+        assert measured["err"] == pytest.approx(expected_reciprocal_rank(labels, 5, 3))
+
+
+@pytest.mark.parametrize("make", [lambda_ndcg, lambda_map, lambda_mrr, lambda_err])
+def test_every_metric_wants_positives_up_and_negatives_down(make):
+    labels = np.array([0, 2, 0, 0, 0, 1, 2], np.float32)
+    grad, hess = make()(labels, np.zeros(7), np.array([0, 3, 7]))
+    assert grad[1] > 0 and grad[6] > 0 and (grad[[0, 4]] < 0).all() and (hess >= 0).all()
+
+
+def test_a_very_high_grade_of_err_stays_finite():
+    labels = np.array([0, 900, 1, 0, 900], np.float32)
+    for scores in (np.zeros(5), np.arange(5.0), -np.arange(5.0)):
+        grad, hess = lambda_err()(labels, scores, np.array([0, 3, 5]))
+        assert np.isfinite(grad).all() and np.isfinite(hess).all() and (hess >= 0).all()
 
 
 def test_a_second_query_does_not_see_the_first():

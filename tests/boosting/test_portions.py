@@ -20,7 +20,7 @@ from ranksieve.params import Params
 def lessons_of(binned: Binned, trees: list, params: Params, portion: Portion) -> list:
     """The lessons of two steps, the second after a selection of its own."""
     scores = Scores(binned)
-    maker = Lessons(binned.lists, make_rules(params, Constant(0.0), None, None), params.seed, portion)
+    maker = Lessons(binned.lists, make_rules(params, Constant(0.0), None, None, 4.0), params.seed, portion)
     lesson = maker.lesson(Sample.of(binned.lists, None), scores, 0)
     found = []
     for step, tree in enumerate(trees, start=1):
@@ -31,8 +31,9 @@ def lessons_of(binned: Binned, trees: list, params: Params, portion: Portion) ->
 
 
 @pytest.mark.parametrize("selection", sorted({*SELECTIONS} - {"goss"}))  # goss compares documents of all queries
-def test_portions_together_make_the_lesson_of_the_whole(data, binned, selection):
-    params = Params(selection=selection, negatives=0.2, seed=5)
+@pytest.mark.parametrize("others", [{}, {"row_fraction": 0.7, "objective": "err"}], ids=["plain", "thinned"])
+def test_portions_together_make_the_lesson_of_the_whole(data, binned, selection, others):
+    params = Params(selection=selection, negatives=0.2, seed=5, **others)
     trees = to_trees(rs.train(binned, trees=3, leaves=5, max_bins=32, algo="lambdamart"), binned.binning)
     whole = lessons_of(binned, trees, params, WHOLE)
     n_queries, together = 0, []
@@ -44,8 +45,8 @@ def test_portions_together_make_the_lesson_of_the_whole(data, binned, selection)
         n_queries += len(queries)
     for step, lesson in enumerate(whole):
         parts = [(rows, lessons[step]) for rows, lessons in together]
-        chosen = [rows if part.sample.rows is None else rows[part.sample.rows] for rows, part in parts]
-        expected = np.arange(data.n_docs) if lesson.sample.rows is None else lesson.sample.rows
+        chosen = [rows if part.rows is None else rows[part.rows] for rows, part in parts]
+        expected = np.arange(data.n_docs) if lesson.rows is None else lesson.rows
         np.testing.assert_array_equal(np.concatenate(chosen), expected)
         np.testing.assert_array_equal(np.concatenate([part.grad for _, part in parts]), lesson.grad)
         np.testing.assert_array_equal(np.concatenate([part.hess for _, part in parts]), lesson.hess)

@@ -15,6 +15,9 @@ COMMANDS = (
     "predict",
     "evaluate",
     "explain",
+    "combine",
+    "interpolate",
+    "refit",
     "prune",
     "pack",
     "sample",
@@ -52,7 +55,8 @@ def test_train_has_a_flag_for_every_parameter(run, monkeypatch):
         line = next(line for line in text.splitlines() if f" {flag(item.name)} " in line)
         assert item.metadata["help"][:30] in line
         if item.type != "bool":
-            assert f"[default: {item.default}]" in text
+            default = ", ".join(map(str, item.default)) if isinstance(item.default, tuple) else item.default
+            assert f"[default: {default}]" in text
 
 
 def test_wrong_usage_is_exit_code_2(run):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +19,6 @@ from ranksieve.data.letor import TextSource
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.forest import Forest, concatenate
-from ranksieve.forest.formats.files import load_forest
 from ranksieve.forest.sum import Feature, Sum
 
 TRAIN = "train"  # the name of the training set among the sets that have scores
@@ -124,7 +123,7 @@ class ScoresBase:
         return {"scores": list(self.arrays)}
 
 
-def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base:
+def make_base(init: Any, constant: float, train_set: Binned, given: Any, read_model: Callable[..., Any]) -> Base:
     """What the user gave as `init`, checked against the training set; the constant where nothing was given."""
     if init is None:
         return Constant(constant)
@@ -140,7 +139,8 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base
                 f"init={os.fspath(init)!r} is neither a model file nor a feature of {train_set.source}; "
                 f"features are {', '.join(train_set.feature_names[:8])}, …"
             )
-        return _model_base(load_forest(init), str(init), train_set, given)
+        model = read_model(init, features=len(train_set.feature_names))
+        return _model_base(model, str(init), train_set, given)
     inner = getattr(init, "model_", None)
     if isinstance(inner, Forest):  # an estimator around a forest
         init = inner

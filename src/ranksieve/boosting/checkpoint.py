@@ -45,7 +45,7 @@ def fingerprint(
         "init": [zlib.crc32(start.all().tobytes()) for start in starts],
         "own selection": selection is not None,
         "own objective": objective is not None,
-        **settings,
+        **json.loads(json.dumps(settings)),  # as a checkpoint gives them back
     }
 
 

@@ -10,6 +10,7 @@ from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import WHOLE, Portion, Selected, Selection, View
 from ranksieve.data.dataset import Lists
+from ranksieve.data.negatives import draw_places, share_of
 from ranksieve.dtypes import ROW, SCORE
 from ranksieve.errors import ParameterError
 
@@ -82,6 +83,7 @@ class Rules:
     every: int
     objective: Objective
     first_objective: Objective
+    row_fraction: float = 1.0  # of the rows that teach, those the tree is grown on
 
     def selects_at(self, step: int) -> bool:
         return step >= self.first_selection and step % self.every == 0
@@ -89,9 +91,13 @@ class Rules:
 
 @dataclass(frozen=True)
 class Lesson:
-    """The rows a tree is fitted to (None: all), and the gradients and second derivatives it is fitted on."""
+    """The rows a tree is fitted to (None: all), and the gradients and second derivatives it is fitted on.
+
+    The rows are those of the sample, or some of them with the gradients they have in the sample's lists.
+    """
 
     sample: Sample
+    rows: np.ndarray | None
     grad: np.ndarray
     hess: np.ndarray
 
@@ -118,7 +124,17 @@ class Lessons:
         grad, hess = _gradients(sample, view)
         if sample.weights is not None:
             grad, hess = grad * sample.weights, hess * sample.weights
-        return Lesson(sample, grad, hess)
+        if rules.row_fraction == 1.0:
+            return Lesson(sample, sample.rows, grad, hess)
+        kept = random_share(sample.offsets, rules.row_fraction, view)
+        return Lesson(sample, kept.astype(ROW) if sample.rows is None else sample.rows[kept], grad[kept], hess[kept])
+
+
+def random_share(offsets: np.ndarray, share: float, view: View) -> np.ndarray:
+    """Places of a random share of every query's documents, ascending."""
+    sizes = np.diff(offsets)
+    counts = share_of(sizes, share)
+    return draw_places(sizes, counts, view.rng, first_query=view.portion.first_query) + np.repeat(offsets[:-1], counts)
 
 
 def _gradients(sample: Sample, view: View) -> tuple[np.ndarray, np.ndarray]:

@@ -55,8 +55,8 @@ def boost(
         lesson = slots.lessons.lesson(state.sample, scores, step)  # who teaches, and what the ranking wants of them
         state.sample = lesson.sample
         rng = np.random.default_rng([seed, step, GROWING])
-        tree, leaves = slots.grower.grow(lesson.sample.rows, lesson.grad, lesson.hess, rng)
-        tree.leaf_values[:] *= slots.step(tree, leaves, scores)
+        tree, leaves = slots.grower.grow(lesson.rows, lesson.grad, lesson.hess, rng)
+        tree.leaf_values[:] *= slots.step(tree, leaves, state)
         state.trees.append(tree)
         scores.add(tree, leaves)
         for callback in after_tree:

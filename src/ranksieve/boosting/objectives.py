@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ranksieve.evaluation.measures import graded_gains
+from ranksieve.errors import ParameterError
+from ranksieve.evaluation.measures import graded_gains, highest_grade, positive_gains, stopping
 from ranksieve.evaluation.metrics import metric_of
-from ranksieve.kernels.lambdas import all_lambdas
-from ranksieve.params import Params
+from ranksieve.kernels import lambdas as kernels
+from ranksieve.params import ALGORITHMS, Params
 
 Objective = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -31,10 +33,39 @@ def lambda_ndcg(*, truncation: int = 10, normalize: bool = False, gain: str | tu
     >>> grad.round(4).tolist()
     [-0.1845, 0.1845]
     """
+    return _lambdas(kernels.NDCG, lambda labels: sparse_gains(labels, gain), truncation, normalize)
 
+
+def lambda_map(*, truncation: int = 10, normalize: bool = False) -> Objective:
+    """λ-gradients of MAP: a pair counts by the change of average precision, cut at a rank, if it changes places.
+
+    Examples
+    --------
+    >>> grad, hess = lambda_map()(np.array([0, 1], np.float32), np.zeros(2), np.array([0, 2]))
+    >>> grad.tolist()
+    [-0.25, 0.25]
+    """
+    return _lambdas(kernels.PRECISION, positive_gains, truncation, normalize)
+
+
+def lambda_mrr(*, truncation: int = 10, normalize: bool = False) -> Objective:
+    """λ-gradients of MRR: only pairs that move the first positive count."""
+    return _lambdas(kernels.RECIPROCAL, positive_gains, truncation, normalize)
+
+
+def lambda_err(*, truncation: int = 10, normalize: bool = False, highest: float | None = None) -> Objective:
+    """λ-gradients of ERR; `highest` is the best grade there can be, else the best of the labels at hand."""
+
+    def gains(labels: np.ndarray) -> np.ndarray:
+        return stopping(labels, highest_grade(labels) if highest is None else highest)
+
+    return _lambdas(kernels.STOPPING, gains, truncation, normalize)
+
+
+def _lambdas(kind: int, gains: Callable[[np.ndarray], np.ndarray], truncation: int, normalize: bool) -> Objective:
     def objective(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, hess = np.empty(len(labels)), np.empty(len(labels))
-        all_lambdas(sparse_gains(labels, gain), scores, offsets, truncation, normalize, grad, hess)
+        kernels.all_lambdas(kind, gains(labels), scores, offsets, truncation, normalize, grad, hess)
         return grad, hess
 
     return objective
@@ -50,14 +81,33 @@ def fit_labels(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> t
     return labels.astype(np.float64), np.ones(len(labels))
 
 
-def _lambda(params: Params) -> Objective:
+def named_objective(params: Params, best_grade: float) -> Objective:
+    """The objective that the parameters name, for a training set whose highest label is `best_grade`."""
+    if ALGORITHMS[params.algo][1] != "squared":
+        return lambda_objective(params, best_grade)
+    if params.objective != "ndcg":
+        raise ParameterError(f"objective={params.objective!r} is for λ-gradients, and {params.algo} fits labels")
+    return squared_error
+
+
+def lambda_objective(params: Params, best_grade: float) -> Objective:
+    """λ-gradients of the metric that the parameters name."""
     metric = metric_of(params)
     truncation = params.truncation or metric.k or -1
-    return lambda_ndcg(
-        truncation=np.iinfo(np.int64).max if truncation < 0 else truncation,
-        normalize=params.normalize,
-        gain=metric.gain,
-    )
+    options: dict[str, Any] = {
+        "truncation": np.iinfo(np.int64).max if truncation < 0 else truncation,
+        "normalize": params.normalize,
+    }
+    if params.objective == "ndcg":
+        options["gain"] = metric.gain
+    if params.objective == "err":
+        options["highest"] = best_grade  # a selection may leave the best document out
+    return LAMBDAS[params.objective](**options)
 
 
-OBJECTIVES: dict[str, Callable[[Params], Objective]] = {"lambda": _lambda, "squared": lambda params: squared_error}
+LAMBDAS: dict[str, Callable[..., Objective]] = {
+    "ndcg": lambda_ndcg,
+    "map": lambda_map,
+    "mrr": lambda_mrr,
+    "err": lambda_err,
+}

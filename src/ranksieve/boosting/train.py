@@ -19,6 +19,7 @@ from ranksieve.boosting.registry import named_selection
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import Selection
 from ranksieve.boosting.slots import make_slots
+from ranksieve.boosting.steps import named_step
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
@@ -27,6 +28,7 @@ from ranksieve.data.read import MISSING, open_source
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.formats.files import load_forest
 from ranksieve.forest.scorer import using_threads
 from ranksieve.forest.sum import Sum
 from ranksieve.params import ALGORITHMS, Params
@@ -47,13 +49,14 @@ def train(
     init: Any = None,
     callbacks: Sequence[Callable[[Record], None]] = (),
     selection: Selection | str | None = None,
-    objective: Objective | None = None,
+    objective: Objective | str | None = None,
     tally: Tally | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 50,
     checkpoint_minutes: float = 5.0,
     resume: bool = False,
     binning: Binning | None = None,
+    read_model: Callable[..., Any] = load_forest,
     missing: str = "zero",
     **params: Any,
 ) -> Forest | Sum:
@@ -75,9 +78,9 @@ def train(
     selection : name or function, optional
         Who teaches a tree, in place of the algorithm's choice: a name (see `Params.selection`), or your own rule
         `(view) -> rows`.
-    objective : function, optional
-        Your own rule for what the ranking wants of them,
-        `(labels, scores, offsets) -> (gradients, second derivatives)`, in place of the algorithm's.
+    objective : name or function, optional
+        What the ranking wants of them: the metric whose λ-gradients are fitted (see `Params.objective`), or your own
+        rule `(labels, scores, offsets) -> (gradients, second derivatives)`.
     tally : Tally, optional
         Counts how many trees each document taught.
     checkpoint : folder, optional
@@ -85,6 +88,8 @@ def train(
         goes on from there to the same model bit for bit.
     binning : Binning, optional
         Thresholds to use in place of learned ones.
+    read_model : function
+        Reads the model file that `init` names.
     missing : "zero" or "nan"
         What a feature absent from a LETOR line means.
     **params
@@ -98,8 +103,11 @@ def train(
     >>> model.n_trees
     5
     """
+    given_names = {"selection": selection, "objective": objective}
+    params.update((slot, name) for slot, name in given_names.items() if isinstance(name, str))
+    settings = Params.from_mapping(params)
     own_rule = None if isinstance(selection, str) else selection
-    settings = Params.from_mapping(params if selection is own_rule else {**params, "selection": selection})
+    own_objective = None if isinstance(objective, str) else objective
     rule = own_rule or named_selection(settings)
     if missing not in MISSING:
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
@@ -107,12 +115,13 @@ def train(
     with using_threads(threads) as threads:
         given = _opened(data, missing)
         train_set = bin_data(given, max_bins=settings.max_bins, binning=binning)
-        check_grades(train_set.lists, train_set.source, pairs=objective is None and _has_pairs(settings))
-        base = make_base(init, _constant(train_set, settings, objective), train_set, given)
+        check_grades(train_set.lists, train_set.source, pairs=own_objective is None and _has_pairs(settings))
+        base = make_base(init, _constant(train_set, settings, own_objective), train_set, given, read_model)
         start = Scores(train_set, start=base.scores(TRAIN, given, train_set))
         state = State([], start, Sample.of(train_set.lists, None))
         watched = list(_watched(valid, train_set, base, missing))
-        slots = make_slots(train_set, settings, threads, base, rule, objective)
+        step = named_step(settings, (train_set, start), [(w.data, w.scores) for w in watched])
+        slots = make_slots(train_set, settings, threads, base, step, rule, own_objective)
         monitor = Monitor(watched, metric_of(settings), settings.trees, settings.early_stopping, callbacks)
         if base.ranks:
             monitor.measure_base(state)
@@ -122,7 +131,8 @@ def train(
             after_tree.append(tally)
         if checkpoint is not None:
             sets = [(w.name, w.data) for w in watched]
-            mark = fingerprint(train_set, sets, [start, *(w.scores for w in watched)], settings, own_rule, objective)
+            starts = [start, *(w.scores for w in watched)]
+            mark = fingerprint(train_set, sets, starts, settings, own_rule, own_objective)
             keep = Checkpointer(checkpoint, train_set, settings, mark, checkpoint_every, checkpoint_minutes)
             if resume:
                 state = keep.load(state)

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 import ranksieve
 from ranksieve.cli.bench import bench
+from ranksieve.cli.combine import combine, interpolate, refit
 from ranksieve.cli.console import show_error, shown_warnings
 from ranksieve.cli.convert import convert
 from ranksieve.cli.demo import demo
@@ -66,6 +67,9 @@ for command in (
     evaluate,
     explain,
     prune,
+    combine,
+    interpolate,
+    refit,
     pack,
     sample,
     experiment,

@@ -44,9 +44,15 @@ def is_model(path: Path) -> bool:
 
 def _describe_model(model: Model) -> None:
     from ranksieve.forest.forest import Forest
+    from ranksieve.rankers.blend import Blend
     from ranksieve.rankers.linear import Linear
     from ranksieve.rankers.net import Net
 
+    if isinstance(model, Blend):
+        for number, (weight, part) in enumerate(zip(model.weights, model.models, strict=True), start=1):
+            show_facts([(f"model {number} of {len(model.models)}", f"weight {weight:.6g}")])
+            _describe_model(part)
+        return
     info = model.info
     facts, column, importance = {Forest: _trees, Linear: _weights, Net: _influence}[type(model)](model)
     facts.append(("features", f"{model.n_features:,}, {np.count_nonzero(importance):,} of them used"))

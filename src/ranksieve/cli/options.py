@@ -19,7 +19,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
+TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
+TYPES["tuple[float, float]"] = tuple[float, float]
 PANEL = "Training parameters"
 
 

@@ -27,7 +27,7 @@ def train(
     valid: Annotated[Path | None, typer.Option(help="Validation data: early stopping watches it.")] = None,
     test: Annotated[Path | None, typer.Option(help="Test data: measured once, at the end.")] = None,
     init: Annotated[
-        Path | None, typer.Option(help="Model file to start from; the new model holds its trees and the new ones.")
+        str | None, typer.Option(help="Model file or feature to start from; the new model holds it and the new trees.")
     ] = None,
     params: Annotated[
         Path | None, typer.Option(help="TOML file of training parameters, such as 'learning-rate = 0.05'; flags win.")

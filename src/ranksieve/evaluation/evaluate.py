@@ -119,7 +119,7 @@ def evaluate(
     wanted = _metrics(metrics)
     values = {}
     for name, system in scores.items():
-        ours = _list_scores(name, system, data, lists)
+        ours = list_scores(name, system, data, lists)
         values[name] = {str(metric): metric.per_query(lists.labels, ours, lists.offsets) for metric in wanted}
     if weighted and lists.weights is None:
         raise ParameterError(
@@ -139,7 +139,7 @@ def _metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ..
     return parsed
 
 
-def _list_scores(name: str, system: Any, data: Dataset | Lists, lists: Lists) -> np.ndarray:
+def list_scores(name: str, system: Any, data: Dataset | Lists, lists: Lists) -> np.ndarray:
     """Scores of one system in the row order of the lists."""
     if hasattr(system, "predict"):
         if isinstance(data, Lists):

@@ -240,14 +240,19 @@ def reciprocal_rank(metric: Metric, labels: np.ndarray, scores: np.ndarray, offs
     return out
 
 
+def highest_grade(labels: np.ndarray) -> float:
+    """The grade at which users of ERR are most likely to stop."""
+    return max(1.0, float(labels.max(initial=0.0)))
+
+
+def stopping(labels: np.ndarray, highest: float) -> np.ndarray:
+    """The chance that a user stops at a document, (2^label - 1) / 2^highest, written so that no label overflows."""
+    return np.exp2(labels.astype(SCORE) - highest) - np.exp2(-highest)
+
+
 def err(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    highest = max(1.0, float(labels.max(initial=0.0)))
-
-    def stop(some: np.ndarray) -> np.ndarray:
-        # (2^label - 1) / 2^highest, written so that no label overflows.
-        return np.exp2(some.astype(SCORE) - highest) - np.exp2(-highest)
-
-    ranking = rank(metric, labels, scores, offsets, stop)
+    highest = highest_grade(labels)
+    ranking = rank(metric, labels, scores, offsets, lambda some: stopping(some, highest))
     out = np.empty(len(offsets) - 1)
     kernels.expected_reciprocal_ranks(ranking.gains, ranking.ends, ranking.bounds, metric.k or WHOLE_LIST, out)
     return out

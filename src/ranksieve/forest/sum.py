@@ -59,25 +59,9 @@ class Sum:
     forest: Forest
 
     @property
-    def n_trees(self) -> int:
-        return self.forest.n_trees
-
-    @property
-    def n_features(self) -> int:
-        return self.forest.n_features
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        return self.forest.feature_names
-
-    @property
     def info(self) -> Mapping[str, Any]:
         return self.forest.info
 
-    @property
-    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
-        return self.forest.evals_result_
-
-    def predict(self, X: Any, *, trees: int | None = None, threads: int | None = None) -> np.ndarray:
-        """Scores of documents, in the order of the rows; `trees` takes only the first so many of the forest."""
-        return np.asarray(self.base.predict(X), dtype=SCORE) + self.forest.predict(X, trees=trees, threads=threads)
+    def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
+        """Scores of documents, in the order of the rows."""
+        return np.asarray(self.base.predict(X), dtype=SCORE) + self.forest.predict(X, threads=threads)

@@ -9,10 +9,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
-from ranksieve.boosting.objectives import OBJECTIVES, Objective
+from ranksieve.boosting.objectives import Objective, lambda_objective
 from ranksieve.boosting.train import check_grades
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ModelError
+from ranksieve.evaluation.measures import highest_grade
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.params import Params
 from ranksieve.rankers.inputs import Standard, Task
@@ -48,12 +49,13 @@ def train_lambdarank(task: Task) -> Net:
     check_grades(data.lists, data.source, pairs=True)
     watched = [WatchedSet(name, valid) for name, valid in task.valid_sets(data)]
     monitor = Monitor(watched, metric_of(params), params.epochs, params.early_stopping, task.callbacks, round="epoch")
+    objective = lambda_objective(params, highest_grade(data.labels))
     state = Epochs(first_net(data, params))
     best = state.net
     with threadpool_limits(1):  # small products: threads would cost more than they bring, and could change bits
         while state.step < params.epochs and not state.stopped:
             rng = np.random.default_rng([params.seed, state.step + 1])
-            state.net = one_epoch(state.net, data, OBJECTIVES["lambda"](params), params.learning_rate, rng)
+            state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)
             state.step += 1
             monitor(state)
             if monitor.best_step in (None, state.step):

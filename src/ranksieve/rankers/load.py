@@ -8,13 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ranksieve.errors import ModelError
-from ranksieve.forest.formats.files import load_forest
+from ranksieve.forest.formats.files import read as read_forest
 from ranksieve.forest.model import Model
+from ranksieve.rankers.blend import read_blend
 from ranksieve.rankers.json_model import START
 from ranksieve.rankers.linear import read_linear
 from ranksieve.rankers.net import read_net
 
-KINDS: dict[str, Callable[[bytes, str], Model]] = {"linear": read_linear, "net": read_net}
+KINDS: dict[str, Callable[[bytes, str], Model]] = {
+    "linear": read_linear,
+    "net": read_net,
+    "blend": lambda content, source: read_blend(content, source, read_model),
+}
 
 
 def load(path: str | os.PathLike[str], *, features: int | None = None) -> Model:
@@ -47,14 +52,17 @@ def load(path: str | os.PathLike[str], *, features: int | None = None) -> Model:
     Linear(50 weights)
     """
     try:
-        with open(path, "rb") as file:
-            is_json = file.read(len(START)) == START
+        content = Path(path).read_bytes()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    if not is_json:
-        return load_forest(path, features=features)
-    content = Path(path).read_bytes()
-    return KINDS[_kind(content, str(path))](content, str(path))
+    return read_model(content, str(path), features)
+
+
+def read_model(content: bytes, source: str, features: int | None = None) -> Model:
+    """A model of any kind from the content of its file; `source` names it in errors."""
+    if not content.startswith(START):
+        return read_forest(content, source, features)
+    return KINDS[_kind(content, source)](content, source)
 
 
 def _kind(content: bytes, source: str) -> str:

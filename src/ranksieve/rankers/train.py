@@ -7,15 +7,22 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ranksieve.boosting.train import train as train_forest
 from ranksieve.data.read import MISSING
 from ranksieve.errors import ParameterError
+from ranksieve.forest.forest import Forest
 from ranksieve.forest.scorer import using_threads
+from ranksieve.forest.sum import Feature, Sum
 from ranksieve.params import ALGORITHMS, Params, flag
 from ranksieve.pruning.xcleaver import train_xcleaver
+from ranksieve.rankers.blend import Blend
 from ranksieve.rankers.feature import train_feature
 from ranksieve.rankers.inputs import Task
 from ranksieve.rankers.lambdarank import train_lambdarank
+from ranksieve.rankers.linear import one_feature
+from ranksieve.rankers.load import load
 from ranksieve.rankers.ranksvm import train_ranksvm
 
 TRAINERS: dict[str, Callable[[Task], Any]] = {
@@ -30,6 +37,7 @@ def train(
     data: Any,
     *,
     valid: Any = None,
+    init: Any = None,
     callbacks: Sequence[Callable[[Any], None]] = (),
     missing: str = "zero",
     **options: Any,
@@ -44,6 +52,11 @@ def train(
         Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
     callbacks : functions of a `Record`
         Called after each tree, epoch or iteration; those of `algo="xcleaver"` get a `PruningRecord`.
+    init : model file, feature name, fitted ranker, or array of scores, optional
+        What a boosted forest starts from in place of zero scores: the trees then mend its mistakes (LambdaSMART). The
+        result scores as base plus new trees: one forest where the base is one, else a `Blend` of both. Scores are an
+        array for the training set, or a mapping with one array for `"train"` and for each validation set; the forest
+        returned then holds the new trees alone.
     missing : "zero" or "nan"
         What a feature absent from a LETOR line means.
     **options
@@ -66,8 +79,9 @@ def train(
     """
     trainer = TRAINERS.get(str(options.get("algo", Params().algo)))
     if trainer is None:
-        return train_forest(data, valid=valid, callbacks=callbacks, missing=missing, **options)
-    params = Params.from_mapping(_without_forest_options(options))
+        options.setdefault("read_model", load)
+        return _saveable(train_forest(data, valid=valid, init=init, callbacks=callbacks, missing=missing, **options))
+    params = Params.from_mapping(_without_forest_options({**options, "init": init}))
     for name in ("features", "monotone"):
         if getattr(params, name) != getattr(Params(), name):
             raise ParameterError(f"{flag(name)} is for boosted forests, not for algo={params.algo}; leave it out")
@@ -75,6 +89,16 @@ def train(
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
     with using_threads(params.threads or os.cpu_count() or 1):
         return trainer(Task(data, valid, missing, params, callbacks))
+
+
+def _saveable(model: Forest | Sum) -> Forest | Blend:
+    """A forest, or a base of another kind with the forest on top of it."""
+    if isinstance(model, Forest):
+        return model
+    base = model.base
+    if isinstance(base, Feature):
+        base = one_feature(base.number, base.feature_names)
+    return Blend((base, model.forest), np.ones(2), model.forest.feature_names, model.info)
 
 
 def _without_forest_options(options: dict[str, Any]) -> dict[str, Any]:

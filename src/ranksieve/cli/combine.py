@@ -1,0 +1,156 @@
+"""`ranksieve combine`, `ranksieve interpolate` and `ranksieve refit`: other weights for models that exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ranksieve.cli.console import check_writable, show_facts, show_table
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.line_search import Curve
+    from ranksieve.forest.model import Model
+    from ranksieve.forest.streaming import Scored
+
+DATA = typer.Option("--data", "-d", help="Labelled data on which the weights are found.")
+OUT = typer.Option("--out", "-o", help="Where the model goes.")
+METRIC = typer.Option("--metric", "-m", help="What is maximised; equal scores count by the mean over their orders.")
+MISSING = typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
+THREADS = typer.Option(min=0, help="Threads; 0: all cores.")
+
+
+def combine(
+    first: Annotated[Path, typer.Argument(metavar="A", help="Model file.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Model file.")],
+    data: Annotated[Path, DATA],
+    out: Annotated[Path, OUT],
+    metric: Annotated[str, METRIC] = "ndcg@10",
+    form: Annotated[str, typer.Option(help="convex: (1 - α) A + α B; additive: A + α B.")] = "convex",
+    range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Smallest and largest α.", show_default="0 1, or 0.1 5 for additive"),
+    ] = None,
+    curve: Annotated[Path | None, typer.Option(help="Write the metric at every α to this TSV file.")] = None,
+    threads: Annotated[int, THREADS] = 0,
+    missing: Annotated[str | None, MISSING] = None,
+) -> None:
+    """Find the exact best weighted sum of two models; one forest where both are forests."""
+    for path in (out, curve):
+        if path is not None:
+            check_writable(path)
+    from ranksieve.forest.scorer import using_threads
+    from ranksieve.rankers.combination import combine as find
+
+    (a, b), scored = _scored([first, second], data, missing, threads)
+    with using_threads(threads or None):
+        scores_a, scores_b = scored.scores.values()
+        found = find(scores_a, scores_b, scored.lists, metric, form=form, range=range)
+    model = found.model(a, b)
+    model.save(out)
+    weights = " and ".join(f"{weight:.6g}" for weight in found.weights)
+    ends = ", ".join(f"{value:.4f} at α = {place:g}" for place, value in _ends(found.curve))
+    show_facts(
+        [
+            ("model", f"{out}, {model.size}"),
+            ("best α", f"{found.alpha:.6g}, so the weights are {weights}"),
+            (str(found.metric), f"{found.value:.4f}; {ends}"),
+            ("conventions", found.metric.describe()),
+        ]
+    )
+    if curve is not None:
+        _write_curve(found.curve, curve)
+        show_facts([("curve", f"{curve}, {len(found.curve.values):,} intervals")])
+
+
+def interpolate(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model files.")],
+    data: Annotated[Path, DATA],
+    out: Annotated[Path, OUT],
+    metric: Annotated[str, METRIC] = "ndcg@10",
+    threads: Annotated[int, THREADS] = 0,
+    missing: Annotated[str | None, MISSING] = None,
+) -> None:
+    """Find weights for the sum of several models by Powell's method; one forest where all are forests."""
+    check_writable(out)
+    from ranksieve.forest.scorer import using_threads
+    from ranksieve.rankers.interpolation import interpolate as find
+
+    loaded, scored = _scored(models, data, missing, threads)
+    with using_threads(threads or None):
+        found = find(scored.scores, scored.lists, metric)
+    model = found.model(loaded)
+    model.save(out)
+    show_table(
+        ["model", "weight", f"{found.metric} alone"],
+        [
+            [str(path), f"{weight:.6g}", f"{alone:.4f}"]
+            for path, weight, alone in zip(models, found.weights, found.alone, strict=True)
+        ],
+    )
+    show_facts([("model", f"{out}, {model.size}"), (str(found.metric), f"{found.value:.4f}")])
+
+
+def refit(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A forest.")],
+    data: Annotated[Path, DATA],
+    out: Annotated[Path, OUT],
+    metric: Annotated[str, METRIC] = "ndcg@10",
+    range: Annotated[tuple[float, float], typer.Option(help="Smallest and largest factor of a tree's weight.")] = (
+        0.1,
+        5.0,
+    ),
+    rounds: Annotated[int, typer.Option(min=1, help="How often to go through the trees.")] = 1,
+    threads: Annotated[int, THREADS] = 0,
+    missing: Annotated[str | None, MISSING] = None,
+) -> None:
+    """Set the weight of one tree after the other to its exact optimum; the metric never falls."""
+    check_writable(out)
+    from ranksieve.boosting.refit import refit as improve
+    from ranksieve.data.read import read_source
+    from ranksieve.forest.formats.files import load_forest
+    from ranksieve.forest.scorer import using_threads
+    from ranksieve.forest.streaming import open_for
+
+    forest = load_forest(model)
+    lists = read_source(open_for(data, {str(model): forest}, missing))
+    with using_threads(threads or None):
+        better = improve(forest, lists, metric, range=range, rounds=rounds)
+    better.save(out)
+    values = better.info["refit"]["values"]
+    changed = int((better.weights != forest.weights).sum())
+    show_facts(
+        [
+            ("model", f"{out}, {better.size}"),
+            ("weights", f"{changed} of {forest.n_trees} changed"),
+            (better.info["refit"]["metric"], f"{values[0]:.4f} before, {values[-1]:.4f} after"),
+        ]
+    )
+
+
+def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) -> tuple[list[Model], Scored]:
+    """The models, and their scores of the data by the names of their files."""
+    from ranksieve.errors import ParameterError
+    from ranksieve.forest.streaming import open_for, score_file
+    from ranksieve.rankers.blend import common_features
+    from ranksieve.rankers.load import load
+
+    if len(set(paths)) < len(paths):
+        raise ParameterError("a model is given twice; name each model once")
+    models = {str(path): load(path) for path in paths}
+    common_features(list(models.values()))
+    return list(models.values()), score_file(models, open_for(data, models, missing), threads or None)
+
+
+def _ends(curve: Curve) -> list[tuple[float, float]]:
+    return [(float(curve.borders[0]), float(curve.values[0])), (float(curve.borders[-1]), float(curve.values[-1]))]
+
+
+def _write_curve(curve: Curve, path: Path) -> None:
+    from ranksieve.files import atomic_path
+
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        print("from", "to", "value", sep="\t", file=file)
+        for start, stop, value in zip(curve.borders[:-1], curve.borders[1:], curve.values, strict=True):
+            print(repr(float(start)), repr(float(stop)), f"{value:.6g}", sep="\t", file=file)

@@ -1,0 +1,108 @@
+"""`Blend`: a weighted sum of models of any kind, as one model. Forests blend into one forest."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.dataset import check_feature_names
+from ranksieve.dtypes import SCORE
+from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.forest.forest import Forest, concatenate
+from ranksieve.forest.model import Model
+from ranksieve.rankers.json_model import RECOVER, numbers, parse_model, write_model
+
+KIND = "blend"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Blend:
+    """A document's score is the sum of `weights[i]` times the score by `models[i]`."""
+
+    models: tuple[Any, ...]
+    weights: np.ndarray
+    feature_names: tuple[str, ...]
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Blend({self.size})"
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def size(self) -> str:
+        return " + ".join(getattr(model, "size", type(model).__name__) for model in self.models)
+
+    @property
+    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
+        """Metric values per tree of the forest on top, where there is one that was validated."""
+        return dict(self.info.get("history", {}))
+
+    def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
+        """Scores of documents, in the order of the rows."""
+        total = 0.0
+        for weight, model in zip(self.weights, self.models, strict=True):
+            options = {"threads": threads} if isinstance(model, Forest | Blend) else {}
+            total = total + weight * np.asarray(model.predict(X, **options), dtype=SCORE).ravel()
+        return np.asarray(total)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the blend as JSON with the files of its models inside; `ranksieve.load` reads it back."""
+        files = np.array([_file_of(model) for model in self.models], dtype=object)
+        write_model(path, KIND, self.feature_names, {"weights": self.weights, "models": files}, self.info)
+
+
+def blend(models: Sequence[Any], weights: Sequence[float] | np.ndarray, info: Mapping[str, Any]) -> Forest | Blend:
+    """The model whose scores are the weighted sums of the given models' scores; one forest where all are forests."""
+    weights = np.asarray(weights, dtype=SCORE)
+    names = common_features(models)
+    if not all(isinstance(model, Forest) for model in models):
+        return Blend(tuple(models), weights, names, dict(info))
+    parts = [
+        replace(forest.reweighted(weight * forest.weights), feature_names=names)
+        for forest, weight in zip(models, weights, strict=True)
+    ]
+    return replace(concatenate(parts), info=dict(info))
+
+
+def common_features(models: Sequence[Any]) -> tuple[str, ...]:
+    """The feature names of models that are to work together; those without names adapt."""
+    if not models:
+        raise ParameterError("got no models; give at least one")
+    known = [tuple(names) for model in models if (names := getattr(model, "feature_names", None)) is not None]
+    for names in known[1:]:
+        try:
+            check_feature_names(names, known[0], "the second model" if len(models) == 2 else "a model")
+        except DataError as error:
+            raise ModelError(f"the models do not fit together: {error}") from error
+    return known[0] if known else ()
+
+
+def _file_of(model: Model) -> str:
+    if not hasattr(model, "save"):
+        raise ModelError(
+            f"a {type(model).__name__} cannot be saved inside another model; save what it is made of, and the forest "
+            "on top of it (.models) by itself"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model")
+        return Path(folder, "model").read_text(encoding="utf-8")
+
+
+def read_blend(content: bytes, source: str, read: Callable[[bytes, str], Any]) -> Blend:
+    """The blend in a file's content; `read` reads the models inside it."""
+    found = parse_model(content, source)
+    weights = numbers(found, "weights", (-1,), source)
+    files = found.get("models")
+    if not isinstance(files, list) or len(files) != len(weights) or not all(isinstance(file, str) for file in files):
+        raise ModelError(f"{source}: 'models' are not as many files as weights; the file was changed, {RECOVER}")
+    models = tuple(read(file.encode(), f"{source}: model {number}") for number, file in enumerate(files, start=1))
+    return Blend(models, weights, tuple(found["feature_names"]), found["info"])
