@@ -1,4 +1,4 @@
-"""The code of the README runs as it stands."""
+"""The code of the README and of the pages in docs/ runs as it stands."""
 
 import re
 from pathlib import Path
@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 import sklearn
 
+from ranksieve.boosting.registry import SELECTIONS
+from ranksieve.pruning.strategies import STRATEGIES
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("explanations", "pruning", "scoring", "selections", "weights")]
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -17,6 +21,18 @@ def test_python_blocks_run(block, tmp_path, monkeypatch):
     smaller = block.replace("two_stage(200,", "two_stage(12,").replace("(0, 200, 400)", "(0, 12, 24)")
     with sklearn.config_context(enable_metadata_routing=False):
         exec(compile(smaller, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_python_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    known = dict(SELECTIONS)
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, page.name, "exec"), names)
+    for name in SELECTIONS.keys() - known:  # a page shows how to register one
+        del SELECTIONS[name]
 
 
 def test_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
@@ -35,18 +51,7 @@ def test_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
         assert stop.value.code == 0, (command, capsys.readouterr())
 
 
-def test_python_of_the_selections_page_runs():
-    page = (ROOT / "docs" / "selections.md").read_text()
-    exec(compile("".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "selections.md", "exec"), {})
-    from ranksieve.boosting.registry import SELECTIONS
-
-    SELECTIONS.pop("above-the-mean")
-    assert all(f"| `{name}` |" in page for name in SELECTIONS)
-
-
-def test_python_of_the_pruning_page_runs():
-    page = (ROOT / "docs" / "pruning.md").read_text()
-    exec(compile("".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "pruning.md", "exec"), {})
-    from ranksieve.pruning.strategies import STRATEGIES
-
-    assert all(f"| `{name}` |" in page for name in STRATEGIES)
+def test_pages_name_what_there_is():
+    for page, names in (("selections.md", SELECTIONS), ("pruning.md", STRATEGIES)):
+        text = (ROOT / "docs" / page).read_text()
+        assert all(f"| `{name}` |" in text for name in names)

@@ -272,6 +272,9 @@ def test_lightgbm_side_files(tmp_path):
         blocks = list(open_source(path).blocks(rows))
         assert np.concatenate([block.weights for block in blocks]).tolist() == [1, 0.5, 0.25]
         assert collect(open_source(path), rows)[2] == [1, 2, 2]
+    (tmp_path / "rank.train.weight").write_text("3\n0.5\n")  # one per query
+    assert read(path).lists.weights.tolist() == [3, 0.5, 0.5]
+    (tmp_path / "rank.train.weight").write_text("1\n0.5\n0.25\n")
     for sizes, message in (
         ("1\n1\n", "add up to 2 but"),
         ("1\n3\n", "add up to 4 but"),

@@ -1,4 +1,7 @@
-"""LightGBM's side files: `train.txt.query` with the query sizes and `train.txt.weight` with a weight per line."""
+"""LightGBM's side files: `train.txt.query` with the query sizes and `train.txt.weight` with a weight per line.
+
+Where the sizes are needed, the weights may also be one per query, as XGBoost has them.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,11 @@ class SideFiles:
     def choose(self, *, lines_have_ids: bool) -> None:
         """Decide by the first line whether the sizes are needed."""
         if not lines_have_ids and os.path.isfile(f"{self.path}.query"):
-            self._ends = np.cumsum(_read_sizes(f"{self.path}.query"))
+            sizes = _read_sizes(f"{self.path}.query")
+            self._ends = np.cumsum(sizes)
             self.sized = True
+            if self.weights is not None and len(self.weights) == len(sizes) < self._ends[-1]:
+                self.weights = np.repeat(self.weights, sizes)
 
     def runs(self, start: int, stop: int) -> tuple[list[Any], np.ndarray]:
         """Query numbers, from 1, and run lengths of the rows start:stop."""
