@@ -100,7 +100,10 @@ def evaluate_elasticsearch(text: str, X: np.ndarray, names: tuple[str, ...]) -> 
 
 
 def evaluate_solr(text: str, X: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """MultipleAdditiveTreesModel: x <= threshold + 1e-6 goes left, weight times value is added; all in float32."""
+    """MultipleAdditiveTreesModel: x <= threshold + 1e-6 goes left, weight times value is added; all in float32.
+
+    Missing values go where `missing` says, if the model sets isNullSameAsZero to false; else they are 0.
+    """
     model = json.loads(text)
     assert model["class"] == "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
     listed = [feature["name"] for feature in model["features"]]
@@ -110,9 +113,13 @@ def evaluate_solr(text: str, X: np.ndarray, names: tuple[str, ...]) -> np.ndarra
         if "value" in node:
             return FLOAT(node["value"])
         threshold = FLOAT(node["threshold"]) + FLOAT(1e-6)
-        return listed.index(node["feature"]), lambda x: x <= threshold, node["left"], node["right"]
+        left_if_missing = node.get("missing") == "left"
+        test = lambda x: (x <= threshold) | (np.isnan(x) & left_if_missing)  # noqa: E731
+        return listed.index(node["feature"]), test, node["left"], node["right"]
 
     trees = model["params"]["trees"]
+    if model["params"].get("isNullSameAsZero", True):
+        columns = np.where(np.isnan(columns), FLOAT(0), columns)
     return _sum([tree["root"] for tree in trees], columns, open_node, FLOAT, [tree["weight"] for tree in trees])
 
 

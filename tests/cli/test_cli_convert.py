@@ -37,7 +37,7 @@ def test_there_and_back(run, model, tmp_path):
 def test_every_format_is_written(run, model, tmp_path, name):
     if name == "onnx":
         pytest.importorskip("onnx")
-    outcome = run("convert", model, tmp_path / "first-stage.out", "--to", name, "--complete", "--nearest")
+    outcome = run("convert", model, tmp_path / "first-stage.out", "--to", name, "--missing", "never", "--nearest")
     assert outcome.code == 0, outcome.output
     assert "5 trees of up to" in outcome.output
     content = (tmp_path / "first-stage.out").read_bytes()
@@ -50,14 +50,15 @@ def test_every_format_is_written(run, model, tmp_path, name):
 def test_what_cannot_be_said_is_refused(run, tmp_path):
     forest = random_forest(np.random.default_rng(3), n_trees=5)
     forest.save(tmp_path / "model.txt")
-    outcome = run("convert", tmp_path / "model.txt", tmp_path / "out", "--to", "solr")
-    assert outcome.code == 2 and "sends missing values left" in outcome.output and "--complete" in outcome.output
+    outcome = run("convert", tmp_path / "model.txt", tmp_path / "out", "--to", "ranklib")
+    assert outcome.code == 2
+    assert "sends missing values left, and RankLib" in outcome.output and "--missing zero" in outcome.output
     outcome = run("convert", tmp_path / "model.txt", tmp_path / "out", "--to", "pmml")
     assert outcome.code == 2 and "expected one of lightgbm, xgboost" in outcome.output
     assert not (tmp_path / "out").exists()
 
 
 def test_the_number_of_features_of_ranklib_files(run, model, tmp_path):
-    run("convert", model, tmp_path / "ranklib.txt", "--to", "ranklib", "--complete")
+    run("convert", model, tmp_path / "ranklib.txt", "--to", "ranklib", "--missing", "never")
     outcome = run("convert", tmp_path / "ranklib.txt", tmp_path / "wide.txt", "--to", "lightgbm", "--features", "46")
     assert outcome.code == 0 and rs.load(tmp_path / "wide.txt").n_features == 46

@@ -21,14 +21,13 @@ def convert(
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the converted model goes.")],
     to: Annotated[str, typer.Option("--to", help=f"Format to write: {TO}.")],
-    complete: Annotated[
-        bool,
+    missing: Annotated[
+        str,
         typer.Option(
-            "--complete",
-            help="Promise that documents have no missing values: RankLib, QuickRank and Solr cannot send those where "
-            "a split says.",
+            help="What missing values of served documents are. nan: sent where each split says, which RankLib and "
+            "QuickRank cannot; zero: count as 0; never: there are none."
         ),
-    ] = False,
+    ] = "nan",
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Let Solr have the nearest threshold below one that it cannot have.")
     ] = False,
@@ -49,7 +48,7 @@ def convert(
     from ranksieve.forest.formats.files import load_forest, save
 
     forest = load_forest(model, features=features)
-    save(forest, out, format=to, complete=complete, nearest=nearest)
+    save(forest, out, format=to, missing=missing, nearest=nearest)
     largest = int(forest.n_leaves.max(initial=0))
     show_facts(
         [

@@ -180,7 +180,7 @@ class Forest:
         path: str | os.PathLike[str],
         *,
         format: str = "lightgbm",
-        complete: bool = False,
+        missing: str = "nan",
         nearest: bool = False,
     ) -> None:
         """Write the model, whole or not at all: our own model file (LightGBM text), or another library's.
@@ -191,9 +191,9 @@ class Forest:
             Replaced if it exists. Its name, less what follows the dot, is the model's for Solr and C.
         format : str
             `lightgbm`, `xgboost`, `elasticsearch` (also OpenSearch), `ranklib`, `quickrank`, `solr`, `onnx` or `c`.
-        complete : bool
-            True promises that served documents have no missing values: RankLib, QuickRank and Solr have no place for
-            where a split sends those.
+        missing : str
+            What missing values of served documents are. `nan`: they go where each split sends them, which RankLib
+            and QuickRank have no place for. `zero`: they count as 0. `never`: there are none.
         nearest : bool
             True lets Solr, which adds 1e-6 to thresholds, have the nearest one below where it cannot have the very one.
 
@@ -210,7 +210,7 @@ class Forest:
         """
         from ranksieve.forest.formats.files import save
 
-        save(self, path, format=format, complete=complete, nearest=nearest)
+        save(self, path, format=format, missing=missing, nearest=nearest)
 
 
 SPLIT_ARRAYS = (

@@ -17,14 +17,16 @@ FOREST = random_forest(np.random.default_rng(2), n_trees=4)
 PLAIN = dataclasses.replace(FOREST, default_left=np.zeros_like(FOREST.default_left))
 
 
-@pytest.mark.parametrize("name", ["ranklib", "quickrank", "solr"])
+@pytest.mark.parametrize("name", ["ranklib", "quickrank"])
 def test_directions_of_missing_values_that_cannot_be_said(tmp_path, name):
     path = tmp_path / "model"
-    with pytest.raises(ModelError, match=r"split \d of tree \d on feature 'f\d'.* sends missing.*--complete"):
+    with pytest.raises(ModelError, match=r"split \d of tree \d on feature 'f\d'.* sends missing.*--missing zero"):
         FOREST.save(path, format=name)
     assert not path.exists()
-    FOREST.save(path, format=name, complete=True)
+    FOREST.save(path, format=name, missing="never")
     assert path.exists()
+    with pytest.raises(ParameterError, match="missing is 'no'; expected one of nan, zero, never"):
+        FOREST.save(path, format=name, missing="no")
 
 
 @pytest.mark.parametrize("name", ["xgboost", "elasticsearch", "ranklib", "quickrank", "solr", "onnx"])
@@ -33,16 +35,16 @@ def test_zeros_that_count_as_missing(tmp_path, name):
         pytest.importorskip("onnx")
     threshold = np.where(FOREST.default_left, 1.5, -1.5)  # zeros go there anyhow
     forest = dataclasses.replace(FOREST, threshold=threshold, zero_missing=np.ones_like(FOREST.zero_missing))
-    forest.save(tmp_path / "model", format=name, complete=True)
+    forest.save(tmp_path / "model", format=name, missing="never")
     with pytest.raises(ModelError, match="counts zeros as missing"):
-        dataclasses.replace(forest, threshold=-threshold).save(tmp_path / "no", format=name, complete=True)
+        dataclasses.replace(forest, threshold=-threshold).save(tmp_path / "no", format=name, missing="never")
 
 
 @pytest.mark.parametrize("name", ["xgboost", "elasticsearch", "ranklib", "solr"])
 def test_leaves_too_large_for_float32(tmp_path, name):
     forest = PLAIN.reweighted(np.full(PLAIN.n_trees, 1e39))
     with pytest.raises(ModelError, match=r"a leaf value is .*e\+3\d, and .* float32"):
-        forest.save(tmp_path / "model", format=name, complete=True)
+        forest.save(tmp_path / "model", format=name, missing="never")
 
 
 @pytest.mark.parametrize("value", [1e-35, 1e-9, -3.1e-8, -1.0])
@@ -73,7 +75,7 @@ def test_broken_forests_are_not_written(tmp_path, name):
         {"feature": PLAIN.feature + 7},
     ):
         with pytest.raises(ModelError):
-            dataclasses.replace(PLAIN, **changes).save(tmp_path / "model", format=name, complete=True)
+            dataclasses.replace(PLAIN, **changes).save(tmp_path / "model", format=name, missing="never")
     assert not list(tmp_path.iterdir())
 
 
@@ -96,7 +98,7 @@ def test_onnx_is_an_extra(tmp_path, monkeypatch):
         ('{"name": "tree", "tree_info": []}', "is a JSON dump of LightGBM"),
         ('{"a": 1}', "is JSON, which cannot be read"),
         ("1 qid:3 1:0.5\n", "m:1: starts with '1 qid:3 1:0.5'"),
-        ("## Coordinate Ascent\n1:0.5 2:0.3\n", "m:1: is a RankLib model of kind 'Coordinate Ascent'"),
+        ("## Coordinate Ascent\n1:0.5 2:0.3\n", "m:1: starts with '## Coordinate Ascent'; a RankLib model of trees"),
         ("<ranker><info><type>COORDASC</type></info></ranker>", "holds no trees"),
         ("", "is empty"),
     ],

@@ -133,7 +133,6 @@ def test_quickrank_gives_the_same_bits(seed):
 def test_solr_takes_the_same_leaves(seed, exact):
     thresholds = [0.0, -0.0, 0.1, -1 / 3, 1.0, 1 + 1e-12, 1e-6, 2.5e-6, 7e-5, -0.75, 100.3, 1e5, -1e5, *FAR]
     forest, rng = make_forest(seed, thresholds=thresholds, exact=exact)
-    forest = dataclasses.replace(forest, default_left=np.zeros_like(forest.default_left))
     X = hard_documents(forest, 60, rng, infinite=True)
     check(evaluate_solr(to_solr(forest), X, forest.feature_names), forest, X, exact=exact)
 
@@ -221,3 +220,25 @@ def test_deep_trees_need_no_recursion():
     )
     for write in (to_xgboost, to_dump, to_solr, to_quickrank, to_c):
         assert len(write(forest)) > depth
+
+
+EVALUATORS = {
+    "elasticsearch": evaluate_elasticsearch,
+    "solr": evaluate_solr,
+    "ranklib": lambda text, X, names: evaluate_ranklib(text, X),
+}
+
+
+@pytest.mark.parametrize("name", EVALUATORS)
+@given(seed=seeds)
+@settings(max_examples=30, deadline=None)
+def test_missing_values_that_count_as_zero(tmp_path_factory, name, seed):
+    """Models of data whose absent features are 0: engines that leave features out, and those that fill in 0, agree."""
+    forest, rng = make_forest(seed, thresholds=[0.0, -0.5, 0.25, 3.0, -0.0])
+    X = hard_documents(forest, 60, rng, missing=0.4)
+    path = tmp_path_factory.mktemp("zero") / "model"
+    forest.save(path, format=name, missing="zero")
+    filled = np.where(np.isnan(X), np.float32(0), X)
+    for documents in (X, filled):
+        scores = EVALUATORS[name](path.read_text(), documents, forest.feature_names)
+        np.testing.assert_array_equal(scores, singles_in_order(forest, filled))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,23 +18,28 @@ class Options:
     """What a user says of a file to write; see `Forest.save`."""
 
     name: str = "model"
-    complete: bool = False
+    missing: str = "nan"
     nearest: bool = False
 
 
 DEFAULT = Options()
-PROMISE = "if every served document has all its values, say so: save(…, complete=True), or --complete"
+MISSING = {
+    "nan": "go where each split sends them",
+    "zero": "count as 0",
+    "never": "do not occur, the user promises",
+}
+SAY = (
+    "say what they are: missing='zero' where they count as 0, missing='never' if there are none (--missing zero, never)"
+)
 
 
-def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, complete: bool) -> None:
+def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, options: Options) -> None:
     """Refuse splits that send NaN, or zeros as missing, where the consumer does not.
 
     Parameters
     ----------
     nan_left : array of bool, optional
         Per split, whether the consumer sends NaN left; None where it keeps a direction per split as we do.
-    complete : bool
-        Whether served documents have all their values, by the user's word.
     """
     # a split that counts zeros as missing is a plain one where zeros go that way anyhow
     as_zero = np.where(forest.default_left, forest.threshold >= ZERO, forest.threshold < -ZERO)
@@ -44,12 +49,18 @@ def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, co
             f"{place(forest, special)} counts zeros as missing (LightGBM's zero_as_missing), which {consumer} cannot "
             "say; train without zero_as_missing, or keep to the formats lightgbm and c"
         )
-    if complete or nan_left is None:
+    if options.missing != "nan" or nan_left is None:
         return
     differs = nan_left != forest.default_left
     if differs.any():
         side = "left" if forest.default_left[np.argmax(differs)] else "right"
-        raise ModelError(f"{place(forest, differs)} sends missing values {side}, and {consumer} would not; {PROMISE}")
+        raise ModelError(f"{place(forest, differs)} sends missing values {side}, and {consumer} would not; {SAY}")
+
+
+def with_missing_as_zero(forest: Forest) -> Forest:
+    """The forest that sends missing values where it sends 0."""
+    zero_left = np.where(forest.zero_missing, forest.default_left, forest.threshold >= 0)
+    return replace(forest, default_left=zero_left)
 
 
 def place(forest: Forest, splits: np.ndarray) -> str:

@@ -12,7 +12,7 @@ from ranksieve.files import atomic_path
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats import catboost_reader, xgboost_reader
 from ranksieve.forest.formats.c_source import to_c
-from ranksieve.forest.formats.expressible import Options
+from ranksieve.forest.formats.expressible import MISSING, Options, with_missing_as_zero
 from ranksieve.forest.formats.nodes import reading
 from ranksieve.forest.formats.onnx_graph import to_onnx
 from ranksieve.forest.formats.solr import to_solr
@@ -49,13 +49,17 @@ def save(
     path: str | os.PathLike[str],
     *,
     format: str = "lightgbm",
-    complete: bool = False,
+    missing: str = "nan",
     nearest: bool = False,
 ) -> None:
     """See `Forest.save`."""
     if format not in FORMATS:
         raise ParameterError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
-    options = Options(name=Path(path).stem or "model", complete=complete, nearest=nearest)
+    if missing not in MISSING:
+        raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+    if missing == "zero":
+        forest = with_missing_as_zero(forest)
+    options = Options(name=Path(path).stem or "model", missing=missing, nearest=nearest)
     content = FORMATS[format].content(forest, options)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content if isinstance(content, bytes) else content.encode())

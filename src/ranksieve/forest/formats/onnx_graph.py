@@ -47,7 +47,7 @@ def _attributes(forest: Forest, options: Options) -> dict[str, Any]:
     from onnx import TensorProto, helper
 
     values = checked_values(forest)
-    check_missing(forest, "ONNX", None, options.complete)
+    check_missing(forest, "ONNX", None, options)
     n_splits, n_leaves = np.diff(forest.split_offsets), forest.n_leaves
     # where each split and each leaf stands among all nodes of all trees
     split_at = np.arange(len(forest.feature)) + np.repeat(forest.leaf_offsets[:-1], n_splits)

@@ -1,7 +1,8 @@
 """A forest as Solr's `MultipleAdditiveTreesModel`.
 
 Solr adds 1e-6 to every threshold in float32, then sends `x <= threshold` left. So the threshold written is one that
-becomes the right one; where no float32 does, the model is refused. Missing values fail the comparison and go right.
+becomes the right one; where no float32 does, the model is refused. Since version 9.2 a
+split may say where missing values go; without that, or before, they count as 0.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ SLACK = np.float32(1e-6)  # NODE_SPLIT_SLACK of Solr
 def to_solr(forest: Forest, options: Options = DEFAULT) -> str:
     """The JSON to upload to a model store; lists the features that trees use, and calls the model as the file."""
     values = checked_values(forest)
-    check_missing(forest, "Solr", np.zeros(len(forest.feature), dtype=bool), options.complete)
+    check_missing(forest, "Solr", None, options)
     check_names(forest, "Solr")
     leaves = single_texts(single_values(values, "Solr"))
     thresholds = single_texts(_before_slack(forest, options.nearest), infinity="Infinity")
-    names = [json.dumps(feature) for feature in forest.feature_names]
+    names = [json.dumps(feature, ensure_ascii=False) for feature in forest.feature_names]
+    says_missing = options.missing == "nan"
     trees = []
 
     def before(at: int, depth: int) -> str:
-        return f'{{"feature":{names[forest.feature[at]]},"threshold":"{thresholds[at]}","left":'
+        missing = f'"missing":"{"left" if forest.default_left[at] else "right"}",' if says_missing else ""
+        return f'{{"feature":{names[forest.feature[at]]},"threshold":"{thresholds[at]}",{missing}"left":'
 
     def leaf(at: int, depth: int) -> str:
         return f'{{"value":"{leaves[at]}"}}'
@@ -41,9 +44,10 @@ def to_solr(forest: Forest, options: Options = DEFAULT) -> str:
         root = nested(forest, tree, before=before, between=lambda *_: ',"right":', after=lambda *_: "}", leaf=leaf)
         trees.append(f'{{"weight":"1","root":{root}}}')
     used = ",".join(f'{{"name":{names[number]}}}' for number in np.unique(forest.feature))
+    nulls, separator = '"isNullSameAsZero":false,' if says_missing else "", ",\n"
     return (
-        f'{{"class":"{CLASS}","name":{json.dumps(options.name)},"features":[{used}],'
-        f'"params":{{"trees":[\n{",".join(trees)}]}}}}\n'.replace('},{"weight"', '},\n{"weight"')
+        f'{{"class":"{CLASS}","name":{json.dumps(options.name, ensure_ascii=False)},"features":[{used}],'
+        f'"params":{{{nulls}"trees":[\n{separator.join(trees)}]}}}}\n'
     )
 
 

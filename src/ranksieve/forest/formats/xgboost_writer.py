@@ -20,7 +20,13 @@ from ranksieve.forest.lightgbm_writer import internal, is_regression
 from ranksieve.forest.singles import above_single, single_texts
 from ranksieve.forest.structure import checked_values
 
-VERSION = [2, 0, 0]  # of XGBoost: the first whose files have all of the fields below; later ones read it
+VERSION = [2, 0, 0]  # of XGBoost; tried with 1.7, 2.1 and 3.2
+# the second key is for versions before 2, which insist on it
+RANKING = {
+    "name": "rank:ndcg",
+    "lambdarank_param": {},
+    "lambda_rank_param": {"num_pairsample": "1", "fix_list_weight": "0"},
+}
 NO_PARENT = 2**31 - 1
 
 
@@ -30,7 +36,7 @@ def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
     Its base score is 0 and its objective `rank:ndcg`, or `reg:squarederror` for a model of squared errors.
     """
     values = checked_values(forest)
-    check_missing(forest, "XGBoost", None, options.complete)
+    check_missing(forest, "XGBoost", None, options)
     leaves = single_values(values, "XGBoost")
     named = forest.feature_names != default_names(forest.n_features)
     regression = is_regression(forest)
@@ -53,9 +59,7 @@ def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
             "num_feature": str(forest.n_features),
             "num_target": "1",
         },
-        objective={"name": "reg:squarederror", "reg_loss_param": {}}
-        if regression
-        else {"name": "rank:ndcg", "lambdarank_param": {}},
+        objective={"name": "reg:squarederror", "reg_loss_param": {}} if regression else RANKING,
     )
     return _object(learner=learner, version=VERSION) + "\n"
 
@@ -134,7 +138,7 @@ def to_dump(forest: Forest, options: Options = DEFAULT) -> str:
     """The JSON list of trees that `Booster.get_dump(dump_format="json")` gives: `model/xgboost+json` of the plugins
     for Elasticsearch and OpenSearch. They add float32 leaves, and know features by name."""
     values = checked_values(forest)
-    check_missing(forest, "the plugin", None, options.complete)
+    check_missing(forest, "the plugin", None, options)
     check_names(forest, "the plugin")
     leaves, conditions = single_texts(single_values(values, "the plugin")), single_texts(above_single(forest.threshold))
     names = [json.dumps(name, ensure_ascii=False) for name in forest.feature_names]

@@ -23,11 +23,11 @@ RANKLIB_FEATURES, QUICKRANK_FEATURES = "## No. of features = ", "features"  # wh
 def read_ranklib(text: str, source: str, n_features: int | None = None) -> Forest:
     """The forest of a RankLib model; it does not say how many features there are, if `n_features` does not."""
     header, _, _ = text.partition("<ensemble>")
-    first = header.lstrip("#").split("\n", 1)[0].strip() if header.startswith("#") else ""
-    if first not in TREES:
+    first = header.split("\n", 1)[0].strip()
+    if first.lstrip("# ") not in TREES:
         raise ModelError(
-            f"{source}:1: is a RankLib model of kind {first[:40]!r}, expected a line '## LambdaMART', '## MART' or "
-            "'## Random Forests': only these are trees"
+            f"{source}:1: starts with {first[:40]!r}; a RankLib model of trees, which alone is read, starts with "
+            "'## LambdaMART', '## MART' or '## Random Forests'"
         )
     announced = re.search(rf"^{re.escape(RANKLIB_FEATURES)}(\d{{1,9}})$", header, re.MULTILINE)
     found = _parse(re.sub(r"^#.*$", "", text, flags=re.MULTILINE), source)

@@ -20,7 +20,7 @@ from ranksieve.forest.structure import checked_values
 def to_ranklib(forest: Forest, options: Options = DEFAULT) -> str:
     """The text of a LambdaMART model of RankLib, which the plugins for Elasticsearch and OpenSearch read, too."""
     values = checked_values(forest)
-    check_missing(forest, "RankLib (missing is 0)", forest.threshold >= 0, options.complete)
+    check_missing(forest, "RankLib (missing is 0)", forest.threshold >= 0, options)
     leaves = single_texts(single_values(values, "RankLib"))
     most_leaves = int(forest.n_leaves.max(initial=0))
     header = (
@@ -35,7 +35,7 @@ def to_ranklib(forest: Forest, options: Options = DEFAULT) -> str:
 def to_quickrank(forest: Forest, options: Options = DEFAULT) -> str:
     """The text of a LAMBDAMART model of QuickRank."""
     values = checked_values(forest)
-    check_missing(forest, "QuickRank", np.zeros(len(forest.feature), dtype=bool), options.complete)
+    check_missing(forest, "QuickRank", np.zeros(len(forest.feature), dtype=bool), options)
     facts = {
         "type": "LAMBDAMART",
         "trees": forest.n_trees,

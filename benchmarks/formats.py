@@ -1,0 +1,299 @@
+"""Scores of converted models in the programs they are made for, on 100,000 hard documents.
+
+    python benchmarks/formats.py [--docs 100000] [--folder FOLDER]
+
+Out: one forest, with missing values in its training data, is written in every format and scored by its consumer;
+Elasticsearch, Solr, RankLib and QuickRank by evaluators of their documented rules (`tests/naive_formats.py`). In:
+models trained by other libraries are read and scored here. A third of the documents' values lie on a threshold or one
+float32 step beside it, a tenth are missing.
+
+A consumer that adds float32 leaves is compared with the forest's own leaves, rounded to float32 and added in the same
+way (`arithmetic: float32`), every other with `predict`. `exact` leaves are the same trees with leaf values of at most
+14 binary places, which no arithmetic has to round: there every consumer is compared with `predict`. lleaves runs in
+an environment of its own, as in `scoring.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import dataclasses
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # nothing is timed; threads that spin on a busy machine take minutes
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent))
+import naive_formats as naive
+import ranksieve as rs
+import results
+import scoring
+from ranksieve.forest.forest import Forest
+
+LLEAVES = """
+import sys, lleaves, numpy as np
+model = lleaves.Model(model_file=sys.argv[1])
+model.compile()
+np.save(sys.argv[3], model.predict(np.load(sys.argv[2])))
+"""
+
+
+def with_missing(X: np.ndarray, rng: np.random.Generator, share: float) -> np.ndarray:
+    X = X.copy()
+    X[rng.random(X.shape) < share] = np.nan
+    return X
+
+
+def train(path: Path) -> Forest:
+    """300 trees of 64 leaves on two-stage features; every third feature has missing values. Kept in a file."""
+    if path.exists():
+        return rs.load(path)
+    data = rs.two_stage(8, seed=1)
+    rng = np.random.default_rng(0)
+    X = data.rows(0, data.n_docs).copy()
+    X[:, ::3] = with_missing(X[:, ::3], rng, 0.2)
+    noisy = data.labels + rng.exponential(size=data.n_docs)  # keeps every tree at its full number of leaves
+    lists = rs.Dataset.from_arrays(X, noisy, group=data.lists.sizes, feature_names=data.feature_names)
+    forest = rs.train(lists, algo="mart", trees=300, leaves=64, learning_rate=0.05)
+    weights = rng.choice([0.5, 0.75, 1.0, 1.25], forest.n_trees)  # as after pruning and re-weighting
+    forest.reweighted(weights).save(path)
+    return rs.load(path)
+
+
+def hard_documents(forest: Forest, n_docs: int) -> np.ndarray:
+    data = rs.two_stage(n_docs // 2_000 + 5, seed=1, start=1_000)
+    rng = np.random.default_rng(1)
+    X = data.rows(0, n_docs).copy()
+    for feature in np.unique(forest.feature):
+        with np.errstate(over="ignore"):
+            near = forest.threshold[forest.feature == feature].astype(np.float32)
+            steps = [np.nextafter(near, np.float32(side)) for side in (-np.inf, np.inf)]
+        choices = np.concatenate([near, near, *steps])
+        places = rng.random(n_docs) < 1 / 3
+        X[places, feature] = rng.choice(choices[np.isfinite(choices)], int(places.sum()))
+    return with_missing(X, rng, 0.1)
+
+
+def exact_leaves(forest: Forest) -> Forest:
+    values = np.round(forest.scaled_leaf_values() * 2**14) / 2**14
+    return dataclasses.replace(forest, leaf_values=values, weights=np.ones(forest.n_trees))
+
+
+def lightgbm(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
+    import lightgbm
+
+    return lightgbm.Booster(model_file=str(path)).predict(X, num_threads=1)
+
+
+def xgboost(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
+    import xgboost
+
+    booster = xgboost.Booster({"nthread": 1}, model_file=str(path))
+    return booster.predict(xgboost.DMatrix(X, feature_names=list(forest.feature_names)))
+
+
+def treelite_lightgbm(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
+    import treelite
+
+    return treelite.gtil.predict(treelite.frontend.load_lightgbm_model(path), X, nthread=1).ravel()
+
+
+def treelite_xgboost(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
+    import treelite
+
+    return treelite.gtil.predict(treelite.frontend.load_xgboost_model(path), X, nthread=1).ravel()
+
+
+def onnxruntime(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return session.run(["scores"], {"features": X})[0][:, 0]
+
+
+def compiled_c(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
+    library = Path(tempfile.mkdtemp(dir=path.parent)) / "model.so"  # a library is loaded once under one name
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", str(path), "-o", str(library)], check=True)
+    scores = np.empty(len(X))
+    score = ctypes.CDLL(str(library)).model_scores
+    score(X.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(X)), scores.ctypes.data_as(ctypes.c_void_p))
+    return scores
+
+
+def lleaves(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
+    python = scoring.lleaves_python(path.parent)
+    files = [path, path.with_name("docs.npy"), path.with_name("scores.npy")]
+    np.save(files[1], X)
+    subprocess.run([str(python), "-c", LLEAVES, *map(str, files)], check=True)
+    return np.load(files[2])
+
+
+def by_rules(evaluate: Callable[..., np.ndarray], *, names: bool) -> Callable[..., np.ndarray]:
+    def score(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
+        return evaluate(path.read_text(), X, *([forest.feature_names] if names else []))
+
+    return score
+
+
+# consumer: (format, what it does, adds in float32, how missing values are said)
+Consumer = tuple[str, Callable[..., np.ndarray], bool, str]
+OUT: dict[str, Consumer] = {
+    "lightgbm": ("lightgbm", lightgbm, False, "nan"),
+    "treelite (LightGBM)": ("lightgbm", treelite_lightgbm, False, "nan"),
+    "xgboost": ("xgboost", xgboost, True, "nan"),
+    "treelite (XGBoost)": ("xgboost", treelite_xgboost, True, "nan"),
+    "onnxruntime": ("onnx", onnxruntime, False, "nan"),
+    "C, compiled": ("c", compiled_c, False, "nan"),
+    "Elasticsearch, OpenSearch (rules)": (
+        "elasticsearch",
+        by_rules(naive.evaluate_elasticsearch, names=True),
+        True,
+        "nan",
+    ),
+    "Solr (rules)": ("solr", by_rules(naive.evaluate_solr, names=True), True, "nan"),
+    "RankLib (rules)": ("ranklib", by_rules(naive.evaluate_ranklib, names=False), True, "zero"),
+    "QuickRank (rules)": ("quickrank", by_rules(naive.evaluate_quickrank, names=False), False, "never"),
+}
+SUFFIXES = {"xgboost": "json", "onnx": "onnx", "c": "c"}
+
+
+def as_served(X: np.ndarray, missing: str) -> np.ndarray:
+    """The documents as `predict` has to see them: RankLib and QuickRank have no missing values, but zeros."""
+    return X if missing == "nan" else np.where(np.isnan(X), np.float32(0), X)
+
+
+def measure_out(consumers: dict[str, Consumer], forest: Forest, X: np.ndarray, folder: Path) -> list[dict]:
+    rows = []
+    for leaves, model in (("as trained", forest), ("exact", exact_leaves(forest))):
+        for consumer, (name, score, single, missing) in consumers.items():
+            path = folder / f"model.{SUFFIXES.get(name, 'txt')}"
+            model.save(path, format=name, missing=missing)
+            served = as_served(X, missing)
+            predicted = model.predict(served)
+            theirs = score(path, X if missing != "never" else served, model)
+            if leaves == "exact":
+                expected, arithmetic = predicted, "any"
+            elif single:
+                expected, arithmetic = naive.singles_in_order(model, served), "float32"
+            else:
+                rounded = theirs.dtype == np.float32
+                expected, arithmetic = predicted.astype(theirs.dtype), "float64, rounded" if rounded else "float64"
+            rows.append(_row("out", consumer, name, leaves, arithmetic, theirs, expected, predicted))
+    return rows
+
+
+def _row(direction, consumer, name, leaves, arithmetic, theirs, expected, predicted) -> dict:
+    largest = np.abs(predicted).max()
+    difference = np.abs(theirs.astype(float) - expected.astype(float))
+    row = {
+        "direction": direction,
+        "consumer": consumer,
+        "format": name,
+        "leaves": leaves,
+        "arithmetic": arithmetic,
+        "documents": len(theirs),
+        "differing": int((difference > 0).sum()),
+        "max_difference": float(difference.max()),
+        "relative": float(difference.max() / largest),
+        "relative_to_predict": float(np.abs(theirs.astype(float) - predicted).max() / largest),
+    }
+    print(row, flush=True)
+    assert row["relative"] <= (1e-12 if arithmetic == "float64" else 0.0), row
+    return row
+
+
+def measure_in(n_docs: int) -> list[dict]:
+    """Models of other libraries: read, and scored here and there."""
+    data = rs.two_stage(4, seed=2)
+    X = data.rows(0, 4_000).copy()
+    X[:, ::3] = with_missing(X[:, ::3], np.random.default_rng(0), 0.2)
+    labels, sizes = data.labels[:4_000], [1_000] * 4
+    rows = []
+    for name, fit in IN.items():
+        try:
+            model, score, single = fit(X, labels, np.repeat(np.arange(4), sizes))
+        except ImportError:
+            continue
+        forest = rs.from_model(model)
+        docs = hard_documents(forest, n_docs)
+        if name == "GradientBoosting":
+            docs = np.nan_to_num(docs)
+        theirs = np.asarray(score(docs))
+        predicted = forest.predict(docs)
+        expected = naive.singles_in_order(forest, docs) if single else predicted
+        rows.append(
+            _row("in", name, "object", "as trained", "float32" if single else "float64", theirs, expected, predicted)
+        )
+    return rows
+
+
+def fit_xgboost(X, labels, qid):
+    import xgboost
+
+    params = {"objective": "rank:ndcg", "max_leaves": 32, "grow_policy": "lossguide", "max_depth": 0, "nthread": 2}
+    model = xgboost.train(params, xgboost.DMatrix(X, labels, qid=qid), 100)
+    return model, lambda docs: model.predict(xgboost.DMatrix(docs)), True
+
+
+def fit_catboost(X, labels, qid):
+    import catboost
+
+    params = {"loss_function": "YetiRank", "iterations": 100, "verbose": 0, "allow_writing_files": False}
+    model = catboost.CatBoost(params).fit(catboost.Pool(X, labels, group_id=qid))
+    return model, lambda docs: model.predict(docs, prediction_type="RawFormulaVal"), False
+
+
+def fit_sklearn(kind: str, **params):
+    def fit(X, labels, qid):
+        from sklearn import ensemble
+
+        model = getattr(ensemble, f"{kind}Regressor")(random_state=0, **params)
+        model.fit(np.nan_to_num(X) if kind == "GradientBoosting" else X, labels)
+        return model, model.predict, False
+
+    return fit
+
+
+IN = {
+    "xgboost": fit_xgboost,
+    "catboost": fit_catboost,
+    "RandomForest": fit_sklearn("RandomForest", n_estimators=50, max_leaf_nodes=64, max_features=0.3),
+    "ExtraTrees": fit_sklearn("ExtraTrees", n_estimators=50, max_leaf_nodes=64, max_features=0.3),
+    "GradientBoosting": fit_sklearn("GradientBoosting", n_estimators=50, max_features=0.1),
+    "HistGradientBoosting": fit_sklearn("HistGradientBoosting", max_iter=50),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "ranksieve-formats")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    forest = train(options.folder / "forest.txt")
+    X = hard_documents(forest, options.docs)
+    print(forest, f"{np.isnan(X).mean():.1%} missing")
+    rows = measure_out(OUT, forest, X, options.folder) + measure_in(options.docs)
+    # 40 trees: compiling 300 takes minutes
+    rows += measure_out({"lleaves": ("lightgbm", lleaves, False, "nan")}, forest.first(40), X, options.folder)
+    versions = {}
+    for package in ("xgboost-cpu", "onnxruntime", "onnx", "treelite", "catboost"):
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    results.save("formats", [{"consumers": versions}, *rows])
+
+
+if __name__ == "__main__":
+    main()
