@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types dist clean
+.PHONY: demo test lint types docs dist clean
 
 demo: $(VENV)/.ready
 	$(BIN)/ranksieve demo --out demo
@@ -11,11 +11,15 @@ test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.ready-dev
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 
 types: $(VENV)/.ready-dev
 	$(BIN)/mypy
+
+# the documentation as a folder of pages, site/index.html; a warning is an error
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 # wheel and source distribution, then the wheel in a fresh environment, used from another folder
 dist: | $(VENV)/bin/python
@@ -44,5 +48,9 @@ $(VENV)/.ready-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,dev]"
 	touch $@ $(VENV)/.ready $(VENV)/.ready-test
 
+$(VENV)/.ready-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@ $(VENV)/.ready
+
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build site dist demo .pytest_cache .mypy_cache .ruff_cache

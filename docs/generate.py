@@ -1,0 +1,93 @@
+"""Pages made when the documentation is built: every command's help, the Python reference, the benchmark results."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+from typer.testing import CliRunner
+
+import ranksieve
+from ranksieve.cli.app import app
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = {
+    "Data": ("Dataset", "read", "write_letor", "write_parquet", "split", "two_stage", "cubic"),
+    "Training": ("train", "Ranker", "Params", "load", "Tally", "register_selection", "refit"),
+    "Models": ("Forest", "from_model", "prune", "reweight", "combine", "interpolate"),
+    "Sampling": ("truncate", "by_model", "undersample"),
+    "Measuring": ("evaluate", "Metric", "parse_metric", "register_metric", "randomization_test", "paired_t_test"),
+    "Explaining": ("explain", "importance"),
+    "Retrieval": ("Index", "Analyzer", "FirstStage", "Pipeline", "read_run", "write_run", "read_judgements"),
+}
+
+
+def on_files(files: Files, config: Any) -> Files:
+    pages = {"commands.md": commands(), "reference.md": reference(), "benchmarks.md": benchmarks()}
+    pages["parameters.md"] = parameters()
+    for name, text in pages.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def commands() -> str:
+    """`ranksieve COMMAND --help` of every command, as it is printed."""
+    runner = CliRunner()
+    names = [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
+    parts = ["# Command line\n\nThe help of every command, as `ranksieve COMMAND --help` prints it.\n"]
+    for name in names:
+        shown = runner.invoke(app, [name, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+        if shown.exit_code:
+            raise RuntimeError(f"ranksieve {name} --help failed: {shown.output}")
+        parts.append(f"## ranksieve {name}\n\n```text\n{shown.output.strip()}\n```\n")
+    return "\n".join(parts)
+
+
+def parameters() -> str:
+    """The one table of training parameters."""
+    lines = ["# Parameters of training\n", "| parameter | default | meaning | values |", "|---|---|---|---|"]
+    for item in dataclasses.fields(ranksieve.Params):
+        about = item.metadata
+        cells = (f"`{item.name}`", f"`{item.default!r}`", about["help"], about["expected"])
+        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
+    return "\n".join(lines)
+
+
+def reference() -> str:
+    parts = ["# Python reference\n\nEverything in `ranksieve`; `import ranksieve as rs`.\n"]
+    for group, names in REFERENCE.items():
+        parts.append(f"## {group}\n")
+        for name in names:
+            home, _, there = ranksieve._HOMES[name].partition(":")
+            parts.append(f"::: ranksieve.{home}.{there or name}\n    options:\n      heading_level: 3\n")
+    return "\n".join(parts)
+
+
+def benchmarks() -> str:
+    """The committed results, one table a script."""
+    parts = [
+        "# Benchmarks\n\nWhat `benchmarks/*.py` measured last, as committed in `benchmarks/results/`. Times are ratios "
+        "to a peer in the same run wherever there is one.\n"
+    ]
+    for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
+        parts.append(f"## {path.stem}\n\n{_result(json.loads(path.read_text()))}\n")
+    return "\n".join(parts)
+
+
+def _result(found: Any) -> str:
+    latest = found[-1] if isinstance(found, list) else found
+    rows = latest.get("rows", [])
+    facts = ", ".join(
+        f"{key}: {value}" for key, value in latest.items() if key != "rows" and not isinstance(value, dict)
+    )
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    lines = [facts + "\n", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(_cell(row.get(key, "")) for key in columns) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")
