@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ranksieve import errors, plots
+    from ranksieve import cluster, errors, plots
     from ranksieve.boosting.callbacks import Tally
     from ranksieve.boosting.refit import refit
     from ranksieve.boosting.registry import register_selection
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ranksieve.retrieval.pipeline import Pipeline
     from ranksieve.retrieval.runs import read_judgements, read_run, write_run
 
+_MODULES = ("cluster", "errors", "plots")
 _HOMES = {
     "Analyzer": "retrieval.analysis",
     "Dataset": "data.dataset",
@@ -117,6 +118,7 @@ __all__ = [
     "__version__",
     "average_precision",
     "by_model",
+    "cluster",
     "combine",
     "cubic",
     "dcg",
@@ -158,7 +160,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("errors", "plots"):
+    if name in _MODULES:
         return importlib.import_module(f"ranksieve.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'ranksieve' has no attribute {name!r}")

@@ -21,3 +21,7 @@ class ModelError(RanksieveError):
 
 class MissingExtraError(RanksieveError, ImportError):
     """An optional dependency is needed for this and is not installed."""
+
+
+class ClusterError(RanksieveError):
+    """A cluster that lost its scheduler, all its workers, or workers too small for their lists."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.dataset import Lists
 from ranksieve.dtypes import ROW
@@ -66,7 +67,12 @@ class Watch(Protocol):
 
 def checked_mean(metric: Metric, lists: Lists, scores: np.ndarray, name: str) -> float:
     """The metric's mean over the queries of a set; refuses a set that has none."""
-    value = mean(metric.per_query(lists.labels, scores, lists.offsets), lists.query_weights)
+    return defined_mean(metric.per_query(lists.labels, scores, lists.offsets), lists.query_weights, metric, name)
+
+
+def defined_mean(values: np.ndarray, weights: np.ndarray | None, metric: Metric, name: str) -> float:
+    """The weighted mean of a metric's values, one per query."""
+    value = mean(values, weights)
     if np.isnan(value):
         raise DataError(f"{name}: {metric} is undefined, no query has a positive document; use other data")
     return value
@@ -82,11 +88,15 @@ class Watched:
     _best: np.ndarray | None = None
 
     def measure(self, state: State, metric: Metric) -> float:
-        for tree in state.trees[self.scores.n_trees :]:
+        return defined_mean(self.per_query(state.trees, metric), self.data.lists.query_weights, metric, self.name)
+
+    def per_query(self, trees: Sequence[Tree], metric: Metric) -> np.ndarray:
+        """The metric of every query under a forest that has grown since the last time."""
+        for tree in trees[self.scores.n_trees :]:
             self.scores.add(tree)
         lists = self.data.lists
         scores = self._top_scores(metric.k) if metric.k is not None and metric.sees_top_only else self.scores.all()
-        return checked_mean(metric, lists, scores, self.name)
+        return metric.per_query(lists.labels, scores, lists.offsets)
 
     def _top_scores(self, k: int) -> np.ndarray:
         """Scores of each query's k best documents, the others below them: all that a metric at k can see."""

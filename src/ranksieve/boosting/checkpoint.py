@@ -8,6 +8,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,16 @@ FILE = "checkpoint.npz"
 MAY_CHANGE = ("trees", "threads", "early_stopping")  # a resumed run may set these anew
 
 
+@dataclass(frozen=True)
+class Keep:
+    """Where and how often to keep checkpoints, and whether to go on from one."""
+
+    folder: str | os.PathLike[str] | None
+    every: int
+    minutes: float
+    resume: bool
+
+
 def fingerprint(
     data: Binned,
     watched: Sequence[tuple[str, Binned]],
@@ -37,15 +48,22 @@ def fingerprint(
     objective: Any,
 ) -> dict[str, Any]:
     """What must be equal for a checkpoint to fit: the sets, where they start, and the choices that shape the model."""
-    settings = {name: value for name, value in params.as_dict().items() if name not in MAY_CHANGE}
     return {
         "training data": _sums(data),
         "validation data": {name: _sums(other) for name, other in watched},
-        "feature names": zlib.crc32("\n".join(data.feature_names).encode()),
         "init": [zlib.crc32(start.all().tobytes()) for start in starts],
+        **choices(data.feature_names, params, selection, objective),
+    }
+
+
+def choices(names: Sequence[str], params: Params, selection: Any, objective: Any) -> dict[str, Any]:
+    """The choices that shape a model, as a checkpoint gives them back."""
+    settings = {name: value for name, value in params.as_dict().items() if name not in MAY_CHANGE}
+    return {
+        "feature names": zlib.crc32("\n".join(names).encode()),
         "own selection": selection is not None,
         "own objective": objective is not None,
-        **json.loads(json.dumps(settings)),  # as a checkpoint gives them back
+        **json.loads(json.dumps(settings)),
     }
 
 

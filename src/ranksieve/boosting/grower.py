@@ -31,7 +31,7 @@ class Leaves:
 
 
 class Grower:
-    """Best-first trees on histograms; holds the work space that all trees share."""
+    """Best-first trees on histograms; holds the work space that all trees share, a histogram for each leaf."""
 
     def __init__(self, data: Binned, params: Params, *, threads: int) -> None:
         self._columns = np.flatnonzero(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from ranksieve.boosting.grower import Grower
-from ranksieve.boosting.lessons import Lessons, Sample
+from ranksieve.boosting.lessons import Sample
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.steps import Step
 from ranksieve.boosting.tree import Tree
@@ -33,11 +34,17 @@ class State:
         return len(self.trees)
 
 
+class LessonMaker(Protocol):
+    """Says who teaches a tree, and what the ranking wants of them; `Lessons` where the lists are on this machine."""
+
+    def lesson(self, sample: Sample, scores: Any, step: int) -> Any: ...
+
+
 @dataclass(frozen=True)
 class Slots:
     """The choices that make an algorithm: who teaches and what, how a tree grows, how far to go with it."""
 
-    lessons: Lessons
+    lessons: LessonMaker
     grower: Grower
     step: Step
 

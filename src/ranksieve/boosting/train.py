@@ -10,10 +10,10 @@ import numpy as np
 
 from ranksieve import __version__
 from ranksieve.boosting.base import TRAIN, Base, make_base
-from ranksieve.boosting.callbacks import Monitor, Record, Tally, Watched, named_sets
-from ranksieve.boosting.checkpoint import Checkpointer, fingerprint
+from ranksieve.boosting.callbacks import Monitor, Record, Tally, Watch, Watched, named_sets
+from ranksieve.boosting.checkpoint import Checkpointer, Keep, fingerprint
 from ranksieve.boosting.lessons import Sample
-from ranksieve.boosting.loop import State, boost
+from ranksieve.boosting.loop import Slots, State, boost
 from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.registry import named_selection
 from ranksieve.boosting.scores import Scores
@@ -122,28 +122,49 @@ def train(
         watched = list(_watched(valid, train_set, base, missing))
         step = named_step(settings, (train_set, start), [(w.data, w.scores) for w in watched])
         slots = make_slots(train_set, settings, threads, base, step, rule, own_objective)
-        monitor = Monitor(watched, metric_of(settings), settings.trees, settings.early_stopping, callbacks)
-        if base.ranks:
-            monitor.measure_base(state)
-        after_tree: list[Callable[[State], None]] = [monitor]
-        if tally is not None:
-            tally.begin(train_set.lists, resume=resume)
-            after_tree.append(tally)
-        if checkpoint is not None:
+
+        def mark() -> dict[str, Any]:
             sets = [(w.name, w.data) for w in watched]
             starts = [start, *(w.scores for w in watched)]
-            mark = fingerprint(train_set, sets, starts, settings, own_rule, own_objective)
-            keep = Checkpointer(checkpoint, train_set, settings, mark, checkpoint_every, checkpoint_minutes)
-            if resume:
-                state = keep.load(state)
-                state.stopped = monitor.too_late(state)
-            else:
-                keep.refuse_to_overwrite()
-            after_tree.append(keep)
-        elif resume:
-            raise ParameterError("resume needs a checkpoint folder; give checkpoint=... (--checkpoint DIR)")
-        boost(slots, state, n_trees=settings.trees, seed=settings.seed, after_tree=after_tree)
-        return base.join(_forest(state, train_set, settings, monitor, base))
+            return fingerprint(train_set, sets, starts, settings, own_rule, own_objective)
+
+        others: list[Callable[[State], None]] = []
+        if tally is not None:
+            tally.begin(train_set.lists, resume=resume)
+            others.append(tally)
+        keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
+        return watch_and_boost(slots, state, train_set, base, settings, watched, callbacks, keep, mark, others)
+
+
+def watch_and_boost(
+    slots: Slots,
+    state: State,
+    data: Binned,
+    base: Base,
+    params: Params,
+    watched: Sequence[Watch],
+    callbacks: Sequence[Callable[[Record], None]],
+    keep: Keep,
+    mark: Callable[[], dict[str, Any]],
+    others: Sequence[Callable[[State], None]] = (),
+) -> Forest | Sum:
+    """Boost with everything that happens after a tree; `mark` tells what a checkpoint must have been made with."""
+    monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, callbacks)
+    if base.ranks:
+        monitor.measure_base(state)
+    after_tree: list[Callable[[State], None]] = [monitor, *others]
+    if keep.folder is not None:
+        keeper = Checkpointer(keep.folder, data, params, mark(), keep.every, keep.minutes)
+        if keep.resume:
+            state = keeper.load(state)
+            state.stopped = monitor.too_late(state)
+        else:
+            keeper.refuse_to_overwrite()
+        after_tree.append(keeper)
+    elif keep.resume:
+        raise ParameterError("resume needs a checkpoint folder; give checkpoint=... (--checkpoint DIR)")
+    boost(slots, state, n_trees=params.trees, seed=params.seed, after_tree=after_tree)
+    return base.join(_forest(state, data, params, monitor, base))
 
 
 def _opened(data: Any, missing: str) -> Any:
@@ -151,10 +172,24 @@ def _opened(data: Any, missing: str) -> Any:
 
 
 def _constant(data: Binned, params: Params, objective: Objective | None) -> float:
-    """Where regression starts: the best constant. A ranking does not care."""
-    if objective is None and ALGORITHMS[params.algo][1] == "squared":
-        return float(np.average(data.lists.labels.astype(np.float64), weights=data.lists.weights))
-    return 0.0
+    return constant_of(*label_sums(data.lists)) if starts_at_mean(params, objective) else 0.0
+
+
+def starts_at_mean(params: Params, objective: Objective | None) -> bool:
+    """Regression starts at the best constant; a ranking does not care."""
+    return objective is None and ALGORITHMS[params.algo][1] == "squared"
+
+
+def label_sums(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted sum of each query's labels, and its sum of weights."""
+    weights = np.ones(lists.n_docs) if lists.weights is None else lists.weights
+    starts = lists.offsets[:-1]
+    return np.add.reduceat(lists.labels * weights, starts), np.add.reduceat(weights, starts)
+
+
+def constant_of(sums: np.ndarray, weights: np.ndarray) -> float:
+    """The mean label; the sums come per query, so that it is the same number however queries are spread."""
+    return float(sums.sum() / weights.sum())
 
 
 def _forest(state: State, data: Binned, params: Params, monitor: Monitor, base: Base) -> Forest:

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 @with_params
 def train(
     context: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data.")],
+    data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or its parts.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")],
-    valid: Annotated[Path | None, typer.Option(help="Validation data: early stopping watches it.")] = None,
+    valid: Annotated[
+        list[Path] | None, typer.Option(help="Validation data: early stopping watches it; repeat it for more parts.")
+    ] = None,
     test: Annotated[Path | None, typer.Option(help="Test data: measured once, at the end.")] = None,
     init: Annotated[
         str | None, typer.Option(help="Model file or feature to start from; the new model holds it and the new trees.")
@@ -37,41 +39,69 @@ def train(
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Trees between two checkpoints.")] = 50,
     checkpoint_minutes: Annotated[float, typer.Option(min=0, help="Minutes between two, if that is sooner.")] = 5.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Train on the Dask cluster with this scheduler.")
+    ] = None,
+    local_workers: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Train in so many worker processes of this machine.")
+    ] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     **_values: Any,
 ) -> None:
-    """Train a model on a file of documents, and say how good it is."""
+    """Train a model on documents, and say how good it is."""
     chosen = chosen_params(context, params)
+    if cluster is not None and local_workers:
+        raise ParameterError("--cluster and --local-workers are two answers to one question; give one of them")
     if resume and checkpoint is None:
         raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
     check_writable(out)
     from ranksieve.data.read import open_source
     from ranksieve.evaluation.metrics import metric_of
-    from ranksieve.rankers import train as rankers
 
     metric = metric_of(chosen)
-    for path in (data, valid, test):
-        if path is not None:
-            open_source(path, missing=missing)  # complains about a wrong path before hours are spent
+    for path in (*data, *(valid or ()), *((test,) if test else ())):
+        open_source(path, missing=missing)  # complains about a wrong path before hours are spent
     bar = PruningProgress(quiet=quiet) if chosen.algo == "xcleaver" else TrainingProgress(chosen.algo, quiet=quiet)
     with bar as progress:
-        model = rankers.train(
-            data,
-            valid=valid,
-            init=init,
-            callbacks=(progress,),
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            checkpoint_minutes=checkpoint_minutes,
-            resume=resume,
-            missing=missing,
+        options = {
+            "init": init,
+            "callbacks": (progress,),
+            "checkpoint": checkpoint,
+            "checkpoint_every": checkpoint_every,
+            "checkpoint_minutes": checkpoint_minutes,
+            "resume": resume,
+            "missing": missing,
             **chosen.as_dict(),
-        )
+        }
+        if cluster is None and not local_workers:
+            model = _train_here(data, valid, options)
+        else:
+            model = _train_on_cluster(cluster, local_workers, data, valid, options)
     model.save(out)
     show_facts(_facts(model, out, metric))
     if test is not None:
         _show_test(model, test, metric)
     exit_if_interrupted(model.info.get("interrupted"))
+
+
+def _train_here(data: list[Path], valid: list[Path] | None, options: dict[str, Any]) -> Model:
+    from ranksieve.data.pieces import Piece, Pieces
+    from ranksieve.rankers.train import train
+
+    def whole(paths: list[Path]) -> Path | Pieces:
+        return paths[0] if len(paths) == 1 else Pieces([Piece(path) for path in paths], missing=options["missing"])
+
+    return train(whole(data), valid=whole(valid) if valid else None, **options)
+
+
+def _train_on_cluster(
+    address: str | None, local_workers: int, data: list[Path], valid: list[Path] | None, options: dict[str, Any]
+) -> Model:
+    from ranksieve.cluster.connect import connected
+    from ranksieve.cluster.training import train
+
+    with connected(address, local_workers, options["threads"]) as client:
+        return train(client, data, valid=valid, **options)
 
 
 def _facts(model: Model, out: Path, metric: Metric) -> list[tuple[str, str]]:

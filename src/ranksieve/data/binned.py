@@ -67,26 +67,36 @@ def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binne
 
 
 def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binned:
-    lists, binning = _first_pass(source, max_bins, binning)
+    bins = None
+    if binning is not None and source.n_docs is not None:  # then one pass does
+        bins = _empty_bins(source.n_docs, binning)
+    lists, binning = _first_pass(source, max_bins, binning, bins)
     give_back_memory()
-    bins = _empty_bins(lists.n_docs, binning)
-    _second_pass(source, binning, bins)
-    give_back_memory()
+    if bins is None:
+        bins = _empty_bins(lists.n_docs, binning)
+        _second_pass(source, binning, bins)
+        give_back_memory()
     if lists.order is not None:
         bins = bins[lists.order]
     names = source.feature_names or default_names(binning.n_features)
     return Binned(bins, lists, binning, tuple(names), source.first_stage, str(source.path), source.absent)
 
 
-def _first_pass(source: Source, max_bins: int, binning: Binning | None) -> tuple[Lists, Binning]:
-    """The lists, and the binning where none is given."""
+def _first_pass(
+    source: Source, max_bins: int, binning: Binning | None, bins: np.ndarray | None
+) -> tuple[Lists, Binning]:
+    """The lists, and the binning where none is given; fills the bins where they are there already."""
     name = str(source.path)
     labels, run_ids, run_lengths, weights = [], [], [], []
     sketch = BinningSketch(max_bins=max_bins, fill=source.absent)
-    width = 0
+    width = start = 0
     for block in source.blocks():
         if binning is None:
             sketch.add(block.features, source=name)
+        elif bins is not None:
+            _check_width(block.features.shape[1], binning, name, narrower=True)
+            _fill(bins, start, widened(block.features, binning.n_features, source.absent), binning, name)
+            start += block.n_docs
         width = max(width, block.features.shape[1])
         labels.append(block.labels)
         run_ids.extend(block.run_ids)
@@ -103,6 +113,8 @@ def _first_pass(source: Source, max_bins: int, binning: Binning | None) -> tuple
         np.concatenate(run_lengths),
         weights=np.concatenate([w for w in weights if w is not None]) if weights[0] is not None else None,
     )
+    if bins is not None and start != len(bins):
+        raise DataError(f"{name}: the file shrank while it was read; start again")
     return lists, binning
 
 

@@ -78,6 +78,14 @@ def best_of_parts(part_floats, part_ints, floats, ints):
                 ints[side] = part_ints[part, side]
 
 
+@njit(cache=True, nogil=True)
+def set_floors(totals, hess_totals, count_bits, hess_unit, l2, newton, signs, limits, part_floats):
+    """What splits of the two leaves have to be above, where their values are bounded."""
+    for side in range(2 if len(signs) else 0):
+        floor = leaf_floor(totals[side], hess_totals[side], count_bits, hess_unit, l2, newton, limits[side])
+        part_floats[:, side] = floor[1]
+
+
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
 def search_leaf(
     bins, rows, packed, hess, n_bins, allowed, hist, spare, slot, sibling, start, stop, totals, hess_totals, searched,
@@ -99,10 +107,7 @@ def search_leaf(
             build_histogram(bins, rows, low, high, packed, hess, n_bins, 0, width, mine)
     part_floats = np.zeros((n_parts, 2, 1), np.float64)
     part_ints = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
-    for side in range(2 if len(signs) else 0):
-        part_floats[:, side] = leaf_floor(
-            totals[side], hess_totals[side], count_bits, hess_unit, l2, newton, limits[side]
-        )[1]  # fmt: skip
+    set_floors(totals, hess_totals, count_bits, hess_unit, l2, newton, signs, limits, part_floats)
     step = LANES if stop - start <= FEW_ROWS else width
     for part in prange(n_parts):
         if by_rows:
@@ -116,6 +121,24 @@ def search_leaf(
                 hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit,
                 min_docs, min_hess, l2, newton, signs, limits, part_floats[part], part_ints[part],
             )  # fmt: skip
+    best_of_parts(part_floats, part_ints, floats, ints)
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def search_sums(
+    n_bins, allowed, hist, slot, sibling, totals, hess_totals, searched, borders, count_bits, hess_unit, min_docs,
+    min_hess, l2, newton, signs, limits, floats, ints,
+):  # fmt: skip
+    """Like `search_leaf`, where the histogram in `slot` is there already, summed elsewhere."""
+    n_parts = len(borders) - 1
+    part_floats = np.zeros((n_parts, 2, 1), np.float64)
+    part_ints = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
+    set_floors(totals, hess_totals, count_bits, hess_unit, l2, newton, signs, limits, part_floats)
+    for part in prange(n_parts):
+        search_columns(
+            hist, n_bins, allowed, slot, sibling, borders[part], borders[part + 1], totals, hess_totals, searched,
+            count_bits, hess_unit, min_docs, min_hess, l2, newton, signs, limits, part_floats[part], part_ints[part],
+        )  # fmt: skip
     best_of_parts(part_floats, part_ints, floats, ints)
 
 

@@ -1,0 +1,188 @@
+"""Seconds and bytes per tree on a Dask cluster beside one process, and what a killed worker costs.
+
+Run `python benchmarks/cluster.py [--queries 1000] [--trees 200] [--data FOLDER]`. The cluster is a `LocalCluster` of
+two worker processes with one thread each, the peer one process with two threads; both learn from the same Parquet parts
+with the same bins, and the models must be equal, byte for byte, before a number counts. Times are medians over the
+trees after the tenth, from callback to callback, so loading does not count; runs of the two sides alternate. Bytes are
+those of the pickled messages, counted in a run of their own. `--data` keeps the generated parts for the next time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from distributed import Client, LocalCluster
+
+import ranksieve as rs
+from ranksieve.cluster.crew import Crew
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.data.pieces import Piece, Pieces
+from ranksieve.forest.lightgbm_text import to_text
+from results import save
+
+PARTS = 8
+WARM = 10  # trees that do not count
+THREADS = 2  # of one process, and of the coordinator, which computes while the workers wait
+
+
+def parts(folder: Path, n_queries: int) -> list[str]:
+    """The Parquet parts of the data, written once."""
+    size, names = n_queries // PARTS, []
+    for i in range(PARTS):
+        path = folder / f"two-stage-{size}-{i}.parquet"
+        if not path.exists():
+            rs.write_parquet(rs.two_stage(size, start=i * size), path)
+        names.append(str(path))
+    return names
+
+
+class Clock:
+    """A callback that notes when each tree was done."""
+
+    def __init__(self) -> None:
+        self.started, self.ticks = time.perf_counter(), []
+
+    def __call__(self, record) -> None:
+        self.ticks.append(time.perf_counter())
+
+    def per_tree(self) -> float:
+        """The median seconds of a tree after the warm-up."""
+        return float(np.median(np.diff(self.ticks)[min(WARM, len(self.ticks) // 2) :]))
+
+    @property
+    def total(self) -> float:
+        return self.ticks[-1] - self.started
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """The bytes that every question and its answers took."""
+    sizes, ask = [], Crew._ask
+
+    def counting(self, shards, method, arguments):
+        answers, lost = ask(self, shards, method, arguments)
+        n_shards = len(answers)
+        sent = n_shards * len(pickle.dumps(arguments)) if method != "begin" else 0
+        sizes.append(sent + sum(len(pickle.dumps(answer)) for answer in answers.values()))
+        return answers, lost
+
+    Crew._ask = counting
+    try:
+        yield sizes
+    finally:
+        Crew._ask = ask
+
+
+def bytes_per_tree(train: Callable[..., object], sizes: list[int]) -> np.ndarray:
+    """The bytes between each tree and the one before."""
+    marks: list[int] = []
+    train(callbacks=[lambda record: marks.append(sum(sizes))])
+    return np.diff(marks)
+
+
+def compare(client: Client, files: list[str], binned: Binned, what: str, options: dict, rounds: int) -> dict:
+    """Seconds per tree of both sides, and the bytes of the cluster's."""
+    sides = {"one": [], "cluster": []}
+    models = {}
+    for _ in range(rounds):
+        clock = Clock()
+        here = {name: value for name, value in options.items() if name != "exchange"}
+        models["one"] = rs.train(binned, callbacks=[clock], threads=THREADS, early_stopping=0, **here)
+        sides["one"].append(clock.per_tree())
+        clock = Clock()
+        models["cluster"] = rs.cluster.train(
+            client, files, binning=binned.binning, callbacks=[clock], threads=THREADS, early_stopping=0, **options
+        )
+        sides["cluster"].append(clock.per_tree())
+    assert to_text(models["one"]) == to_text(models["cluster"])
+    with counted() as sizes:
+        n_bytes = bytes_per_tree(
+            lambda callbacks: rs.cluster.train(
+                client, files, binning=binned.binning, callbacks=callbacks, early_stopping=0, **options
+            ),
+            sizes,
+        )
+    tenth = max(len(n_bytes) // 10, 1)
+    one, many = min(sides["one"]), min(sides["cluster"])
+    row = {
+        "what": what,
+        "one process, ms per tree": round(1e3 * one, 1),
+        "cluster, ms per tree": round(1e3 * many, 1),
+        "times": round(many / one, 2),
+        "all rounds, times": [round(b / a, 2) for a, b in zip(sides["one"], sides["cluster"], strict=True)],
+        "MB per tree, first tenth": round(float(n_bytes[:tenth].mean()) / 1e6, 3),
+        "MB per tree, last tenth": round(float(n_bytes[-tenth:].mean()) / 1e6, 3),
+        "% of the bins per tree, mean": round(100 * float(n_bytes.mean()) / binned.bins.nbytes, 4),
+    }
+    print(row, flush=True)
+    return row
+
+
+def killed(client: Client, files: list[str], binned: Binned, trees: int) -> dict:
+    """A run of so many trees from files to model, with and without a worker killed in the middle."""
+    options = {"trees": trees, "early_stopping": 0, "threads": THREADS}
+
+    def kill(record) -> None:
+        if record.step == trees // 2:
+            os.kill(max(client.run(os.getpid).values()), signal.SIGKILL)
+
+    started = time.perf_counter()
+    whole = rs.cluster.train(client, files, **options)
+    undisturbed = time.perf_counter() - started
+    started = time.perf_counter()
+    survived = rs.cluster.train(client, files, callbacks=[kill], **options)
+    disturbed = time.perf_counter() - started
+    assert to_text(whole) == to_text(survived)
+    row = {
+        "what": f"selgb, {trees} trees, a worker killed after {trees // 2}",
+        "undisturbed, s": round(undisturbed, 1),
+        "with the loss, s": round(disturbed, 1),
+        "cost, %": round(100 * (disturbed / undisturbed - 1), 1),
+    }
+    print(row, flush=True)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--trees", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--data", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        place = arguments.data or Path(folder)
+        place.mkdir(exist_ok=True)
+        files = parts(place, arguments.queries)
+        binned = bin_data(Pieces([Piece(file) for file in files]))
+        lists = binned.lists
+        size = {"what": "data", "queries": lists.n_queries, "documents": lists.n_docs,
+                "features": binned.binning.n_features, "MB of bins": round(binned.bins.nbytes / 1e6)}  # fmt: skip
+        print(size, flush=True)
+        trees, few, rounds = arguments.trees, max(arguments.trees // 8, 4), arguments.rounds
+        with (
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+            Client(cluster, direct_to_workers=True) as client,
+        ):
+            rows = [
+                compare(client, files, binned, "selgb 1%", {"algo": "selgb", "trees": trees}, rounds),
+                compare(client, files, binned, "selgb 1%, sums of histograms",
+                        {"algo": "selgb", "trees": few, "exchange": "histograms"}, 1),
+                compare(client, files, binned, "negsgb 1%", {"algo": "negsgb", "trees": few}, 1),
+                compare(client, files, binned, "lambdamart", {"algo": "lambdamart", "trees": few}, rounds),
+                killed(client, files, binned, trees),
+            ]  # fmt: skip
+    save("cluster", [size, *rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""A worker's half of growing a tree together: it moves its rows to leaves and sums them into histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ranksieve.boosting.fixed_point import Scale, to_fixed_point
+from ranksieve.boosting.grower import Grower, Leaves
+from ranksieve.boosting.lessons import Lesson
+from ranksieve.cluster.messages import Divide, Sums
+from ranksieve.data.binned import Binned
+from ranksieve.dtypes import FIXED, MISSING_BIN
+from ranksieve.kernels import growing as kernels
+from ranksieve.kernels.splitting import LANES
+from ranksieve.params import Params
+
+
+class LeafSums(Grower):
+    """The rows of the leaves of one growing tree, and their histograms."""
+
+    def __init__(self, data: Binned, params: Params, threads: int) -> None:
+        super().__init__(data, params, threads=threads)
+        self._live = live_places(self._n_bins, self._planes)
+        self._bounds = np.empty((0, 2), np.int64)
+        self._n_leaves = 0
+        self._complete = False
+
+    def _most_leaves(self) -> int:
+        return 1  # the coordinator keeps the histograms
+
+    @property
+    def bins(self) -> np.ndarray:
+        """Bins of all documents, the columns that trees may use."""
+        return self._bins
+
+    def begin(self, lesson: Lesson, scale: Scale) -> Sums:
+        """All rows of the lesson in one leaf."""
+        fixed = to_fixed_point(lesson.grad, lesson.hess, scale)
+        self._placed, self._packed, self._fixed_hess, self._members = self._place(lesson.rows, fixed.packed, fixed.hess)
+        self._scratch = np.empty_like(self._members)
+        self._bounds = np.zeros((self._params.leaves, 2), np.int64)
+        self._bounds[0, 1] = len(self._members)
+        self._n_leaves, self._complete = 1, lesson.rows is None
+        return Sums(int(fixed.packed.sum()), int(fixed.hess.sum()), self.of(0))
+
+    def divide(self, divides: Sequence[Divide]) -> None:
+        for d in divides:
+            start, stop = self._bounds[d.leaf]
+            border = kernels.divide_rows(
+                self._placed, self._members, self._scratch, start, stop, d.column, d.split_bin, d.missing_left
+            )
+            self._bounds[d.leaf, 1], self._bounds[d.new] = border, (border, stop)
+            self._n_leaves = d.new + 1
+
+    def of(self, leaf: int) -> np.ndarray:
+        """The histogram of a leaf, its bins that exist one after the other."""
+        start, stop = self._bounds[leaf]
+        nothing = np.zeros(2, np.int64)
+        kernels.search_leaf(
+            self._placed, self._members, self._packed, self._fixed_hess if self._planes == 2 else self._fixed_hess[:0],
+            self._n_bins, np.zeros(len(self._n_bins), np.bool_), self._hist, self._spare, 0, -1, start, stop, nothing,
+            nothing, np.zeros(2, np.bool_), self._borders, 1, 1.0, 1, 0.0, 0.0, False, self._signs[:0],
+            np.zeros((2, 2)), np.zeros(2), np.zeros((2, 5), np.int64),
+        )  # fmt: skip
+        return self._hist.reshape(-1)[self._live]
+
+    def hess_totals(self) -> np.ndarray:
+        """The second derivatives of the rows of each leaf, summed."""
+        totals = np.empty(self._n_leaves, FIXED)
+        kernels.sum_leaves(self._members, self._bounds[: self._n_leaves], self._fixed_hess, totals)
+        return totals
+
+    def leaves(self) -> Leaves | None:
+        """Where every document ended, if all took part in the tree."""
+        return Leaves(self._members, self._bounds[: self._n_leaves]) if self._complete else None
+
+    def forget(self) -> None:
+        self._complete = False
+
+
+def live_places(n_bins: np.ndarray, planes: int) -> np.ndarray:
+    """The places of a leaf's flat histogram that rows can fall into: bins that exist, and the missing one."""
+    columns = n_bins.reshape(-1, 1, 1, LANES)
+    bins = np.arange(256)[:, None]
+    live = (bins < columns) | (bins == MISSING_BIN)
+    return np.flatnonzero(np.broadcast_to(live, (len(columns), planes, 256, LANES)))

@@ -1,0 +1,96 @@
+"""Which worker holds which queries."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksieve.boosting.selections import Portion
+from ranksieve.cluster.parts import Part, Survey
+from ranksieve.data.pieces import check_alike
+from ranksieve.errors import DataError
+
+SNAP = 0.05  # of a share: so far from equal shares a cut may lie if it then falls between two parts
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one worker holds of a data set: queries of some parts, which follow each other in the whole."""
+
+    pieces: tuple[tuple[int, range | None], ...]  # number of the part, its queries (None: all)
+    portion: Portion
+    n_docs: int
+
+
+def share_out(parts: Sequence[Part], surveys: Sequence[Survey], weights: Sequence[int]) -> list[Share]:
+    """Cut the queries, in their order, into shares with numbers of documents as the weights say; none is cut in two.
+
+    A query that ends one part and begins the next is whole in one share. A share may be empty where there are few
+    queries.
+    """
+    check_alike([part.name for part in parts], [survey.feature_names for survey in surveys])
+    firsts, sizes = _queries(parts, surveys)
+    ends = np.cumsum(sizes)
+    wanted = ends[-1] * np.cumsum(weights[:-1]) / np.sum(weights)
+    cuts = np.searchsorted(ends, wanted, side="left") + 1
+    cuts = [0, *_snapped(cuts, wanted, firsts, ends, ends[-1] / len(weights)), len(sizes)]
+    row_starts = np.concatenate([[0], ends])
+    shares = []
+    for start, stop in itertools.pairwise(cuts):
+        portion = Portion(int(start), int(row_starts[start]), int(ends[-1]))
+        pieces = tuple(_pieces(firsts, surveys, int(start), int(stop)))
+        shares.append(Share(pieces, portion, int(row_starts[stop] - row_starts[start])))
+    return shares
+
+
+def _queries(parts: Sequence[Part], surveys: Sequence[Survey]) -> tuple[list[int], np.ndarray]:
+    """The number of each part's first query in the whole, and the size of every query; a query lies in one place."""
+    homes: dict[str, int] = {}
+    sizes: list[int] = []
+    firsts = []
+    last = None
+    for number, found in enumerate(surveys):
+        is_cut = bool(found.query_ids) and found.query_ids[0] == last
+        firsts.append(len(sizes) - is_cut)
+        for i, (query, size) in enumerate(zip(found.query_ids, found.query_sizes.tolist(), strict=True)):
+            if i == 0 and is_cut:
+                sizes[-1] += size
+                continue
+            if query in homes:
+                raise DataError(
+                    f"query {query} is in {parts[homes[query]].name} and again in {parts[number].name}; a query must "
+                    "lie in one partition, or at the end of one and the beginning of the next; partition by query, or "
+                    "give queries of different files different ids"
+                )
+            homes[query] = number
+            sizes.append(size)
+        last = found.query_ids[-1] if found.query_ids else last
+    return firsts, np.array(sizes, np.int64)
+
+
+def _snapped(cuts: np.ndarray, wanted: np.ndarray, firsts: Sequence[int], ends: np.ndarray, share: float) -> list[int]:
+    """The cuts, moved to the border of a part where one is near: a part of two shares is read twice."""
+    borders = np.array(firsts[1:], np.int64)
+    borders = borders[borders > 0]
+    moved, least = [], 0
+    for cut, target in zip(cuts.tolist(), wanted.tolist(), strict=True):
+        if len(borders):
+            distance = np.abs(ends[borders - 1] - target)
+            if distance.min() <= SNAP * share:
+                cut = int(borders[np.argmin(distance)])
+        least = min(max(cut, least), len(ends))
+        moved.append(least)
+    return moved
+
+
+def _pieces(firsts: Sequence[int], surveys: Sequence[Survey], start: int, stop: int) -> list[tuple[int, range | None]]:
+    pieces: list[tuple[int, range | None]] = []
+    for number, (first, found) in enumerate(zip(firsts, surveys, strict=True)):
+        n = len(found.query_ids)
+        low, high = max(start - first, 0), min(stop - first, n)
+        if low < high:
+            pieces.append((number, None if (low, high) == (0, n) else range(low, high)))
+    return pieces

@@ -1,0 +1,100 @@
+"""What travels between the coordinator and the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranksieve.boosting.fixed_point import Extent
+from ranksieve.boosting.objectives import Objective
+from ranksieve.boosting.selections import Selection
+from ranksieve.data.binning import Binning
+from ranksieve.errors import DataError
+from ranksieve.evaluation.measures import Known
+from ranksieve.evaluation.metrics import Metric
+from ranksieve.params import Params
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all workers of a run must know."""
+
+    params: Params
+    selection: Selection | None  # the user's own
+    objective: Objective | None  # the user's own
+    metric: Metric
+    own_metric: Known | None
+    binning: Binning
+    feature_names: tuple[str, ...]
+    missing: str
+    highest: dict[str, float]  # label of each set
+    remembers: bool  # whether a selection depends on those before it
+    most_rows: int  # a worker with more rows that teach does not send them: then trees grow on sums of histograms
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the coordinator must know of a set that lies on workers; arrays are per query."""
+
+    n_docs: int
+    lowest: np.ndarray
+    highest: np.ndarray
+    sums: np.ndarray
+    weights: np.ndarray
+    query_weights: np.ndarray  # empty where documents have no weights
+    marks: np.ndarray  # checksums
+
+    @classmethod
+    def joined(cls, parts: list[Facts]) -> Facts:
+        arrays = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("lowest", "highest", "sums", "weights", "query_weights", "marks")
+        }
+        if len(arrays["query_weights"]) not in (0, len(arrays["marks"])):
+            raise DataError("some partitions have weights and some have none; give all of them weights, or none")
+        return cls(sum(part.n_docs for part in parts), **arrays)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that teach: their places in the coordinator's cache, and the bins of those that are not in it yet.
+
+    `new` go to places `first` and following; `first=0` empties the cache. Without `places` the rows are those of the
+    last time.
+    """
+
+    first: int
+    new: np.ndarray
+    places: np.ndarray | None
+    grad: np.ndarray
+    hess: np.ndarray
+
+
+@dataclass(frozen=True)
+class Report:
+    """A worker's answer to new trees: its validation lists measured, and its part of the next lesson."""
+
+    values: dict[str, np.ndarray] = field(default_factory=dict)
+    extent: Extent | None = None
+    rows: Rows | None = None
+
+
+@dataclass(frozen=True)
+class Divide:
+    """Leaf `leaf` is divided; its right side becomes leaf `new`."""
+
+    leaf: int
+    new: int
+    column: int
+    split_bin: int
+    missing_left: bool
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Fixed-point sums of a lesson: of all its rows, and its histogram, the bins that exist one after the other."""
+
+    total: int
+    hess_total: int
+    bins: np.ndarray

@@ -1,0 +1,147 @@
+"""Partitions as the user gave them, and what a first look at each of them tells."""
+
+from __future__ import annotations
+
+import glob
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksieve.data.binning import BinningSketch
+from ranksieve.data.blocks import blocks_of
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.pieces import name_of, opened
+from ranksieve.errors import DataError
+from ranksieve.forest.scorer import using_threads
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+ONE_AT_A_TIME = threading.Lock()  # tasks share a worker's process, and Numba's threads
+
+
+@dataclass(frozen=True)
+class Part:
+    """One partition: the name of a file that every worker can read, a data set, or a delayed DataFrame."""
+
+    name: str
+    given: Any
+
+    def sent(self, client: Client, worker: str | None = None) -> Any:
+        """What to hand to a task in its place: itself, or a future of what it stands for."""
+        workers = None if worker is None else [worker]
+        if isinstance(self.given, str):
+            return self.given
+        if hasattr(self.given, "dask") or hasattr(self.given, "__dask_graph__"):
+            return client.compute(self.given, workers=workers)
+        return client.scatter(self.given, workers=workers, hash=False)
+
+
+def parts_of(partitions: Any) -> list[Part]:
+    """The partitions in order: a file, a folder or pattern of Parquet files, a Dask DataFrame, or a list."""
+    if hasattr(partitions, "to_delayed"):
+        return [Part(f"partition {i}", given) for i, given in enumerate(partitions.to_delayed())]
+    if isinstance(partitions, str | os.PathLike):
+        partitions = _files(os.fspath(partitions))
+    elif isinstance(partitions, Dataset) or not isinstance(partitions, Sequence):
+        partitions = [partitions]
+    if not partitions:
+        raise DataError("there are no partitions; give at least one file, Dataset or DataFrame")
+    parts = []
+    for i, given in enumerate(partitions):
+        is_file = isinstance(given, str | os.PathLike)
+        name = os.fspath(given) if is_file else f"partition {i} ({name_of(given)})"
+        # workers have working folders of their own
+        parts.append(Part(name, os.path.abspath(given) if is_file and "://" not in name else given))
+    return parts
+
+
+def _files(path: str) -> list[str]:
+    if Path(path).is_dir():
+        path = os.path.join(path, "*.parquet")
+    if not glob.has_magic(path):
+        return [path]
+    found = sorted(glob.glob(path))
+    if not found:
+        raise DataError(f"{path}: matches no file; expected a file, a pattern, or a folder with .parquet files")
+    return found
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass over a part tells."""
+
+    n_docs: int
+    query_ids: list[str]
+    query_sizes: np.ndarray
+    feature_names: tuple[str, ...] | None  # None: text, whose features have numbers
+    n_features: int
+    first_stage: int | None
+    absent: float
+    highest: float  # label, at least 1
+    sketch: BinningSketch | None
+
+
+def count(given: Any, missing: str) -> int:
+    """The number of documents of a part; a text file is read for it."""
+    if hasattr(given, "iloc") and not len(given):
+        return 0  # DataFrames have empty partitions now and then
+    data = opened(given, missing)
+    return data.n_docs if data.n_docs is not None else sum(block.n_docs for block in blocks_of(data))
+
+
+def survey(given: Any, name: str, missing: str, max_bins: int, first_row: int, n_all: int, threads: int) -> Survey:
+    """Read a part: its queries, and a sketch of its features where thresholds are to be learned (`max_bins` > 0)."""
+    data = opened(given, missing)
+    sketch = BinningSketch(max_bins=max_bins, fill=data.absent, first_row=first_row, n_all=n_all) if max_bins else None
+    sizes: dict[str, int] = {}
+    width = n_docs = 0
+    highest = 1.0
+    with ONE_AT_A_TIME, using_threads(threads):
+        for block in blocks_of(data):
+            if sketch is not None:
+                sketch.add(block.features, source=name)
+            width, n_docs = max(width, block.features.shape[1]), n_docs + block.n_docs
+            highest = max(highest, float(block.labels.max()))
+            for query, size in zip(block.run_ids, block.run_lengths.tolist(), strict=True):
+                sizes[str(query)] = sizes.get(str(query), 0) + size
+    return Survey(
+        n_docs=n_docs,
+        query_ids=list(sizes),
+        query_sizes=np.array(list(sizes.values()), np.int64),
+        feature_names=data.feature_names,
+        n_features=width,
+        first_stage=data.first_stage,
+        absent=data.absent,
+        highest=highest,
+        sketch=sketch,
+    )
+
+
+def look_at(client: Client, parts: Sequence[Part], missing: str, max_bins: int) -> tuple[list[Part], list[Survey]]:
+    """The parts that hold documents, and what the workers found in them; `max_bins=0` sketches nothing."""
+    threads = min(client.nthreads().values())
+    given = [part.sent(client) for part in parts]
+    counts: list[Future] = client.map(count, given, missing=missing, key=keys("count", parts), pure=False)
+    kept = [(part, n) for part, n in zip(parts, client.gather(counts), strict=True) if n]
+    if not kept:
+        raise DataError(f"{parts[0].name}: no documents in any of {len(parts)} partitions")
+    starts = np.concatenate([[0], np.cumsum([n for _, n in kept])]).tolist()
+    parts = [part for part, _ in kept]
+    surveys = [
+        client.submit(survey, part.sent(client), part.name, missing, max_bins, start, starts[-1], threads,
+                      key=key, pure=False)
+        for part, start, key in zip(parts, starts[:-1], keys("survey", parts), strict=True)
+    ]  # fmt: skip
+    return parts, client.gather(surveys)
+
+
+def keys(what: str, parts: Sequence[Part]) -> list[str]:
+    """Names of tasks as the dashboard shows them."""
+    run = os.urandom(4).hex()
+    return [f"ranksieve-{what}-{Path(part.name).stem}-{i}-{run}" for i, part in enumerate(parts)]

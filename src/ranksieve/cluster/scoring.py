@@ -1,0 +1,89 @@
+"""`predict` on a cluster: scores of partitioned data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ranksieve.cluster.parts import ONE_AT_A_TIME, keys, parts_of
+from ranksieve.data.pieces import Piece, Pieces
+from ranksieve.files import atomic_path
+from ranksieve.forest.model import Model
+from ranksieve.forest.streaming import score_blocks
+from ranksieve.rankers.load import load
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def predict(
+    client: Client,
+    model: Any,
+    partitions: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    missing: str | None = None,
+) -> list[Any]:
+    """Score partitioned data where it can be read: on the workers.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    model : model or its file
+        What scores.
+    partitions
+        As for `train`.
+    out : folder, optional
+        Where each worker writes the scores of its partitions, a Parquet file with the column `score` for each; all
+        workers must see it.
+    missing : "zero" or "nan", optional
+        What a feature absent from a LETOR line means; as in training by default.
+
+    Returns
+    -------
+    list
+        An array of scores for each partition, in the order of its rows; with `out` the names of the files.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> from dask.distributed import Client
+    >>> model = rs.train(rs.cubic(20), trees=3, leaves=4)
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+    ...     scores = rs.cluster.predict(client, model, [rs.cubic(2, start=20), rs.cubic(3, start=22)])
+    >>> [len(part) for part in scores]
+    [100, 150]
+    """
+    loaded: Model = load(model) if isinstance(model, str | os.PathLike) else model
+    parts = parts_of(partitions)
+    names: list[str | None] = [None] * len(parts)
+    if out is not None:
+        folder = Path(out).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        names = [str(folder / f"scores-{i:05d}.parquet") for i in range(len(parts))]
+    threads = min(client.nthreads().values())
+    shared = client.scatter(loaded, broadcast=True, hash=False)
+    kind = missing or str(loaded.info.get("missing", "zero"))
+    scored = [
+        client.submit(_score, part.sent(client), shared, kind, threads, name, key=key, pure=False)
+        for part, name, key in zip(parts, names, keys("score", parts), strict=True)
+    ]
+    return client.gather(scored)
+
+
+def _score(given: Any, model: Model, missing: str, threads: int, out: str | None) -> Any:
+    """The scores of one partition, or the file they were written to."""
+    source = Pieces([Piece(given)], missing=missing)
+    with ONE_AT_A_TIME:
+        scores = np.concatenate([found["model"] for _, found in score_blocks({"model": model}, source, threads)])
+    if out is None:
+        return scores
+    with atomic_path(out) as temporary:
+        pq.write_table(pa.table({"score": scores}), temporary)
+    return out

@@ -1,0 +1,192 @@
+"""`Shard`: the lists of one worker, and all that is computed beside them. It lives on the worker as a Dask actor."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.base import TRAIN, Base
+from ranksieve.boosting.callbacks import Watched
+from ranksieve.boosting.fixed_point import Extent, Scale
+from ranksieve.boosting.lessons import Lesson, Lessons, Sample
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.slots import make_rules
+from ranksieve.boosting.train import label_sums
+from ranksieve.boosting.tree import Tree
+from ranksieve.cluster.growing import LeafSums
+from ranksieve.cluster.layout import Share
+from ranksieve.cluster.messages import Divide, Facts, Report, Rows, Setup, Sums
+from ranksieve.cluster.parts import ONE_AT_A_TIME
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.data.dataset import Lists, check_feature_names
+from ranksieve.data.pieces import Piece, Pieces
+from ranksieve.dtypes import BIN, LABEL, ROW
+from ranksieve.evaluation.metrics import METRICS
+from ranksieve.forest.scorer import using_threads
+
+CACHED = 4  # the coordinator keeps at most so many times the rows of one selection
+
+
+class Shard:
+    """Training and validation lists of one worker as bins, with their scores.
+
+    Every method is one message of the coordinator. Trees reach it with `advance`, in order; whatever else it knows
+    follows from its lists and the trees, so a lost one is made anew from its parts and `begin`.
+    """
+
+    def __init__(self, setup: Setup, shares: dict[str, Share], givens: dict[str, list[Any]], threads: int) -> None:
+        self._setup, self._threads = setup, threads
+        if setup.own_metric is not None:
+            METRICS.setdefault(setup.metric.name, setup.own_metric)
+        self._sources: dict[str, Pieces] = {}
+        self._sets: dict[str, Binned] = {}
+        with ONE_AT_A_TIME, using_threads(threads):
+            for name, share in shares.items():
+                if share.n_docs:
+                    self._load(name, share, givens[name])
+        self._portion = shares[TRAIN].portion
+        self._sums = LeafSums(self._sets[TRAIN], setup.params, threads)
+
+    def _load(self, name: str, share: Share, given: Sequence[Any]) -> None:
+        pieces = [Piece(part, queries) for part, (_, queries) in zip(given, share.pieces, strict=True)]
+        source = Pieces(pieces, missing=self._setup.missing, n_docs=share.n_docs)
+        binned = bin_data(source, binning=self._setup.binning)
+        check_feature_names(binned.feature_names, self._setup.feature_names, binned.source)
+        self._sources[name], self._sets[name] = source, binned
+
+    def facts(self) -> dict[str, Facts]:
+        """What the coordinator must know of each set."""
+        return {name: _facts(data) for name, data in self._sets.items()}
+
+    def begin(self, base: Base, trees: Sequence[Tree]) -> None:
+        """Start from a base, and go through a forest that has grown already."""
+        setup = self._setup
+        with ONE_AT_A_TIME, using_threads(self._threads):
+            self._scores = Scores(self._sets[TRAIN], start=self._start(base, TRAIN))
+            self._watched = [
+                _watched(name, data, self._start(base, name), setup.highest[name])
+                for name, data in self._sets.items()
+                if name != TRAIN
+            ]
+            rules = make_rules(setup.params, base, setup.selection, setup.objective, setup.highest[TRAIN])
+            lists = self._sets[TRAIN].lists
+            self._lessons = Lessons(lists, rules, setup.params.seed, self._portion)
+            self._sample = Sample.of(lists, None)
+            self._lesson: Lesson | None = None
+            self._trees: list[Tree] = []
+            self._place = np.full(lists.n_docs, -1, ROW)  # of each row in the coordinator's cache
+            self._n_places = 0
+            self._shipped: np.ndarray | None = None
+            self._replay(trees)
+
+    def _start(self, base: Base, name: str) -> np.ndarray:
+        return base.scores(name, self._sources[name], self._sets[name])
+
+    def _replay(self, trees: Sequence[Tree]) -> None:
+        """Add trees that taught lessons made elsewhere, with the selections that still matter."""
+        rules, first = self._lessons.rules, len(self._trees)
+        stop = first + len(trees)
+        steps = [step for step in range(first + (self._lesson is not None), stop) if rules.selects_at(step)]
+        if not self._setup.remembers:
+            steps = [] if rules.selects_at(stop) else steps[-1:]
+        for step, tree in enumerate(trees, start=first):
+            if step in steps:
+                self._sample = self._lessons.lesson(self._sample, self._scores, step).sample
+            self._add(tree)
+
+    def _add(self, tree: Tree) -> None:
+        everybody = self._lesson is not None and self._lesson.rows is None
+        self._scores.add(tree, self._sums.leaves() if everybody else None)
+        self._trees.append(tree)
+        self._sums.forget()
+
+    def advance(self, trees: Sequence[Tree], teach: bool) -> Report:
+        """Take new trees; measure the validation lists, and make the lesson of the next tree if it is wanted."""
+        with ONE_AT_A_TIME, using_threads(self._threads):
+            self._replay(trees)
+            metric = self._setup.metric
+            values = {w.name: w.per_query(self._trees, metric)[:n] for w, n in self._watched}
+            if not teach:
+                return Report(values)
+            lesson = self._lessons.lesson(self._sample, self._scores, len(self._trees))
+            self._lesson, self._sample = lesson, lesson.sample
+            n_rows = len(lesson.grad)
+            if lesson.rows is None or n_rows > self._setup.most_rows:
+                return Report(values, Extent.of(lesson.grad, lesson.hess))
+            return Report(values, Extent.of(lesson.grad, lesson.hess), self._rows(lesson))
+
+    def _rows(self, lesson: Lesson) -> Rows:
+        bins, rows = self._sums.bins, lesson.rows
+        assert rows is not None
+        if rows is self._shipped:
+            return Rows(self._n_places, np.empty((0, bins.shape[1]), BIN), None, lesson.grad, lesson.hess)
+        self._shipped = rows
+        new = rows[self._place[rows] < 0]
+        if self._n_places + len(new) > CACHED * len(rows):
+            self._place.fill(-1)
+            self._n_places, new = 0, rows
+        first = self._n_places
+        self._n_places += len(new)
+        self._place[new] = np.arange(first, self._n_places, dtype=ROW)
+        return Rows(first, bins[new], self._place[rows], lesson.grad, lesson.hess)
+
+    def absolute(self, extent: Extent) -> int:
+        """The sum of this shard's gradients that the common scale needs."""
+        assert self._lesson is not None
+        return extent.absolute(self._lesson.grad)
+
+    def root(self, scale: Scale) -> Sums:
+        """Begin a tree on the lesson: the sums of all its rows."""
+        assert self._lesson is not None
+        with ONE_AT_A_TIME, using_threads(self._threads):
+            return self._sums.begin(self._lesson, scale)
+
+    def split(self, divides: Sequence[Divide], leaf: int) -> np.ndarray:
+        """Divide leaves, then the histogram of one of them."""
+        with ONE_AT_A_TIME, using_threads(self._threads):
+            self._sums.divide(divides)
+            return self._sums.of(leaf)
+
+    def finish(self, divides: Sequence[Divide]) -> np.ndarray:
+        """Divide leaves, then the second derivatives of every leaf summed."""
+        with ONE_AT_A_TIME, using_threads(self._threads):
+            self._sums.divide(divides)
+            return self._sums.hess_totals()
+
+
+def _watched(name: str, data: Binned, start: np.ndarray, highest: float) -> tuple[Watched, int]:
+    """A validation set, and its number of queries.
+
+    A set that lacks the highest label of the whole gets one more query with it: ERR depends on that label.
+    """
+    lists, n_queries = data.lists, data.lists.n_queries
+    if lists.labels.max() < highest:
+        lists = Lists(
+            np.append(lists.labels, LABEL(highest)),
+            np.append(lists.offsets, lists.n_docs + 1),
+            np.arange(n_queries + 1),
+        )
+        data = replace(data, bins=np.concatenate([data.bins, np.zeros_like(data.bins[:1])]), lists=lists)
+        start = np.append(start, 0.0)
+    return Watched(name, data, Scores(data, start=start)), n_queries
+
+
+def _facts(data: Binned) -> Facts:
+    lists, starts = data.lists, data.lists.offsets[:-1]
+    query_weights = lists.query_weights
+    marks = [
+        zlib.crc32(lists.labels[start:stop].tobytes(), zlib.crc32(data.bins[start].tobytes()))
+        for start, stop in zip(lists.offsets[:-1], lists.offsets[1:], strict=True)
+    ]
+    return Facts(
+        lists.n_docs,
+        np.minimum.reduceat(lists.labels, starts),
+        np.maximum.reduceat(lists.labels, starts),
+        *label_sums(lists),
+        np.empty(0) if query_weights is None else query_weights,
+        np.array(marks, np.uint32),
+    )

@@ -1,0 +1,316 @@
+"""`train` on a cluster: the boosting of one machine, with lists and scores on workers."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from ranksieve.boosting.base import TRAIN, Base, ScoresBase, make_base
+from ranksieve.boosting.callbacks import Record
+from ranksieve.boosting.checkpoint import Keep, choices
+from ranksieve.boosting.lessons import Sample
+from ranksieve.boosting.loop import Slots, State
+from ranksieve.boosting.objectives import Objective
+from ranksieve.boosting.registry import named_selection
+from ranksieve.boosting.selections import Selection
+from ranksieve.boosting.slots import make_rules
+from ranksieve.boosting.steps import shrinkage
+from ranksieve.boosting.train import check_grades, constant_of, starts_at_mean, watch_and_boost
+from ranksieve.cluster.coordinator import FarGrower, FarLessons, FarScores, FarSet
+from ranksieve.cluster.crew import Crew, bytes_per_doc
+from ranksieve.cluster.layout import Share, share_out
+from ranksieve.cluster.messages import Facts, Setup
+from ranksieve.cluster.parts import Part, Survey, look_at, parts_of
+from ranksieve.data.binned import Binned
+from ranksieve.data.binning import Binning
+from ranksieve.data.dataset import Lists, check_feature_names, default_names
+from ranksieve.data.read import MISSING
+from ranksieve.dtypes import BIN, LABEL
+from ranksieve.errors import ClusterError, ParameterError
+from ranksieve.evaluation.measures import BUILT_IN
+from ranksieve.evaluation.metrics import METRICS, metric_of
+from ranksieve.forest.scorer import using_threads
+from ranksieve.kernels.splitting import LANES
+from ranksieve.params import ALGORITHMS, AUTO, Params
+from ranksieve.rankers.load import load
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+# A worker with more rows that teach keeps them: from here on sums of histograms are fewer bytes than new rows.
+MOST_ROWS = 131_072
+EXCHANGE = {"auto": MOST_ROWS, "rows": np.iinfo(np.int64).max, "histograms": -1}
+ALONE = ("goss",)  # selections that compare documents of all queries
+
+
+def train(
+    client: Client,
+    partitions: Any,
+    *,
+    valid: Any = None,
+    init: Any = None,
+    callbacks: Sequence[Callable[[Record], None]] = (),
+    selection: Selection | str | None = None,
+    objective: Objective | str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 50,
+    checkpoint_minutes: float = 5.0,
+    resume: bool = False,
+    binning: Binning | None = None,
+    missing: str = "zero",
+    workers: Sequence[str] | None = None,
+    exchange: str = "auto",
+    **params: Any,
+) -> Any:
+    """Learn on the workers of a Dask cluster the forest that `ranksieve.train` learns on one machine.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster. Its workers need ranksieve, and to read the files.
+    partitions : file, folder, pattern, Dask DataFrame, or list of files, Datasets or delayed DataFrames
+        The training lists, in this order. Every worker holds some of the queries as bins, each query whole.
+    valid : the same, or a mapping of names, optional
+        Sets to measure after each tree, spread over the workers too. A list is the partitions of one set.
+    init : model file, feature name or fitted ranker, optional
+        What to start from.
+    callbacks, selection, objective, checkpoint, checkpoint_every, checkpoint_minutes, resume, binning, missing
+        As for one machine. Own functions travel to the workers and see the queries of one worker at a time.
+    workers : addresses, optional
+        The workers to spread the lists over, in this order, in place of all.
+    exchange : "auto", "rows" or "histograms"
+        How a tree is grown on selected rows: here, from rows that the workers send once, or by all together on sums of
+        their histograms. "auto" sends rows where they are few. The model is the same.
+    **params
+        Everything in `Params`; `threads` is for this process, workers have their own.
+
+    Returns
+    -------
+    Forest
+        The same, bit for bit, as one machine makes of the same data in the same order.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> from dask.distributed import Client
+    >>> parts = [rs.cubic(10), rs.cubic(10, start=10)]
+    >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+    ...     model = rs.cluster.train(client, parts, negatives=0.2, trees=5, leaves=4)
+    >>> model.n_trees
+    5
+    """
+    given_names = {"selection": selection, "objective": objective}
+    params.update((slot, name) for slot, name in given_names.items() if isinstance(name, str))
+    settings = Params.from_mapping(params)
+    own_rule = None if isinstance(selection, str) else selection
+    objective = None if isinstance(objective, str) else objective
+    _check(settings, missing, exchange)
+    rule = own_rule or _own(named_selection(settings))
+    train_set = _Set.look(client, partitions, missing, 0 if binning else settings.max_bins)
+    valid_sets = {name: _Set.look(client, given, missing, 0) for name, given in _named(valid).items()}
+    binning = binning or train_set.learned_binning()
+    names = train_set.names or default_names(binning.n_features)
+    for found in valid_sets.values():
+        check_feature_names(found.names or default_names(binning.n_features), names, found.parts[0].name)
+    metric = metric_of(settings)
+    setup = Setup(
+        params=settings,
+        selection=rule,
+        objective=objective,
+        metric=metric,
+        own_metric=None if metric.name in BUILT_IN else METRICS[metric.name],
+        binning=binning,
+        feature_names=names,
+        missing=missing,
+        highest={name: found.highest for name, found in ((TRAIN, train_set), *valid_sets.items())},
+        remembers=rule is not None or _selection_name(settings) == "progress",
+        most_rows=EXCHANGE[exchange],
+    )
+    homes, shares = _shares(client, workers, train_set, valid_sets, setup)
+    crew = Crew(client, setup, {TRAIN: train_set.parts, **{n: s.parts for n, s in valid_sets.items()}}, shares)
+    try:
+        told = crew.load(homes)
+        facts = {name: Facts.joined([one[name] for one in told if name in one]) for name in (TRAIN, *valid_sets)}
+        data = train_set.without_documents(binning, names)
+        _check_grades(facts[TRAIN], data.source, pairs=objective is None and ALGORITHMS[settings.algo][1] == "lambda")
+        at_mean = starts_at_mean(settings, objective)
+        constant = constant_of(facts[TRAIN].sums, facts[TRAIN].weights) if at_mean else 0.0
+        base = make_base(init, constant, data, None, load)
+        if isinstance(base, ScoresBase):
+            raise ParameterError("init is an array of scores; on a cluster give a model or a feature to start from")
+        make_rules(settings, base, rule, objective, setup.highest[TRAIN])  # complains here rather than on a worker
+        crew.begin(base)
+        return _boost(crew, data, base, setup, facts, callbacks,
+                      Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume))  # fmt: skip
+    finally:
+        crew.close()
+
+
+def _boost(
+    crew: Crew,
+    data: Binned,
+    base: Base,
+    setup: Setup,
+    facts: dict[str, Facts],
+    callbacks: Sequence[Callable[[Record], None]],
+    keep: Keep,
+) -> Any:
+    params = setup.params
+    nobody = Sample.of(data.lists, None)
+    with using_threads(params.threads or os.cpu_count() or 1) as threads:
+        slots = Slots(
+            lessons=FarLessons(crew, nobody),
+            grower=FarGrower(data, params, crew, threads=threads, n_docs=facts[TRAIN].n_docs),
+            step=shrinkage(params.learning_rate),
+        )
+        state = State([], cast(Any, FarScores(crew)), nobody)
+        watched = [
+            FarSet(name, crew, found.query_weights if len(found.query_weights) else None, params.trees)
+            for name, found in facts.items()
+            if name != TRAIN
+        ]
+        try:
+            return watch_and_boost(
+                slots, state, data, base, params, watched, callbacks, keep, lambda: _mark(setup, facts, base)
+            )
+        except ClusterError as error:
+            hint = "; resume=True (--resume) goes on from the checkpoint" if keep.folder else ""
+            raise ClusterError(f"{error}{hint}") from error
+
+
+class _Set:
+    """A data set in parts."""
+
+    def __init__(self, parts: list[Part], surveys: list[Survey]) -> None:
+        self.parts, self.surveys = parts, surveys
+        self.names = next((survey.feature_names for survey in surveys if survey.feature_names is not None), None)
+
+    @property
+    def highest(self) -> float:
+        """The highest label."""
+        return max(survey.highest for survey in self.surveys)
+
+    @classmethod
+    def look(cls, client: Client, partitions: Any, missing: str, max_bins: int) -> _Set:
+        return cls(*look_at(client, parts_of(partitions), missing, max_bins))
+
+    def learned_binning(self) -> Binning:
+        sketches = [survey.sketch for survey in self.surveys if survey.sketch is not None]
+        for sketch in sketches[1:]:
+            sketches[0].merge(sketch)
+        return sketches[0].finish()
+
+    def without_documents(self, binning: Binning, names: tuple[str, ...]) -> Binned:
+        """What the coordinator knows of the training set: all but the documents."""
+        empty = Lists(np.empty(0, LABEL), np.zeros(1, np.int64), np.empty(0, np.int64))
+        width = -(-binning.n_features // LANES) * LANES
+        first = self.surveys[0]
+        source = f"{self.parts[0].name}" + (f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else "")
+        return Binned(np.empty((0, width), BIN), empty, binning, names, first.first_stage, source, first.absent)
+
+
+def _check(params: Params, missing: str, exchange: str) -> None:
+    if missing not in MISSING:
+        raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+    if exchange not in EXCHANGE:
+        raise ParameterError(f"exchange is {exchange!r}; expected one of {', '.join(EXCHANGE)}")
+    able = [algo for algo, (_, _, grower) in ALGORITHMS.items() if grower == "best-first"]
+    if params.algo not in able:
+        raise ParameterError(f"algo={params.algo} trains on one machine; on a cluster use {', '.join(able)}")
+    for name, idle in (("collapse", 0.0), ("step", "shrinkage")):
+        if getattr(params, name) != idle:
+            raise ParameterError(f"{name}={getattr(params, name)} works on one machine; on a cluster leave it out")
+    if _selection_name(params) in ALONE:
+        raise ParameterError(
+            f"selection={params.selection} compares documents of all queries, so it works on one machine only; "
+            "choose a selection that looks at each query alone"
+        )
+
+
+def _selection_name(params: Params) -> str:
+    return ALGORITHMS[params.algo][0] if params.selection == AUTO else params.selection
+
+
+def _own(rule: Selection) -> Selection | None:
+    """A rule that workers cannot look up by name: the user's."""
+    return None if rule.__module__.startswith("ranksieve.") else rule
+
+
+def _named(valid: Any) -> Mapping[str, Any]:
+    if valid is None:
+        return {}
+    named = valid if isinstance(valid, Mapping) else {"valid": valid}
+    if TRAIN in named:
+        raise ParameterError(f"a validation set is named {TRAIN!r}, like the training set; give it another name")
+    return named
+
+
+def _shares(
+    client: Client, chosen: Sequence[str] | None, train_set: _Set, valid_sets: Mapping[str, _Set], setup: Setup
+) -> tuple[list[str], list[dict[str, Share]]]:
+    """The workers that get lists, and which."""
+    threads = client.nthreads()
+    if chosen is not None:
+        unknown = [worker for worker in chosen if worker not in threads]
+        if unknown or not chosen:
+            raise ClusterError(f"no worker has the address {', '.join(unknown)}; there are {', '.join(threads)}")
+        threads = {worker: threads[worker] for worker in chosen}
+    if not threads:
+        raise ClusterError("the cluster has no workers; start some, and wait for them with client.wait_for_workers(n)")
+    shares = share_out(train_set.parts, train_set.surveys, list(threads.values()))
+    used = [(worker, share) for worker, share in zip(threads, shares, strict=True) if share.n_docs]
+    workers = [worker for worker, _ in used]
+    all_shares = [{TRAIN: share} for _, share in used]
+    for name, found in valid_sets.items():
+        for mine, share in zip(
+            all_shares, share_out(found.parts, found.surveys, [threads[w] for w in workers]), strict=True
+        ):
+            mine[name] = share
+    _check_memory(client, workers, all_shares, train_set, setup)
+    return workers, all_shares
+
+
+def _check_memory(
+    client: Client, workers: list[str], shares: list[dict[str, Share]], train_set: _Set, setup: Setup
+) -> None:
+    """Refuse before anything is loaded what cannot fit."""
+    limits = {address: worker.get("memory_limit") for address, worker in _known_workers(client).items()}
+    for worker, share in zip(workers, shares, strict=True):
+        needed, limit = sum(s.n_docs for s in share.values()) * bytes_per_doc(setup), limits.get(worker)
+        if limit and needed > limit:
+            largest = max(zip(train_set.parts, train_set.surveys, strict=True), key=lambda pair: pair[1].n_docs)
+            raise ClusterError(
+                f"a worker with {limit / 1e9:.2g} GB of memory would hold {needed / 1e9:.2g} GB of bins and scores "
+                f"({sum(s.n_docs for s in share.values()):,} documents × {setup.binning.n_features} features; the "
+                f"largest partition, {largest[0].name}, has {largest[1].n_docs:,}); give workers more memory, or start "
+                "more of them"
+            )
+
+
+def _known_workers(client: Client) -> dict[str, Any]:
+    try:
+        return client.scheduler_info(n_workers=-1)["workers"]
+    except TypeError:  # before 2025.4 it told of all without being asked
+        return client.scheduler_info()["workers"]
+
+
+def _check_grades(facts: Facts, source: str, *, pairs: bool) -> None:
+    """`check_grades` of lists that hold just the lowest and the highest label of each query."""
+    labels = np.stack([facts.lowest, facts.highest], axis=1).ravel()
+    n_queries = len(facts.lowest)
+    check_grades(Lists(labels, 2 * np.arange(n_queries + 1), np.arange(n_queries)), source, pairs=pairs)
+
+
+def _mark(setup: Setup, facts: dict[str, Facts], base: Base) -> dict[str, Any]:
+    """What must be equal for a checkpoint to fit, however many workers there are."""
+    sums = {name: [found.n_docs, len(found.marks), zlib.crc32(found.marks.tobytes())] for name, found in facts.items()}
+    return {
+        "training data": [*sums.pop(TRAIN), zlib.crc32(setup.binning.thresholds.tobytes())],
+        "validation data": sums,
+        "init": base.describe(),
+        **choices(setup.feature_names, setup.params, setup.selection, setup.objective),
+    }

@@ -1,0 +1,41 @@
+"""`ranksieve train` on a cluster."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+import ranksieve as rs
+from ranksieve.cli.app import app
+
+
+@pytest.fixture
+def files(tmp_path) -> list[str]:
+    names = [str(tmp_path / f"{name}.parquet") for name in ("a", "b", "valid")]
+    for i, name in enumerate(names):
+        rs.write_parquet(rs.cubic(8, start=8 * i), name)
+    return names
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_parts_give_the_same_file_here_and_there(client, files, tmp_path):
+    first, second, valid = files
+    common = ("train", first, second, "--valid", valid, "--trees", 4, "--leaves", 4, "--negatives", 0.3, "--quiet")
+    here = run(*common, "--out", tmp_path / "here.txt")
+    assert here.exit_code == 0, here.output
+    there = run(*common, "--cluster", client.scheduler.address, "--out", tmp_path / "there.txt")
+    assert there.exit_code == 0, there.output
+    assert "validation" in there.output
+    assert (tmp_path / "here.txt").read_bytes() == (tmp_path / "there.txt").read_bytes()
+
+
+def test_wrong_addresses_and_too_many_answers(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("ranksieve.cluster.connect.SECONDS", 0.2)
+    result = run("train", files[0], "--cluster", "tcp://127.0.0.1:1", "--out", tmp_path / "x.txt", "--quiet")
+    assert result.exit_code == 2 and "no scheduler answers" in result.output
+    result = run("train", files[0], "--cluster", "tcp://a:1", "--local-workers", 2, "--out", tmp_path / "x.txt")
+    assert result.exit_code == 2 and "two answers" in result.output
+    assert not (tmp_path / "x.txt").exists()

@@ -1,0 +1,95 @@
+"""Partitions in every form, and queries that lie across them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ranksieve as rs
+from ranksieve.cluster.layout import share_out
+from ranksieve.cluster.parts import Part, Survey, parts_of
+from ranksieve.errors import DataError
+from samples import small_dataset
+
+SMALL = {"trees": 4, "leaves": 6, "min_docs": 3, "negatives": 0.2}
+
+
+def frame_of(data: rs.Dataset) -> pd.DataFrame:
+    frame = pd.DataFrame(data.features, columns=[f"f{i + 1}" for i in range(data.n_features)])
+    frame["label"] = data.labels
+    frame["qid"] = [f"q{q}" for q in np.repeat(data.query_ids, data.lists.sizes)]
+    return frame
+
+
+def survey_of(queries: dict[str, int]) -> Survey:
+    sizes = np.array(list(queries.values()))
+    return Survey(int(sizes.sum()), list(queries), sizes, ("a",), 1, None, 0.0, 1.0, None)
+
+
+def parts_like(surveys) -> list[Part]:
+    return [Part(f"part-{i}", None) for i in range(len(surveys))]
+
+
+def test_shares_are_even_whole_and_in_order():
+    surveys = [survey_of({"a": 10, "b": 10}), survey_of({"b": 5, "c": 30}), survey_of({"d": 20, "e": 21})]
+    shares = share_out(parts_like(surveys), surveys, [1, 1])
+    assert [share.pieces for share in shares] == [((0, None), (1, None)), ((2, None),)], "55 and 41: a near border"
+    assert [share.portion.first_row for share in shares] == [0, 55]
+    shares = share_out(parts_like(surveys), surveys, [1, 1, 2])
+    assert [share.n_docs for share in shares] == [25, 30, 41]
+    assert shares[0].pieces == ((0, None), (1, range(1))), "the query cut between two parts is whole in one share"
+    assert [share.portion.first_query for share in shares] == [0, 2, 3]
+    assert sum(share.n_docs > 0 for share in share_out(parts_like(surveys[:1]), surveys[:1], [1] * 5)) == 2
+
+
+def test_a_query_in_two_places_is_refused_by_name():
+    surveys = [survey_of({"a": 1, "b": 2}), survey_of({"c": 1, "a": 2})]
+    with pytest.raises(DataError, match="query a is in part-0 and again in part-1"):
+        share_out(parts_like(surveys), surveys, [1])
+
+
+def test_files_are_found_by_pattern_and_folder(tmp_path):
+    for name in ("b.parquet", "a.parquet", "c.txt"):
+        (tmp_path / name).write_text("")
+    for given in (tmp_path, str(tmp_path / "*.parquet")):
+        assert [part.given for part in parts_of(given)] == [str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")]
+    assert [part.given for part in parts_of(tmp_path / "c.txt")] == [str(tmp_path / "c.txt")]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "letor", "dask", "scattered"])
+def test_the_model_does_not_depend_on_the_form(client, tmp_path, kind):
+    data = small_dataset(n_queries=20)
+    data = rs.Dataset.from_arrays(np.nan_to_num(data.features), data.labels, group=data.lists.sizes)
+    one = rs.train(data, **SMALL)
+    parts = [data.take_queries(np.arange(start, start + 5)) for start in range(0, 20, 5)]
+    if kind == "dask":
+        import dask.dataframe
+
+        frame = pd.concat([frame_of(part) for part in parts], ignore_index=True)
+        given = dask.dataframe.from_pandas(frame, npartitions=3, sort=False)  # cuts queries
+    elif kind == "scattered":
+        given = [tmp_path / "whole.parquet"]  # one file for all workers
+        rs.write_parquet(data, given[0])
+    else:
+        given = tmp_path
+        write = rs.write_parquet if kind == "parquet" else rs.write_letor
+        for i, part in enumerate(parts):
+            write(part, tmp_path / f"part-{i}.parquet")
+    model = rs.cluster.train(client, given, **SMALL)
+    for name in ("feature", "threshold", "left", "right", "default_left", "leaf_values", "gain"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(one, name))
+
+
+def test_errors_of_workers_arrive_as_they_are(client, tmp_path):
+    with pytest.raises(DataError, match="not-there"):
+        rs.cluster.train(client, [tmp_path / "not-there.parquet"], **SMALL)
+    data = small_dataset()
+    with pytest.raises(DataError, match="query 0 is in"):
+        rs.cluster.train(client, [data, data], **SMALL)
+    narrow = rs.Dataset.from_arrays(data.features[:, :3], data.labels, group=data.lists.sizes)
+    with pytest.raises(DataError, match="features"):
+        rs.cluster.train(client, [data], valid=[narrow], **SMALL)
+    flat = rs.Dataset.from_arrays(data.features, np.ones(data.n_docs), group=data.lists.sizes)
+    with pytest.raises(DataError, match="every label is 1"):
+        rs.cluster.train(client, [flat], **SMALL)

@@ -1,0 +1,145 @@
+"""The model of a cluster is the model of one machine, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.errors import ClusterError, DataError, ModelError, ParameterError
+from ranksieve.forest.lightgbm_text import to_text
+from samples import small_dataset
+
+SMALL = {"trees": 8, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.2}
+
+
+@pytest.fixture(scope="module")
+def data() -> rs.Dataset:
+    return small_dataset(n_queries=30)
+
+
+@pytest.fixture(scope="module")
+def parts(data) -> list[rs.Dataset]:
+    return [data.take_queries(queries) for queries in np.split(np.arange(30), [5, 6, 20])]
+
+
+@pytest.fixture(scope="module")
+def valid() -> rs.Dataset:
+    return small_dataset(n_queries=7, seed=3)
+
+
+def some(client, n):
+    return sorted(client.nthreads())[:n]
+
+
+def alike(one, other) -> bool:
+    assert one.evals_result_ == other.evals_result_
+    return to_text(one) == to_text(other)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+@pytest.mark.parametrize(("algo", "exchange"), [("selgb", "rows"), ("selgb", "histograms"), ("lambdamart", "auto")])
+def test_any_number_of_workers_makes_the_model_of_one_machine(client, data, parts, valid, algo, exchange, n_workers):
+    one = rs.train(data, valid=valid, algo=algo, **SMALL)
+    workers = some(client, n_workers)
+    assert alike(
+        rs.cluster.train(client, parts, valid=valid, algo=algo, exchange=exchange, workers=workers, **SMALL), one
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"algo": "negsgb", "feature_fraction": 0.5},
+        {"algo": "sgb"},
+        {"algo": "lambdamart", "row_fraction": 0.5, "objective": "err"},
+        {"algo": "mart"},
+        {"gain": "newton", "min_hessian": 0.01, "every": 3},
+        {"monotone": {"f1": 1, "f2": -1}, "features": "f1,f2,f3", "algo": "lambdamart"},
+        {"selection": "progress", "first_tree": "labels"},
+        {"selection": "top+random", "metric": "err@5", "max_depth": 3},
+    ],
+    ids=lambda options: options.get("algo") or options.get("selection") or "newton",
+)
+def test_every_choice_gives_the_same_model(client, data, parts, valid, options):
+    options = {**SMALL, **options}
+    one = rs.train(data, valid=valid, **options)
+    assert alike(rs.cluster.train(client, parts, valid=valid, workers=some(client, 2), **options), one)
+    together = rs.cluster.train(client, parts, valid=valid, workers=some(client, 2), exchange="histograms", **options)
+    assert alike(together, one)
+
+
+def test_own_functions_weights_and_a_base_travel(client, data):
+    weights = np.random.default_rng(0).random(data.n_docs)
+    weighted = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, weights=weights)
+
+    def first_ten(view):
+        rank = np.arange(view.lists.n_docs) - np.repeat(view.lists.offsets[:-1], view.lists.sizes)
+        return np.flatnonzero((view.lists.labels > 0) | (rank < 10))
+
+    def residuals(labels, scores, offsets):
+        return labels - scores, np.ones(len(labels))
+
+    base = rs.train(data, trees=3, leaves=4)
+    options = {**SMALL, "selection": first_ten, "objective": residuals, "init": base, "every": 2}
+    parts = [weighted.take_queries(np.arange(12)), weighted.take_queries(np.arange(12, 30))]
+    one = rs.train(weighted, valid={"v": weighted}, **options)
+    assert alike(rs.cluster.train(client, parts, valid={"v": parts}, **options), one)
+
+
+def test_callbacks_early_stopping_and_given_bins(client, data, parts, valid):
+    from ranksieve.data.binned import bin_data
+
+    records = []
+    options = {**SMALL, "trees": 40, "early_stopping": 4, "binning": bin_data(data, max_bins=16).binning}
+    model = rs.cluster.train(client, parts, valid={"v": [valid]}, callbacks=[records.append], **options)
+    one = rs.train(data, valid={"v": valid}, **options)
+    assert alike(model, one) and len(records) < 40
+    assert [record.step for record in records] == list(range(1, len(records) + 1))
+
+
+def test_resuming_with_another_number_of_workers(client, data, parts, valid, tmp_path):
+    options = {**SMALL, "every": 3, "valid": valid}
+    whole = rs.cluster.train(client, parts, **options)
+    short = {**options, "trees": 5}
+    rs.cluster.train(client, parts, checkpoint=tmp_path, workers=some(client, 3), **short)
+    resumed = rs.cluster.train(client, parts, checkpoint=tmp_path, resume=True, workers=some(client, 2), **options)
+    assert alike(resumed, whole)
+    with pytest.raises(ModelError, match="another leaves"):
+        rs.cluster.train(client, parts, checkpoint=tmp_path, resume=True, **{**options, "leaves": 5})
+    with pytest.raises(ParameterError, match="holds a checkpoint"):
+        rs.cluster.train(client, parts, checkpoint=tmp_path, **options)
+
+
+def test_predictions_of_parts(client, data, parts, tmp_path):
+    import pyarrow.parquet as pq
+
+    model = rs.train(data, **SMALL)
+    scores = rs.cluster.predict(client, model, parts)
+    np.testing.assert_array_equal(np.concatenate(scores), model.predict(data))
+    model.save(tmp_path / "model.txt")
+    files = rs.cluster.predict(client, tmp_path / "model.txt", parts, out=tmp_path / "scores")
+    written = [pq.read_table(file)["score"].to_numpy() for file in files]
+    np.testing.assert_array_equal(np.concatenate(written), model.predict(data))
+
+
+def test_what_a_cluster_refuses(client, parts):
+    train = rs.cluster.train
+    with pytest.raises(ParameterError, match="goss compares documents"):
+        train(client, parts, selection="goss")
+    with pytest.raises(ParameterError, match="ranksvm trains on one machine"):
+        train(client, parts, algo="ranksvm")
+    with pytest.raises(ParameterError, match="exchange is 'up'"):
+        train(client, parts, exchange="up")
+    with pytest.raises(ClusterError, match="no worker has the address"):
+        train(client, parts, workers=["tcp://nowhere"])
+    with pytest.raises(ParameterError, match="oblivious-mart trains on one machine"):
+        train(client, parts, algo="oblivious-mart")
+    with pytest.raises(ParameterError, match="step=optimal works on one machine"):
+        train(client, parts, step="optimal")
+    with pytest.raises(ParameterError, match="array of scores"):
+        train(client, parts, init=np.zeros(3), **SMALL)
+    with pytest.raises(DataError, match="matches no file"):
+        train(client, "nowhere/*.parquet")
+    with pytest.raises(DataError, match="no partitions"):
+        train(client, [])
