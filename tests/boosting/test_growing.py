@@ -1,10 +1,16 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
 
 import naive
 from ranksieve.boosting.fixed_point import Extent, Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.data.binned import Binned, bin_data
+from ranksieve.kernels.lanes import scan_cuts
 from ranksieve.kernels.splitting import LANES, add_histogram, build_histogram
 from ranksieve.params import Params
 from samples import small_dataset
@@ -120,3 +126,33 @@ def test_parts_agree_on_a_scale_and_make_the_same_integers():
     assert scale == whole.scale
     together = np.concatenate([to_fixed_point(grad[part], hess[part], scale).packed for part in parts])
     np.testing.assert_array_equal(together, whole.packed)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_scanning_sixteen_features_equals_one_after_the_other(seed):
+    """`scan_cuts` against plain loops, on sums small enough for exact fractions."""
+    rng = np.random.default_rng(seed)
+    count_bits, n_bins, min_docs = 10, int(rng.integers(1, 30)), int(rng.integers(1, 4))
+    hist = np.zeros((n_bins, LANES), np.int64)
+    n_docs, gradients = 60, rng.integers(-40, 40, 60)
+    for k in range(LANES):
+        np.add.at(hist[:, k], rng.integers(0, n_bins, n_docs), (gradients << count_bits) + 1)
+    total = int(hist[:, 0].sum())
+    left, gains, cuts = np.zeros(LANES, np.int64), np.zeros(LANES), np.full(LANES, -1)
+    scanned(hist.reshape(-1), n_bins, total, count_bits, min_docs, left, gains, cuts)
+    for k in range(LANES):
+        best, where = Fraction(0), -1
+        for b in range(n_bins):
+            part = int(hist[: b + 1, k].sum())
+            n, g = part & ((1 << count_bits) - 1), part >> count_bits
+            if min_docs <= n <= n_docs - min_docs:
+                gain = Fraction(g * g, n) + Fraction((int(gradients.sum()) - g) ** 2, n_docs - n)
+                best, where = (gain, b) if gain > best else (best, where)
+        assert cuts[k] == where
+        assert gains[k] == pytest.approx(float(best))
+
+
+@njit
+def scanned(hist, n_bins, total, count_bits, min_docs, left, gains, cuts):
+    scan_cuts(hist, 0, n_bins, total, count_bits, min_docs, left, gains, cuts)

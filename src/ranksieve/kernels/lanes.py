@@ -333,3 +333,84 @@ def prefetch(typing, array, position):
         return context.get_dummy_value()
 
     return types.void(array, types.intp), code
+
+
+@intrinsic
+def scan_cuts(typing, hist, start, n_bins, total, count_bits, min_docs, left, gains, cuts):
+    """The best variance-gain cuts of 16 features, scanning bins upwards from the sums in `left`.
+
+    `hist[start + 16 * b + k]` is what bin b adds to the left side of feature k: gradient << count_bits | count. Sums
+    and best cuts stay in registers from bin to bin. A gain is a fraction, (l² m + r² n) / (n m) with sums l and r of n
+    and m documents; two are compared by cross-multiplication, for a division takes as long as all the rest.
+    """
+    vector, doubles = ir.VectorType(LONG, 8), ir.VectorType(ir.DoubleType(), 8)
+
+    def code(context, builder, signature, arguments):
+        hist, start, n_bins, total, count_bits, min_docs, left, gains, cuts = arguments
+        kinds = signature.args
+
+        def place(number, array, position, kind):
+            return _pointer(context, builder, kinds[number], array, position, kind)
+
+        def at(number, array, half, kind):
+            return place(number, array, ir.Constant(LONG, 8 * half), kind)
+
+        mask = builder.sub(builder.shl(LONG(1), count_bits), LONG(1))
+        masks, shifts, fewest = (_splat(builder, value, 8) for value in (mask, count_bits, min_docs))
+        n_all = _splat(builder, builder.and_(total, mask), 8)
+        sum_all = _splat(builder, builder.sitofp(builder.ashr(total, count_bits), ir.DoubleType()), 8)
+        before = builder.block
+        one = _splat(builder, ir.Constant(ir.DoubleType(), 1.0), 8)
+        first = [
+            (builder.load(at(6, left, half, vector), align=8), builder.load(at(7, gains, half, doubles), align=8), one,
+             builder.load(at(8, cuts, half, vector), align=8))
+            for half in range(2)
+        ]  # fmt: skip
+        head, body, done = (builder.append_basic_block(name) for name in ("head", "body", "done"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        bin_ = builder.phi(LONG)
+        bin_.add_incoming(LONG(0), before)
+        carried = []
+        for values in first:
+            phis = [builder.phi(value.type) for value in values]
+            for phi, value in zip(phis, values, strict=True):
+                phi.add_incoming(value, before)
+            carried.append(phis)
+        builder.cbranch(builder.icmp_signed("<", bin_, n_bins), body, done)
+
+        builder.position_at_end(body)
+        row, number = builder.add(start, builder.mul(bin_, LONG(16))), _splat(builder, bin_, 8)
+        for half, (sums, best_up, best_down, cut) in enumerate(carried):
+            added = builder.load(place(0, hist, builder.add(row, LONG(8 * half)), vector), align=8)
+            sums_now = builder.add(sums, added)
+            n_left = builder.and_(sums_now, masks)
+            n_right = builder.sub(n_all, n_left)
+            sum_left = builder.sitofp(builder.ashr(sums_now, shifts), doubles)
+            sum_right = builder.fsub(sum_all, sum_left)
+            x, y = builder.sitofp(n_left, doubles), builder.sitofp(n_right, doubles)
+            up = builder.fadd(
+                builder.fmul(builder.fmul(sum_left, sum_left), y), builder.fmul(builder.fmul(sum_right, sum_right), x)
+            )
+            down = builder.fmul(x, y)
+            better = builder.and_(
+                builder.and_(builder.icmp_signed(">=", n_left, fewest), builder.icmp_signed(">=", n_right, fewest)),
+                builder.fcmp_ordered(">", builder.fmul(up, best_down), builder.fmul(best_up, down)),
+            )
+            now = (
+                sums_now, builder.select(better, up, best_up), builder.select(better, down, best_down),
+                builder.select(better, number, cut),
+            )  # fmt: skip
+            for phi, value in zip((sums, best_up, best_down, cut), now, strict=True):
+                phi.add_incoming(value, body)
+        bin_.add_incoming(builder.add(bin_, LONG(1)), body)
+        builder.branch(head)
+
+        builder.position_at_end(done)
+        for half, (sums, up, down, cut) in enumerate(carried):
+            for number, array, value in ((6, left, sums), (7, gains, builder.fdiv(up, down)), (8, cuts, cut)):
+                builder.store(value, at(number, array, half, value.type), align=8)
+        return context.get_dummy_value()
+
+    size = types.int64
+    return types.void(hist, size, size, size, size, size, left, gains, cuts), code

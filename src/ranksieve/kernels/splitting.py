@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit, uintp
 
 from ranksieve.dtypes import MISSING_BIN
+from ranksieve.kernels.lanes import scan_cuts
 from ranksieve.kernels.monotone import search_lanes_monotone
 
 LANES = 16  # features searched together
@@ -70,32 +71,11 @@ def add_histogram(hist, other, n_bins, first, last, sign):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def search_lanes(hist, n_bins, left, total, count_bits, min_docs, gains, split_bins):
-    """Best variance-gain cut of a group's features, scanning bins upwards from the sums in `left`."""
-    mask = (np.int64(1) << count_bits) - 1
-    all_sum = np.float64(total >> count_bits)
-    n = total & mask
-    for b in range(n_bins):
-        row = hist[0, b]
-        for k in range(LANES):
-            left[k] += row[k]
-            n_left = left[k] & mask
-            n_right = n - n_left
-            sum_left = np.float64(left[k] >> count_bits)
-            sum_right = all_sum - sum_left
-            x, y = np.float64(n_left), np.float64(n_right)
-            gain = (sum_left * sum_left * y + sum_right * sum_right * x) / (x * y)
-            better = (n_left >= min_docs) & (n_right >= min_docs) & (gain > gains[k])
-            gains[k] = gain if better else gains[k]
-            split_bins[k] = b if better else split_bins[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def search_lanes_hessian(
     hist, n_bins, left, left_hess, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton,
     gains, split_bins,
 ):  # fmt: skip
-    """Like `search_lanes`, with second derivatives: in the gain (Newton), or only as a smallest sum per leaf."""
+    """Like `lanes.scan_cuts`, with second derivatives: in the gain (Newton), or only as a smallest sum per leaf."""
     mask = (np.int64(1) << count_bits) - 1
     all_sum = np.float64(total >> count_bits)
     n = total & mask
@@ -159,7 +139,7 @@ def improve_split(
                 newton, gains, cuts,
             )  # fmt: skip
         else:
-            search_lanes(group, scanned, left, total, count_bits, min_docs, gains, cuts)
+            scan_cuts(group.reshape(group.size), 0, scanned, total, count_bits, min_docs, left, gains, cuts)
         for k in range(LANES):
             if cuts[k] != NO_SPLIT and allowed[lane + k] and gains[k] > floats[0]:
                 floats[0], found = gains[k], k
