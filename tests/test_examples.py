@@ -14,7 +14,7 @@ EXAMPLES = sorted(FOLDER.glob("*.py"))
 
 def test_all_are_there():
     names = {path.stem for path in EXAMPLES}
-    assert names == {"selgb", "grid_search", "prune_lightgbm", "pipeline", "elasticsearch_export"}
+    assert names == {"selgb", "grid_search", "prune_lightgbm", "pipeline", "elasticsearch_export", "adaptation"}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
