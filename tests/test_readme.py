@@ -11,7 +11,10 @@ from ranksieve.pruning.strategies import STRATEGIES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "docs" / f"{name}.md" for name in ("explanations", "pruning", "scoring", "selections", "weights")]
+PAGES = [
+    ROOT / "docs" / f"{name}.md"
+    for name in ("combination", "explanations", "pruning", "scoring", "selections", "weights")
+]
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
