@@ -13,6 +13,7 @@ algo = "selgb"
 negatives = [0.05, 0.2]
 trees = 3
 leaves = 4
+threads = 1
 """
 
 

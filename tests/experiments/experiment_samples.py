@@ -22,6 +22,7 @@ features = 6
 trees = 4
 leaves = 4
 min-docs = 2
+threads = 1
 
 [[runs]]
 name = "plain"

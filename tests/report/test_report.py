@@ -17,7 +17,7 @@ from ranksieve.report.write import write_report
 
 matplotlib.use("agg")
 NAMES = sorted(path.stem for path in next(folder for folder in SHIPPED if folder.is_dir()).glob("*.toml"))
-N_FIGURES = {"fig1": 2, "static": 2, "undersampling": 5, "efficiency": 2}
+N_FIGURES = {"fig1": 2, "static": 2, "undersampling": 5, "efficiency": 2, "selections": 3}
 
 
 @pytest.fixture(scope="module")

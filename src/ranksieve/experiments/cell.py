@@ -52,7 +52,7 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True) -> 
     taught = taught_part(cell, out, loaded.train)
     watched = _Watch()
     tally = Tally() if cell.selections else None
-    settings = {**cell.params.as_dict(), "threads": threads}
+    settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
     sets = {"valid": loaded.valid.binned, "test": loaded.test.binned}
     forest = train(taught.binned, valid=sets, callbacks=(watched,), tally=tally, **settings)
     tables = {"curve": watched.table(forest, str(parse_metric(cell.params.metric)))}
@@ -79,7 +79,7 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True) -> 
         "seconds": {"loading": loading, "training": float(sum(seconds)), "measuring": float(sum(watched.measuring)),
                     "per_tree": statistics.median(seconds[1:] or seconds), "all": time.perf_counter() - clock,
                     "cpu": time.process_time() - cpu},
-        "threads": threads or os.cpu_count(),
+        "threads": threads or cell.params.threads or os.cpu_count(),
         "alone": alone,
         "began": began.isoformat(timespec="seconds"),
         "versions": versions(),

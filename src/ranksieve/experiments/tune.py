@@ -118,7 +118,7 @@ def _value(study: Study, trial: Any, out: Path, threads: int) -> float:
     cell = _chosen(study, values)
     loaded = load(cell.data, cell.params.max_bins)
     taught = taught_part(cell, out, loaded.train)
-    settings = {**cell.params.as_dict(), "threads": threads}
+    settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
     forest = train(taught.binned, valid=loaded.valid.binned, **settings)
     return float(forest.info["best_score"])
 
