@@ -46,21 +46,23 @@ def parts(folder: Path, n_queries: int) -> list[str]:
 
 
 class Clock:
-    """A callback that notes when each tree was done."""
+    """A callback that notes when each tree was done, and how much CPU time all processes had used by then."""
 
-    def __init__(self) -> None:
-        self.started, self.ticks = time.perf_counter(), []
+    def __init__(self, client: Client | None = None) -> None:
+        self._client = client
+        self.ticks: list[float] = []
+        self.cpu: list[tuple[int, float]] = []  # at the end of the warm-up and of the run
 
     def __call__(self, record) -> None:
+        if record.step in (min(WARM, record.n_trees // 2), record.n_trees):
+            workers = {} if self._client is None else self._client.run(time.process_time)
+            self.cpu.append((record.step, time.process_time() + sum(workers.values())))
         self.ticks.append(time.perf_counter())
 
-    def per_tree(self) -> float:
-        """The median seconds of a tree after the warm-up."""
-        return float(np.median(np.diff(self.ticks)[min(WARM, len(self.ticks) // 2) :]))
-
-    @property
-    def total(self) -> float:
-        return self.ticks[-1] - self.started
+    def per_tree(self) -> tuple[float, float]:
+        """The median seconds of a tree after the warm-up, and the mean CPU seconds."""
+        (first, before), (last, after) = self.cpu
+        return float(np.median(np.diff(self.ticks)[first:])), (after - before) / (last - first)
 
 
 @contextmanager
@@ -98,7 +100,7 @@ def compare(client: Client, files: list[str], binned: Binned, what: str, options
         here = {name: value for name, value in options.items() if name != "exchange"}
         models["one"] = rs.train(binned, callbacks=[clock], threads=THREADS, early_stopping=0, **here)
         sides["one"].append(clock.per_tree())
-        clock = Clock()
+        clock = Clock(client)
         models["cluster"] = rs.cluster.train(
             client, files, binning=binned.binning, callbacks=[clock], threads=THREADS, early_stopping=0, **options
         )
@@ -112,13 +114,14 @@ def compare(client: Client, files: list[str], binned: Binned, what: str, options
             sizes,
         )
     tenth = max(len(n_bytes) // 10, 1)
-    one, many = min(sides["one"]), min(sides["cluster"])
+    (one, one_cpu), (many, many_cpu) = min(sides["one"]), min(sides["cluster"])
     row = {
         "what": what,
         "one process, ms per tree": round(1e3 * one, 1),
         "cluster, ms per tree": round(1e3 * many, 1),
         "times": round(many / one, 2),
-        "all rounds, times": [round(b / a, 2) for a, b in zip(sides["one"], sides["cluster"], strict=True)],
+        "times, CPU": round(many_cpu / one_cpu, 2),
+        "all rounds, times": [round(b / a, 2) for (a, _), (b, _) in zip(sides["one"], sides["cluster"], strict=True)],
         "MB per tree, first tenth": round(float(n_bytes[:tenth].mean()) / 1e6, 3),
         "MB per tree, last tenth": round(float(n_bytes[-tenth:].mean()) / 1e6, 3),
         "% of the bins per tree, mean": round(100 * float(n_bytes.mean()) / binned.bins.nbytes, 4),

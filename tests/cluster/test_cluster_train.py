@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from ranksieve.cluster.crew import Crew
+from ranksieve.cluster.training import EXCHANGE
 from ranksieve.errors import ClusterError, DataError, ModelError, ParameterError
 from ranksieve.forest.lightgbm_text import to_text
 from samples import small_dataset
@@ -67,6 +69,24 @@ def test_every_choice_gives_the_same_model(client, data, parts, valid, options):
     assert alike(rs.cluster.train(client, parts, valid=valid, workers=some(client, 2), **options), one)
     together = rs.cluster.train(client, parts, valid=valid, workers=some(client, 2), exchange="histograms", **options)
     assert alike(together, one)
+
+
+def test_workers_that_send_rows_beside_workers_that_keep_them(client, data, monkeypatch):
+    """A worker that has too many keeps them all, and the coordinator's cache of the other's rows stays right."""
+    kinds = set()
+    reports = Crew.reports
+
+    def noted(self, *, teach):
+        found = reports(self, teach=teach)
+        kinds.add(tuple(report.rows is not None for report in found))
+        return found
+
+    monkeypatch.setattr(Crew, "reports", noted)
+    monkeypatch.setitem(EXCHANGE, "auto", 148)
+    options = {**SMALL, "selection": "adaptive", "margin": 0.05, "min_negatives": 2, "trees": 12}
+    model = rs.cluster.train(client, [data], workers=some(client, 2), **options)
+    assert alike(model, rs.train(data, **options))
+    assert kinds == {(True, True), (False, True), (False, False)}
 
 
 def test_own_functions_weights_and_a_base_travel(client, data):

@@ -81,13 +81,21 @@ class FarLessons:
         extent = Extent.joined(report.extent for report in reports if report.extent is not None)
         if extent.n == 0:
             raise ParameterError(NOBODY)
-        if any(report.rows is None for report in reports):
-            return FarLesson(self.sample, Together(extent), np.empty(0), np.empty(0))
         parts = [report.rows for report in reports if report.rows is not None]
-        bins = [self._caches.setdefault(i, _Cache()).take(rows) for i, rows in enumerate(parts)]
+        caches = [self._caches.setdefault(i, _Cache()) for i in range(len(reports))]
+        for cache, report in zip(caches, reports, strict=True):
+            if report.rows is not None:
+                cache.keep(report.rows)
+        if len(parts) < len(reports):  # one of them has too many
+            return FarLesson(self.sample, Together(extent), np.empty(0), np.empty(0))
+        bins = np.empty((extent.n, parts[0].new.shape[1]), BIN)
+        stop = 0
+        for cache, rows in zip(caches, parts, strict=True):
+            start, stop = stop, stop + len(rows.grad)
+            cache.take(bins[start:stop])
         return FarLesson(
             self.sample,
-            np.concatenate(bins),
+            bins,
             np.concatenate([rows.grad for rows in parts]),
             np.concatenate([rows.hess for rows in parts]),
         )
@@ -100,18 +108,23 @@ class _Cache:
         self._bins = np.empty((0, 0), BIN)
         self._places = np.empty(0, ROW)
 
-    def take(self, rows: Rows) -> np.ndarray:
-        """The bins of the rows that teach now."""
+    def keep(self, rows: Rows) -> None:
+        """Keep new rows, and note which teach now."""
         stop = rows.first + len(rows.new)
         if stop > len(self._bins):
             longer = np.empty((stop + stop // 4, rows.new.shape[1]), BIN)
             if rows.first:
                 longer[: rows.first] = self._bins[: rows.first]
             self._bins = longer
-        self._bins[rows.first : stop] = rows.new
+        if len(rows.new):
+            self._bins[rows.first : stop] = rows.new
         if rows.places is not None:
             self._places = rows.places
-        return self._bins[self._places]
+
+    def take(self, out: np.ndarray) -> None:
+        """Write the bins of the rows that teach now."""
+        if len(out):
+            np.take(self._bins, self._places, axis=0, out=out, mode="clip")  # other modes would copy once more
 
 
 class FarGrower(Grower):
