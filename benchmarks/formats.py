@@ -16,6 +16,7 @@ an environment of its own, as in `scoring.py`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import dataclasses
 import importlib.metadata
@@ -283,16 +284,23 @@ def main() -> None:
     forest = train(options.folder / "forest.txt")
     X = hard_documents(forest, options.docs)
     print(forest, f"{np.isnan(X).mean():.1%} missing")
-    rows = measure_out(OUT, forest, X, options.folder) + measure_in(options.docs)
-    # 40 trees: compiling 300 takes minutes
-    rows += measure_out({"lleaves": ("lightgbm", lleaves, False, "nan")}, forest.first(40), X, options.folder)
-    versions = {}
+    rows: list[dict] = [{"consumers": versions()}]
+    for measure in (
+        lambda: measure_out(OUT, forest, X, options.folder),
+        lambda: measure_in(options.docs),
+        # 40 trees: compiling 300 takes minutes
+        lambda: measure_out({"lleaves": ("lightgbm", lleaves, False, "nan")}, forest.first(40), X, options.folder),
+    ):
+        rows += measure()
+        results.save("formats", rows)
+
+
+def versions() -> dict[str, str]:
+    found = {}
     for package in ("xgboost-cpu", "onnxruntime", "onnx", "treelite", "catboost"):
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    results.save("formats", [{"consumers": versions}, *rows])
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
 
 
 if __name__ == "__main__":

@@ -62,3 +62,13 @@ def test_the_number_of_features_of_ranklib_files(run, model, tmp_path):
     run("convert", model, tmp_path / "ranklib.txt", "--to", "ranklib", "--missing", "never")
     outcome = run("convert", tmp_path / "ranklib.txt", tmp_path / "wide.txt", "--to", "lightgbm", "--features", "46")
     assert outcome.code == 0 and rs.load(tmp_path / "wide.txt").n_features == 46
+
+
+def test_data_wider_than_a_ranklib_model_says_what_to_do(run, tmp_path, files):
+    (tmp_path / "model.txt").write_text(
+        "## MART\n<ensemble><tree weight='1'><split><output>1</output></split></tree></ensemble>"
+    )
+    outcome = run("predict", tmp_path / "model.txt", files / "test.txt", "--out", tmp_path / "scores.txt")
+    assert outcome.code == 2 and "ranksieve convert --features" in outcome.output
+    run("convert", tmp_path / "model.txt", tmp_path / "wide.txt", "--to", "lightgbm", "--features", "5")
+    assert run("predict", tmp_path / "wide.txt", files / "test.txt", "--out", tmp_path / "scores.txt").code == 0

@@ -83,8 +83,10 @@ def fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.
     """Features as wide as the model's."""
     width = features.shape[1]
     if width > model.n_features or (width < model.n_features and source.feature_names is not None):
+        says_not = model.info.get("read_from") in ("ranklib", "quickrank")
+        unsaid = ", or say how many there are: ranksieve convert --features" if says_not else ""
         raise DataError(
             f"{source.path}: has {width} features but {name} was trained on {model.n_features}; "
-            "give data with the same features"
+            f"give data with the same features{unsaid}"
         )
     return widened(features, model.n_features, source.absent)
