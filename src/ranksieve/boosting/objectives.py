@@ -62,10 +62,18 @@ def lambda_err(*, truncation: int = 10, normalize: bool = False, highest: float 
     return _lambdas(kernels.STOPPING, gains, truncation, normalize)
 
 
-def _lambdas(kind: int, gains: Callable[[np.ndarray], np.ndarray], truncation: int, normalize: bool) -> Objective:
+def _lambdas(kind: int, gains_of: Callable[[np.ndarray], np.ndarray], truncation: int, normalize: bool) -> Objective:
+    """λ-gradients of a metric; what depends on the lists alone is kept as long as they are the same."""
+    known: list[np.ndarray] = []
+
     def objective(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not known or known[0] is not labels or known[1] is not offsets:
+            gains, ideals = gains_of(labels), np.empty(len(offsets) - 1)
+            kernels.all_ideals(kind, gains, offsets, truncation, ideals)
+            known[:] = labels, offsets, gains, ideals
+        _, _, gains, ideals = known
         grad, hess = np.empty(len(labels)), np.empty(len(labels))
-        kernels.all_lambdas(kind, gains(labels), scores, offsets, truncation, normalize, grad, hess)
+        kernels.all_lambdas(kind, gains, scores, offsets, ideals, truncation, normalize, grad, hess)
         return grad, hess
 
     return objective

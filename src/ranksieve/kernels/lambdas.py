@@ -2,6 +2,9 @@
 
 A pair counts by how much the metric changes if its two documents change places. Ranks beyond `truncation` count nothing
 in the metric, so a pair needs one member within it.
+
+The partners of a ranked document are all others as they stand; those of one beyond the truncation are the ranked ones,
+which are laid side by side for it. The loops over partners are simple enough to be vectorised.
 """
 
 import numpy as np
@@ -10,29 +13,30 @@ from numba import njit, prange
 from ranksieve.kernels.metrics import top_k
 
 NDCG, PRECISION, RECIPROCAL, STOPPING = 0, 1, 2, 3  # the metrics: NDCG, MAP, MRR, ERR
+FURTHEST = 700.0  # exp of a larger difference is no number
 
 
 @njit(cache=True, nogil=True)
-def ideal_dcg(gains, k):
-    """DCG of the best order, cut at rank k."""
+def ideal_dcg(gains, by_rank):
+    """DCG of the best order; ranks without a discount count nothing."""
     best = np.sort(gains[gains > 0.0])
     total = 0.0
-    for rank in range(min(k, len(best))):
-        total += best[len(best) - 1 - rank] / np.log2(rank + 2.0)
+    for rank in range(min(len(by_rank), len(best))):
+        total += best[len(best) - 1 - rank] * by_rank[rank]
     return total
 
 
 @njit(cache=True, nogil=True)
-def running_sums(kind, gains, ranked, above, sums):
-    """What changes of MAP and ERR are read from, up to and including each rank from 1 on.
+def running_sums(kind, gains, above, sums):
+    """What changes of MAP and ERR are read from, up to and including each rank from 1 on, given gains by rank.
 
     MAP: the positives so far, and the sum of 1 / rank over them. ERR: the chance that a user has not stopped yet, and
     ERR itself.
     """
     above[0] = 1.0 if kind == STOPPING else 0.0
     sums[0] = 0.0
-    for r in range(1, len(ranked) + 1):
-        gain = gains[ranked[r - 1]]
+    for r in range(1, len(gains) + 1):
+        gain = gains[r - 1]
         if kind == STOPPING:
             above[r] = above[r - 1] * (1.0 - gain)
             sums[r] = sums[r - 1] + above[r - 1] * gain / r
@@ -42,12 +46,11 @@ def running_sums(kind, gains, ranked, above, sums):
 
 
 @njit(cache=True, nogil=True)
-def first_positives(gains, ranked):
+def first_positives(gains):
     """Ranks, from 1 on, of the two best-ranked positives; one beyond the last rank where there are fewer."""
-    beyond = len(ranked) + 1
-    first = second = beyond
-    for r in range(len(ranked), 0, -1):
-        if gains[ranked[r - 1]] > 0.0:
+    first = second = len(gains) + 1
+    for r in range(len(gains), 0, -1):
+        if gains[r - 1] > 0.0:
             first, second = r, first
     return first, second
 
@@ -75,59 +78,124 @@ def swap_change(kind, gain, other, rank, to, depth, above, sums, first, second):
     return (gain - other) * abs(above[upper - 1] * at_upper - (between + above[lower - 1] * at_lower) / passing)
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def ndcg_changes(gain, discount, gains, discounts, inverse, out):
+    """|ΔNDCG| of a head with each partner of smaller gain; 0 with others."""
+    for j in range(len(out)):
+        change = (gain - gains[j]) * abs(discount - discounts[j]) * inverse
+        out[j] = change if gains[j] < gain else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def swap_changes(kind, gain, rank, gains, ranks, depth, above, sums, first, second, inverse, out):
+    """The same of MAP, MRR or ERR."""
+    for j in range(len(out)):
+        out[j] = 0.0
+        if gains[j] < gain:
+            change = swap_change(kind, gain, gains[j], rank, ranks[j], depth, above, sums, first, second)
+            out[j] = change * inverse
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def win_chances(score, power, scores, powers, close, out):
+    """1 / (1 + exp(score - s)) of each partner; from powers, exp(s - largest), where scores are close enough."""
+    for j in range(len(out)):
+        out[j] = powers[j] / (power + powers[j]) if close else 1.0 / (1.0 + np.exp(score - scores[j]))
+
+
 @njit(cache=True, nogil=True)
-def query_lambdas(kind, gains, scores, truncation, normalize, grad, hess):
+def sum_of(values):
+    """The sum, four numbers side by side: additions need not wait for each other."""
+    a = b = c = d = 0.0
+    whole = len(values) // 4 * 4
+    for j in range(0, whole, 4):
+        a += values[j]
+        b += values[j + 1]
+        c += values[j + 2]
+        d += values[j + 3]
+    for j in range(whole, len(values)):
+        a += values[j]
+    return (a + b) + (c + d)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_pairs(deltas, chances, grad, hess):
+    """Add λ and w of a head's pairs to its partners; returns their sums, which are the head's. Inputs are used up."""
+    for j in range(len(deltas)):
+        push = chances[j] * deltas[j]
+        deltas[j] = push
+        chances[j] = push * (1.0 - chances[j])
+    for j in range(len(deltas)):
+        grad[j] -= deltas[j]
+        hess[j] += chances[j]
+    return sum_of(deltas), sum_of(chances)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
     """λ and w of one list. Gains are those of NDCG, 1 for the positives of MAP and MRR, or ERR's chances to stop.
+
+    The metric is divided by `ideal`; `by_rank` are the discounts of the ranks up to the truncation.
 
     Only positives head a pair, and one that is itself beyond the truncation pairs with the ranked documents alone.
     """
     n = len(gains)
     grad[:] = 0.0
     hess[:] = 0.0
-    ideal = ideal_dcg(gains, truncation) if kind == NDCG else gains.sum() if kind == PRECISION else 1.0
     if ideal <= 0.0 or n < 2:
         return
-    depth = min(truncation, n)
+    inverse, depth = 1.0 / ideal, min(len(by_rank), n)
     ranked = np.empty(depth, np.int64)
     top_k(scores, 0, n, depth, ranked)
     discounts = np.zeros(n)
     ranks = np.full(0 if kind == NDCG else n, depth + 1)
+    for rank in range(depth):
+        discounts[ranked[rank]] = by_rank[rank]
     above, sums = np.empty(depth + 1), np.empty(depth + 1)
     first = second = depth + 1
-    for rank in range(depth):
-        discounts[ranked[rank]] = 1.0 / np.log2(rank + 2.0)
+    ranked_gains = gains[ranked]
     if kind != NDCG:
         for rank in range(depth):
             ranks[ranked[rank]] = rank + 1
-        running_sums(kind, gains, ranked, above, sums)
-        first, second = first_positives(gains, ranked)
-    spread = scores.max() != scores.min()
+        running_sums(kind, ranked_gains, above, sums)
+        first, second = first_positives(ranked_gains)
+    highest, lowest = scores.max(), scores.min()
+    spread = highest != lowest
+    # powers of all documents pay where a head has all of them as partners
+    close = highest - lowest < FURTHEST and ranked_gains.max() > 0.0
+    powers = np.exp(scores - highest) if close else scores
+    ranked_scores, ranked_powers, ranked_discounts = scores[ranked], powers[ranked], discounts[ranked]
+    ranked_ranks = np.arange(1, depth + 1)
+    ranked_grad, ranked_hess = np.zeros(depth), np.zeros(depth)
+    all_deltas, all_chances = np.empty(n), np.empty(n)
     total = 0.0
     for i in range(n):
-        if gains[i] <= 0.0:
+        gain = gains[i]
+        if gain <= 0.0:
             continue
-        inside = discounts[i] > 0.0
-        for step in range(n if inside else depth):
-            j = step if inside else ranked[step]
-            if gains[j] >= gains[i] or (discounts[i] == 0.0 and discounts[j] == 0.0):
-                continue
-            distance = scores[i] - scores[j]
-            if kind == NDCG:
-                delta = (gains[i] - gains[j]) * abs(discounts[i] - discounts[j]) / ideal
-            else:
-                delta = swap_change(
-                    kind, gains[i], gains[j], ranks[i], ranks[j], depth, above, sums, first, second
-                ) / ideal  # fmt: skip
-            if normalize and spread:
-                delta /= 0.01 + abs(distance)
-            rho = 1.0 / (1.0 + np.exp(distance))
-            weight = rho * (1.0 - rho) * delta
-            rho *= delta
-            grad[i] += rho
-            grad[j] -= rho
-            hess[i] += weight
-            hess[j] += weight
-            total += 2.0 * rho
+        # the partners: everybody, or the ranked
+        if discounts[i] > 0.0:
+            g, s, d, p, r, m = gains, scores, discounts, powers, ranks, n
+            to_grad, to_hess = grad, hess
+        else:
+            g, s, d, p, r, m = ranked_gains, ranked_scores, ranked_discounts, ranked_powers, ranked_ranks, depth
+            to_grad, to_hess = ranked_grad, ranked_hess
+        deltas, chances = all_deltas[:m], all_chances[:m]
+        if kind == NDCG:
+            ndcg_changes(gain, discounts[i], g, d, inverse, deltas)
+        else:
+            swap_changes(kind, gain, ranks[i], g, r, depth, above, sums, first, second, inverse, deltas)
+        if normalize and spread:
+            for j in range(m):
+                deltas[j] /= 0.01 + abs(scores[i] - s[j])
+        win_chances(scores[i], powers[i], s, p, close, chances)
+        pushes, bends = add_pairs(deltas, chances, to_grad, to_hess)
+        grad[i] += pushes
+        hess[i] += bends
+        total += 2.0 * pushes
+    for rank in range(depth):
+        grad[ranked[rank]] += ranked_grad[rank]
+        hess[ranked[rank]] += ranked_hess[rank]
     if normalize and total > 0.0:
         factor = np.log2(1.0 + total) / total
         for i in range(n):
@@ -135,11 +203,25 @@ def query_lambdas(kind, gains, scores, truncation, normalize, grad, hess):
             hess[i] *= factor
 
 
+@njit(cache=True, nogil=True)
+def discounts_by_rank(offsets, truncation):
+    """Discounts of the ranks up to the truncation that some list has."""
+    return 1.0 / np.log2(np.arange(2.0, 2.0 + min(truncation, np.diff(offsets).max())))
+
+
 @njit(cache=True, nogil=True, parallel=True)
-def all_lambdas(kind, gains, scores, offsets, truncation, normalize, grad, hess):
-    """λ and w of every list; queries are independent."""
+def all_ideals(kind, gains, offsets, truncation, out):
+    """What the metric of every list is divided by: the ideal DCG, the positives of MAP, or 1."""
+    by_rank = discounts_by_rank(offsets, truncation)
     for q in prange(len(offsets) - 1):
-        start, stop = offsets[q], offsets[q + 1]
-        query_lambdas(
-            kind, gains[start:stop], scores[start:stop], truncation, normalize, grad[start:stop], hess[start:stop]
-        )
+        own = gains[offsets[q] : offsets[q + 1]]
+        out[q] = ideal_dcg(own, by_rank) if kind == NDCG else own.sum() if kind == PRECISION else 1.0
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def all_lambdas(kind, gains, scores, offsets, ideals, truncation, normalize, grad, hess):
+    """λ and w of every list; queries are independent."""
+    by_rank = discounts_by_rank(offsets, truncation)
+    for q in prange(len(offsets) - 1):
+        own = slice(offsets[q], offsets[q + 1])
+        query_lambdas(kind, gains[own], scores[own], ideals[q], by_rank, normalize, grad[own], hess[own])
