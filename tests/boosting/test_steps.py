@@ -87,6 +87,8 @@ def test_optimal_steps_resume_and_do_not_depend_on_threads(tmp_path, data, algo)
     rs.train(data, checkpoint=tmp_path, **dict(options, trees=4))
     resumed = rs.train(data, checkpoint=tmp_path, resume=True, **options)
     assert to_text(resumed) == to_text(whole)
+    steps = np.array(resumed.info["steps"])
+    assert len(steps) == 8 and (steps > 0.1).all() and (steps < 2).all() and len(set(steps)) > 1
 
 
 @pytest.mark.parametrize("objective", ["map", "mrr", "err"])

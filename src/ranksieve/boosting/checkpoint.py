@@ -116,7 +116,7 @@ class Checkpointer:
 def save_checkpoint(folder: Path, state: State, data: Binned, mark: dict[str, Any]) -> None:
     """Write the state; `mark` is the run's fingerprint."""
     forest = to_forest(state.trees, data.binning, data.feature_names, {})
-    meta = {"fingerprint": mark, "history": state.history, "seconds": state.seconds}
+    meta = {"fingerprint": mark, "history": state.history, "seconds": state.seconds, "steps": state.steps}
     rows, chosen = state.sample.rows, state.sample.chosen or Selected(np.empty(0))
     with atomic_path(folder / FILE) as path, open(path, "wb") as file:
         np.savez(
@@ -164,5 +164,5 @@ def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, ma
     for tree in state.trees:
         state.scores.add(tree)
     state.sample = Sample.of(data.lists, selected)
-    state.history, state.seconds = meta["history"], meta["seconds"]
+    state.history, state.seconds, state.steps = meta["history"], meta["seconds"], meta["steps"]
     return state

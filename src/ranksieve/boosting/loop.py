@@ -27,6 +27,7 @@ class State:
     stopped: bool = False
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
+    steps: list[float] = field(default_factory=list)  # how far was gone with each tree
 
     @property
     def step(self) -> int:
@@ -63,7 +64,8 @@ def boost(
         state.sample = lesson.sample
         rng = np.random.default_rng([seed, step, GROWING])
         tree, leaves = slots.grower.grow(lesson.rows, lesson.grad, lesson.hess, rng)
-        tree.leaf_values[:] *= slots.step(tree, leaves, state)
+        state.steps.append(slots.step(tree, leaves, state))
+        tree.leaf_values[:] *= state.steps[-1]
         state.trees.append(tree)
         scores.add(tree, leaves)
         for callback in after_tree:

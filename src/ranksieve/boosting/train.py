@@ -205,6 +205,7 @@ def _forest(state: State, data: Binned, params: Params, monitor: Monitor, base: 
         "best_iteration": best,
         "best_score": monitor.best_value,
         **({"init": {**base.describe(), "score": monitor.base_value}} if base.ranks else {}),
+        **({"steps": state.steps} if params.step == "optimal" else {}),
         "ranksieve": __version__,
         "first_stage": data.first_stage,
         "missing": "nan" if np.isnan(data.absent) else "zero",
