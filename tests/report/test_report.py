@@ -37,7 +37,8 @@ def run_quick(tmp_path_factory):
 def test_every_shipped_spec_runs_and_reports(name, run_quick):
     results = run_quick(name)
     assert results.unfinished == []
-    path = write_report(results)
+    page = write_report(results)
+    path = page.with_name("report.md")
     text = path.read_text(encoding="utf-8")
     shown = re.findall(r"\]\((figures/[^)]*\.svg)\)", text)
     assert len(shown) == N_FIGURES.get(name, 1)
@@ -46,6 +47,8 @@ def test_every_shipped_spec_runs_and_reports(name, run_quick):
         assert svg.startswith("<?xml") and "<text" in svg  # text that can be read and searched
     for group in results.groups(results.data[0]):
         assert group.label in text
+    html = page.read_text(encoding="utf-8")
+    assert html.count("<figure>") == len(shown) and "http://" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", html)
     assert not matplotlib.pyplot.get_fignums()
 
 

@@ -1,4 +1,4 @@
-"""`write_report`: tables and figures of an experiment as Markdown with SVG files."""
+"""`write_report`: tables and figures of an experiment as one HTML page, and as Markdown with SVG files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ranksieve.errors import DataError
 from ranksieve.experiments.results import Results
 from ranksieve.files import atomic_path
 from ranksieve.report.figures import figures
+from ranksieve.report.page import page
 from ranksieve.report.tables import tables
 
 FOLDER = "report"
@@ -17,7 +18,9 @@ SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "ranksieve"}  # text stays t
 
 
 def write_report(results: Results, out: str | os.PathLike[str] | None = None) -> Path:
-    """Write `report.md` and its figures into a folder (`report` in the experiment's where not given); returns the file.
+    """Write `report.html`, and `report.md` with its figures, into a folder (else `report` in the experiment's).
+
+    Returns the path of the HTML page, which needs no other file.
 
     Nothing is trained: everything comes from what the cells stored.
     """
@@ -29,11 +32,16 @@ def write_report(results: Results, out: str | os.PathLike[str] | None = None) ->
     pictures = []
     for name, caption, figure in figures(results):
         _save(figure, folder / "figures" / f"{name}.svg")
-        pictures.append(f"![{caption}](figures/{name}.svg)\n\n*{caption}*")
-    parts = [_head(results), *(table.markdown() for table in tables(results)), *pictures, _made_with(results)]
+        pictures.append((name, caption))
+    head, foot, found = _head(results), _made_with(results), list(tables(results))
+    shown = [f"![{caption}](figures/{name}.svg)\n\n*{caption}*" for name, caption in pictures]
+    parts = [head, *(table.markdown() for table in found), *shown, foot]
     with atomic_path(folder / "report.md") as path:
         path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    return folder / "report.md"
+    drawn = [(caption, (folder / "figures" / f"{name}.svg").read_text(encoding="utf-8")) for name, caption in pictures]
+    with atomic_path(folder / "report.html") as path:
+        path.write_text(page(results, head, foot, found, drawn), encoding="utf-8")
+    return folder / "report.html"
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -1,0 +1,114 @@
+"""One self-contained HTML page: tables that sort, figures as vector graphics, and a per-query explorer."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable
+from importlib import resources
+
+from ranksieve.experiments.results import Results
+from ranksieve.report.explorer import MOST_QUERIES, explorer_data
+from ranksieve.report.tables import Table
+
+
+def page(results: Results, head: str, foot: str, tables: Iterable[Table], pictures: Iterable[tuple[str, str]]) -> str:
+    """The whole page. `head` and `foot` are paragraphs of plain text, `pictures` captions and SVG texts."""
+    title, *about = head.split("\n\n")
+    title = title.removeprefix("# ")
+    explorable = explorer_data(results)
+    sections = {
+        "Tables": "".join(map(_table, tables)),
+        "Figures": "".join(_figure(caption, svg) for caption, svg in pictures),
+        "Queries": _explorer(results.facts["metrics"][0]) if explorable else "",
+        "What was run": _settings(results),
+    }
+    shown = {name: body for name, body in sections.items() if body}
+    links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name in shown)
+    body = "".join(f'<section id="{_anchor(name)}"><h2>{name}</h2>{body}</section>' for name, body in shown.items())
+    data = json.dumps(explorable, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return (
+        "<!doctype html>\n"
+        f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{_asset('page.css')}</style></head><body><header><h1>{html.escape(title)}</h1>"
+        f"{''.join(f'<p>{html.escape(text)}</p>' for text in about)}<nav>{links}</nav></header>"
+        f'<main>{body}</main><footer class="quiet"><p>{html.escape(foot)}</p></footer>'
+        f'<script type="application/json" id="explorer-data">{data}</script>'
+        f"<script>{_asset('page.js')}</script></body></html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("ranksieve.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _anchor(name: str) -> str:
+    return name.lower().replace(" ", "-")
+
+
+def _table(table: Table) -> str:
+    heads = "".join(
+        f'<th scope="col"><button type="button">{_text(name) or "run"}</button></th>' for name in table.columns
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{_text(value.text)}</td>"
+            if value.number is None
+            else f'<td data-number="{value.number!r}">{_text(value.text)}</td>'
+            for value in row
+        )
+        + "</tr>"
+        for row in table.rows
+    )
+    note = f'<p class="quiet">{_text(table.note)}</p>' if table.note else ""
+    return (
+        f'<div class="wide"><table class="sortable"><caption>{_text(table.title)}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{note}"
+    )
+
+
+def _text(markdown: str) -> str:
+    """Text of a table, whose stars are escaped for Markdown."""
+    return html.escape(markdown.replace("\\*", "*"))
+
+
+def _figure(caption: str, svg: str) -> str:
+    """An SVG file's picture, without what only a file of its own needs; its names are made the figure's own."""
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    mark = re.sub(r"\W+", "-", caption.lower()).strip("-")
+    drawing = re.sub(r'\bid="([^"]+)"', rf'id="{mark}-\1"', drawing)
+    drawing = re.sub(r'(href="#|url\(#)', rf"\1{mark}-", drawing)
+    return f"<figure>{drawing}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def _explorer(metric: str) -> str:
+    name = html.escape(metric)
+    heads = ("query", "documents", "positives", "first model", "second model", "difference")
+    return (
+        f'<div id="explorer"><p class="quiet">{name} of two models, query by query, and their rankings: each '
+        f"query's best documents and all positives; of each data set the {MOST_QUERIES} queries on which models differ "
+        "most.</p>"
+        '<div class="choices"><label>data <select name="data"></select></label>'
+        '<label>first model <select name="first"></select></label>'
+        '<label>second model <select name="second"></select></label>'
+        '<label>query <input name="find" type="search" placeholder="part of its name"></label></div>'
+        '<div class="queries wide"><table class="sortable"><thead><tr>'
+        + "".join(f'<th scope="col"><button type="button">{text}</button></th>' for text in heads)
+        + '</tr></thead><tbody></tbody></table></div><div class="sides"></div></div>'
+    )
+
+
+def _settings(results: Results) -> str:
+    """Every run's parameters that are not the defaults, as they were given."""
+    items = []
+    for data in results.data:
+        for group in results.groups(data):
+            settings = group.cells[0].facts["settings"]
+            given = json.dumps(settings, ensure_ascii=False, indent=1)
+            title = html.escape(f"{group.label} on {data}")
+            items.append(f"<details><summary>{title}</summary><pre>{html.escape(given)}</pre></details>")
+    spec = html.escape((results.folder / "spec.toml").read_text(encoding="utf-8"))
+    return f"{''.join(items)}<details><summary>specification</summary><pre>{spec}</pre></details>"

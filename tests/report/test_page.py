@@ -1,0 +1,79 @@
+"""The HTML report in a real browser: it runs without an error, tables sort, the explorer follows its choices."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import matplotlib
+import pytest
+
+from ranksieve.experiments.read_spec import find_spec, load_spec
+from ranksieve.experiments.run import run_experiment
+from ranksieve.report.write import write_report
+
+matplotlib.use("agg")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+# what a reader does, and what there is to see after it; put behind the page's own script
+ACTIONS = """
+const seen = { errors: window.failures };
+const column = (table, place) => [...table.tBodies[0].rows].map((row) => Number(row.cells[place].dataset.number));
+const table = document.querySelector("table.sortable");
+const button = table.querySelectorAll("th button")[1];
+button.click(); seen.falling = column(table, 1);
+button.click(); seen.rising = column(table, 1);
+const root = document.getElementById("explorer");
+const pick = (name) => root.querySelector(`[name=${name}]`);
+const sides = () => [...root.querySelectorAll(".sides caption")].map((node) => node.textContent);
+seen.start = sides();
+seen.second = [...pick("second").options].map((option) => option.text);
+seen.differences = column(root.querySelector(".queries table"), 5);
+pick("first").value = "1"; pick("first").dispatchEvent(new Event("change"));
+seen.changed = sides();
+const last = [...root.querySelectorAll(".queries tbody tr")].at(-1);
+last.click(); seen.chosen = last.classList.contains("chosen");
+seen.rows = root.querySelectorAll(".sides tbody tr").length;
+pick("find").value = "no such query"; pick("find").dispatchEvent(new Event("input"));
+seen.none = root.querySelector(".sides").textContent;
+seen.width = document.documentElement.scrollWidth;
+const out = document.createElement("pre"); out.id = "seen"; out.textContent = JSON.stringify(seen);
+document.body.append(out);
+"""
+WATCH = "<script>window.failures = []; window.onerror = (text) => { window.failures.push(text); };</script>"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    return write_report(run_experiment(load_spec(find_spec("table2"), quick=True), folder / "results", jobs=1))
+
+
+def test_the_page_needs_nothing_else(page):
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r'(src|href)="(?!#)', re.sub(r'xlink:href="#', "", text))
+    assert not re.search(r"@import|url\(['\"]?http", text)
+    names = re.findall(r'\bid="([^"]+)"', text.split("<script")[0])
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_works_in_a_browser(page, tmp_path, width):
+    text = page.read_text(encoding="utf-8")
+    text = text.replace("<head>", f"<head>{WATCH}").replace("</body>", f"<script>{ACTIONS}</script></body>")
+    (tmp_path / "page.html").write_text(text, encoding="utf-8")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom"]
+    shown = subprocess.run([*command, (tmp_path / "page.html").as_uri()], capture_output=True, timeout=120, check=True)
+    seen = json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', shown.stdout.decode())[1]))
+    assert seen["errors"] == []
+    assert seen["falling"] == sorted(seen["falling"], reverse=True) and seen["rising"] == seen["falling"][::-1]
+    assert seen["start"] == ["SelGB", "λ-MART 500"]
+    assert seen["differences"] == sorted(seen["differences"], reverse=True)
+    assert seen["changed"] == [seen["second"][1], "λ-MART 500"]
+    assert seen["chosen"] and seen["rows"] > 20
+    assert "No query" in seen["none"]
+    assert seen["width"] <= max(width, 500)  # a browser's window has a smallest width; nothing makes the page wider
