@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,8 @@ import numpy as np
 
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
-from ranksieve.data.blocks import Source
+from ranksieve.data.blocks import Block, Source
+from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
 from ranksieve.data.parts import SourcePart, query_ids_of
 from ranksieve.data.read import open_source
@@ -170,21 +171,37 @@ def _load(identity: str, data: DataSpec, max_bins: int) -> Loaded:
     return Loaded(first, *others)
 
 
+class _Noted:
+    """A source that keeps what bins forget of its last pass: the first stage's scores and the document ids."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.path, self.n_docs, self.n_features = source.path, source.n_docs, source.n_features
+        self.feature_names, self.first_stage = source.feature_names, source.first_stage
+        self.absent, self.fraction_read = source.absent, 0.0
+        self.scores: list[np.ndarray] = []
+        self.ids: list[np.ndarray] = []
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+        self.scores, self.ids = [], []
+        for block in self._source.blocks(rows):
+            if block.doc_ids is not None:
+                self.ids.append(block.doc_ids)
+            if self.first_stage is not None:
+                inside = self.first_stage < block.features.shape[1]
+                absent = np.full(block.n_docs, self.absent, FEATURE)
+                self.scores.append(block.features[:, self.first_stage].copy() if inside else absent)
+            yield block
+        self.n_docs, self.n_features = self._source.n_docs, self._source.n_features
+
+
 def _part(source: Source, max_bins: int, binning: Binning | None) -> Part:
-    binned = bin_data(source, max_bins=max_bins, binning=binning)
-    columns: list[np.ndarray] = []
-    ids: list[np.ndarray] = []
-    for block in source.blocks():
-        if block.doc_ids is not None:
-            ids.append(block.doc_ids)
-        if source.first_stage is not None:
-            inside = source.first_stage < block.features.shape[1]
-            absent = np.full(block.n_docs, source.absent, FEATURE)
-            columns.append(block.features[:, source.first_stage].copy() if inside else absent)
-    order = binned.lists.order
-    known = np.concatenate(ids) if sum(map(len, ids)) == binned.lists.n_docs else None
-    scores = np.concatenate(columns) if columns else None
-    if order is not None:
-        known = None if known is None else known[order]
-        scores = None if scores is None else scores[order]
-    return Part(binned, scores, known)
+    noted = _Noted(source)
+    binned = bin_data(noted, max_bins=max_bins, binning=binning)
+    order = slice(None) if binned.lists.order is None else binned.lists.order
+    has_ids = sum(map(len, noted.ids)) == binned.lists.n_docs
+    return Part(
+        binned,
+        np.concatenate(noted.scores)[order] if noted.scores else None,
+        np.concatenate(noted.ids)[order] if has_ids else None,
+    )
