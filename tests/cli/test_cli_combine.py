@@ -50,6 +50,9 @@ def test_refit_raises_the_metric(run, files):
     assert "before" in done.output
     values = rs.load(out).info["refit"]["values"]
     assert values == sorted(values)
+    narrow = files / "narrow.letor"  # text does not name features that are absent throughout
+    narrow.write_text("".join(line.split(" 5:")[0] + "\n" for line in (files / "a.letor").read_text().splitlines()))
+    assert run("refit", files / "a.txt", "--data", narrow, "--out", out).code == 0
 
 
 def test_init_takes_files_and_features(run, files):

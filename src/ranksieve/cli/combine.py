@@ -108,13 +108,12 @@ def refit(
     """Set the weight of one tree after the other to its exact optimum; the metric never falls."""
     check_writable(out)
     from ranksieve.boosting.refit import refit as improve
-    from ranksieve.data.read import read_source
     from ranksieve.forest.formats.files import load_forest
     from ranksieve.forest.scorer import using_threads
-    from ranksieve.forest.streaming import open_for
+    from ranksieve.forest.streaming import open_for, read_for
 
     forest = load_forest(model)
-    lists = read_source(open_for(data, {str(model): forest}, missing))
+    lists = read_for(forest, str(model), open_for(data, {str(model): forest}, missing))
     with using_threads(threads or None):
         better = improve(forest, lists, metric, range=range, rounds=rounds)
     better.save(out)
