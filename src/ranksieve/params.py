@@ -31,10 +31,14 @@ ALGORITHMS = {
     "oblivious-lambdamart": ("everything", "lambda", "oblivious"),
     "oblivious-mart": ("everything", "squared", "oblivious"),
 }
+_GROWING = ("trees", "leaves", "learning_rate", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth",
+            "feature_fraction", "max_bins", "seed")  # fmt: skip
 RANKERS = {
     # rankers that are no boosted forest: the parameters each heeds
     "ranksvm": ("c",),
     "lambdarank": ("hidden", "epochs", "learning_rate", "truncation", "normalize", "early_stopping", "seed"),
+    "mcrank": _GROWING,
+    "mcrank-ordinal": _GROWING,
     "feature": ("feature",),
     "xcleaver": ("base", "grow", "rate", "strategy", "global_"),  # a forest, but grown and pruned in rounds
 }
@@ -115,7 +119,7 @@ class Params:
     """Parameters of `train`; names are the same in Python, TOML (with dashes) and on the command line."""
 
     algo: str = _param("selgb", "Algorithm", *_one_of(*ALGORITHMS, *RANKERS))
-    trees: int = _param(1000, "Most trees to grow", _positive_int, "a whole number from 1")
+    trees: int = _param(1000, "Most trees to grow (mcrank: rounds)", _positive_int, "a whole number from 1")
     leaves: int = _param(64, "Leaves of a tree", lambda v: isinstance(v, int) and 2 <= v <= MAX_LEAVES,
                          f"a whole number from 2 to {MAX_LEAVES}")  # fmt: skip
     learning_rate: float = _param(0.05, "Shrinkage of each tree; step of lambdarank", _fraction, "a number in (0, 1]")

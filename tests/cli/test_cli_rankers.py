@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cli_samples import QUICK
 
 import ranksieve as rs
 
 ALGORITHMS = {
     "ranksvm": ([], "5 weights", "weight"),
     "lambdarank": (["--hidden", "3", "--epochs", "4"], "3 hidden units", "influence"),
+    "mcrank": ([*QUICK, "--trees", "3"], "trees", "share of gain"),
+    "mcrank-ordinal": ([*QUICK, "--trees", "3"], "trees", "share of gain"),
     "feature": (["--feature", "f1"], "1 weight", "weight"),
 }
 
@@ -27,7 +30,8 @@ def trained(request, files, run, tmp_path_factory):
 def test_training_says_how_good_it_is(trained, files):
     path, output, size, _ = trained
     said, model = " ".join(output.split()), rs.load(path)
-    assert f"model {path}, {size}" in said
+    assert size in model.size
+    assert f"model {path}, {model.size}" in said
     assert f"validation ndcg@10 {rs.evaluate(model, rs.read(files / 'valid.txt')).mean():.4f}" in said
     assert f"test ndcg@10 {rs.evaluate(model, rs.read(files / 'test.txt')).mean():.4f}" in said
 

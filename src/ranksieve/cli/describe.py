@@ -45,6 +45,7 @@ def is_model(path: Path) -> bool:
 def _describe_model(model: Model) -> None:
     from ranksieve.forest.forest import Forest
     from ranksieve.rankers.blend import Blend
+    from ranksieve.rankers.grades import Grades
     from ranksieve.rankers.linear import Linear
     from ranksieve.rankers.net import Net
 
@@ -54,7 +55,7 @@ def _describe_model(model: Model) -> None:
             _describe_model(part)
         return
     info = model.info
-    facts, column, importance = {Forest: _trees, Linear: _weights, Net: _influence}[type(model)](model)
+    facts, column, importance = {Forest: _trees, Grades: _grades, Linear: _weights, Net: _influence}[type(model)](model)
     facts.append(("features", f"{model.n_features:,}, {np.count_nonzero(importance):,} of them used"))
     if info.get("best_score") is not None:
         facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
@@ -82,6 +83,14 @@ def _trees(forest: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
         ("leaves", f"{leaves.sum():,}, {leaves.mean():.1f} per tree" if forest.n_trees else "0"),
     ]
     return facts, "share of gain", gains / (gains.sum() or 1.0)
+
+
+def _grades(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
+    """Facts of forests that foretell grades."""
+    facts, column, gains = _trees(model.forest)
+    rounds = model.n_trees // model.n_outputs
+    grades = f"{', '.join(f'{grade:g}' for grade in model.grades)}, {model.link} in {rounds:,} rounds"
+    return [("grades", grades), *facts], column, gains
 
 
 def _weights(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -46,6 +47,11 @@ def from_text(text: str, source: str = "<text>") -> Forest:
     Traceback (most recent call last):
     ranksieve.errors.ModelError: model.txt:3: ends before 'end of trees'; the file is cut off, ...
     """
+    return parse_text(text, source, check_plain)[0]
+
+
+def parse_text(text: str, source: str, check_kind: Callable[[Header], None]) -> tuple[Forest, Header]:
+    """The trees of a LightGBM text model and its header; `check_kind` refuses what the caller cannot make use of."""
     text = text.replace("\r\n", "\n")
     if not text.strip():
         raise ModelError(f"{source}: is empty; expected a LightGBM text model, {RECOVER}")
@@ -61,18 +67,19 @@ def from_text(text: str, source: str = "<text>") -> Forest:
         raise ModelError(f"{source}:{lines}: ends before 'end of trees'; the file is cut off, {RECOVER}")
     starts = [match.start() for match in re.finditer(r"^Tree=", text[: end.start()], re.MULTILINE)]
     header = _header(text[: starts[0] if starts else end.start()], source)
-    _check_kind(header)
+    check_kind(header)
     names = _feature_names(header)
     blocks = _blocks(text, starts, end.start(), source)
     _check_sizes(header, blocks)
     arrays = read_trees(blocks, len(names))
     own = _own_section(text, end.end(), len(names), header)
-    return Forest(
+    forest = Forest(
         **arrays,
         weights=np.ones(len(blocks)),
         feature_names=tuple(names if own is None else own["feature_names"]),
         info={"params": _parameters(text[end.end() :], header)} if own is None else own["info"],
     )
+    return forest, header
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ def _header(text: str, source: str) -> Header:
     return header
 
 
-def _check_kind(header: Header) -> None:
+def check_plain(header: Header) -> None:
     """Refuse what is no plain sum of the leaf values of numerical trees."""
     values = header.values
     if values["version"] not in VERSIONS:

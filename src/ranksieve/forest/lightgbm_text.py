@@ -17,7 +17,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.lightgbm_reader import from_text
 from ranksieve.forest.lightgbm_writer import to_text
 
-__all__ = ["from_text", "read_lightgbm", "to_text", "write_lightgbm"]
+__all__ = ["decoded", "from_text", "read_lightgbm", "to_text", "write_lightgbm"]
 
 
 def write_lightgbm(forest: Forest, path: str | os.PathLike[str]) -> None:
@@ -73,11 +73,15 @@ def read_lightgbm(path: str | os.PathLike[str]) -> Forest:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    return from_text(decoded(content, str(path)), source=str(path))
+
+
+def decoded(content: bytes, source: str) -> str:
+    """The text of a model file."""
     try:
-        text = content.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ModelError(
-            f"{path}:{line}: is not UTF-8 text; expected a LightGBM text model as Booster.save_model writes it"
+            f"{source}:{line}: is not UTF-8 text; expected a LightGBM text model as Booster.save_model writes it"
         ) from error
-    return from_text(text, source=str(path))

@@ -23,8 +23,13 @@ MISSING_NAN = 2 << 2
 SQUARED_ERRORS = {"regression", "l2", "mse", "squared_error", "reg:squarederror", "reg:linear", "RMSE"}
 
 
-def to_text(forest: Forest) -> str:
+def to_text(
+    forest: Forest, *, classes: int = 1, objective: str | None = None, info: Mapping[str, Any] | None = None
+) -> str:
     """The text of a LightGBM model that predicts what the forest predicts.
+
+    With `classes`, trees belong to that many classes in turns; `objective` then says how their sums become chances.
+    `info` is written in place of the forest's.
 
     Examples
     --------
@@ -34,11 +39,12 @@ def to_text(forest: Forest) -> str:
     """
     values = checked_values(forest)
     trees = _tree_texts(forest, values)
-    objective = _objective(forest)
+    chances = f" num_class:{classes}" + " sigmoid:1" * (objective == "multiclassova")
+    objective = _objective(forest) if objective is None else objective + chances
     header = {
         "version": "v4",
-        "num_class": "1",
-        "num_tree_per_iteration": "1",
+        "num_class": str(classes),
+        "num_tree_per_iteration": str(classes),
         "label_index": "0",
         "max_feature_idx": str(forest.n_features - 1),
         "objective": objective,
@@ -54,8 +60,8 @@ def to_text(forest: Forest) -> str:
             "\n",
             *trees,
             "end of trees\n\n",
-            f"parameters:\n[boosting: gbdt]\n[objective: {objective}]\nend of parameters\n\n",
-            f"{SECTION}{_own_section(forest)}\n\n",
+            f"parameters:\n[boosting: gbdt]\n[objective: {objective.split()[0]}]\nend of parameters\n\n",
+            f"{SECTION}{_own_section(forest, forest.info if info is None else info)}\n\n",
             "pandas_categorical:null\n",
         ]
     )
@@ -141,9 +147,9 @@ def _plain_names(names: tuple[str, ...]) -> list[str]:
     return list(plain)
 
 
-def _own_section(forest: Forest) -> str:
+def _own_section(forest: Forest, info: Mapping[str, Any]) -> str:
     # times differ from run to run, and the same training must give the same file
-    info = {name: value for name, value in forest.info.items() if name != "seconds"}
+    info = {name: value for name, value in info.items() if name != "seconds"}
     section = {"format": FORMAT, "feature_names": list(forest.feature_names), "info": info}
     try:
         text = json.dumps(section, default=_plain_value)

@@ -46,6 +46,7 @@ class Task:
     missing: str
     params: Params
     callbacks: Sequence[Callable[[Any], None]]  # of a `Record`, or what the ranker says it tells
+    threads: int
 
     def dataset(self) -> Dataset:
         """The training set in memory."""

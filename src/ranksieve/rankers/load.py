@@ -9,8 +9,10 @@ from pathlib import Path
 
 from ranksieve.errors import ModelError
 from ranksieve.forest.formats.files import read as read_forest
+from ranksieve.forest.lightgbm_text import decoded
 from ranksieve.forest.model import Model
 from ranksieve.rankers.blend import read_blend
+from ranksieve.rankers.grades import has_classes, read_grades
 from ranksieve.rankers.json_model import START
 from ranksieve.rankers.linear import read_linear
 from ranksieve.rankers.net import read_net
@@ -60,9 +62,11 @@ def load(path: str | os.PathLike[str], *, features: int | None = None) -> Model:
 
 def read_model(content: bytes, source: str, features: int | None = None) -> Model:
     """A model of any kind from the content of its file; `source` names it in errors."""
-    if not content.startswith(START):
-        return read_forest(content, source, features)
-    return KINDS[_kind(content, source)](content, source)
+    if content.startswith(START):
+        return KINDS[_kind(content, source)](content, source)
+    if has_classes(content):
+        return read_grades(decoded(content, source), source)
+    return read_forest(content, source, features)
 
 
 def _kind(content: bytes, source: str) -> str:

@@ -94,7 +94,7 @@ def train_ranksvm(task: Task) -> Linear:
     info = {
         **task.info(data),
         **task.measured(model, valid_sets),
-        "objective": float(found.fun) * unit,
+        "objective": float(found.fun * unit),
         "pairs": float(n_pairs),
         "iterations": int(found.nit),
         "converged": bool(found.success),

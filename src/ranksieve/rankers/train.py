@@ -23,11 +23,14 @@ from ranksieve.rankers.inputs import Task
 from ranksieve.rankers.lambdarank import train_lambdarank
 from ranksieve.rankers.linear import one_feature
 from ranksieve.rankers.load import load
+from ranksieve.rankers.mcrank import train_mcrank
 from ranksieve.rankers.ranksvm import train_ranksvm
 
 TRAINERS: dict[str, Callable[[Task], Any]] = {
     "ranksvm": train_ranksvm,
     "lambdarank": train_lambdarank,
+    "mcrank": train_mcrank,
+    "mcrank-ordinal": train_mcrank,
     "feature": train_feature,
     "xcleaver": lambda task: train_xcleaver(task.data, task.valid, task.missing, task.params, task.callbacks),
 }
@@ -87,8 +90,8 @@ def train(
             raise ParameterError(f"{flag(name)} is for boosted forests, not for algo={params.algo}; leave it out")
     if missing not in MISSING:
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
-    with using_threads(params.threads or os.cpu_count() or 1):
-        return trainer(Task(data, valid, missing, params, callbacks))
+    with using_threads(params.threads or os.cpu_count() or 1) as threads:
+        return trainer(Task(data, valid, missing, params, callbacks, threads))
 
 
 def _saveable(model: Forest | Sum) -> Forest | Blend:

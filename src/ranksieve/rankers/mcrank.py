@@ -1,0 +1,153 @@
+"""McRank: boosted trees that foretell grades (Li, Burges, Wu 2007), one tree per output in each round.
+
+Every output is boosted by the one loop, a tree at a time in turns; what couples them is the objective, which takes an
+output's chances from the sums of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranksieve.boosting.callbacks import Monitor, checked_mean, named_sets
+from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.lessons import Lessons, Rules, Sample
+from ranksieve.boosting.loop import Slots, State, boost
+from ranksieve.boosting.objectives import Objective
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.selections import everything
+from ranksieve.boosting.steps import shrinkage
+from ranksieve.boosting.train import check_grades
+from ranksieve.boosting.tree import to_forest
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.data.dataset import check_feature_names
+from ranksieve.errors import DataError
+from ranksieve.evaluation.metrics import Metric, parse_metric
+from ranksieve.rankers.grades import LINKS, Grades, Link
+from ranksieve.rankers.inputs import Task
+
+MOST_GRADES = 100
+LINK_OF = {"mcrank": "multinomial", "mcrank-ordinal": "cumulative"}
+
+
+@dataclass
+class Outputs:
+    """The forests of all outputs as they grow, and the chances they give the training documents."""
+
+    states: list[State]
+    link: Link
+    chances: np.ndarray
+    stopped: bool = False
+    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def step(self) -> int:
+        """Rounds so far."""
+        return self.states[-1].step
+
+    def renew_chances(self) -> None:
+        self.chances = self.link.chances(np.stack([state.scores.all() for state in self.states]))
+
+    def objective(self, output: int, targets: np.ndarray) -> Objective:
+        """What one output is to learn; its own sums are only a part of what its chances depend on."""
+        curvature = self.link.curvature(len(self.states))
+
+        def gradients(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            chance = self.chances[output]
+            return targets - chance, curvature * chance * (1.0 - chance)
+
+        return gradients
+
+
+@dataclass(frozen=True)
+class WatchedGrades:
+    """A data set whose metric is followed by the expected grade."""
+
+    name: str
+    data: Binned
+    scores: list[Scores]  # per output
+    grades: np.ndarray
+
+    def measure(self, state: Outputs, metric: Metric) -> float:
+        for scores, output in zip(self.scores, state.states, strict=True):
+            for tree in output.trees[scores.n_trees :]:
+                scores.add(tree)
+        sums = np.stack([scores.all() for scores in self.scores])
+        expected = state.link.expected(state.link.chances(sums), self.grades)
+        return checked_mean(metric, self.data.lists, expected, self.name)
+
+
+def train_mcrank(task: Task) -> Grades:
+    """Grow one tree per output and round until validation stops gaining or there are `trees` rounds."""
+    params = task.params
+    data = bin_data(task.data, max_bins=params.max_bins, missing=task.missing)
+    lists = data.lists
+    check_grades(lists, data.source, pairs=False)
+    grades = _grades(lists.labels, data.source)
+    link = LINKS[LINK_OF[params.algo]]
+    targets = link.targets(lists.labels, grades)
+    starts = link.starts(np.average(targets, axis=1, weights=lists.weights))
+    states = [State([], Scores(data, start=start), Sample.of(lists, None)) for start in starts]
+    outputs = Outputs(states, link, np.empty(0))
+    grower = Grower(data, params, threads=task.threads)
+    slots = [
+        Slots(
+            lessons=Lessons(lists, _rules(outputs.objective(k, targets[k])), params.seed),
+            grower=grower,
+            step=shrinkage(params.learning_rate),
+        )
+        for k in range(len(states))
+    ]
+    watched = list(_watched(task, data, grades, starts))
+    metric = parse_metric(params.metric)
+    monitor = Monitor(watched, metric, params.trees, params.early_stopping, task.callbacks, round="round")
+    while outputs.step < params.trees and not outputs.stopped:
+        outputs.renew_chances()
+        for slot, state in zip(slots, states, strict=True):
+            boost(slot, state, n_trees=state.step + 1, seed=params.seed, after_tree=())
+        monitor(outputs)
+    return _model(task, data, outputs, monitor, grades, starts)
+
+
+def _grades(labels: np.ndarray, source: str) -> np.ndarray:
+    grades = np.unique(labels)
+    if len(grades) > MOST_GRADES:
+        raise DataError(
+            f"{source}: has {len(grades)} different labels, and a forest would be grown for each; expected at most "
+            f"{MOST_GRADES} grades, use algo=mart for labels that are measurements"
+        )
+    return grades.astype(np.float64)
+
+
+def _rules(objective: Objective) -> Rules:
+    return Rules(select=everything, first_selection=1, every=1, objective=objective, first_objective=objective)
+
+
+def _watched(task: Task, data: Binned, grades: np.ndarray, starts: np.ndarray) -> Iterator[WatchedGrades]:
+    for name, given in named_sets(task.valid).items():
+        binned = bin_data(given, binning=data.binning, missing=task.missing)
+        check_feature_names(binned.feature_names, data.feature_names, binned.source)
+        yield WatchedGrades(name, binned, [Scores(binned, start=start) for start in starts], grades)
+
+
+def _model(
+    task: Task, data: Binned, outputs: Outputs, monitor: Monitor, grades: np.ndarray, starts: np.ndarray
+) -> Grades:
+    """The trees of the best rounds in turns, the start of each output in its first tree."""
+    best = monitor.best_step or outputs.step
+    kept = best if task.params.early_stopping else outputs.step
+    for state, start in zip(outputs.states, starts, strict=True):
+        state.trees[0].leaf_values[:] += start
+    trees = [state.trees[number] for number in range(kept) for state in outputs.states]
+    info = {
+        **task.info(data),
+        "history": outputs.history,
+        "seconds": outputs.seconds,
+        "best_iteration": best,
+        "best_score": monitor.best_value,
+        "round": "round",
+    }
+    return Grades(to_forest(trees, data.binning, data.feature_names, info), grades, LINK_OF[task.params.algo])
