@@ -22,7 +22,6 @@ from ranksieve.pruning.strategies import STRATEGIES
 from results import FOLDER, save
 
 BASES = ("lambdamart", "selgb", "gbrt", "oblivious-lambdamart")
-RATES = (0.25, 0.5, 0.6, 0.7, 0.8, 0.9)
 Split = tuple[rs.Dataset, rs.Dataset, rs.Dataset]
 
 
@@ -70,12 +69,12 @@ class Lab:
         print(row, flush=True)
         return row
 
-    def strategies(self) -> None:
-        """Tables 3 to 5: every strategy at every size, re-weighted; and λ-MART of that size."""
+    def strategies(self, names: list[str], rates: list[float]) -> None:
+        """Tables 3 to 5: strategies at several sizes, re-weighted; and λ-MART of that size."""
         n = self.references[0].n_trees
-        for rate in RATES:
+        for rate in rates:
             self.add("strategies", "lambdamart", [model.first(n - int(rate * n + 1e-9)) for model in self.references])
-            for name in STRATEGIES:
+            for name in names:
                 pruned = [
                     rs.prune(model, train, valid=valid, rate=rate, strategy=name)
                     for model, (train, valid) in zip(self.references, self.binned, strict=True)
@@ -162,19 +161,23 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200, help="training queries of two-stage data")
     parser.add_argument("--leaves", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.25, 0.5, 0.6, 0.7, 0.8, 0.9])
+    parser.add_argument("--strategies", nargs="+", default=list(STRATEGIES), choices=STRATEGIES)
+    parser.add_argument("--parts", nargs="+", default=["xcleaver", "bases", "strategies"])
     arguments = parser.parse_args()
     splits = two_stage(arguments.queries) if arguments.data == "two-stage" else folds(arguments.folder / "MQ2008")
     settings = {"leaves": arguments.leaves, "learning_rate": 0.05, "threads": arguments.threads}
     lab = Lab(splits, arguments.reference, settings)
-    parts: list[Callable[[], None]] = [
-        lambda: lab.xcleaver(arguments.grow, arguments.trees),
-        lambda: lab.bases(arguments.grow, arguments.trees),
-        lab.strategies,
-        lab.equal_quality,
-    ]
-    for part in parts:
-        part()
+    parts: dict[str, Callable[[], None]] = {
+        "xcleaver": lambda: lab.xcleaver(arguments.grow, arguments.trees),
+        "bases": lambda: lab.bases(arguments.grow, arguments.trees),
+        "strategies": lambda: lab.strategies(arguments.strategies, arguments.rates),
+    }
+    for name in arguments.parts:
+        parts[name]()
         save(f"pruning_quality_{arguments.data.replace('-', '_')}", lab.rows)
+    lab.equal_quality()
+    save(f"pruning_quality_{arguments.data.replace('-', '_')}", lab.rows)
     print(f"saved in {FOLDER}")
 
 

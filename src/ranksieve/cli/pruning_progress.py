@@ -25,7 +25,7 @@ PHASES = {
 
 
 class PruningProgress:
-    """A pruning callback, used as a context: a bar on a terminal, elsewhere a line per phase and every ten seconds."""
+    """A pruning callback, used as a context: a bar on a terminal, elsewhere a line a phase and every ten seconds."""
 
     def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
         self._console = console or progress_output()
@@ -55,9 +55,9 @@ class PruningProgress:
             title = _title(record)
             self._bar.update(self._task, completed=record.done, description=_describe(record), title=title)
         else:
-            if self._last is not None and self._last.phase != record.phase:
+            if self._last is not None and self._last.phase != record.phase and self._last.phase != "leaves":
                 self._print(self._last)
-            if record.done == 0 or time.monotonic() - self._printed_at >= SECONDS_BETWEEN_LINES:
+            if self._last is None or time.monotonic() - self._printed_at >= SECONDS_BETWEEN_LINES:
                 self._print(record)
         self._last = record
 
@@ -70,8 +70,6 @@ class PruningProgress:
             self._print(self._last)
 
     def _print(self, record: PruningRecord) -> None:
-        if record.done == 0 and record.value is not None:
-            return
         self._printed_at = time.monotonic()
         text = f"{_title(record)} {record.done:.0%}  {_describe(record)}"
         self._console.print(text.rstrip(), markup=False, soft_wrap=True)
