@@ -80,6 +80,11 @@ def test_the_score_is_the_expected_grade(data, model):
     assert rs.evaluate(model, data).mean() > 0.8
 
 
+def test_the_first_rounds_are_those_of_a_shorter_training(data, model):
+    shorter = rs.train(data, **{**QUICK, "algo": model.info["params"]["algo"], "trees": 2})
+    assert np.array_equal(model.first(2).predict(data), shorter.predict(data))
+
+
 def test_a_saved_model_is_the_same(data, model, tmp_path):
     model.save(tmp_path / "model.txt")
     again = rs.load(tmp_path / "model.txt")

@@ -106,6 +106,8 @@ def train(
     given_names = {"selection": selection, "objective": objective}
     params.update((slot, name) for slot, name in given_names.items() if isinstance(name, str))
     settings = Params.from_mapping(params)
+    if settings.algo not in ALGORITHMS:
+        raise ParameterError(f"algo={settings.algo} makes no boosted forest; expected one of {', '.join(ALGORITHMS)}")
     own_rule = None if isinstance(selection, str) else selection
     own_objective = None if isinstance(objective, str) else objective
     rule = own_rule or named_selection(settings)
