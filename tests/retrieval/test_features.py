@@ -78,7 +78,7 @@ def test_query_number_and_first_stage_features(index, documents, data):
 
 def test_names_are_documented_and_unique(index):
     features = layout_of(index).features
-    assert len(features) == 3 * 28 + 2 * 9 + 7 + 3 + 1
+    assert len(features) == 3 * 28 + 2 * 9 + 7 + 3 + 5 + 1
     assert len({feature.name for feature in features}) == len(features)
     assert all(feature.meaning for feature in features)
 

@@ -145,3 +145,28 @@ def add_document_norms(starts, docs, fields, tfs, idf, squares, distinct):
                 k += 1
             squares[last_column, doc] += ((1.0 + np.log(whole)) * idf[t, last_column]) ** 2
             distinct[last_column, doc] += 1
+
+
+@njit(cache=True, nogil=True)
+def count_forward(entry_starts, docs, first_doc, counts):
+    """Distinct terms of every document of a run."""
+    for t in range(len(entry_starts) - 1):
+        last = -1
+        for k in range(entry_starts[t], entry_starts[t + 1]):
+            if docs[k] != last:
+                last = docs[k]
+                counts[last - first_doc] += 1
+
+
+@njit(cache=True, nogil=True)
+def write_forward(entry_starts, docs, tfs, first_doc, cursors, terms, frequencies):
+    """The terms of every document in order, each with its frequency over all fields: the postings turned round."""
+    for t in range(len(entry_starts) - 1):
+        last, slot = -1, -1
+        for k in range(entry_starts[t], entry_starts[t + 1]):
+            if docs[k] != last:
+                last = docs[k]
+                slot = cursors[last - first_doc]
+                cursors[last - first_doc] += 1
+                terms[slot], frequencies[slot] = t, 0
+            frequencies[slot] += tfs[k]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ranksieve.errors import ParameterError
+from ranksieve.kernels.feedback import MODELS, N_TERMS, SIZES
 from ranksieve.kernels.lexical import N_LEXICAL
 from ranksieve.kernels.proximity import NEAR
 
@@ -72,6 +73,17 @@ FIRST = {
 assert len(LEXICAL) == N_LEXICAL
 
 
+FEEDBACK = {
+    **{
+        f"feedback.cosine_{n}": f"cosine with the centroid of the first stage's {n} best (of the others)" for n in SIZES
+    },
+    **{
+        f"feedback.bm25_{n}": f"BM25 of the {N_TERMS} terms that say most about the first stage's {n} best"
+        for n in MODELS
+    },
+}
+
+
 class Layout(NamedTuple):
     """Which features an index has, in the order of their columns."""
 
@@ -103,7 +115,7 @@ def layout_of(index: Index) -> Layout:
     features = [
         *(Feature(f"{family}.{column}", what) for column in columns for family, what in LEXICAL.items()),
         *(Feature(f"{family}.{fields[number]}", what) for number in positional for family, what in PROXIMITY.items()),
-        *(Feature(name, what) for name, what in (QUERY | FIRST).items()),
+        *(Feature(name, what) for name, what in (QUERY | FIRST | FEEDBACK).items()),
         *(Feature(f"number.{name}", f"the document's {name}") for name in index.numbers),
     ]
     return Layout(columns, positional, tuple(features))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -11,9 +12,10 @@ import numpy as np
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import lexical
+from ranksieve.kernels.feedback import N_FEEDBACK, describe_feedback
 from ranksieve.kernels.pairs import describe_pairs
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
-from ranksieve.retrieval.families import FIRST, QUERY, layout_of
+from ranksieve.retrieval.families import FEEDBACK, FIRST, QUERY, layout_of
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import Prepared
 from ranksieve.retrieval.searching import Candidates
@@ -151,8 +153,26 @@ class FeatureMaker:
         best = candidates.scores[starts]
         share = np.divide(candidates.scores, best, out=np.zeros(len(best)), where=best != 0)
         others |= zip(FIRST, (candidates.scores, np.arange(len(starts)) - starts + 1, share), strict=True)
+        others |= self._feedback(candidates)
         numbers = self.index.document_array("numbers")
         return others | {f"number.{name}": numbers[row][candidates.docs] for row, name in enumerate(self.index.numbers)}
+
+    def _feedback(self, candidates: Candidates) -> dict[str, np.ndarray]:
+        """Likeness to the best candidates, if it is asked for."""
+        if not set(self.names) & FEEDBACK.keys():
+            return {}
+        index, n_queries = self.index, len(candidates.offsets) - 1
+        made = np.empty((len(candidates.docs), N_FEEDBACK))
+        describe_feedback(
+            index.forward, self._idf, index.document_array("norms")[-1], index.lengths[-1],
+            float(index.lengths[-1].mean()), candidates.offsets, candidates.docs, candidates.scores,
+            min(self._threads, max(n_queries, 1)), made,
+        )  # fmt: skip
+        return dict(zip(FEEDBACK, made.T, strict=True))
+
+    @cached_property
+    def _idf(self) -> np.ndarray:
+        return idf(self.index.n_docs, self.index.document_frequency[:, -1])
 
     def _user_feature(self, name: str, make: UserFeature, texts: Sequence[str], candidates: Candidates) -> np.ndarray:
         parts = [np.empty(0, FEATURE)]

@@ -171,6 +171,11 @@ class Index:
         """`distinct`, `norms` or `numbers`: one row per field or number, one column per document."""
         return self._arrays[name]
 
+    @property
+    def forward(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The terms of documents: where each document's start, the terms, and their frequencies over all fields."""
+        return self._arrays["forward_starts"], self._arrays["forward_terms"], self._arrays["forward_tfs"]
+
     def retrieve(self, queries: Any, depth: int = 1000, stage: FirstStage | None = None) -> Run:
         """The `depth` best documents of every query by the first stage; `queries` as `as_queries` takes them."""
         from ranksieve.retrieval.searching import retrieve

@@ -14,7 +14,10 @@ from ranksieve.retrieval.fields import Field
 
 BYTES_PER_TOKEN = 40  # the token, its place in the sort, its share of an entry, and growing arrays: measured
 BYTES_PER_WORD = 450  # a distinct word: the word, its terms and their numbers
-RUN_ARRAYS = ("entry_starts", "byte_starts", "docs", "fields", "tfs", "position_starts", "positions", "term_ends")
+RUN_ARRAYS = (
+    *("entry_starts", "byte_starts", "docs", "fields", "tfs", "position_starts", "positions", "term_ends"),
+    *("forward_counts", "forward_terms", "forward_tfs"),
+)
 
 
 class _Numbers(dict[str, int]):
@@ -120,6 +123,12 @@ class Inverter:
             starts, texts, places, has_positions, docs.astype(np.int32), fields.astype(np.uint8),
             run["docs"], run["fields"], run["tfs"], run["position_starts"], run["positions"],
         )  # fmt: skip
+        counts = np.zeros(self.n_docs - self._first_doc, np.int64)
+        kernels.count_forward(run["entry_starts"], run["docs"], self._first_doc, counts)
+        ends = np.cumsum(counts)
+        forward = np.empty(counts.sum(), np.int32), np.empty(counts.sum(), np.int32)
+        kernels.write_forward(run["entry_starts"], run["docs"], run["tfs"], self._first_doc, ends - counts, *forward)
+        run |= zip(("forward_counts", "forward_terms", "forward_tfs"), (counts, *forward), strict=True)
         for name, values in run.items():
             np.save(self._folder / f"{self.n_runs}.{name}.npy", values)
         (self._folder / f"{self.n_runs}.terms").write_bytes(b"".join(terms))

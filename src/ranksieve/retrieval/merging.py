@@ -64,6 +64,7 @@ def merge_runs(runs: list[Run], n_docs: int, n_fields: int, memory: int, writer:
         kernels.add_document_norms(starts, docs, fields, tfs, idf(n_docs, frequency), squares, distinct)
         writer.append("document_frequency", frequency)
         writer.append("collection_frequency", occurrences)
+    n_forward = _append_forward(runs, memory, writer)
     writer.append("norms", np.sqrt(squares))
     writer.append("distinct", distinct)
     return {
@@ -71,7 +72,20 @@ def merge_runs(runs: list[Run], n_docs: int, n_fields: int, memory: int, writer:
         "term_bytes": n_term_bytes,
         "entries": int(entries.sum()),
         "position_bytes": int(n_bytes.sum()),
+        "forward": n_forward,
     }
+
+
+def _append_forward(runs: list[Run], memory: int, writer: Writer) -> int:
+    """Write the terms of every document, run by run; returns how many there are in all."""
+    counts = np.concatenate([run.arrays["forward_counts"] for run in runs])
+    writer.append("forward_starts", np.concatenate([[0], np.cumsum(counts)]))
+    size = max(memory // BYTES_PER_ENTRY, 1)
+    for run in runs:
+        for start in range(0, len(run.arrays["forward_terms"]), size):
+            writer.append("forward_terms", run.numbers[run.arrays["forward_terms"][start : start + size]])
+            writer.append("forward_tfs", run.arrays["forward_tfs"][start : start + size])
+    return int(counts.sum())
 
 
 def _merge_vocabularies(runs: list[Run], writer: Writer) -> tuple[int, int]:

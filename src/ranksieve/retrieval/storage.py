@@ -27,6 +27,9 @@ ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
     "position_starts": ("u4", ("entries",)),  # bytes from the term's first one
     "positions": ("u1", ("position_bytes",)),
     "byte_starts": ("i8", ("terms + 1",)),
+    "forward_starts": ("i8", ("docs + 1",)),
+    "forward_terms": ("i4", ("forward",)),  # the terms of every document, in order
+    "forward_tfs": ("i4", ("forward",)),  # over all fields
     "document_frequency": ("i4", ("terms", "columns")),  # columns: the fields, then all of them together
     "collection_frequency": ("i8", ("terms", "columns")),
     "lengths": ("i4", ("columns", "docs")),
@@ -95,7 +98,7 @@ def read_header(folder: Path) -> dict[str, Any]:
 
 def map_arrays(folder: Path, sizes: dict[str, int]) -> dict[str, np.ndarray]:
     """The arrays of an index, mapped into memory."""
-    sizes = {**sizes, "terms + 1": sizes["terms"] + 1}
+    sizes = {**sizes, "terms + 1": sizes["terms"] + 1, "docs + 1": sizes["docs"] + 1}
     arrays = {}
     for name, (dtype, axes) in ARRAYS.items():
         shape = tuple(sizes[axis] for axis in axes)
