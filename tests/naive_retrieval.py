@@ -226,3 +226,33 @@ def proximity_features(index: NaiveIndex, text: str, doc: int, f: int) -> dict[s
             index.idf(index.df(a[1], f)) * index.idf(index.df(b[1], f)) / (b[0] - a[0]) ** 2 for a, b in pairs
         ),
     }
+
+
+def feedback_features(index: NaiveIndex, docs: list[int], scores: list[float], rank: int) -> dict[str, float]:
+    """Likeness of the candidate at a rank to the best ones."""
+    texts = [[term for text in doc for term in text] for doc in index.terms]
+    mean = sum(map(len, texts)) / index.n_docs
+    mine = Counter(texts[docs[rank]])
+
+    def unit(doc: int) -> dict[str, float]:
+        vector = {t: (1 + math.log(n)) * index.idf(index.df(t)) for t, n in Counter(texts[doc]).items()}
+        return {t: value / math.hypot(*vector.values()) for t, value in vector.items()}
+
+    out = {}
+    for n in (3, 5, 10):
+        others = [k for k in range(n) if k != rank]
+        total = sum(scores[k] for k in others)
+        vectors = [(scores[k] / total, unit(docs[k])) for k in others]
+        out[f"cosine_{n}"] = sum(w * v.get(t, 0) * x for t, x in unit(docs[rank]).items() for w, v in vectors)
+    for n in (5, 10):
+        share: Counter = Counter()
+        for k in range(n):
+            for t, count in Counter(texts[docs[k]]).items():
+                share[t] += scores[k] / sum(scores[:n]) * count / len(texts[docs[k]])
+        best = sorted(share, key=lambda t: -share[t] * index.idf(index.df(t)))[:30]
+        total = sum(share[t] for t in best)
+        norm = 1.2 * (0.25 + 0.75 * len(texts[docs[rank]]) / mean)
+        out[f"bm25_{n}"] = sum(
+            share[t] / total * index.idf(index.df(t)) * 2.2 * mine[t] / (mine[t] + norm) for t in best
+        )
+    return out

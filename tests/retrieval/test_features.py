@@ -7,7 +7,7 @@ import pytest
 
 import ranksieve as rs
 from corpus_samples import QUERIES
-from naive_retrieval import NaiveIndex, lexical_features, proximity_features
+from naive_retrieval import NaiveIndex, feedback_features, lexical_features, proximity_features
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import matching
 from ranksieve.retrieval.families import layout_of
@@ -95,7 +95,28 @@ def test_searching_long_lists_finds_what_scanning_finds(index, data):
     few = Run.from_lists([(id, docs[:1], scores[:1]) for id, docs, scores in retrieve(index, QUERIES, 40).lists()])
     assert index.document_frequency[:, -1].max() > matching.RARE * 1
     got = to_dataset(Pairs(QUERIES, Searcher(index), 40, run=few), FeatureMaker(index), Notes())
-    np.testing.assert_array_equal(got.features, data.features[data.offsets[:-1]])
+    for name in data.feature_names:
+        if not name.startswith("feedback."):  # which is about the other candidates
+            np.testing.assert_array_equal(got.column(name), data.column(name)[data.offsets[:-1]])
+
+
+def test_feedback_is_likeness_to_the_best_candidates(index, documents, data):
+    naive = NaiveIndex(documents, index.fields)
+    for q in range(data.n_queries):
+        docs = [int(doc[1:]) for doc in data.lists.doc_ids[data.offsets[q] : data.offsets[q + 1]]]
+        scores = data.column("first.score")[data.offsets[q] : data.offsets[q + 1]]
+        for rank in (0, 4, 20):
+            expected = feedback_features(naive, docs, scores.tolist(), rank)
+            for name, value in expected.items():
+                got = data.column(f"feedback.{name}")[data.offsets[q] + rank]
+                assert got == pytest.approx(value, rel=1e-4, abs=1e-6), (name, q, rank)
+
+
+def test_feedback_of_short_lists_and_scores_below_zero(index):
+    run = Run.from_rows([("1", "d3", -1.0), ("1", "d4", -2.0), ("2", "d5", 0.5)])
+    data = index.features(QUERIES, run, select=["feedback.*"])
+    assert np.isfinite(data.features).all()
+    assert data.column("feedback.cosine_3")[2] == 0  # there is no other
 
 
 def test_features_are_chosen_by_pattern(index, data):

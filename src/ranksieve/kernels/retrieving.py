@@ -14,14 +14,18 @@ def add_term(docs, fields, tfs, mask, factors, steps, logarithmic, scale, rate, 
     With x the term's frequency, weighted and normalised per field: `scale · x / (x + step)`, or
     `scale · log(1 + rate · x · step)`, where each document has its own step.
     """
-    k = 0
+    k, one_field = 0, len(factors) == 1
     while k < len(docs):
         doc = docs[k]
-        x = 0.0
-        while k < len(docs) and docs[k] == doc:
-            if mask[fields[k]]:
-                x += factors[fields[k], doc] * tfs[k]
+        if one_field:
+            x = factors[0, doc] * tfs[k]
             k += 1
+        else:
+            x = np.float32(0.0)
+            while k < len(docs) and docs[k] == doc:
+                if mask[fields[k]]:
+                    x += factors[fields[k], doc] * tfs[k]
+                k += 1
         if x > 0.0:
             if not seen[doc]:
                 seen[doc] = True

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve.errors import DataError
 
-FORMAT = 1
+FORMAT = 2
 HEADER = "header.json"
 
 # Every array of an index: its type, and its shape in terms of the header's sizes (one size per axis).

@@ -1,0 +1,158 @@
+"""Speed of indexing, retrieval (against bm25s on the same tokens), features, and serving.
+
+    python benchmarks/retrieval.py ../shared/data/ir
+
+CPU time stands beside wall time, so that a busy machine shows. bm25s must be installed for its row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+import ranksieve as rs
+from ranksieve.retrieval.corpus import read_documents
+from ranksieve.retrieval.features import FeatureMaker
+from ranksieve.retrieval.queries import read_queries
+from ranksieve.retrieval.searching import Searcher
+from results import save
+
+BUG_FIELDS = ["file=path~[^/]+$", "path", "text"]
+
+
+def timed(call: Callable[[], Any], repeats: int = 3) -> tuple[Any, float, float]:
+    """What a call returns, and the least wall and CPU seconds of some."""
+    spans = []
+    for _ in range(repeats):
+        wall, cpu = time.perf_counter(), time.process_time()
+        value = call()
+        spans.append((time.perf_counter() - wall, time.process_time() - cpu))
+    return value, min(span[0] for span in spans), min(span[1] for span in spans)
+
+
+def indexing(folder: Path, fields: list[str], out: Path) -> dict:
+    """Documents are held in memory, so that neither reading nor decompressing counts."""
+    documents = [document for _, document in read_documents(folder / "corpus.jsonl.xz")]
+    sources = {field.partition("=")[2].partition("~")[0] or field for field in fields}
+    n_bytes = sum(len((doc.get(name) or "").encode()) for doc in documents for name in sources)
+    rs.Index.build(documents[:50], out, fields=fields, replace=True)  # compiles
+    index, wall, cpu = timed(lambda: rs.Index.build(documents, out, fields=fields, replace=True), 2)
+    size = sum(path.stat().st_size for path in out.iterdir())
+    return {
+        "what": "index", "collection": folder.name, "documents": index.n_docs, "text MB": round(n_bytes / 1e6, 1),
+        "index MB": round(size / 1e6, 1), "wall s": round(wall, 2), "cpu s": round(cpu, 2),
+        "MB per cpu s": round(n_bytes / 1e6 / cpu, 1),
+    }  # fmt: skip
+
+
+def retrieval(folder: Path, field: str, out: Path, depth: int) -> dict:
+    """One field, BM25, one thread; both get term numbers, so that neither analyses text."""
+    import bm25s
+
+    index = rs.Index.build(folder / "corpus.jsonl.xz", out, fields=[field], replace=True)
+    texts = list(read_queries(folder / "queries.tsv.xz").values())
+    analyzer = index.fields[0].analyzer
+    tokens = [
+        analyzer.terms(index.fields[0].text(document) or "")
+        for _, document in read_documents(folder / "corpus.jsonl.xz")
+    ]
+    peer = bm25s.BM25(k1=1.2, b=0.75, method="lucene", backend="numba")
+    peer.index(tokens, show_progress=False)
+    prepared = index.analysis.prepare(texts)
+    known = [prepared.terms[a:b] for a, b in zip(prepared.starts[:-1], prepared.starts[1:], strict=True)]
+    words = [[term for term in dict.fromkeys(analyzer.terms(text)) if index.term_number(term) >= 0] for text in texts]
+    assert [len(some) for some in known] == [len(some) for some in words]
+    k = min(depth, index.n_docs)
+    searcher = Searcher(index, rs.FirstStage("bm25", k3=0.0), threads=1)
+    searcher.of_prepared(prepared, k)
+    ours, our_wall, our_cpu = timed(lambda: searcher.of_prepared(prepared, k))
+    ask = lambda: peer.retrieve(words, k=k, show_progress=False, n_threads=1)  # noqa: E731
+    ask()
+    theirs, their_wall, their_cpu = timed(ask)
+    for q in range(len(texts)):
+        n = min(10, ours.offsets[q + 1] - ours.offsets[q])
+        np.testing.assert_allclose(ours.list_of(q)[1][:n], 2.2 * theirs.scores[q][:n], rtol=1e-3)
+    return {
+        "what": "retrieve", "collection": folder.name, "queries": len(texts), "depth": k,
+        "queries per s": round(len(texts) / our_wall), "bm25s queries per s": round(len(texts) / their_wall),
+        "cpu s": round(our_cpu, 3), "bm25s cpu s": round(their_cpu, 3), "× bm25s cpu": round(our_cpu / their_cpu, 2),
+    }  # fmt: skip
+
+
+def features(folder: Path, fields: list[str], out: Path, n_queries: int = 60) -> dict:
+    index = rs.Index.build(folder / "corpus.jsonl.xz", out, fields=fields, replace=True)
+    texts = list(read_queries(folder / "queries.tsv.xz").values())[:n_queries]
+    prepared = index.analysis.prepare(texts)
+    candidates = Searcher(index).of_prepared(prepared, 1000)
+    maker = FeatureMaker(index)
+    start = time.perf_counter()
+    maker.make(texts[:1], index.analysis.prepare(texts[:1]), Searcher(index).candidates(texts[:1], 10))
+    compiling = time.perf_counter() - start
+    made, wall, cpu = timed(lambda: maker.make(texts, prepared, candidates))
+    return {
+        "what": "features", "collection": folder.name, "pairs": len(made), "features": made.shape[1],
+        "terms per query": round(len(prepared.terms) / len(texts), 1), "threads": numba.get_num_threads(),
+        "pairs per s": round(len(made) / wall), "pairs per cpu s": round(len(made) / cpu),
+        "first call s": round(compiling, 1),
+    }  # fmt: skip
+
+
+def serving(folder: Path, out: Path, n_queries: int = 93) -> dict:
+    """One thread, one query at a time; the model has 300 trees of 16 leaves."""
+    index = rs.Index.build(folder / "corpus.jsonl.xz", out, fields=["text"], replace=True)
+    queries, judgements = read_queries(folder / "queries.tsv.xz"), rs.read_judgements(folder / "qrels.txt.xz")
+    data = index.features(queries, judgements=judgements, depth=100)
+    model = rs.train(data, trees=300, leaves=16, negatives=0.2)
+    pipeline = rs.Pipeline(index, model, depth=1000, threads=1)
+    texts = list(queries.values())[:n_queries]
+    pipeline.search(texts[0])
+    spans = []
+    for text in texts:
+        start = time.perf_counter()
+        pipeline.search(text, k=10)
+        spans.append(1000 * (time.perf_counter() - start))
+    prepared = index.analysis.prepare(texts)
+    searcher, maker = Searcher(index, threads=1), FeatureMaker(index, threads=1)
+    candidates, _, first = timed(lambda: searcher.of_prepared(prepared, 1000))
+    rows, _, described = timed(lambda: maker.make(texts, prepared, candidates))
+    _, _, scored = timed(lambda: model.predict(rows, threads=1))
+    per_query = {name: round(1000 * cpu / len(texts), 2) for name, cpu in
+                 (("first stage ms", first), ("features ms", described), ("model ms", scored))}  # fmt: skip
+    return {
+        "what": "serve", "collection": folder.name, "documents": index.n_docs, "trees": model.n_trees, "depth": 1000,
+        "p50 ms": round(float(np.percentile(spans, 50)), 2), "p95 ms": round(float(np.percentile(spans, 95)), 2),
+        **per_query,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    rows: list[dict] = [{"what": "machine", "load": round(os.getloadavg()[0], 1)}]
+    with tempfile.TemporaryDirectory() as temporary:
+        out = Path(temporary) / "index"
+        for work in (
+            lambda: indexing(folder / "bugs-tomcat70", ["path", "text"], out),
+            lambda: indexing(folder / "vaswani", ["text"], out),
+            lambda: retrieval(folder / "vaswani", "text", out, 1000),
+            lambda: retrieval(folder / "bugs-tomcat70", "text", out, 1000),
+            lambda: features(folder / "bugs-tomcat70", BUG_FIELDS, out),
+            lambda: features(folder / "cranfield", ["title", "text"], out),
+            lambda: serving(folder / "vaswani", out),
+        ):
+            rows.append(work())
+            print(rows[-1], flush=True)
+    save("retrieval", rows)
+
+
+if __name__ == "__main__":
+    main()
