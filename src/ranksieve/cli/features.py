@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_facts, show_table
+from ranksieve.cli.console import check_writable, duration, show_facts
 from ranksieve.cli.corpus_options import (
     Depth,
     IndexArgument,
@@ -88,5 +88,5 @@ def _list(index: Index, patterns: list[str]) -> None:
     from ranksieve.retrieval.families import layout_of
 
     layout = layout_of(index)
-    rows = [layout.features[number] for number in layout.chosen(patterns)]
-    show_table(["feature", "what it is"], rows, title=f"{len(rows)} features")
+    chosen = [layout.features[number] for number in layout.chosen(patterns)]
+    show_facts([*chosen, ("", f"{len(chosen)} features")])
