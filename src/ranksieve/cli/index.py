@@ -53,7 +53,7 @@ def index(
     show_notes(made.notes)
     size = sum(path.stat().st_size for path in out.iterdir())
     lengths = ", ".join(
-        f"{name} ({mean:.3g} terms)" for name, mean in zip(made.columns, made.lengths.mean(axis=1), strict=True)
+        f"{name} ({mean:,.1f} terms)" for name, mean in zip(made.columns, made.lengths.mean(axis=1), strict=True)
     )
     show_facts(
         [
