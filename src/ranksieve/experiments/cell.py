@@ -8,6 +8,7 @@ import platform
 import shutil
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -37,6 +38,9 @@ from ranksieve.experiments.spec import Cell
 from ranksieve.files import atomic_path
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.lightgbm_text import read_lightgbm
+from ranksieve.forest.scorer import using_threads
+from ranksieve.params import Params
+from ranksieve.pruning.xcleaver import train_xcleaver
 
 CELLS = "cells"
 UNFINISHED = ".unfinished-"
@@ -54,8 +58,13 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True) -> 
     tally = Tally() if cell.selections else None
     settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
     sets = {"valid": loaded.valid.binned, "test": loaded.test.binned}
-    forest = train(taught.binned, valid=sets, callbacks=(watched,), tally=tally, **settings)
-    tables = {"curve": watched.table(forest, str(parse_metric(cell.params.metric)))}
+    if cell.params.algo == "xcleaver":
+        with using_threads(threads or os.cpu_count() or 1):
+            forest = train_xcleaver(taught.binned, sets["valid"], "zero", Params.from_mapping(settings), ())
+        watched.spread(forest)
+    else:
+        forest = train(taught.binned, valid=sets, callbacks=(watched,), tally=tally, **settings)
+    tables = {"curve": watched.table(forest, sets, str(parse_metric(cell.params.metric)))}
     measured, tables["queries"], scores = _measure(cell, forest, loaded.test)
     tables["documents"] = _documents(loaded.test, scores)
     if tally is not None:
@@ -109,8 +118,13 @@ class _Watch:
         self.seconds.append(record.seconds - record.measuring)
         self.measuring.append(record.measuring)
 
-    def table(self, forest: Forest, metric: str) -> pa.Table:
-        history = forest.info["history"]
+    def spread(self, forest: Forest) -> None:
+        """Share the time of a forest made in rounds out among its trees."""
+        self.seconds = [sum(forest.info["seconds"]) / forest.n_trees] * forest.n_trees
+        self.measuring = [0.0] * forest.n_trees
+
+    def table(self, forest: Forest, sets: Mapping[str, Binned], metric: str) -> pa.Table:
+        history = forest.info.get("history") or _staged(forest, sets, metric)
         return pa.table(
             {
                 "trees": np.arange(1, len(self.seconds) + 1),
@@ -119,6 +133,18 @@ class _Watch:
                 "seconds": self.seconds,
             }
         )
+
+
+def _staged(forest: Forest, sets: Mapping[str, Binned], metric: str) -> dict[str, dict[str, list[float]]]:
+    """The metric of a finished forest's first trees, as training in one go would have noted it."""
+    wanted, history = parse_metric(metric), {}
+    for name, data in sets.items():
+        scores, values = Scores(data), []
+        for tree in to_trees(forest, data.binning):
+            scores.add(tree)
+            values.append(mean(wanted.per_query(data.lists.labels, scores.all(), data.lists.offsets)))
+        history[name] = {metric: values}
+    return history
 
 
 def taught_part(cell: Cell, out: Path, part: Part) -> Part:

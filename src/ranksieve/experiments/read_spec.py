@@ -17,7 +17,7 @@ from ranksieve.experiments.data import DataSpec
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
 from ranksieve.experiments.tune import check_space
-from ranksieve.params import ALGORITHMS, Params
+from ranksieve.params import ALGORITHMS, Params, flag
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -163,7 +163,7 @@ class _Reader:
     def _cells_of_run(
         self, place: tuple[str | int, ...], name: str, run: Mapping[str, Any], data: DataSpec, done: Sequence[Cell]
     ) -> Iterator[Cell]:
-        known = [item.name.replace("_", "-") for item in dataclasses.fields(Params)]
+        known = [flag(item.name)[2:] for item in dataclasses.fields(Params)]
         own = {key.replace("_", "-"): value for key, value in run.items()}
         self._check_names(own, [*RUN, *known], place)
         common = {key.replace("_", "-"): value for key, value in self._table("params").items()}
@@ -184,10 +184,11 @@ class _Reader:
             for seed in seeds:
                 try:
                     settings = Params.from_mapping({**one_params, "seed": seed}, source=f"run {name!r}")
-                    if settings.algo not in ALGORITHMS:
-                        known_algos = ", ".join(ALGORITHMS)
+                    if settings.algo not in (*ALGORITHMS, "xcleaver"):
+                        known_algos = ", ".join((*ALGORITHMS, "xcleaver"))
                         raise ParameterError(f"--algo is {settings.algo!r}; experiments grow forests: {known_algos}")
-                    named_selection(settings)
+                    if settings.algo in ALGORITHMS:
+                        named_selection(settings)
                 except RanksieveError as error:
                     key = next((key for key in one_params if f"--{key} " in str(error)), "algo")
                     where = (*place, key) if key in own else ("params", key) if key in common else place
