@@ -36,7 +36,7 @@ def show_error(message: str) -> None:
 def shown_warnings() -> Iterator[None]:
     """Warnings as yellow lines on standard error, when they come up."""
 
-    def show(message: Warning | str, *_: Any) -> None:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
         Console(stderr=True, highlight=False).print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
 
     with warnings.catch_warnings():
