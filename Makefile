@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint types docs dist clean
 
-demo: $(VENV)/.ready
+demo: $(VENV)/.ready-demo
 	$(BIN)/ranksieve demo --out demo
 
 test: $(VENV)/.ready-test
@@ -36,21 +36,21 @@ dist: | $(VENV)/bin/python
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.ready: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+$(VENV)/.ready-demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plots]"
 	touch $@
 
 $(VENV)/.ready-test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
-	touch $@ $(VENV)/.ready
+	touch $@ $(VENV)/.ready-demo
 
 $(VENV)/.ready-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,dev]"
-	touch $@ $(VENV)/.ready $(VENV)/.ready-test
+	touch $@ $(VENV)/.ready-demo $(VENV)/.ready-test
 
 $(VENV)/.ready-docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
-	touch $@ $(VENV)/.ready
+	touch $@
 
 clean:
 	rm -rf $(VENV) build site dist demo .pytest_cache .mypy_cache .ruff_cache

@@ -222,9 +222,11 @@ def test_bench_shows_a_table(files, run, model):
 
 
 def test_demo_trains_and_compares(run, tmp_path):
-    outcome = run("demo", "--queries", "12", "--trees", "6", "--out", tmp_path / "demo")
+    outcome = run("demo", "--queries", "20", "--trees", "6", "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.output
-    for text in ("λ-MART", "SelGB", "50 trees", "100 trees", "all trees", "p = ", "6/6"):
+    for text in ("λ-MART", "SelGB, half the trees", "50 trees", "100 trees", "all trees", "p = ", "6/6", "report.html"):
         assert text in outcome.output
+    assert (tmp_path / "demo" / "report" / "report.html").exists()
+    assert rs.load(tmp_path / "demo" / "pruned.txt").n_trees <= 3
     assert rs.load(tmp_path / "demo" / "selgb.txt").n_trees <= 6
     assert (tmp_path / "demo" / "lambdamart.txt").exists()

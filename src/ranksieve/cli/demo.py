@@ -1,86 +1,143 @@
-"""`ranksieve demo`: the whole way in two minutes, from generated data to compared models."""
+"""`ranksieve demo`: the whole way in two minutes, from generated data to compared models, a pruned one and a report."""
 
 from __future__ import annotations
 
-import itertools
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from string import Template
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from ranksieve.cli.console import check_writable, duration, output, progress_output, show_table
 from ranksieve.cli.progress import TrainingProgress
+from ranksieve.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from ranksieve.data.dataset import Dataset
+    from ranksieve.experiments.data import Loaded
+    from ranksieve.experiments.results import Results
+    from ranksieve.experiments.spec import Cell
     from ranksieve.forest.forest import Forest
 
 METRIC = "ndcg@10"
 STAGES = (50, 100)  # trees after which the models are also measured
-ALGORITHMS = {"lambdamart": "λ-MART", "selgb": "SelGB"}
+FILES = {"λ-MART": "lambdamart.txt", "SelGB": "selgb.txt", "SelGB, half the trees": "pruned.txt"}
+SPEC = Template("""\
+title = "λ-MART and SelGB on generated two-stage lists"
+about = "What ranksieve demo ran."
+figures = ["table", "curves", "sizes"]
+stages = [50, 100]
+baseline = "λ-MART"
+compare = ["SelGB", "λ-MART"]
+timed = true
+
+[data.two-stage]
+generate = "two-stage"
+queries = $queries
+seed = $seed
+
+[params]
+trees = $trees
+seed = $seed
+metric = "ndcg@10"
+
+[[runs]]
+name = "λ-MART"
+algo = "lambdamart"
+
+[[runs]]
+name = "SelGB"
+algo = "selgb"
+""")
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the models; made if it does not exist.")],
-    queries: Annotated[int, typer.Option(min=6, help="Queries: half train, a sixth validates, a third tests.")] = 240,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for models and report; made if it does not exist.")],
+    queries: Annotated[int, typer.Option(min=6, help="Queries: 60% train, 20% validate, 20% test.")] = 240,
     trees: Annotated[int, typer.Option(min=1, help="Most trees of each model.")] = 150,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of training.")] = 0,
 ) -> None:
-    """Generate a two-stage search data set, train λ-MART and SelGB on it, and compare them."""
+    """Generate a two-stage search data set, train λ-MART and SelGB on it, compare them, prune one, write a report."""
+    from ranksieve.experiments.data import load
+    from ranksieve.experiments.read_spec import load_spec
+    from ranksieve.experiments.run import run_experiment
+
     begin = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     check_writable(out / "lambdamart.txt")
-    train_set, valid, test = _generate(queries, seed)
-    models = {name: _train(name, train_set, valid, trees, seed) for name in ALGORITHMS}
+    (out / "demo.toml").write_text(SPEC.substitute(queries=queries, trees=trees, seed=seed), encoding="utf-8")
+    spec = load_spec(out / "demo.toml")
+    progress_output().print(f"generating {queries} queries; compiling kernels (first use only)…", markup=False)
+    loaded = load(spec.cells[0].data, spec.cells[0].params.max_bins)
+    n_docs = sum(part.binned.lists.n_docs for part in (loaded.train, loaded.valid, loaded.test))
+    progress_output().print(
+        f"{n_docs:,} documents with {loaded.train.binned.binning.n_features} features", markup=False
+    )
+    results = run_experiment(spec, out / "results", jobs=1, watch=_progress)
+    models = {group.run: group.cells[0].model() for group in results.groups("two-stage")}
+    seconds = {group.run: group.seconds("per_tree") for group in results.groups("two-stage")}
+    models["SelGB, half the trees"] = _pruned(models["SelGB"], loaded)
     for name, model in models.items():
-        model.save(out / f"{name}.txt")
-    _show(models, test)
-    output().print(f"models in {out}; {duration(time.monotonic() - begin)} in all", markup=False)
+        model.save(out / FILES[name])
+    _show(models, seconds, loaded)
+    console = output()
+    console.print(f"models in {out}", markup=False)
+    console.print(_report(results, out), markup=False)
+    console.print(f"{duration(time.monotonic() - begin)} in all", markup=False)
 
 
-def _generate(queries: int, seed: int) -> list[Dataset]:
-    from ranksieve.data.generators import two_stage
-
-    console = progress_output()
-    console.print(f"generating {queries} queries; compiling kernels (first use only)…", markup=False)
-    borders = [0, queries // 2, queries // 2 + queries // 6, queries]
-    sets = [two_stage(stop - start, seed=seed, start=start) for start, stop in itertools.pairwise(borders)]
-    n_docs = sum(data.n_docs for data in sets)
-    console.print(f"{n_docs:,} documents with {sets[0].n_features} features", markup=False)
-    return sets
+@contextmanager
+def _progress(cell: Cell) -> Iterator[Any]:
+    with TrainingProgress(cell.run) as progress:
+        yield progress
 
 
-def _train(name: str, data: Dataset, valid: Dataset, trees: int, seed: int) -> Forest:
-    from ranksieve.boosting.train import train
+def _pruned(model: Forest, loaded: Loaded) -> Forest:
+    from ranksieve.pruning.prune import prune
 
-    with TrainingProgress(ALGORITHMS[name]) as progress:
-        return train(data, valid=valid, callbacks=(progress,), algo=name, trees=trees, metric=METRIC, seed=seed)
+    progress_output().print("pruning SelGB: half of its trees go, the others are weighed anew…", markup=False)
+    if model.n_trees < 2:
+        return model
+    return prune(model, loaded.train.binned, valid=loaded.valid.binned, rate=0.5, metric=METRIC)
 
 
-def _show(models: dict[str, Forest], test: Dataset) -> None:
+def _show(models: dict[str, Forest], seconds: dict[str, float], loaded: Loaded) -> None:
     from ranksieve.evaluation.evaluate import evaluate
+    from ranksieve.experiments.cell import scores_of
 
+    test, lists = loaded.test.binned, loaded.test.binned.lists
     stages = {str(stage): stage for stage in STAGES} | {"all": None}
-    systems = {
-        (name, label): model if stage is None else model.first(stage)
+    scores = {
+        f"{name} {label}": scores_of(model if stage is None else model.first(stage), test)
         for name, model in models.items()
         for label, stage in stages.items()
     }
-    result = evaluate({f"{name} {label}": model for (name, label), model in systems.items()}, test, METRIC)
+    result = evaluate(scores, lists, METRIC)
     rows = []
     for name, model in models.items():
-        means = [f"{result.mean(f'{name} {label}'):.4f}" for label in stages]
-        rows.append([ALGORITHMS[name], *means, str(model.n_trees), f"{np.median(model.info['seconds']):.4f}"])
+        shown = stages if name in seconds else ["all"]  # the first trees of a pruned model are no model
+        means = [f"{result.mean(f'{name} {label}'):.4f}" if label in shown else "" for label in stages]
+        rows.append([name, *means, str(model.n_trees), f"{seconds[name]:.4f}" if name in seconds else ""])
     show_table(
         ["", *(f"{label} trees" for label in stages), "trees", "s/tree (median)"],
         rows,
-        title=f"{METRIC} on {test.n_queries} test queries",
+        title=f"{METRIC} on {lists.n_queries} test queries",
     )
-    first, second = models
     console = output()
-    console.print(
-        f"{ALGORITHMS[second]} − {ALGORITHMS[first]}: {result.compare(f'{second} all', f'{first} all')}", markup=False
-    )
+    for first, second in (("λ-MART", "SelGB"), ("SelGB", "SelGB, half the trees")):
+        console.print(f"{second} − {first}: {result.compare(f'{second} all', f'{first} all')}", markup=False)
     console.print(result.conventions[0], markup=False)
+
+
+def _report(results: Results, out: Path) -> str:
+    try:
+        import matplotlib
+
+        matplotlib.use("agg")
+        from ranksieve.report.write import write_report
+
+        return f"report in {write_report(results, out / 'report')}"
+    except (ImportError, MissingExtraError):
+        return "no report: its pictures need matplotlib; pip install 'ranksieve[plots]'"

@@ -8,7 +8,8 @@ import platform
 import shutil
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -47,8 +48,14 @@ UNFINISHED = ".unfinished-"
 SHOWN = 20  # documents of each test query that are stored with their ranks, besides the positives
 
 
-def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True) -> None:
-    """Train and measure a cell into `out/cells/<key>`; the folder appears when everything in it is written."""
+Watch = Callable[[Cell], AbstractContextManager[Any]]
+
+
+def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, watch: Watch | None = None) -> None:
+    """Train and measure a cell into `out/cells/<key>`; the folder appears when everything in it is written.
+
+    `watch` gives a context around the training whose value is one more training callback.
+    """
     began, clock, cpu = datetime.now(timezone.utc), time.perf_counter(), time.process_time()
     loaded = load(cell.data, cell.params.max_bins)
     loading = time.perf_counter() - clock
@@ -58,12 +65,14 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True) -> 
     tally = Tally() if cell.selections else None
     settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
     sets = {"valid": loaded.valid.binned, "test": loaded.test.binned}
-    if cell.params.algo == "xcleaver":
-        with using_threads(threads or os.cpu_count() or 1):
-            forest = train_xcleaver(taught.binned, sets["valid"], "zero", Params.from_mapping(settings), ())
-        watched.spread(forest)
-    else:
-        forest = train(taught.binned, valid=sets, callbacks=(watched,), tally=tally, **settings)
+    with nullcontext() if watch is None else watch(cell) as own:
+        if cell.params.algo == "xcleaver":
+            with using_threads(threads or os.cpu_count() or 1):
+                forest = train_xcleaver(taught.binned, sets["valid"], "zero", Params.from_mapping(settings), ())
+            watched.spread(forest)
+        else:
+            callbacks = (watched,) if own is None else (watched, own)
+            forest = train(taught.binned, valid=sets, callbacks=callbacks, tally=tally, **settings)
     tables = {"curve": watched.table(forest, sets, str(parse_metric(cell.params.metric)))}
     measured, tables["queries"], scores = _measure(cell, forest, loaded.test)
     tables["documents"] = _documents(loaded.test, scores)

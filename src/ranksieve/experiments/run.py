@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.errors import DataError
-from ranksieve.experiments.cell import CELLS, UNFINISHED, run_cell, versions
+from ranksieve.experiments.cell import CELLS, UNFINISHED, Watch, run_cell, versions
 from ranksieve.experiments.pool import Task, run_tasks
 from ranksieve.experiments.results import CELL, EXPERIMENT, Results
 from ranksieve.experiments.spec import Cell, Spec
@@ -30,6 +31,7 @@ def run_experiment(
     jobs: int = 0,
     tune: int = 0,
     tell: Tell = lambda cell, n_done, n_cells: None,
+    watch: Watch | None = None,
 ) -> Results:
     """Run an experiment into a folder; cells that are finished there already are kept.
 
@@ -48,6 +50,8 @@ def run_experiment(
         the best; needs Optuna. A run's own grid is searched too.
     tell : function
         Called after each cell with the cell, and how many of how many are done.
+    watch : function
+        Gives for a cell a context around its training whose value is a training callback; of cells that run here.
 
     Examples
     --------
@@ -82,11 +86,11 @@ def run_experiment(
             _run_tuned(spec, folder, jobs, tune, tell)
         else:
             _store_experiment(spec, folder)
-            _run_cells(spec.cells, folder, jobs, tell)
+            _run_cells(spec.cells, folder, jobs, tell, watch)
     return Results.open(folder)
 
 
-def _run_cells(cells: Sequence[Cell], folder: Path, jobs: int, tell: Tell) -> None:
+def _run_cells(cells: Sequence[Cell], folder: Path, jobs: int, tell: Tell, watch: Watch | None = None) -> None:
     tasks = [Task(cell.key, cell, () if cell.teacher is None else (cell.teacher.key,)) for cell in cells]
     done = [task.key for task in tasks if (folder / CELLS / task.key / CELL).exists()]
     n_done = len(done)
@@ -96,7 +100,8 @@ def _run_cells(cells: Sequence[Cell], folder: Path, jobs: int, tell: Tell) -> No
         n_done += 1
         tell(task.payload, n_done, len(tasks))
 
-    run_tasks(tasks, run_cell, folder, jobs=jobs, done=done, tell=count)
+    work = functools.partial(run_cell, watch=watch) if watch is not None and jobs == 1 else run_cell
+    run_tasks(tasks, work, folder, jobs=jobs, done=done, tell=count)
 
 
 def _run_tuned(spec: Spec, folder: Path, jobs: int, n_trials: int, tell: Tell) -> None:
