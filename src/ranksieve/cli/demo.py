@@ -60,13 +60,13 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of training.")] = 0,
 ) -> None:
     """Generate a two-stage search data set, train λ-MART and SelGB on it, compare them, prune one, write a report."""
+    begin = time.monotonic()
+    out.mkdir(parents=True, exist_ok=True)
+    check_writable(out / "lambdamart.txt")
     from ranksieve.experiments.data import load
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
 
-    begin = time.monotonic()
-    out.mkdir(parents=True, exist_ok=True)
-    check_writable(out / "lambdamart.txt")
     (out / "demo.toml").write_text(SPEC.substitute(queries=queries, trees=trees, seed=seed), encoding="utf-8")
     spec = load_spec(out / "demo.toml")
     progress_output().print(f"generating {queries} queries; compiling kernels (first use only)…", markup=False)
