@@ -4,3 +4,8 @@ import os
 
 # small kernels by the thousand: threads that spin between them starve each other on a busy machine
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def pytest_collection_modifyitems(items):
+    """Clusters last: threads of theirs go on for a while and draw random numbers, which Hypothesis does not like."""
+    items.sort(key=lambda item: "tests/cluster/" in item.path.as_posix())

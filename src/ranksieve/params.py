@@ -233,9 +233,7 @@ class Params:
         return cls(**given)
 
     def as_dict(self) -> dict[str, Any]:
-        """Names and values as a model file holds them: tuples as lists."""
-        values = dataclasses.asdict(self)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return dataclasses.asdict(self)
 
 
 def flag(name: str) -> str:
