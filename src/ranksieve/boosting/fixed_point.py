@@ -31,8 +31,7 @@ class Extent:
         """The sum of |gradient| in units of 2^-30 of the largest's power of two; sums of parts add up exactly."""
         if self.largest_grad == 0.0:
             return 0
-        scaled = np.ldexp(np.abs(grad), 30 - math.frexp(self.largest_grad)[1])
-        return int(np.rint(scaled).astype(np.int64).sum())
+        return int(_rounded(np.abs(grad), 30 - math.frexp(self.largest_grad)[1]).sum())
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,13 @@ def to_fixed_point(grad: np.ndarray, hess: np.ndarray, scale: Scale | None = Non
     if scale is None:
         extent = Extent.of(grad, hess)
         scale = Scale.of(extent, extent.absolute(grad))
-    packed = np.rint(np.ldexp(grad, scale.grad_exponent)).astype(np.int64)
+    packed = _rounded(grad, scale.grad_exponent)
     np.left_shift(packed, scale.count_bits, out=packed)
     packed += 1
-    return FixedPoint(packed, np.rint(np.ldexp(hess, scale.hess_exponent)).astype(np.int64), scale)
+    return FixedPoint(packed, _rounded(hess, scale.hess_exponent), scale)
+
+
+def _rounded(values: np.ndarray, exponent: int) -> np.ndarray:
+    """`values · 2^exponent` as integers; with one array of working memory, not two."""
+    scaled = np.ldexp(values, exponent)
+    return np.rint(scaled, out=scaled).astype(np.int64)

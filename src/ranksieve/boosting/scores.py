@@ -9,6 +9,7 @@ import numpy as np
 from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
+from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.negatives import starts_of
 from ranksieve.dtypes import BIN, ROW, SCORE
 from ranksieve.kernels import growing
@@ -166,7 +167,7 @@ class Scores:
         self._copy_settled()
         sign, ceilings = (-1.0, self._negated_ceilings) if lowest else (1.0, self._ceilings)
         if lowest not in self._heads:
-            self._heads[lowest] = -ceilings[self._done]
+            self._heads[lowest] = (-ceilings)[self._done]
             (np.subtract if lowest else np.add)(self._heads[lowest], self._values, out=self._heads[lowest])
         self._n_walked += best_per_query(
             self._bins, self._descent(), self._n_trees, sign, ceilings, candidates, offsets, thresholds, lows, highs,
@@ -179,6 +180,7 @@ class Scores:
         if self._n_copied == self._n_settled:
             return
         if self._n_copied < 0:
+            give_back_memory()  # what the first trees, which see everything, needed
             self._values = np.empty_like(self._settled)
             self._done = np.empty(len(self._settled), np.int32)
         self._values[:] = self._settled
