@@ -11,10 +11,7 @@ from ranksieve.pruning.strategies import STRATEGIES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PAGES = [
-    ROOT / "docs" / f"{name}.md"
-    for name in ("combination", "explanations", "pruning", "scoring", "selections", "weights")
-]
+PAGES = sorted(page for page in (ROOT / "docs").glob("*.md") if "```python" in page.read_text())
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
