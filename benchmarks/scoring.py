@@ -1,11 +1,12 @@
-"""Scoring speed beside LightGBM, ONNX Runtime, treelite, tl2cgen and lleaves, on the same models and documents.
+"""Scoring speed beside LightGBM, ONNX Runtime, treelite, tl2cgen, lleaves and YDF, on the same models and documents.
 
     python benchmarks/scoring.py [--folder FOLDER] [--models 300x64,...] [--quick]
 
 Models are trained by LightGBM on the features of `two_stage`, with noisy grades as targets, and kept in the folder; the
-oblivious one has random tests and leaf values. Times
-are processor time of one process; LightGBM is measured with every peer as the common measure. lleaves gets a small
-environment of its own, because it needs an older llvmlite than Numba does.
+oblivious one has random tests and leaf values. Times are processor time of one process; LightGBM is measured with every
+peer as the common measure. lleaves and YDF get small environments of their own: lleaves needs an older llvmlite than
+Numba does. YDF is timed by its own benchmark, which leaves out the conversion of the documents, on documents without
+missing values, for which its fast engines have no direction.
 """
 
 from __future__ import annotations
@@ -156,28 +157,63 @@ for n in batches:
 """
 
 
-def measure_lleaves(name: str, path: Path, documents: Path, batches: tuple[int, ...], threads: int, python: Path):
-    """Rows of lleaves, in its own environment, with LightGBM there as the common measure."""
-    batches = [n for n in batches if n <= 5_000]
-    command = [str(python), "-c", LLEAVES, str(path), str(documents), json.dumps(batches), str(threads)]
+YDF = """
+import json, sys, time
+import lightgbm, numpy as np, ydf
+from ydf import tree as trees
+path, X, batches, threads = sys.argv[1], np.load(sys.argv[2]), json.loads(sys.argv[3]), int(sys.argv[4])
+X = np.nan_to_num(X)
+booster = lightgbm.Booster(model_file=path)
+names = [f"f{i:04d}" for i in range(X.shape[1])]
+columns = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
+learner = ydf.GradientBoostedTreesLearner(label="y", task=ydf.Task.REGRESSION, num_trees=1, validation_ratio=0.0)
+model = learner.train(columns | {"y": X[:, 0] + X[:, 1]}, verbose=0)
+places = {column.name: place for place, column in enumerate(model.data_spec().columns)}
+
+def node(given):
+    if "leaf_value" in given:
+        return trees.Leaf(value=trees.RegressionValue(value=given["leaf_value"], num_examples=1.0))
+    cut, single = given["threshold"], np.float32(given["threshold"])  # `x <= cut` is `not x >= next float32 above`
+    limit = float(np.nextafter(single, np.float32(np.inf)) if single <= cut else single)
+    test = trees.NumericalHigherThanCondition(
+        missing=False, score=0.0, attribute=places[names[given["split_feature"]]], threshold=limit)
+    return trees.NonLeaf(condition=test, pos_child=node(given["right_child"]), neg_child=node(given["left_child"]))
+
+model.remove_tree(0)
+for one in booster.dump_model()["tree_info"]:
+    model.add_tree(trees.Tree(root=node(one["tree_structure"])))
+model.set_initial_predictions([0.0])
+expected = booster.predict(X)
+assert np.abs(model.predict(columns) - expected).max() <= 1e-5 * np.abs(expected).max()
+for n in batches:
+    docs = {name: values[:n] for name, values in columns.items()}
+    found = model.benchmark(docs, benchmark_duration=1.0, warmup_duration=0.3, batch_size=n, num_threads=threads)
+    time_ = round(found.duration_per_example * 1e6, 4)
+    print(json.dumps({"scorer": "ydf", "batch": n, "us_per_doc": time_}), flush=True)
+"""
+# peers that cannot share an environment with us: what to install, and what to run there
+ELSEWHERE = {
+    "lleaves": (["lleaves", "llvmlite<0.45", f"lightgbm=={lightgbm.__version__}", "scipy"], LLEAVES),
+    "ydf": (["ydf", f"lightgbm=={lightgbm.__version__}"], YDF),
+}
+
+
+def measure_elsewhere(peer: str, name: str, path: Path, batches: tuple[int, ...], threads: int) -> list[dict]:
+    """Rows of a peer in its own environment, beside the model's file; made where it is not there yet."""
+    packages, code = ELSEWHERE[peer]
+    python = path.parent / peer / "bin" / "python"
+    if not python.exists():
+        venv.create(path.parent / peer, with_pip=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=True)
+    some = json.dumps([n for n in batches if n <= 5_000])
+    command = [str(python), "-c", code, str(path), str(path.parent / "documents.npy"), some, str(threads)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        print(f"lleaves failed on {name}: {done.stderr.strip().splitlines()[-1]}")
+        print(f"{peer} failed on {name}: {done.stderr.strip().splitlines()[-1]}")
         return []
     rows = [{"model": name, "threads": threads} | json.loads(line) for line in done.stdout.splitlines()]
     print(*rows, sep="\n", flush=True)
     return rows
-
-
-def lleaves_python(folder: Path) -> Path | None:
-    """The interpreter of the environment with lleaves, made where it is not there yet."""
-    python = folder / "lleaves" / "bin" / "python"
-    if not python.exists():
-        venv.create(folder / "lleaves", with_pip=True)
-        packages = ["lleaves", "llvmlite<0.45", f"lightgbm=={lightgbm.__version__}", "scipy"]
-        if subprocess.run([str(python), "-m", "pip", "install", "-q", *packages]).returncode:
-            return None
-    return python
 
 
 def main() -> None:
@@ -192,14 +228,13 @@ def main() -> None:
     data = two_stage(60, seed=1, start=1_000)
     X = data.rows(0, min(data.n_docs, max(batches)))
     np.save(options.folder / "documents.npy", X[:5_000])
-    python = lleaves_python(options.folder)
     rows: list[dict] = []
     for name in options.models.split(","):
         path = train(name, options.folder)
         for threads in (1,) if options.quick else map(int, options.threads.split(",")):
             rows += measure(name, path, X, batches, threads)
-            if python is not None:
-                rows += measure_lleaves(name, path, options.folder / "documents.npy", batches, threads, python)
+            for peer in ELSEWHERE:
+                rows += measure_elsewhere(peer, name, path, batches, threads)
         results.save("scoring", rows)
 
 
