@@ -9,10 +9,10 @@ for stands in a section it skips, as JSON: the true feature names, the parameter
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from ranksieve.errors import ModelError
 from ranksieve.files import atomic_path
+from ranksieve.forest.content import read_content
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.lightgbm_reader import from_text
 from ranksieve.forest.lightgbm_writer import to_text
@@ -69,11 +69,7 @@ def read_lightgbm(path: str | os.PathLike[str]) -> Forest:
     Traceback (most recent call last):
     ranksieve.errors.ModelError: no-such-model.txt: cannot be read (No such file or directory); check the path
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    return from_text(decoded(content, str(path)), source=str(path))
+    return from_text(decoded(read_content(path), str(path)), source=str(path))
 
 
 def decoded(content: bytes, source: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from ranksieve.errors import ModelError
+from ranksieve.forest.content import read_content
 from ranksieve.forest.formats.files import read as read_forest
 from ranksieve.forest.lightgbm_text import decoded
 from ranksieve.forest.model import Model
@@ -53,11 +53,7 @@ def load(path: str | os.PathLike[str], *, features: int | None = None) -> Model:
     ...     load(f"{folder}/model.json")
     Linear(50 weights)
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    return read_model(content, str(path), features)
+    return read_model(read_content(path), str(path), features)
 
 
 def read_model(content: bytes, source: str, features: int | None = None) -> Model:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ranksieve.errors import ModelError, ParameterError
 from ranksieve.files import atomic_path
+from ranksieve.forest.content import read_content
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats import catboost_reader, xgboost_reader
 from ranksieve.forest.formats.c_source import to_c
@@ -76,11 +77,7 @@ def load_forest(path: str | os.PathLike[str], *, features: int | None = None) ->
     Traceback (most recent call last):
     ranksieve.errors.ModelError: no-such-model.txt: cannot be read (No such file or directory); check the path
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    return read(content, str(path), features)
+    return read(read_content(path), str(path), features)
 
 
 def read(content: bytes, source: str, features: int | None = None) -> Forest:
