@@ -117,13 +117,17 @@ def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
     assert outcome.code == 0, outcome.output
     measured = run("evaluate", "--run", first, "--run", second, "--qrels", qrels, "-m", "ndcg@10", "-m", "map")
     assert measured.code == 0, measured.output
-    for text in ("a.trec", "p-value", "trec_eval"):
+    for text in ("a.trec", "p-value", "trec_eval", "runs: relevant documents that a run does not have"):
         assert text in measured.output
+    assert "input order" not in measured.output
     partly = tmp_path / "partly.trec"
     partly.write_text("1 Q0 d0 1 2.5 x\n9 Q0 d0 1 2.5 x\n")
     assert "1 queries have no judgements and are left out, 1 judged queries are not in the run and count 0" in run(
         "evaluate", "--run", partly, "--qrels", qrels
     ).output.replace("\n", " ")
+    for flags in (("--ties", "order"), ("--weighted",), ("--missing", "nan")):
+        refused = run("evaluate", "--run", first, "--qrels", qrels, *flags)
+        assert refused.code == 2 and f"{flags[0]} is for models on data" in refused.output
     for wrong in ((), ("--run", first), (model,), (model, data, "--run", first, "--qrels", qrels)):
         refused = run("evaluate", *wrong)
         assert refused.code == 2 and "MODEL… and DATA, or --run RUN" in refused.output

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.retrieval.measuring import evaluate_run
 from ranksieve.retrieval.runs import Run, read_judgements, read_run, write_run
 
@@ -71,7 +72,8 @@ def test_run_files_come_back(tmp_path):
     write_run(run, tmp_path / "run.trec")
     again = read_run(tmp_path / "run.trec")
     for (id, docs, scores), (id2, docs2, scores2) in zip(run.lists(), again.lists(), strict=True):
-        assert (id, docs.tolist(), scores.tolist()) == (id2, docs2.tolist(), scores2.tolist())
+        assert (id, docs.tolist()) == (id2, docs2.tolist())
+        np.testing.assert_allclose(scores2, scores, rtol=1e-5, atol=1e-5)
     frame = again.to_frame()
     assert list(frame.columns) == ["qid", "docno", "score", "rank"]
     back = Run.from_frame(frame.sample(frac=1, random_state=0).sort_values("rank", kind="stable"))
@@ -81,11 +83,62 @@ def test_run_files_come_back(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "scores",
+    [
+        [2.0] * 50,
+        [0.0] * 50,
+        [-3.0] * 50,
+        [1 + 1e-12, 1.0, 1 - 1e-9, 1 - 2e-7, -1e39],
+        [1e39, 1e38, 0.0, 0.0, -0.0, -1],
+    ],
+)
+def test_written_scores_keep_the_order_for_readers_of_scores_alone(tmp_path, scores):
+    ids = [f"d{n}" for n in range(len(scores))]
+    run = Run.from_rows(
+        [(q, d, s) for q, docs in (("1", ids), ("2", ids[::-1])) for d, s in zip(docs, scores, strict=True)]
+    )
+    write_run(run, tmp_path / "run.trec")
+    again = read_run(tmp_path / "run.trec")
+    assert again.doc_ids.tolist() == ids + ids[::-1]
+    for _, docs, read in again.lists():
+        assert (np.diff(read) < 0).all() and (np.diff(read.astype(np.float32)) < 0).all()
+        best = {"a": {docs[0]: 1.0}}
+        assert evaluate_run({"r": Run.from_lists([("a", docs, read)])}, best, "mrr").mean() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("1", "a", 1.0), ("2", "a", 1.0), ("1", "a", 0.5)], "row 2: document 'a' is there twice for query '1'"),
+        ([("1", "a", 1.0), ("1", "b", float("nan"))], "row 1: the score 'nan' is no number"),
+        ([("1", "a", np.inf)], "row 0: the score 'inf' is no number; expected a finite one"),
+        ([("1", "a", None)], "row 0: the score 'None' is no number"),
+    ],
+)
+def test_bad_rows_are_refused(rows, message):
+    with pytest.raises(DataError, match=message):
+        Run.from_rows(rows)
+    with pytest.raises(DataError, match="row"):
+        Run.from_frame(pd.DataFrame(rows, columns=["qid", "docno", "score"]))
+
+
+def test_runs_say_what_is_done_with_equal_scores():
+    run = Run.from_rows([("q", "a", 1.0), ("q", "b", 1.0)])
+    result = evaluate_run({"r": run}, {"q": {"b": 1.0}}, "mrr")
+    assert result.mean() == 1.0
+    assert "equal scores by falling document id as in trec_eval" in result.conventions[0]
+    assert "input order" not in result.conventions[0]
+    with pytest.raises(ParameterError, match="leave out ties"):
+        evaluate_run({"r": run}, {"q": {"b": 1.0}}, parse_metric("mrr", ties="mean"))
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("1 Q0 a 1 2.0\n", "run:1: has 5 columns"),
         ("1 Q0 a 1 2.0 t\n1 Q0 a 2 1.0 t\n", "run:2: document 'a' is there twice for query '1'"),
-        ("1 Q0 a 1 much t\n", "run:1: rank '1' or score 'much' is no number"),
+        ("1 Q0 a 1 much t\n", "run:1: the score 'much' is no number"),
+        ("1 Q0 a first 2.0 t\n", "run:1: the rank 'first' is no whole number"),
         ("1 Q0 a 1 nan t\n", "run:1"),
         ("\n", "holds no results"),
         ("", "the file is empty; expected TREC run lines"),

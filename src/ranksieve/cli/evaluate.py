@@ -30,7 +30,9 @@ def evaluate(
         list[str] | None, typer.Option("--metric", "-m", help="ndcg@10, map, mrr@10, p@5, …; may be repeated.")
     ] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write the value of every query to this TSV file.")] = None,
-    ties: Annotated[str, typer.Option(help="Equal scores: in input order, mean or worst order.")] = "order",
+    ties: Annotated[
+        str | None, typer.Option(show_default="order", help="Equal scores: in input order, mean or worst order.")
+    ] = None,
     empty: Annotated[str, typer.Option(help="Queries without positives: skip, or count as 0 or 1.")] = "skip",
     gains: Annotated[
         str | None, typer.Option(show_default="2^label - 1", help="Gain of each label from 0 up, as in 0,1,3,7.")
@@ -51,13 +53,16 @@ def evaluate(
         raise ParameterError("a model or run is given twice; name each once")
     if (run is None) != (qrels is None) or bool(files) == (run is not None) or not names:
         raise ParameterError("give MODEL… and DATA, or --run RUN and --qrels QRELS")
+    for flag, given in (("--ties", ties), ("--weighted", weighted or None), ("--missing", missing)):
+        if run is not None and given is not None:
+            raise ParameterError(f"{flag} is for models on data, not for --run; leave it out")
     from ranksieve.evaluation.evaluate import evaluate as measure
     from ranksieve.evaluation.metrics import parse_metric
     from ranksieve.params import Params, read_gains
 
     left_out = int(empty) if empty.isdigit() else empty
     table = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}
-    wanted = [parse_metric(name, ties=ties, empty=left_out, **table) for name in metric or ["ndcg@10"]]
+    wanted = [parse_metric(name, ties=ties or "order", empty=left_out, **table) for name in metric or ["ndcg@10"]]
     if qrels is not None:
         result = _measure_runs(names, qrels, wanted)
     else:
@@ -81,13 +86,13 @@ def _score_models(
 
 
 def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric]) -> Evaluation:
-    from ranksieve.retrieval.measuring import CONVENTION, evaluate_run
+    from ranksieve.retrieval.measuring import UNRETRIEVED, evaluate_run
     from ranksieve.retrieval.runs import read_judgements, read_run
 
     runs, judgements = {name: read_run(name) for name in names}, read_judgements(qrels)
     result = evaluate_run(runs, judgements, wanted)
     _show(result, {name: f"{len(run):,} documents" for name, run in runs.items()})
-    output().print(CONVENTION, markup=False)
+    output().print(f"runs: {UNRETRIEVED}", markup=False)
     for name, found in runs.items():
         unjudged = sum(id not in judgements for id in found.query_ids)
         missing = sum(id not in set(found.query_ids) for id in judgements)

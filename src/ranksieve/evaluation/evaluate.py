@@ -26,6 +26,7 @@ class Evaluation:
     values: dict[str, dict[str, np.ndarray]]
     metrics: tuple[Metric, ...]
     query_weights: np.ndarray | None = None  # means are by these, where given
+    ties: str | None = None  # what was done with equal scores, in words, where it is not what the metrics say
 
     def per_query(self, name: str | None = None, metric: str | Metric | None = None) -> np.ndarray:
         """One number per query; NaN where the query is left out."""
@@ -56,7 +57,7 @@ class Evaluation:
         weighted = "" if self.query_weights is None else ", by their weights"
         counts = [int((~np.isnan(self.per_query(metric=metric))).sum()) for metric in self.metrics]
         return [
-            f"{metric.describe()}; {count} of {len(self.query_ids)} queries counted{weighted}"
+            f"{metric.describe(self.ties)}; {count} of {len(self.query_ids)} queries counted{weighted}"
             for metric, count in zip(self.metrics, counts, strict=True)
         ]
 

@@ -133,13 +133,13 @@ class Metric:
             values[facts(labels, offsets)[1]] = np.nan
         return values
 
-    def describe(self) -> str:
-        """The conventions behind the number, as one sentence."""
+    def describe(self, ties: str | None = None) -> str:
+        """The conventions behind the number, as one sentence; `ties` are words to use for equal scores."""
         relevance = _known(self.name).relevance
         if relevance == GRADED:
             relevance = f"gain table {self.gain}" if isinstance(self.gain, tuple) else _GAINS[self.gain]
         left_out = "left out" if self.empty == "skip" else f"count {float(self.empty):g}"
-        parts = [relevance, _TIES[self.ties], f"queries without positives {left_out}"]
+        parts = [relevance, ties or _TIES[self.ties], f"queries without positives {left_out}"]
         if self.one_label == "skip":
             parts.append("queries with one label left out")
         return f"{self}: {', '.join(parts)}"

@@ -32,14 +32,14 @@ def build_index(
     corpus: str | os.PathLike[str] | Iterable[Document],
     out: str | os.PathLike[str],
     *,
-    fields: Sequence[str | Field] = (),
-    numbers: Sequence[str] = (),
-    id: str = "id",
-    analyzer: Analyzer | None = None,
-    positions: bool = True,
-    memory: int = 1 << 30,
-    replace: bool = False,
-    progress: Callable[[int], None] | None = None,
+    fields: Sequence[str | Field],
+    numbers: Sequence[str],
+    id: str,
+    analyzer: Analyzer | None,
+    positions: bool,
+    memory: int,
+    replace: bool,
+    progress: Callable[[int], None] | None,
 ) -> Notes:
     """Write an index; the parameters are those of `Index.build`. Returns what was odd about the corpus."""
     if memory < LEAST_MEMORY:

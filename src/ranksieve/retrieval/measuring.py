@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from ranksieve.dtypes import LABEL, OFFSET
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import Evaluation
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.retrieval.runs import Judgements, Run
 
-CONVENTION = "runs: ordered by score, equal scores by falling document id as in trec_eval; unretrieved positives count"
+TIES = "equal scores by falling document id as in trec_eval"
+UNRETRIEVED = "relevant documents that a run does not have count as not found"
 
 
 def evaluate_run(
@@ -31,7 +32,7 @@ def evaluate_run(
     judgements
         Grades of documents, per query.
     metrics
-        Names as `parse_metric` reads them, or `Metric`s.
+        Names as `parse_metric` reads them, or `Metric`s; their `ties` must be left as they are.
 
     Examples
     --------
@@ -42,6 +43,9 @@ def evaluate_run(
     if not runs or not judgements:
         raise DataError("got no runs or no judgements to measure; give at least one of each")
     wanted = tuple(map(parse_metric, [metrics] if isinstance(metrics, str | Metric) else metrics))
+    for metric in wanted:
+        if metric.ties != "order":
+            raise ParameterError(f"{metric} has ties={metric.ties!r}, but runs have {TIES}; leave out ties")
     ids = np.array(list(judgements), dtype=object)
     judged = [np.array(list(grades.values()), dtype=LABEL) for grades in judgements.values()]
     values = {}
@@ -49,7 +53,7 @@ def evaluate_run(
         found = {id: (docs, scores) for id, docs, scores in run.lists()}
         retrieved = [_labels(*found.get(id, _NOTHING), judgements[id]) for id in judgements]
         values[name] = {str(metric): _measure(metric, retrieved, judged) for metric in wanted}
-    return Evaluation(ids, values, wanted)
+    return Evaluation(ids, values, wanted, ties=TIES)
 
 
 _NOTHING = (np.empty(0, object), np.empty(0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,15 +67,26 @@ class Run:
     @classmethod
     def from_rows(cls, rows: Any) -> Run:
         """A run from (query id, document id, score); lists are ordered by score, equal scores as they are given."""
-        by_query: dict[str, tuple[list[str], list[float]]] = {}
-        for id, doc_id, score in rows:
-            docs, scores = by_query.setdefault(str(id), ([], []))
-            docs.append(str(doc_id))
-            scores.append(float(score))
+        ranked = ((f"row {n}", str(id), str(doc), score, n) for n, (id, doc, score) in enumerate(rows))
+        return cls._from_ranked(ranked)
+
+    @classmethod
+    def _from_ranked(cls, rows: Iterable[tuple[str, str, str, Any, int]]) -> Run:
+        """A run from (place for errors, query id, document id, score, rank), equal scores by rank."""
+        by_query: dict[str, dict[str, tuple[float, int]]] = {}
+        for place, id, doc, score, rank in rows:
+            found = by_query.setdefault(id, {})
+            if doc in found:
+                raise DataError(f"{place}: document {doc!r} is there twice for query {id!r}; once is enough")
+            try:
+                found[doc] = (-float(score), rank)
+                if not np.isfinite(found[doc][0]):
+                    raise ValueError
+            except (TypeError, ValueError) as error:
+                raise DataError(f"{place}: the score {str(score)!r} is no number; expected a finite one") from error
+        lists = ((id, found, sorted(found, key=found.__getitem__)) for id, found in by_query.items())
         return cls.from_lists(
-            (id, np.array(docs, dtype=object)[order], np.array(scores)[order])
-            for id, (docs, scores) in by_query.items()
-            for order in [np.argsort(-np.array(scores), kind="stable")]
+            (id, np.array(docs, dtype=object), -np.array([found[doc][0] for doc in docs])) for id, found, docs in lists
         )
 
     @classmethod
@@ -93,42 +104,48 @@ class Run:
 def read_run(path: str | os.PathLike[str]) -> Run:
     """A TREC run file of any system; lists are ordered by score, equal scores by the rank given."""
     name = os.fspath(path)
-    rows: dict[str, list[tuple[float, int, str]]] = {}
-    seen: set[tuple[str, str]] = set()
+    run = Run._from_ranked(_run_rows(name))
+    if not len(run):
+        raise DataError(f"{name}: holds no results; expected {RUN_LINE}")
+    return run
+
+
+def _run_rows(name: str) -> Iterator[tuple[str, str, str, str, int]]:
     for number, line in text_lines(name, RUN_LINE):
         cells = line.split()
         if len(cells) != 6:
             raise DataError(f"{name}:{number}: has {len(cells)} columns; expected {RUN_LINE}")
         id, _, doc, rank, score, _ = cells
-        if (id, doc) in seen:
-            raise DataError(f"{name}:{number}: document {doc!r} is there twice for query {id!r}; once is enough")
-        seen.add((id, doc))
         try:
-            value, place = float(score), int(rank)
-            if not np.isfinite(value):
-                raise ValueError
+            place = int(rank)
         except ValueError as error:
-            raise DataError(
-                f"{name}:{number}: rank {rank!r} or score {score!r} is no number; expected {RUN_LINE}"
-            ) from error
-        rows.setdefault(id, []).append((-value, place, doc))
-    if not rows:
-        raise DataError(f"{name}: holds no results; expected {RUN_LINE}")
-    lists = ((id, sorted(found)) for id, found in rows.items())
-    return Run.from_lists(
-        (id, np.array([row[2] for row in found], dtype=object), -np.array([row[0] for row in found]))
-        for id, found in lists
-    )
+            raise DataError(f"{name}:{number}: the rank {rank!r} is no whole number; expected {RUN_LINE}") from error
+        yield f"{name}:{number}", id, doc, score, place
 
 
 def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") -> None:
-    """Write a TREC run file; ranks count from 1."""
+    """Write a TREC run file; ranks count from 1.
+
+    Scores are written in single precision and fall strictly within a list: readers of runs order by score alone, and
+    would order equal ones in their own way. One that is not below the score before it is written as the next smaller
+    number.
+    """
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         for id, docs, scores in run.lists():
             file.writelines(
                 f"{id} Q0 {doc} {rank} {score:.9g} {tag}\n"
-                for rank, (doc, score) in enumerate(zip(docs, scores.tolist(), strict=True), 1)
+                for rank, (doc, score) in enumerate(zip(docs, _falling(scores).tolist(), strict=True), 1)
             )
+
+
+def _falling(scores: np.ndarray) -> np.ndarray:
+    """Scores as single precision, which nine digits tell apart and trec_eval reads, each below the one before it."""
+    limit, down = np.finfo(np.float32).max, np.float32(-np.inf)
+    falling = np.clip(scores, -limit, limit).astype(np.float32)
+    for k in range(1, len(falling)):
+        if falling[k] >= falling[k - 1]:
+            falling[k] = np.nextafter(falling[k - 1], down)
+    return falling
 
 
 def read_judgements(path: str | os.PathLike[str]) -> Judgements:
@@ -160,10 +177,3 @@ def pandas_module() -> Any:
     except ImportError as error:
         raise MissingExtraError("DataFrames need the package 'pandas'; install it with: pip install pandas") from error
     return pandas
-
-
-def ids_array(ids: Sequence[str]) -> np.ndarray:
-    """Ids as an array of Python texts."""
-    array = np.empty(len(ids), dtype=object)
-    array[:] = ids
-    return array
