@@ -13,7 +13,7 @@ def value(forest, data, metric, base=None):
     scores = data.lists.to_user_order(np.zeros(data.n_docs)) + forest.predict(data)
     scores = scores if data.lists.order is None else scores[data.lists.order]
     scores = scores if base is None else scores + base
-    return mean(metric.per_query(data.lists.labels, scores, data.lists.offsets))
+    return mean(metric.per_query(data.lists.labels, scores, data.lists.offsets), data.lists.query_weights)
 
 
 def quality_loss(forest, data, metric, n):

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
+
+import numba
 import numpy as np
 import pytest
 from experiment_samples import SPEC, write_spec
 
 import ranksieve as rs
+from ranksieve.errors import ParameterError
+from ranksieve.experiments.cell import run_cell
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
+from ranksieve.experiments.tune import search, studies
+from ranksieve.pruning.reweighting import weighings
+
+RUNS = SPEC[: SPEC.index("[[runs]]")] + (
+    '[[runs]]\nname = "plain"\nalgo = "lambdamart"\n\n'
+    '[[runs]]\nname = "X"\nalgo = "xcleaver"\nbase = "selgb"\ngrow = 4\nrate = 0.5\nglobal = false\n'
+)
 
 
 def test_xcleaver_is_followed_tree_by_tree_too(tmp_path):
-    text = SPEC[: SPEC.index("[[runs]]")] + (
-        '[[runs]]\nname = "plain"\nalgo = "lambdamart"\n\n'
-        '[[runs]]\nname = "X"\nalgo = "xcleaver"\nbase = "selgb"\ngrow = 4\nrate = 0.5\nglobal = false\n'
-    )
-    results = run_experiment(load_spec(write_spec(tmp_path, text)), tmp_path / "out", jobs=1)
+    results = run_experiment(load_spec(write_spec(tmp_path, RUNS)), tmp_path / "out", jobs=1)
     cell = results.cells[1]
     train, valid, test = (rs.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
     by_hand = rs.train(
@@ -26,3 +34,45 @@ def test_xcleaver_is_followed_tree_by_tree_too(tmp_path):
     curve = cell.table("curve")
     assert len(curve["test"]) == cell.facts["n_trees"] and curve["test"][-1] == rs.evaluate(by_hand, test).mean()
     assert curve["valid"][-1] == pytest.approx(cell.facts["valid"], abs=1e-11)
+
+
+def test_an_interrupted_cell_is_not_stored(tmp_path, monkeypatch):
+    def interrupted(*args, **options):
+        yield next(weighings(*args, **options))
+        raise KeyboardInterrupt
+
+    spec = load_spec(write_spec(tmp_path, RUNS))
+    monkeypatch.setattr("ranksieve.pruning.task.weighings", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(spec, tmp_path / "out", jobs=1)
+    assert [path.name for path in (tmp_path / "out" / "cells").iterdir()] == [spec.cells[0].key]
+
+
+def test_threads_are_those_of_the_specification(tmp_path, monkeypatch):
+    used = []
+
+    def watching(*args, **options):
+        used.append(numba.get_num_threads())
+        return weighings(*args, **options)
+
+    monkeypatch.setattr("ranksieve.pruning.task.weighings", watching)
+    run_cell(load_spec(write_spec(tmp_path, RUNS)).cells[1], tmp_path / "out")
+    assert set(used) == {1}
+
+
+def test_xcleaver_can_be_tuned(tmp_path):
+    pytest.importorskip("optuna")
+    spec = load_spec(write_spec(tmp_path, RUNS + "\n[tune]\nrate = [0.25, 0.5]\n"))
+    (study,) = studies(spec.cells[1:], spec.tune, 2)
+    search(study, tmp_path)
+    found = json.loads((tmp_path / "tune" / f"{study.key}.json").read_text())
+    assert len(found["trials"]) == 2 and 0 < found["value"] <= 1
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("selections = true", "algo=xcleaver keeps no tally of selections"),
+    ('selection = "tpo"', "did you mean 'top'"),
+])  # fmt: skip
+def test_what_xcleaver_cannot_do_is_told_with_its_line(tmp_path, line, message):
+    with pytest.raises(ParameterError, match=rf"small.toml:{len(RUNS.splitlines()) + 1}: .*{message}"):
+        load_spec(write_spec(tmp_path, RUNS + line + "\n"))

@@ -83,6 +83,21 @@ def test_any_kind_of_data_and_thread_count_gives_the_same_forest(forest, data, v
     np.testing.assert_array_equal(of_file.lists.labels, of_data.lists.labels)
 
 
+def test_weights_count_in_files_too(forest, data, valid, tmp_path):
+    rng = np.random.default_rng(1)
+    heavy = rs.Dataset.from_arrays(
+        np.nan_to_num(data.features), data.labels, group=data.lists.sizes, weights=rng.random(data.n_docs)
+    )
+    rs.write_letor(heavy, tmp_path / "train.txt")
+    rs.write_parquet(heavy, tmp_path / "train.parquet")
+    expected = rs.prune(forest, heavy, rate=0.5, rounds=3)
+    facts = expected.info["pruning"]
+    assert facts["after"]["train"] == pytest.approx(rs.evaluate(expected, heavy, weighted=True).mean(), abs=1e-11)
+    for name in ("train.txt", "train.parquet"):
+        found = rs.prune(forest, tmp_path / name, rate=0.5, rounds=3).info["pruning"]
+        assert (found["kept"], found["weights"], found["after"]) == (facts["kept"], facts["weights"], facts["after"])
+
+
 def test_leaf_numbers_take_a_byte_and_are_kept_in_place(forest, data):
     leaves = find_leaves(forest, data)
     assert leaves.numbers.nbytes == data.n_docs * forest.n_trees

@@ -26,9 +26,14 @@ def forest(data):
     return rs.train(data, algo="lambdamart", trees=6, leaves=5, min_docs=2, learning_rate=0.3)
 
 
-@pytest.mark.parametrize("metric", ["ndcg@5", "map", "mrr@3", "err@5"])
-def test_weights_are_those_of_scoring_anew(forest, data, metric):
+@pytest.mark.parametrize(
+    ("metric", "weighted"), [("ndcg@5", False), ("map", False), ("mrr@3", False), ("err@5", False), ("ndcg@5", True)]
+)
+def test_weights_are_those_of_scoring_anew(forest, data, metric, weighted):
     metric = parse_metric(metric)
+    if weighted:
+        weights = np.random.default_rng(1).random(data.n_docs)
+        data = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, weights=weights)
     outputs = Outputs(forest, find_leaves(forest, data), metric)
     found = [w.weights for w in weighings(outputs, None, **SEARCH)]
     expected = naive_pruning.reweight(forest, data, metric, 6, 2.0, 0.8, 4)

@@ -66,6 +66,45 @@ def test_the_conventions_of_the_metric_hold(data, options):
     assert found.tolist() == naive_pruning.quality_loss(forest, lists, metric, 6)
 
 
+def weighted(data, weights):
+    return rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, weights=weights)
+
+
+@pytest.mark.parametrize("metric", ["ndcg@5", "map", "err@10"])
+def test_queries_count_by_their_weights(forest, data, metric):
+    weights = np.random.default_rng(2).choice([0.0, 0.3, 1.0, 40.0], data.lists.n_queries)
+    heavy, metric = weighted(data, weights), parse_metric(metric)
+    outputs = outputs_of(forest, heavy, metric)
+    expected = rs.evaluate(forest, heavy, metric, weighted=True).mean()
+    assert outputs.mean(outputs.total()) == pytest.approx(expected, abs=1e-11)
+    found = answer("quality-loss", outputs, 9).tolist()
+    assert found == naive_pruning.quality_loss(forest, heavy, metric, 9)
+    assert found != answer("quality-loss", outputs_of(forest, data, metric), 9).tolist()
+
+
+def test_equal_weights_change_no_bit_and_zero_weights_are_refused(forest, data):
+    plain, same = outputs_of(forest, data), outputs_of(forest, weighted(data, np.full(data.lists.n_queries, 0.5)))
+    assert same.total() == plain.total() and same.mean(same.total()) == plain.mean(plain.total())
+    labels = np.where(np.arange(data.n_docs) < data.offsets[1], data.labels, 0)
+    weights = np.arange(data.lists.n_queries) > 0
+    only_first = rs.Dataset.from_arrays(data.features, labels, group=data.lists.sizes, weights=weights)
+    with pytest.raises(rs.errors.DataError, match="every query on which the metric is defined weighs 0"):
+        outputs_of(forest, only_first)
+
+
+@pytest.mark.parametrize(("name", "options", "highest"), [
+    ("dcg@3", {"gain": (0, 0, 5)}, 1), ("ndcg@3", {"empty": 0}, 0), ("map", {"empty": 0}, 0),
+])  # fmt: skip
+def test_a_metric_that_no_ranking_changes(forest, data, name, options, highest):
+    labels = np.arange(data.n_docs) % (highest + 1)
+    lists = rs.Dataset.from_arrays(data.features, labels, group=data.lists.sizes)
+    outputs = outputs_of(forest, lists, parse_metric(name, **options))
+    assert outputs.mean(outputs.total()) == 0
+    assert answer("quality-loss", outputs, 3).tolist() == [13, 12, 11]
+    pruned = rs.prune(forest, lists, rate=0.5, metric=outputs.metric, rounds=2)
+    assert pruned.n_trees == 7 and (pruned.weights == 1).all()
+
+
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), leaves=st.integers(2, 9), rate=st.sampled_from([0.05, 0.3, 1.0]))
 def test_totals_are_those_of_the_smaller_forests(seed, leaves, rate):

@@ -106,7 +106,29 @@ def test_ctrl_c_keeps_the_best_so_far(data, phase, number):
         assert rs.evaluate(model, data).mean() >= rs.evaluate(first, data).mean()
 
 
+def test_parameters_of_boosting_are_handed_on(data):
+    options = {"selection": "random", "negatives": 0.3, "objective": "map", "features": "1-4"}
+    model = rs.train(data, **{**QUICK, "trees": 4}, **options)
+    base = rs.train(data, algo="lambdamart", trees=8, leaves=5, min_docs=2, learning_rate=0.3, **options)
+    np.testing.assert_array_equal(model.predict(data), rs.prune(base, data, rate=0.5).predict(data))
+    assert model.feature.max() < 4 and model.info["params"]["selection"] == "random"
+
+
+def test_queries_count_by_their_weights(data, valid):
+    train, watched = (
+        rs.Dataset.from_arrays(d.features, d.labels, group=d.lists.sizes, weights=1.0 + np.arange(d.lists.n_queries))
+        for d in (data, valid)
+    )
+    model = rs.train(train, valid=watched, **QUICK)
+    expected = rs.evaluate(model, watched, weighted=True).mean()
+    assert model.info["best_score"] == pytest.approx(expected, abs=1e-11)
+
+
 def test_what_boosting_alone_can_heed_is_refused(data):
+    with pytest.raises(rs.errors.ParameterError, match=r"--monotone is for boosted forests, not for algo=xcleaver"):
+        rs.train(data, algo="xcleaver", monotone={"1": 1})
+    with pytest.raises(rs.errors.ParameterError, match=r"init .* is for boosted forests, not for algo=xcleaver"):
+        rs.train(data, algo="xcleaver", init="model.txt")
     with pytest.raises(rs.errors.ParameterError, match=r"objective .* is for boosted forests, not for algo=xcleaver"):
         rs.train(data, algo="xcleaver", objective=lambda labels, scores, offsets: None)
     with pytest.raises(rs.errors.ParameterError, match=r"--rate is 1"):

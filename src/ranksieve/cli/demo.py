@@ -105,7 +105,7 @@ def _pruned(model: Forest, loaded: Loaded) -> Forest:
 
 def _show(models: dict[str, Forest], seconds: dict[str, float], loaded: Loaded) -> None:
     from ranksieve.evaluation.evaluate import evaluate
-    from ranksieve.experiments.cell import scores_of
+    from ranksieve.experiments.training import scores_of
 
     test, lists = loaded.test.binned, loaded.test.binned.lists
     stages = {str(stage): stage for stage in STAGES} | {"all": None}

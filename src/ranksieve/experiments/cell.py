@@ -10,7 +10,6 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -23,27 +22,21 @@ import pyarrow.parquet as pq
 from ranksieve import __version__
 from ranksieve.boosting.callbacks import Record, Tally
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.train import train
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import widened
 from ranksieve.data.dataset import Lists
 from ranksieve.data.negatives import Negatives
-from ranksieve.data.sampling import best_rows, truncated_rows, undersampled_rows
 from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.metrics import mean, parse_metric
 from ranksieve.evaluation.ranks import list_ranks
 from ranksieve.evaluation.shared_leaves import shared_leaves
 from ranksieve.experiments.data import Loaded, Part, load
 from ranksieve.experiments.spec import Cell
+from ranksieve.experiments.training import CELLS, taught_part, trained
 from ranksieve.files import atomic_path
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.lightgbm_text import read_lightgbm
-from ranksieve.forest.scorer import using_threads
-from ranksieve.params import Params
-from ranksieve.pruning.xcleaver import train_xcleaver
 
-CELLS = "cells"
 UNFINISHED = ".unfinished-"
 SHOWN = 20  # documents of each test query that are stored with their ranks, besides the positives
 
@@ -63,16 +56,12 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
     taught = taught_part(cell, out, loaded.train)
     watched = _Watch()
     tally = Tally() if cell.selections else None
-    settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
     sets = {"valid": loaded.valid.binned, "test": loaded.test.binned}
     with nullcontext() if watch is None else watch(cell) as own:
-        if cell.params.algo == "xcleaver":
-            with using_threads(threads or os.cpu_count() or 1):
-                forest = train_xcleaver(taught.binned, sets["valid"], "zero", Params.from_mapping(settings), ())
-            watched.spread(forest)
-        else:
-            callbacks = (watched,) if own is None else (watched, own)
-            forest = train(taught.binned, valid=sets, callbacks=callbacks, tally=tally, **settings)
+        callbacks = (watched,) if own is None else (watched, own)
+        forest = trained(cell, taught, sets, threads, callbacks, tally)
+    if cell.in_rounds:
+        watched.spread(forest)
     tables = {"curve": watched.table(forest, sets, str(parse_metric(cell.params.metric)))}
     measured, tables["queries"], scores = _measure(cell, forest, loaded.test)
     tables["documents"] = _documents(loaded.test, scores)
@@ -151,42 +140,10 @@ def _staged(forest: Forest, sets: Mapping[str, Binned], metric: str) -> dict[str
         scores, values = Scores(data), []
         for tree in to_trees(forest, data.binning):
             scores.add(tree)
-            values.append(mean(wanted.per_query(data.lists.labels, scores.all(), data.lists.offsets)))
+            found = wanted.per_query(data.lists.labels, scores.all(), data.lists.offsets)
+            values.append(mean(found, data.lists.query_weights))
         history[name] = {metric: values}
     return history
-
-
-def taught_part(cell: Cell, out: Path, part: Part) -> Part:
-    """The training lists, or the sample of them that the cell asks for."""
-    sample, lists = cell.sample, part.binned.lists
-    if sample is None:
-        return part
-    values = part.first_stage if part.first_stage is not None else np.empty(0)
-    if sample["how"] == "truncate":
-        rows = truncated_rows(lists, values, sample["k"], positives=sample.get("positives", "keep"))
-    elif sample["how"] == "undersample":
-        rows = undersampled_rows(
-            lists,
-            values,
-            n=sample.get("n"),
-            share=sample.get("share"),
-            order=sample.get("order", "random"),
-            seed=cell.seed,
-        )
-    else:
-        assert cell.teacher is not None
-        teacher = read_lightgbm(out / CELLS / cell.teacher.key / "model.txt")
-        rows = best_rows(lists, scores_of(teacher, part.binned), sample["share"])
-    first_stage = None if part.first_stage is None else part.first_stage[rows]
-    return replace(part, binned=part.binned.take_rows(rows), first_stage=first_stage)
-
-
-def scores_of(forest: Forest, data: Binned) -> np.ndarray:
-    """Scores of binned documents under a forest grown on the same bins, bit for bit those of its `predict`."""
-    scores = Scores(data)
-    for tree in to_trees(forest, data.binning):
-        scores.add(tree)
-    return scores.all()
 
 
 def _measure(cell: Cell, forest: Forest, test: Part) -> tuple[dict[str, dict[str, float]], pa.Table, np.ndarray]:

@@ -187,12 +187,16 @@ class _Reader:
                     if settings.algo not in (*ALGORITHMS, "xcleaver"):
                         known_algos = ", ".join((*ALGORITHMS, "xcleaver"))
                         raise ParameterError(f"--algo is {settings.algo!r}; experiments grow forests: {known_algos}")
-                    if settings.algo in ALGORITHMS:
-                        named_selection(settings)
+                    grower = settings.base if settings.algo == "xcleaver" else settings.algo
+                    named_selection(dataclasses.replace(settings, algo=grower))
                 except RanksieveError as error:
                     key = next((key for key in one_params if f"--{key} " in str(error)), "algo")
                     where = (*place, key) if key in own else ("params", key) if key in common else place
                     raise self.complain(where, str(error)) from None
+                if settings.algo == "xcleaver" and own.get("selections"):
+                    raise self.complain(
+                        (*place, "selections"), "algo=xcleaver keeps no tally of selections; leave selections out"
+                    )
                 yield Cell(
                     data=data,
                     run=name,

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.errors import DataError
-from ranksieve.experiments.cell import CELLS, UNFINISHED, Watch, run_cell, versions
+from ranksieve.experiments.cell import UNFINISHED, Watch, run_cell, versions
 from ranksieve.experiments.pool import Task, run_tasks
 from ranksieve.experiments.results import CELL, EXPERIMENT, Results
 from ranksieve.experiments.spec import Cell, Spec
+from ranksieve.experiments.training import CELLS
 from ranksieve.experiments.tune import search, studies, tuned_cells
 from ranksieve.files import atomic_path
 

@@ -33,6 +33,11 @@ class Cell:
         """The run with its place on the grid, as `SelGB, negatives 0.01`."""
         return ", ".join([self.run, *(f"{name} {value}" for name, value in self.grid.items())])
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether the forest is grown and pruned in rounds, and not tree by tree."""
+        return self.params.algo == "xcleaver"
+
     def settings(self) -> dict[str, Any]:
         """Everything the result depends on, for the record and for the key."""
         params = self.params.as_dict()

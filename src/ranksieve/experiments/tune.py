@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ranksieve.boosting.train import train
 from ranksieve.errors import MissingExtraError, ParameterError
-from ranksieve.experiments.cell import taught_part
 from ranksieve.experiments.data import load
 from ranksieve.experiments.spec import Cell
+from ranksieve.experiments.training import taught_part, trained
 from ranksieve.files import atomic_path
 from ranksieve.params import Params
 
@@ -118,9 +117,7 @@ def _value(study: Study, trial: Any, out: Path, threads: int) -> float:
     cell = _chosen(study, values)
     loaded = load(cell.data, cell.params.max_bins)
     taught = taught_part(cell, out, loaded.train)
-    settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
-    forest = train(taught.binned, valid=loaded.valid.binned, **settings)
-    return float(forest.info["best_score"])
+    return float(trained(cell, taught, loaded.valid.binned, threads).info["best_score"])
 
 
 def _suggested(trial: Any, name: str, wanted: Any) -> Any:

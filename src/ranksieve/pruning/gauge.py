@@ -1,6 +1,7 @@
 """`Gauge`: a metric made ready to be read off changing scores thousands of times.
 
-Values are counted in whole steps of 2^-40, so that their sums over lists are exact and two equal metrics are equal.
+Values, times the weights of their lists, are counted in whole steps of 2^-40, so that their sums over lists are exact
+and two equal metrics are equal.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Gauge:
     width: int
     among: bool
     scales: np.ndarray
-    counted: np.ndarray  # lists that have a value
+    weights: np.ndarray  # of the lists, at most 1; 0 for those without a value
     constant: int  # steps of the lists whose value no ranking changes
 
     @property
@@ -63,11 +64,11 @@ class Gauge:
             )
             return int(values.sum()) + self.constant
         values = self.metric.per_query(self.lists.labels, (scores >> tie_bits).astype(SCORE), self.lists.offsets)
-        return int(np.rint(values[self.counted] / STEP).astype(np.int64).sum())
+        return _steps(values, self.weights, self.weights > 0)
 
     def mean(self, total: int) -> float:
-        """The mean over the lists that count."""
-        return total * STEP / int(self.counted.sum())
+        """The mean over the lists that count, by their weights."""
+        return total * STEP / float(self.weights.sum())
 
 
 def make_gauge(metric: Metric, lists: Lists, source: str) -> Gauge:
@@ -76,9 +77,10 @@ def make_gauge(metric: Metric, lists: Lists, source: str) -> Gauge:
     counted = ~np.isnan(values)
     if not counted.any():
         raise DataError(f"{source}: {metric} is undefined, no query has a positive document; use other data")
+    weights = _list_weights(lists, counted, source)
     recipe = RECIPES.get(metric.name)
     if recipe is None or metric.ties == "mean":
-        return _slow(metric, lists, counted)
+        return _slow(metric, lists, weights)
     gains, weigh, norm = recipe
     document_gains = gains(metric, lists.labels)
     positives = facts(lists.labels, lists.offsets)[0]
@@ -86,8 +88,8 @@ def make_gauge(metric: Metric, lists: Lists, source: str) -> Gauge:
     document_gains[np.repeat(~ranked, lists.sizes)] = 0.0
     depth = depth_of(metric, lists.offsets)
     grades, terms, among = weigh(metric, document_gains, depth, int(positives.max(initial=1)))
-    if terms.size > LARGEST_TABLE:
-        return _slow(metric, lists, counted)
+    if not 0 < terms.size <= LARGEST_TABLE:  # without any term no document gains
+        return _slow(metric, lists, weights)
     exponent = 51 - int(np.ceil(np.log2(terms.max(axis=0).sum())))
     fixed = np.zeros((len(terms), depth + 1), np.int64)
     fixed[:, :depth] = np.rint(np.ldexp(terms, exponent))
@@ -99,15 +101,30 @@ def make_gauge(metric: Metric, lists: Lists, source: str) -> Gauge:
         fixed.ravel(),
         depth + 1,
         among,
-        np.ldexp(1.0 / norms, -exponent) / STEP,
-        counted,
-        int(np.rint(values[counted & ~ranked] / STEP).sum()),
+        np.ldexp(weights / norms, -exponent) / STEP,
+        weights,
+        _steps(values, weights, counted & ~ranked),
     )
 
 
-def _slow(metric: Metric, lists: Lists, counted: np.ndarray) -> Gauge:
+def _list_weights(lists: Lists, counted: np.ndarray, source: str) -> np.ndarray:
+    """The weight of every list that counts, the largest being 1; so steps stay fine and their sums exact."""
+    if lists.query_weights is None:
+        return counted.astype(SCORE)
+    weights = np.where(counted, lists.query_weights, 0.0)
+    if not weights.any():
+        raise DataError(f"{source}: every query on which the metric is defined weighs 0; give one a weight above 0")
+    return weights / weights.max()
+
+
+def _steps(values: np.ndarray, weights: np.ndarray, among: np.ndarray) -> int:
+    """The weighted sum over some lists."""
+    return int(np.rint(values[among] * weights[among] / STEP).astype(np.int64).sum())
+
+
+def _slow(metric: Metric, lists: Lists, weights: np.ndarray) -> Gauge:
     nothing = np.empty(0, np.int64)
-    return Gauge(metric, lists, nothing, nothing, 1, False, np.empty(0), counted, 0)
+    return Gauge(metric, lists, nothing, nothing, 1, False, np.empty(0), weights, 0)
 
 
 def _by_grade(metric: Metric, gains: np.ndarray, depth: int, most: int) -> tuple[np.ndarray, np.ndarray, bool]:

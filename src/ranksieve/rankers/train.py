@@ -85,7 +85,8 @@ def train(
         options.setdefault("read_model", load)
         return _saveable(train_forest(data, valid=valid, init=init, callbacks=callbacks, missing=missing, **options))
     params = Params.from_mapping(_without_forest_options({**options, "init": init}))
-    for name in ("features", "monotone"):
+    # X-CLEaVER hands features on to boosting; but its weights may be negative, and no sum of trees is then monotone
+    for name in ("monotone",) if params.algo == "xcleaver" else ("features", "monotone"):
         if getattr(params, name) != getattr(Params(), name):
             raise ParameterError(f"{flag(name)} is for boosted forests, not for algo={params.algo}; leave it out")
     if missing not in MISSING:
@@ -106,7 +107,10 @@ def _saveable(model: Forest | Sum) -> Forest | Blend:
 
 def _without_forest_options(options: dict[str, Any]) -> dict[str, Any]:
     """The parameters among the options; what only boosting can heed is refused unless it asks for nothing."""
-    known, defaults = inspect.signature(train_forest).parameters, Params().as_dict()
+    known, defaults = dict(inspect.signature(train_forest).parameters), Params().as_dict()
+    if options["algo"] == "xcleaver":  # a selection and an objective by name are parameters, handed on to boosting
+        named = {name for name in defaults if isinstance(options.get(name), str)}
+        known = {name: one for name, one in known.items() if name not in named}
     for name, value in options.items():
         idle = name not in known or value is known[name].default or value == defaults.get(name, known[name].default)
         if not idle:
