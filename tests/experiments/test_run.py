@@ -167,6 +167,14 @@ def test_a_failing_worker_is_told(payload, message, tmp_path):
     assert (tmp_path / "a").exists() and not (tmp_path / "c").exists()
 
 
+def test_the_trace_of_an_unexpected_failure_is_kept_in_a_file(tmp_path):
+    with pytest.raises(WorkError) as caught:
+        run_tasks([Task("b", "bug"), Task("c", "c")], fail_or_die, tmp_path, jobs=2, tell=lambda task: None)
+    message, trace = str(caught.value), tmp_path / "b.error.txt"
+    assert "b: failed with ZeroDivisionError" in message and str(trace) in message and "Traceback" not in message
+    assert "Traceback" in trace.read_text() and "fail_or_die" in trace.read_text()
+
+
 def test_one_run_at_a_time_in_a_folder(results, tmp_path):
     fcntl = pytest.importorskip("fcntl")
     spec = load_spec(results.folder.parent / "small.toml")

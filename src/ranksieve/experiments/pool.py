@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.errors import RanksieveError
+from ranksieve.files import atomic_path
 
 Work = Callable[..., Any]  # work(task, out, threads=…, alone=…)
 
@@ -59,9 +60,18 @@ def run_tasks(
         pool.stop()
 
 
+@dataclass(frozen=True)
+class _Bug:
+    """An exception that no user's input should cause."""
+
+    summary: str
+    trace: str
+
+
 class _Pool:
     def __init__(self, work: Work, out: Path, size: int) -> None:
         context = multiprocessing.get_context("spawn")  # threads of compiled code do not survive a fork
+        self._out = out
         self._idle: list[Connection] = []
         self._busy: dict[Connection, Task] = {}
         self._processes: dict[Connection, Any] = {}
@@ -95,6 +105,14 @@ class _Pool:
                 f"{task.key}: the worker process ended with code {process.exitcode}; was memory short? Try fewer jobs "
                 "(--jobs 1). What is finished is kept: run the same command again to go on"
             ) from None
+        if isinstance(error, _Bug):
+            place = self._out / f"{task.key}.error.txt"
+            with atomic_path(place) as temporary:
+                temporary.write_text(error.trace, encoding="utf-8")
+            raise WorkError(
+                f"{task.key}: failed with {error.summary}, which is not expected; its trace is in {place}. What is "
+                "finished is kept: run the same command again to go on"
+            )
         if error is not None:
             raise WorkError(f"{task.key}: {error}")
         self._idle.append(line)
@@ -119,11 +137,11 @@ def _serve(line: Connection, work: Work, out: Path) -> None:
             return
         try:
             work(payload, out, threads=1, alone=False)
-            error = None
+            error: str | _Bug | None = None
         except RanksieveError as problem:
             error = str(problem)
-        except Exception:
-            error = traceback.format_exc()
+        except Exception as problem:
+            error = _Bug("".join(traceback.format_exception_only(problem)).strip(), traceback.format_exc())
         try:
             line.send(error)
         except OSError:
