@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -129,6 +131,25 @@ def test_resuming_with_another_number_of_workers(client, data, parts, valid, tmp
         rs.cluster.train(client, parts, checkpoint=tmp_path, resume=True, **{**options, "leaves": 5})
     with pytest.raises(ParameterError, match="holds a checkpoint"):
         rs.cluster.train(client, parts, checkpoint=tmp_path, **options)
+
+
+def test_resuming_with_other_weights_features_or_start_is_refused(client, data, tmp_path):
+    options = {**SMALL, "trees": 3, "checkpoint": tmp_path}
+    weighted = replace(data, lists=replace(data.lists, weights=np.ones(data.n_docs, np.float32)))
+    bases = [rs.train(data, trees=2, leaves=4, min_docs=3, learning_rate=rate) for rate in (0.1, 0.2)]
+    rs.cluster.train(client, weighted, init=bases[0], **options)
+    weights = weighted.lists.weights.copy()
+    weights[-1] = 2
+    heavier = replace(data, lists=replace(data.lists, weights=weights))
+    features = data.features.copy()
+    features[-1] = features[0]
+    changed = replace(weighted, features=features)
+    for other in (heavier, changed):
+        with pytest.raises(ModelError, match="another training data"):
+            rs.cluster.train(client, other, init=bases[0], resume=True, **options)
+    with pytest.raises(ModelError, match="another init"):
+        rs.cluster.train(client, weighted, init=bases[1], resume=True, **options)
+    assert rs.cluster.train(client, weighted, init=bases[0], resume=True, **options).n_trees == 5
 
 
 def test_predictions_of_parts(client, data, parts, tmp_path):

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ranksieve.boosting.base import Base
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.layout import Share
@@ -59,10 +61,11 @@ class Crew:
             lost = self._make(self._new_homes(lost))
         return self._everyone("facts")
 
-    def begin(self, base: Base) -> None:
-        """Tell all shards where boosting starts."""
-        self._everyone("begin", base, [])
+    def begin(self, base: Base) -> np.ndarray:
+        """Tell all shards where boosting starts; returns a checksum of each query's start."""
+        marks = self._everyone("begin", base, [])
         self._base = base
+        return np.concatenate(marks)
 
     def reports(self, *, teach: bool) -> list[Report]:
         """What the shards say to the trees so far; they are asked once, after a tree was added."""

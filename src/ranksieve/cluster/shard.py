@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,18 +63,19 @@ class Shard:
         """What the coordinator must know of each set."""
         return {name: _facts(data) for name, data in self._sets.items()}
 
-    def begin(self, base: Base, trees: Sequence[Tree]) -> None:
-        """Start from a base, and go through a forest that has grown already."""
-        setup = self._setup
+    def begin(self, base: Base, trees: Sequence[Tree]) -> np.ndarray:
+        """Start from a base, and go through a forest that is there; returns a checksum of each query's start."""
+        setup, train_set = self._setup, self._sets[TRAIN]
         with ONE_AT_A_TIME, using_threads(self._threads):
-            self._scores = Scores(self._sets[TRAIN], start=self._start(base, TRAIN))
+            start = self._start(base, TRAIN)
+            self._scores = Scores(train_set, start=start)
             self._watched = [
                 _watched(name, data, self._start(base, name), setup.highest[name])
                 for name, data in self._sets.items()
                 if name != TRAIN
             ]
             rules = make_rules(setup.params, base, setup.selection, setup.objective, setup.highest[TRAIN])
-            lists = self._sets[TRAIN].lists
+            lists = train_set.lists
             self._lessons = Lessons(lists, rules, setup.params.seed, self._portion)
             self._sample = Sample.of(lists, None)
             self._lesson: Lesson | None = None
@@ -82,6 +84,7 @@ class Shard:
             self._n_places = 0
             self._shipped: np.ndarray | None = None
             self._replay(trees)
+        return _marks(lists, start)
 
     def _start(self, base: Base, name: str) -> np.ndarray:
         return base.scores(name, self._sources[name], self._sets[name])
@@ -178,15 +181,21 @@ def _watched(name: str, data: Binned, start: np.ndarray, highest: float) -> tupl
 def _facts(data: Binned) -> Facts:
     lists, starts = data.lists, data.lists.offsets[:-1]
     query_weights = lists.query_weights
-    marks = [
-        zlib.crc32(lists.labels[start:stop].tobytes(), zlib.crc32(data.bins[start].tobytes()))
-        for start, stop in zip(lists.offsets[:-1], lists.offsets[1:], strict=True)
-    ]
+    weights = () if lists.weights is None else (lists.weights,)
     return Facts(
         lists.n_docs,
         np.minimum.reduceat(lists.labels, starts),
         np.maximum.reduceat(lists.labels, starts),
         *label_sums(lists),
         np.empty(0) if query_weights is None else query_weights,
-        np.array(marks, np.uint32),
+        _marks(lists, lists.labels, data.bins, *weights),
     )
+
+
+def _marks(lists: Lists, *arrays: np.ndarray) -> np.ndarray:
+    """A checksum of each query's rows of arrays."""
+    marks = np.zeros(lists.n_queries, np.uint32)
+    for q, (start, stop) in enumerate(pairwise(lists.offsets.tolist())):
+        for array in arrays:
+            marks[q] = zlib.crc32(array[start:stop].tobytes(), int(marks[q]))
+    return marks

@@ -143,8 +143,8 @@ def train(
         if isinstance(base, ScoresBase):
             raise ParameterError("init is an array of scores; on a cluster give a model or a feature to start from")
         make_rules(settings, base, rule, objective, setup.highest[TRAIN])  # complains here rather than on a worker
-        crew.begin(base)
-        return _boost(crew, data, base, setup, facts, callbacks,
+        mark = _mark(setup, facts, crew.begin(base))
+        return _boost(crew, data, base, setup, facts, mark, callbacks,
                       Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume))  # fmt: skip
     finally:
         crew.close()
@@ -156,6 +156,7 @@ def _boost(
     base: Base,
     setup: Setup,
     facts: dict[str, Facts],
+    mark: dict[str, Any],
     callbacks: Sequence[Callable[[Record], None]],
     keep: Keep,
 ) -> Any:
@@ -174,9 +175,7 @@ def _boost(
             if name != TRAIN
         ]
         try:
-            return watch_and_boost(
-                slots, state, data, base, params, watched, callbacks, keep, lambda: _mark(setup, facts, base)
-            )
+            return watch_and_boost(slots, state, data, base, params, watched, callbacks, keep, lambda: mark)
         except ClusterError as error:
             hint = "; resume=True (--resume) goes on from the checkpoint" if keep.folder else ""
             raise ClusterError(f"{error}{hint}") from error
@@ -305,12 +304,12 @@ def _check_grades(facts: Facts, source: str, *, pairs: bool) -> None:
     check_grades(Lists(labels, 2 * np.arange(n_queries + 1), np.arange(n_queries)), source, pairs=pairs)
 
 
-def _mark(setup: Setup, facts: dict[str, Facts], base: Base) -> dict[str, Any]:
+def _mark(setup: Setup, facts: dict[str, Facts], starts: np.ndarray) -> dict[str, Any]:
     """What must be equal for a checkpoint to fit, however many workers there are."""
     sums = {name: [found.n_docs, len(found.marks), zlib.crc32(found.marks.tobytes())] for name, found in facts.items()}
     return {
         "training data": [*sums.pop(TRAIN), zlib.crc32(setup.binning.thresholds.tobytes())],
         "validation data": sums,
-        "init": base.describe(),
+        "init": zlib.crc32(starts.tobytes()),
         **choices(setup.feature_names, setup.params, setup.selection, setup.objective),
     }
