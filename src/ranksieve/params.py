@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,8 @@ from ranksieve.errors import ParameterError
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
 AUTO = "auto"
-SIGN = r"\s*([+-]?1|0|.+:\s*[+-]?[01])\s*"  # of --monotone, alone or after a feature and a colon
+FREE = "none"  # no monotone constraints
+SIGNS = {"+1": 1, "1": 1, "-1": -1, "0": 0, "+0": 0, "-0": 0}  # of --monotone
 
 ALGORITHMS = {
     # name: (selection, objective, grower)
@@ -32,7 +32,10 @@ ALGORITHMS = {
     "oblivious-mart": ("everything", "squared", "oblivious"),
 }
 _GROWING = ("trees", "leaves", "learning_rate", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth",
-            "feature_fraction", "max_bins", "seed")  # fmt: skip
+            "collapse", "feature_fraction", "max_bins", "seed")  # fmt: skip
+_ROUNDS = ("step", "step_range", "step_shrinkage", "negatives", "min_negatives", "max_negatives", "rest", "margin",
+           "every", "truncation", "normalize", "first_tree", "row_fraction", "base", "grow", "rate", "strategy",
+           "global_", "selection", "objective", "features")  # fmt: skip
 RANKERS = {
     # rankers that are no boosted forest: the parameters each heeds
     "ranksvm": ("c",),
@@ -40,8 +43,9 @@ RANKERS = {
     "mcrank": _GROWING,
     "mcrank-ordinal": _GROWING,
     "feature": ("feature",),
-    "xcleaver": ("base", "grow", "rate", "strategy", "global_"),  # a forest, but grown and pruned in rounds
+    "xcleaver": (*_GROWING, *_ROUNDS),  # a forest, but grown and pruned in rounds
 }
+EVERYWHERE = ("algo", "metric", "gains", "threads", "seed")  # a ranker that draws nothing is the same for any seed
 STRATEGIES = ("last", "random", "skip", "low-weights", "quality-loss", "quality-loss-once", "score-loss")
 
 
@@ -106,7 +110,22 @@ def _signs_text(value: Any) -> Any:
 
 
 def _are_signs(value: Any) -> bool:
-    return isinstance(value, str) and all(re.fullmatch(SIGN, part) for part in value.split(",") if value != "none")
+    return value == FREE or len(read_signs(value)) > 0
+
+
+def read_signs(text: str) -> tuple[tuple[str, int], ...]:
+    """Features and their signs as a text spells them, with empty names where it has signs alone; empty for neither."""
+    named = ":" in text
+    spelled = [tuple(map(str.strip, part.rpartition(":"))) for part in text.split(",")]
+    good = all(bool(feature) == bool(colon) == named and sign in SIGNS for feature, colon, sign in spelled)
+    return tuple((feature, SIGNS[sign]) for feature, _, sign in spelled) if good else ()
+
+
+def is_monotone(info: Mapping[str, Any]) -> bool:
+    """Whether a model's info says that its trees are monotone, so that their sum is with weights from 0 up."""
+    params = info.get("params")
+    text = params.get("monotone", FREE) if isinstance(params, Mapping) else FREE
+    return isinstance(text, str) and any(sign for _, sign in read_signs(text))
 
 
 def _range(value: Any) -> bool:
@@ -174,10 +193,11 @@ class Params:
     )  # fmt: skip
     monotone: str = _param(
         "none", "Features along which scores never fall (+1) or never rise (-1)", _are_signs,
-        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature", convert=_signs_text,
+        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", convert=_signs_text,
     )  # fmt: skip
     gains: str = _param(
-        AUTO, "Gain of each label from 0 up, in λ and in metrics alike (auto: 2^label - 1, or as the metric says)",
+        AUTO, "Gain of each label from 0 up, in λ of ndcg and in metrics ndcg, dcg and avg-ndcg (auto: 2^label - 1, "
+        "or as the metric says)",
         _are_gains, "numbers as in '0,1,3,7' that begin with 0 and never fall", convert=_numbers_text,
     )  # fmt: skip
     row_fraction: float = _param(1.0, "Share of the rows each tree is grown on; λ are of the whole lists", _fraction,
@@ -216,6 +236,11 @@ class Params:
                 good = False
             if not good:
                 raise ParameterError(f"{flag(item.name)} is {value!r}; expected {item.metadata['expected']}")
+        if self.step_range[0] < 0 and is_monotone({"params": {"monotone": self.monotone}}):
+            raise ParameterError(
+                f"--step-range begins at {self.step_range[0]:g}, and with a negative step a tree would break the "
+                "promise of --monotone; begin at 0 or above"
+            )
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, source: str = "parameters") -> Params:
@@ -231,6 +256,24 @@ class Params:
                 raise ParameterError(f"{source}: unknown parameter {name!r}{hint}")
             given[plain] = value
         return cls(**given)
+
+    def check_heeded(self) -> None:
+        """Refuse parameters that are set to anything but their default and that the ranker would not heed."""
+        heeded = RANKERS[self.algo]
+        idle = [item.name for item in dataclasses.fields(self) if item.name not in (*EVERYWHERE, *heeded)
+                and getattr(self, item.name) != item.default]  # fmt: skip
+        if idle:
+            raise ParameterError(
+                f"{', '.join(map(flag, idle))}: not for algo={self.algo}, which heeds {', '.join(map(flag, heeded))}; "
+                "leave it out, or choose another algorithm"
+            )
+
+    @property
+    def learns_gains(self) -> bool:
+        """Whether λ-gradients read `gains`."""
+        algo = self.base if self.algo == "xcleaver" else self.algo
+        follows = algo == "lambdarank" or (algo in ALGORITHMS and ALGORITHMS[algo][1] == "lambda")
+        return follows and self.objective == "ndcg"
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

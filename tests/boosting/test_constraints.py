@@ -12,7 +12,9 @@ import ranksieve as rs
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.objectives import lambda_ndcg
 from ranksieve.data.binned import bin_data
+from ranksieve.data.feature_choice import monotone_signs
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.params import SIGNS
 from samples import small_dataset
 
 SMALL = {"trees": 8, "leaves": 12, "min_docs": 2, "learning_rate": 0.3, "threads": 1}
@@ -140,12 +142,40 @@ def test_labels_beyond_the_table_are_refused(data):
         ({"features": "f1x"}, "did you mean 'f1'"),
         ({"features": [7]}, "feature 8 does not exist; there are 7"),
         ({"features": "!f*"}, "leaves no feature"),
-        ({"monotone": "f1:+1", "algo": "ranksvm"}, "is for boosted forests"),
+        ({"monotone": "f1:+1", "algo": "ranksvm"}, "--monotone: not for algo=ranksvm"),
+        ({"monotone": "1,f2:-1"}, "not a mixture"),
+        ({"monotone": "f1:+1,:-1"}, "--monotone is 'f1:.1,:-1'"),
+        ({"monotone": "f1:+1", "step": "optimal", "step_range": (-1, 2)}, "--step-range begins at -1"),
+        (
+            {"gains": "0,1,2,3,4", "objective": "map", "metric": "err"},
+            "--gains is 0,1,2,3,4, and neither the metric err",
+        ),
+        ({"gains": "0,1,2,3,4", "algo": "mart", "metric": "map"}, "--gains"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(data, params, message):
     with pytest.raises(ParameterError, match=message.replace("(", r"\(")):
         rs.train(data, **{**SMALL, **params})
+
+
+def test_every_sign_that_is_read_has_a_meaning(data):
+    names = [f"f{number}" for number in range(1, 8)]
+    for text, sign in SIGNS.items():
+        signs = monotone_signs(f"f1:{text},f2 : {text},f3:-1", names)
+        assert signs.tolist() == [sign, sign, -1, 0, 0, 0, 0]
+        signs = monotone_signs(",".join([text] * 6 + ["1"]), names)
+        assert signs.tolist() == [sign] * 6 + [1]
+        assert rs.Params(monotone=f"f1:{text}").monotone == f"f1:{text}"
+    assert rs.Params(monotone={"f1": 1, "f2": 0}).monotone == "f1:+1,f2:+0"
+    assert monotone_signs("f1:-0", names) is None
+    rs.Params(monotone="f1:-0", step_range=(-1, 2))  # promises nothing
+
+
+def test_refitted_weights_keep_the_promise(data):
+    model = rs.train(data, algo="lambdamart", monotone="f3:+1", **SMALL)
+    with pytest.raises(ParameterError, match="range begins at -1"):
+        rs.refit(model, data, range=(-1, 2))
+    assert (rises(rs.refit(model, data, range=(0, 2)), data.features[:25].copy(), 2) >= 0).all()
 
 
 def test_one_vocabulary():

@@ -102,3 +102,11 @@ def test_a_second_query_does_not_see_the_first():
 def test_a_label_too_large_for_exponential_gain_is_refused():
     with pytest.raises(DataError, match="overflows"):
         lambda_ndcg()(np.array([0, 5000], np.float32), np.zeros(2), np.array([0, 2]))
+
+
+def test_other_arrays_are_other_lists():
+    objective, offsets, scores = lambda_ndcg(), np.array([0, 2, 5]), np.array([0.5, 0.2, 0.1, 0.7, 0.3])
+    for labels in np.array([[0, 1, 2, 0, 1], [1, 0, 0, 2, 1]], np.float32):
+        again = objective(labels, scores, offsets)
+        np.testing.assert_array_equal(again, objective(labels, scores, offsets))
+        np.testing.assert_array_equal(again, lambda_ndcg()(labels, scores, offsets))

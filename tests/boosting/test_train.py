@@ -293,3 +293,10 @@ def test_newton_gain_without_regularisation_survives_zero_hessians(data):
 def test_numpy_scalars_are_parameters(tmp_path, data):
     model = rs.train(data, trees=np.int64(2), learning_rate=np.float32(0.5), leaves=4, checkpoint=tmp_path)
     assert model.n_trees == 2
+
+
+@pytest.mark.parametrize("options", [{"checkpoint_every": 0}, {"checkpoint_every": 0.5}, {"checkpoint_minutes": -1.0}])
+def test_times_between_checkpoints_are_checked_first(tmp_path, data, options):
+    with pytest.raises(ParameterError, match=f"{next(iter(options))} is"):
+        rs.train(data, checkpoint=tmp_path / "state", **options, **SMALL)
+    assert not (tmp_path / "state").exists()

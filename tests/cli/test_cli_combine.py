@@ -78,3 +78,14 @@ def test_bad_input_is_one_line(run, files, options, message):
     out = files / "never.txt"
     done = run("combine", files / "a.txt", files / "b.txt", "-d", files / "valid.letor", "-o", out, *options)
     assert done.code == 2 and message in done.output and not out.exists()
+
+
+@pytest.mark.parametrize("command", ["combine", "interpolate"])
+def test_absent_features_are_read_as_in_training(run, files, command):
+    nan, out = files / "nan.txt", files / "both.txt"
+    assert run("train", files / "a.letor", "--out", nan, *QUICK, "--missing", "nan").code == 0
+    args = (command, files / "a.txt", nan, "-d", files / "valid.letor", "-o", out)
+    refused = run(*args)
+    assert refused.code == 2 and "--missing" in refused.output and not out.exists()
+    assert run(*args, "--missing", "nan").code == 0
+    assert rs.load(out).info["missing"] == "nan"

@@ -8,11 +8,12 @@ from cli_samples import QUICK
 
 import ranksieve as rs
 
+GROWING = [*QUICK[: QUICK.index("--negatives")], "--threads", "1", "--trees", "3"]  # McRank selects nothing
 ALGORITHMS = {
     "ranksvm": ([], "5 weights", "weight"),
     "lambdarank": (["--hidden", "3", "--epochs", "4"], "3 hidden units", "influence"),
-    "mcrank": ([*QUICK, "--trees", "3"], "trees", "share of gain"),
-    "mcrank-ordinal": ([*QUICK, "--trees", "3"], "trees", "share of gain"),
+    "mcrank": (GROWING, "trees", "share of gain"),
+    "mcrank-ordinal": (GROWING, "trees", "share of gain"),
     "feature": (["--feature", "f1"], "1 weight", "weight"),
 }
 
@@ -64,4 +65,19 @@ def test_what_only_forests_can_do_is_refused(files, run, tmp_path):
     outcome = run("train", files / "train.txt", "--out", tmp_path / "model", *flags)
     assert outcome.code == 2
     assert "checkpoint (--checkpoint) is for boosted forests" in outcome.output
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--algo", "ranksvm", "--trees", "3"], "--trees: not for algo=ranksvm, which heeds --c; leave it out"),
+        (["--algo", "mcrank", "--negatives", "0.2", "--c", "3"], "--negatives, --c: not for algo=mcrank"),
+        (["--algo", "mcrank", "--metric", "err", "--gains", "0,1,3"], "--gains is 0,1,3, and neither the metric err"),
+    ],
+)
+def test_parameters_that_nothing_heeds_are_refused(files, run, tmp_path, flags, message):
+    outcome = run("train", files / "train.txt", "--out", tmp_path / "model", *flags)
+    assert outcome.code == 2
+    assert message in " ".join(outcome.output.split())
     assert not (tmp_path / "model").exists()

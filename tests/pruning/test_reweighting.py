@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,15 @@ def test_weights_relative_to_the_mean(forest, data):
     scaled = forest.reweighted(4.0 * forest.weights)
     same = [rs.reweight(model, data, rounds=4, samples=6).weights for model in (forest, scaled)]
     np.testing.assert_allclose(4.0 * same[0], same[1], rtol=1e-12)
+
+
+def test_weights_of_monotone_trees_are_never_negative(forest, data):
+    upside_down = rs.Dataset.from_arrays(data.features, data.labels == 0, group=data.lists.sizes)
+    bound, free = (replace(forest, info={"params": {"monotone": text}}) for text in ("f1:+1", "none"))
+    lowest = []
+    for one in (bound, free):
+        outputs = Outputs(one, find_leaves(one, upside_down), parse_metric("ndcg@5"))
+        found = list(weighings(outputs, None, **SEARCH))
+        assert found[-1].total == outputs.total(weights=found[-1].weights) > found[0].total
+        lowest.append(min(weighing.weights.min() for weighing in found))
+    assert lowest[0] >= 0 > lowest[1]

@@ -125,7 +125,7 @@ def test_queries_count_by_their_weights(data, valid):
 
 
 def test_what_boosting_alone_can_heed_is_refused(data):
-    with pytest.raises(rs.errors.ParameterError, match=r"--monotone is for boosted forests, not for algo=xcleaver"):
+    with pytest.raises(rs.errors.ParameterError, match=r"--monotone: not for algo=xcleaver"):
         rs.train(data, algo="xcleaver", monotone={"1": 1})
     with pytest.raises(rs.errors.ParameterError, match=r"init .* is for boosted forests, not for algo=xcleaver"):
         rs.train(data, algo="xcleaver", init="model.txt")

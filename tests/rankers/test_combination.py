@@ -1,5 +1,7 @@
 """Exact combinations of two rankers, interpolation of several, refitted weights, and blends as models."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -185,3 +187,34 @@ def test_changed_blend_files_are_refused(tmp_path, two):
     (tmp_path / "blend.json").write_text(text.replace('"weights":[1.0,1.0]', '"weights":[1.0]'))
     with pytest.raises(ModelError, match="as many files as weights"):
         rs.load(tmp_path / "blend.json")
+
+
+def test_absent_features_are_read_as_the_models_were_trained(data, two):
+    zero, nan = two[0], replace(two[1], info={**two[1].info, "missing": "nan"})
+    zero = replace(zero, info={**zero.info, "missing": "zero"})
+    found = rs.interpolate([nan, nan], data)
+    assert found.model([nan, nan]).info["missing"] == "nan"
+    assert rs.combine(nan, nan, data).model(nan, nan).info["missing"] == "nan"
+    for make in (found.model, lambda models, **options: rs.combine(zero, nan, data).model(*models, **options)):
+        with pytest.raises(ModelError, match="different values for absent features"):
+            make([zero, nan])
+        assert make([zero, nan], missing="nan").info["missing"] == "nan"
+    with pytest.raises(ParameterError, match="missing is 'x'"):
+        found.model([nan, nan], missing="x")
+
+
+def test_threads_reach_every_model_that_takes_them(data):
+    seen = []
+
+    class Takes:
+        def predict(self, X, *, threads=None):
+            seen.append(threads)
+            return np.zeros(data.n_docs)
+
+    class TakesNone:
+        def predict(self, X):
+            return np.ones(data.n_docs)
+
+    both = Blend((Takes(), TakesNone()), np.ones(2), data.feature_names)
+    assert both.predict(data, threads=3).tolist() == [1.0] * data.n_docs
+    assert seen == [3]

@@ -176,3 +176,10 @@ def test_bad_input_is_told(data, tmp_path):
         path.write_text(text.replace(old, new))
         with pytest.raises(ModelError, match=message):
             rs.load(path)
+
+
+def test_gains_count_in_what_is_watched(data):
+    table = (0.0, 1.0, 1.0, 1.0, 7.0)
+    model = rs.train(data, valid=data, algo="mcrank", gains=table, early_stopping=0, **{**QUICK, "trees": 2})
+    expected = rs.evaluate(model, data, rs.parse_metric("ndcg@10", gain=table)).mean()
+    assert model.info["history"]["valid"]["ndcg@10"][-1] == pytest.approx(expected)

@@ -157,3 +157,10 @@ def test_bad_input_is_told() -> None:
         rs.train(rs.Dataset.from_arrays(infinite, data.labels, group=data.lists.sizes), algo="ranksvm")
     with pytest.raises(DataError, match="8 features, but the training data has 7"):
         rs.train(data, valid=small_dataset(n_features=8), algo="ranksvm")
+
+
+def test_scores_to_start_from_are_refused():
+    data = small_dataset()
+    for scores in (np.zeros(data.n_docs), {"train": np.zeros(data.n_docs)}, [0.0]):
+        with pytest.raises(ParameterError, match=r"init \(--init\) is for boosted forests, not for algo=ranksvm"):
+            rs.train(data, algo="ranksvm", init=scores)

@@ -1,4 +1,8 @@
-"""Objectives: (labels, scores, offsets) → gradients (which way scores should move) and second derivatives."""
+"""Objectives: (labels, scores, offsets) → gradients (which way scores should move) and second derivatives.
+
+The λ-gradients keep what follows from labels and offsets alone for as long as the very same two arrays come again. Give
+new arrays for other lists; what is written into the old ones between two calls is not seen.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,8 @@ def sparse_gains(labels: np.ndarray, gain: str | tuple[float, ...]) -> np.ndarra
 
 
 def lambda_ndcg(*, truncation: int = 10, normalize: bool = False, gain: str | tuple[float, ...] = "exp") -> Objective:
-    """λ-gradients of NDCG truncated at a rank.
+    """λ-gradients of NDCG truncated at a rank. Arrays of labels and offsets are known again by identity: do not change
+    them in place between calls.
 
     Examples
     --------
@@ -63,7 +68,11 @@ def lambda_err(*, truncation: int = 10, normalize: bool = False, highest: float 
 
 
 def _lambdas(kind: int, gains_of: Callable[[np.ndarray], np.ndarray], truncation: int, normalize: bool) -> Objective:
-    """λ-gradients of a metric; what depends on the lists alone is kept as long as they are the same."""
+    """λ-gradients of a metric; what depends on the lists alone is kept as long as they are the same.
+
+    "The same" is the identity of the two arrays, not their content, which would cost a pass over all labels per tree to
+    compare. So the arrays must not be written to between calls; training never does.
+    """
     known: list[np.ndarray] = []
 
     def objective(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

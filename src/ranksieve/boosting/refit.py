@@ -12,6 +12,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
+from ranksieve.params import is_monotone
 
 
 def refit(
@@ -34,7 +35,8 @@ def refit(
     metric
         What is maximised; equal scores count by the mean over their orders.
     range
-        The smallest and the largest factor by which the weight a tree has in `forest` may be multiplied.
+        The smallest and the largest factor by which the weight a tree has in `forest` may be multiplied; from 0 up for
+        a forest that was trained under monotone constraints.
     rounds
         How often to go through all trees; it ends sooner where a round changes nothing.
     callback
@@ -57,6 +59,11 @@ def refit(
     low, high = range
     if not -np.inf < low < high < np.inf:
         raise ParameterError(f"range is {range!r}; expected two finite numbers, the smaller one first")
+    if low < 0 and is_monotone(forest.info):
+        raise ParameterError(
+            f"range begins at {low:g}, and with a negative weight a tree would break what the forest promises, which "
+            f"was trained with --monotone {forest.info['params']['monotone']}; begin at 0 or above"
+        )
     if rounds < 1:
         raise ParameterError(f"rounds is {rounds!r}; expected a whole number from 1")
     search = LineSearch(data.lists, parse_metric(metric))

@@ -113,6 +113,7 @@ def train(
     rule = own_rule or named_selection(settings)
     if missing not in MISSING:
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+    keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     threads = settings.threads or os.cpu_count() or 1
     with using_threads(threads) as threads:
         given = _opened(data, missing)
@@ -134,7 +135,6 @@ def train(
         if tally is not None:
             tally.begin(train_set.lists, resume=resume)
             others.append(tally)
-        keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
         return watch_and_boost(slots, state, train_set, base, settings, watched, callbacks, keep, mark, others)
 
 

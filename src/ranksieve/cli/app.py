@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,7 +30,7 @@ from ranksieve.cli.retrieve import retrieve
 from ranksieve.cli.sample import sample
 from ranksieve.cli.split import split
 from ranksieve.cli.synth import synth
-from ranksieve.cli.train import train
+from ranksieve.cli.train import CHECKPOINT, train
 from ranksieve.errors import RanksieveError
 
 
@@ -49,8 +50,15 @@ class Commands(TyperGroup):
             show_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
-            show_error("interrupted; nothing half-written is left; a checkpoint is kept, go on with --resume")
+            kept = f"; a checkpoint is kept in {folder}, go on with --resume" if (folder := _checkpoint(ctx)) else ""
+            show_error(f"interrupted; nothing half-written is left{kept}")
             raise typer.Exit(130) from error
+
+
+def _checkpoint(ctx: Any) -> Path | None:
+    """The folder that the command was told to keep checkpoints in, once one is there."""
+    folder: Path | None = ctx.meta.get(CHECKPOINT)
+    return folder if folder is not None and folder.is_dir() and any(folder.iterdir()) else None
 
 
 app = typer.Typer(

@@ -47,7 +47,7 @@ def combine(
     with using_threads(threads or None):
         scores_a, scores_b = scored.scores.values()
         found = find(scores_a, scores_b, scored.lists, metric, form=form, range=range)
-    model = found.model(a, b)
+    model = found.model(a, b, missing=missing)
     model.save(out)
     weights = " and ".join(f"{weight:.6g}" for weight in found.weights)
     ends = ", ".join(f"{value:.4f} at α = {place:g}" for place, value in _ends(found.curve))
@@ -80,7 +80,7 @@ def interpolate(
     loaded, scored = _scored(models, data, missing, threads)
     with using_threads(threads or None):
         found = find(scored.scores, scored.lists, metric)
-    model = found.model(loaded)
+    model = found.model(loaded, missing=missing)
     model.save(out)
     show_table(
         ["model", "weight", f"{found.metric} alone"],

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
     from ranksieve.forest.model import Model
 
+CHECKPOINT = "ranksieve.checkpoint"  # where a command leaves the folder of its checkpoints, should it be interrupted
+
 
 @with_params
 def train(
@@ -49,6 +51,7 @@ def train(
     **_values: Any,
 ) -> None:
     """Train a model on documents, and say how good it is."""
+    context.meta[CHECKPOINT] = checkpoint
     chosen = chosen_params(context, params)
     if cluster is not None and local_workers:
         raise ParameterError("--cluster and --local-workers are two answers to one question; give one of them")

@@ -109,6 +109,7 @@ def train(
     own_rule = None if isinstance(selection, str) else selection
     objective = None if isinstance(objective, str) else objective
     _check(settings, missing, exchange)
+    keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     rule = own_rule or _own(named_selection(settings))
     train_set = _Set.look(client, partitions, missing, 0 if binning else settings.max_bins)
     valid_sets = {name: _Set.look(client, given, missing, 0) for name, given in _named(valid).items()}
@@ -144,8 +145,7 @@ def train(
             raise ParameterError("init is an array of scores; on a cluster give a model or a feature to start from")
         make_rules(settings, base, rule, objective, setup.highest[TRAIN])  # complains here rather than on a worker
         mark = _mark(setup, facts, crew.begin(base))
-        return _boost(crew, data, base, setup, facts, mark, callbacks,
-                      Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume))  # fmt: skip
+        return _boost(crew, data, base, setup, facts, mark, callbacks, keep)
     finally:
         crew.close()
 

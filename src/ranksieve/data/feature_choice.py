@@ -10,10 +10,9 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from ranksieve.errors import ParameterError
+from ranksieve.params import read_signs
 
 EVERY = "*"
-FREE = "none"
-SIGNS = {"+1": 1, "1": 1, "+": 1, "-1": -1, "-": -1, "0": 0}
 
 
 def choose_features(text: str, names: Sequence[str]) -> np.ndarray:
@@ -55,21 +54,18 @@ def monotone_signs(text: str, names: Sequence[str]) -> np.ndarray | None:
     >>> monotone_signs("bm25_*:+1, length:-1", ["bm25_title", "bm25_body", "pagerank", "length"]).tolist()
     [1, 1, 0, -1]
     """
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if text == FREE or not parts:
-        return None
+    pairs = read_signs(text)
     signs = np.zeros(len(names), np.int8)
-    if all(part in SIGNS for part in parts):
-        if len(parts) != len(names):
+    if any(feature for feature, _ in pairs):
+        for feature, sign in pairs:
+            signs[_meant(feature, names)] = sign
+    elif pairs:
+        if len(pairs) != len(names):
             raise ParameterError(
-                f"--monotone gives {len(parts)} signs for {len(names)} features; give one for each, or names with "
+                f"--monotone gives {len(pairs)} signs for {len(names)} features; give one for each, or names with "
                 "signs as in 'bm25:+1'"
             )
-        signs[:] = [SIGNS[part] for part in parts]
-    else:
-        for part in parts:
-            feature, _, sign = part.rpartition(":")
-            signs[_meant(feature, names)] = SIGNS[sign.strip()]
+        signs[:] = [sign for _, sign in pairs]
     return signs if signs.any() else None
 
 

@@ -197,7 +197,15 @@ def metric_of(params: Params) -> Metric:
     >>> metric_of(Params(metric="ndcg@5", gains=(0, 1, 3))).describe()
     'ndcg@5: gain table (0.0, 1.0, 3.0), ties in input order, queries without positives left out'
     """
-    return parse_metric(params.metric, **({} if params.gains == AUTO else {"gain": read_gains(params.gains)}))
+    if params.gains == AUTO:
+        return parse_metric(params.metric)
+    metric = parse_metric(params.metric, gain=read_gains(params.gains))
+    if _known(metric.name).relevance != GRADED and not params.learns_gains:
+        raise ParameterError(
+            f"--gains is {params.gains}, and neither the metric {metric} nor what algo={params.algo} learns reads it; "
+            "leave it out, or use ndcg"
+        )
+    return metric
 
 
 def register_metric(name: str, function: UserMetric) -> None:

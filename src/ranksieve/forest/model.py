@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -35,3 +36,12 @@ class Model(Protocol):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model, whole or not at all."""
         ...
+
+
+def scores_by(model: Any, X: Any, threads: int | None) -> Any:
+    """`model.predict(X)`, with the number of threads where the model takes one; those of other libraries may not."""
+    try:
+        takes_threads = "threads" in inspect.signature(model.predict).parameters
+    except (TypeError, ValueError):  # compiled code need not tell
+        takes_threads = False
+    return model.predict(X, threads=threads) if takes_threads else model.predict(X)

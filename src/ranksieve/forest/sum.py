@@ -13,6 +13,7 @@ from ranksieve.data.tables import split_table
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.model import scores_by
 
 
 @dataclass(frozen=True)
@@ -64,4 +65,4 @@ class Sum:
 
     def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
         """Scores of documents, in the order of the rows."""
-        return np.asarray(self.base.predict(X), dtype=SCORE) + self.forest.predict(X, threads=threads)
+        return np.asarray(scores_by(self.base, X, threads), dtype=SCORE) + self.forest.predict(X, threads=threads)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranksieve.kernels import variants as kernels
+from ranksieve.params import is_monotone
 from ranksieve.pruning.outputs import Outputs, Pools, gauge_arrays, n_parts
 
 
@@ -27,8 +28,9 @@ def weighings(
 
     A round tries, for each tree alone, `samples` equi-spaced weights at most `window` (times the mean weight, times
     `shrink` for every round before) away; then `samples` points on the way from the current weights to those bests all
-    together, and moves to the best of them. It ends after `rounds`, or when the metric on `valid` (on `outputs` where
-    there is none) has not improved for `patience` rounds.
+    together, and moves to the best of them. Weights of a forest trained under monotone constraints stay at 0 or above.
+    It ends after `rounds`, or when the metric on `valid` (on `outputs` where there is none) has not improved for
+    `patience` rounds.
     """
     weights = outputs.weights.copy()
     mean = float(np.abs(weights).mean()) or 1.0
@@ -59,12 +61,16 @@ def _improve(outputs: Outputs, weights: np.ndarray, total: int, samples: int, re
     base = outputs.base(unit)
     scores = outputs.scores(table, np.arange(outputs.n_trees), base)
     offsets = np.linspace(-reach, reach, samples)
-    changes = _changes_alone(outputs, weights[:, None] + offsets, unit, table, scores)
+    grid = weights[:, None] + offsets
+    if is_monotone(outputs.forest.info):
+        grid = np.maximum(grid, 0.0)  # a negative weight would turn what the tree promises upside down
+    changes = _changes_alone(outputs, grid, unit, table, scores)
     # of equal samples the nearest, then the lower
     nearest = np.argsort(np.abs(offsets), kind="stable")
     chosen = nearest[np.argmax(changes[:, nearest], axis=1)]
-    gains = changes[np.arange(outputs.n_trees), chosen] > 0
-    target = weights + np.where(gains, offsets[chosen], 0.0)
+    trees = np.arange(outputs.n_trees)
+    gains = changes[trees, chosen] > 0
+    target = np.where(gains, grid[trees, chosen], weights)
     if not gains.any():
         return weights, total
     points = np.arange(1, samples + 1) / samples

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.read import MISSING
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.forest import Forest, concatenate
-from ranksieve.forest.model import Model
+from ranksieve.forest.model import Model, scores_by
 from ranksieve.rankers.json_model import RECOVER, numbers, parse_model, write_model
 
 KIND = "blend"
@@ -50,8 +51,7 @@ class Blend:
         """Scores of documents, in the order of the rows."""
         total = 0.0
         for weight, model in zip(self.weights, self.models, strict=True):
-            options = {"threads": threads} if isinstance(model, Forest | Blend) else {}
-            total = total + weight * np.asarray(model.predict(X, **options), dtype=SCORE).ravel()
+            total = total + weight * np.asarray(scores_by(model, X, threads), dtype=SCORE).ravel()
         return np.asarray(total)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -60,10 +60,20 @@ class Blend:
         write_model(path, KIND, self.feature_names, {"weights": self.weights, "models": files}, self.info)
 
 
-def blend(models: Sequence[Any], weights: Sequence[float] | np.ndarray, info: Mapping[str, Any]) -> Forest | Blend:
-    """The model whose scores are the weighted sums of the given models' scores; one forest where all are forests."""
+def blend(
+    models: Sequence[Any],
+    weights: Sequence[float] | np.ndarray,
+    info: Mapping[str, Any],
+    *,
+    missing: str | None = None,
+) -> Forest | Blend:
+    """The model whose scores are the weighted sums of the given models' scores; one forest where all are forests.
+
+    Its info says how absent features are read: as `missing` says, else as the models were trained.
+    """
     weights = np.asarray(weights, dtype=SCORE)
     names = common_features(models)
+    info = {**info, **_reading(models, missing)}
     if not all(isinstance(model, Forest) for model in models):
         return Blend(tuple(models), weights, names, dict(info))
     parts = [
@@ -71,6 +81,21 @@ def blend(models: Sequence[Any], weights: Sequence[float] | np.ndarray, info: Ma
         for forest, weight in zip(models, weights, strict=True)
     ]
     return replace(concatenate(parts), info=dict(info))
+
+
+def _reading(models: Sequence[Any], missing: str | None) -> dict[str, str]:
+    """What an absent feature is for all of the models together; nothing where none of them tells."""
+    if missing is not None:
+        if missing not in MISSING:
+            raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+        return {"missing": missing}
+    kinds = {str(model.info.get("missing", "zero")) for model in models if getattr(model, "info", None) is not None}
+    if len(kinds) > 1:
+        raise ModelError(
+            "the models were trained with different values for absent features; say which one the new model is to "
+            "read, missing='zero' or missing='nan' (--missing)"
+        )
+    return {"missing": kinds.pop()} if kinds else {}
 
 
 def common_features(models: Sequence[Any]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,15 +56,13 @@ class Combination:
         first, second = self.weights
         return first * np.asarray(scores_a, dtype=np.float64) + second * np.asarray(scores_b, dtype=np.float64)
 
-    def model(self, model_a: Any, model_b: Any) -> Forest | Blend:
-        """The two rankers as one model; one forest where both are forests."""
-        return blend((model_a, model_b), self.weights, self.info(model_a, model_b))
+    def model(self, model_a: Any, model_b: Any, *, missing: str | None = None) -> Forest | Blend:
+        """The two rankers as one model; one forest where both are forests.
 
-    def info(self, model_a: Any, model_b: Any) -> dict[str, Any]:
-        """What a model file tells of the combination."""
+        It reads absent features as the rankers were trained to, or as `missing` says where they disagree.
+        """
         made = {"form": self.form, "alpha": self.alpha, "metric": str(self.metric), "value": self.value}
-        kinds = {str(_info(model).get("missing", "zero")) for model in (model_a, model_b)}
-        return {"combination": made, **({"missing": kinds.pop()} if len(kinds) == 1 else {})}
+        return blend((model_a, model_b), self.weights, {"combination": made}, missing=missing)
 
 
 def combine(
@@ -132,7 +129,3 @@ def _finite(name: str, scores: np.ndarray) -> np.ndarray:
         row = int(np.argmax(bad))
         raise DataError(f"the score of document {row} by {name!r} is {scores[row]}; every document needs a number")
     return scores
-
-
-def _info(model: Any) -> Mapping[str, Any]:
-    return getattr(model, "info", None) or {}

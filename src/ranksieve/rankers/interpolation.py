@@ -38,10 +38,13 @@ class Interpolation:
         """The interpolated scores of any documents."""
         return np.asarray(self.weights @ np.asarray(scores, dtype=np.float64))
 
-    def model(self, models: Sequence[Any]) -> Forest | Blend:
-        """The rankers as one model; one forest where all are forests."""
+    def model(self, models: Sequence[Any], *, missing: str | None = None) -> Forest | Blend:
+        """The rankers as one model; one forest where all are forests.
+
+        It reads absent features as the rankers were trained to, or as `missing` says where they disagree.
+        """
         made = {"weights": self.weights.tolist(), "metric": str(self.metric), "value": self.value}
-        return blend(models, self.weights, {"interpolation": made})
+        return blend(models, self.weights, {"interpolation": made}, missing=missing)
 
 
 def interpolate(

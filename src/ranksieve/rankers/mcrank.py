@@ -24,7 +24,7 @@ from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.dataset import check_feature_names
 from ranksieve.errors import DataError
-from ranksieve.evaluation.metrics import Metric, parse_metric
+from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.rankers.grades import LINKS, Grades, Link
 from ranksieve.rankers.inputs import Task
 
@@ -102,7 +102,7 @@ def train_mcrank(task: Task) -> Grades:
         for k in range(len(states))
     ]
     watched = list(_watched(task, data, grades, starts))
-    metric = parse_metric(params.metric)
+    metric = metric_of(params)
     monitor = Monitor(watched, metric, params.trees, params.early_stopping, task.callbacks, round="round")
     while outputs.step < params.trees and not outputs.stopped:
         outputs.renew_chances()

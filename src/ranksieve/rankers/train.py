@@ -85,10 +85,7 @@ def train(
         options.setdefault("read_model", load)
         return _saveable(train_forest(data, valid=valid, init=init, callbacks=callbacks, missing=missing, **options))
     params = Params.from_mapping(_without_forest_options({**options, "init": init}))
-    # X-CLEaVER hands features on to boosting; but its weights may be negative, and no sum of trees is then monotone
-    for name in ("monotone",) if params.algo == "xcleaver" else ("features", "monotone"):
-        if getattr(params, name) != getattr(Params(), name):
-            raise ParameterError(f"{flag(name)} is for boosted forests, not for algo={params.algo}; leave it out")
+    params.check_heeded()
     if missing not in MISSING:
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
@@ -112,10 +109,14 @@ def _without_forest_options(options: dict[str, Any]) -> dict[str, Any]:
         named = {name for name in defaults if isinstance(options.get(name), str)}
         known = {name: one for name, one in known.items() if name not in named}
     for name, value in options.items():
-        idle = name not in known or value is known[name].default or value == defaults.get(name, known[name].default)
-        if not idle:
+        if name in known and not _says_nothing(value, known[name].default, defaults.get(name)):
             raise ParameterError(
                 f"{name} ({flag(name)}) is for boosted forests, not for algo={options['algo']}; leave it out, or use "
                 f"one of {', '.join(ALGORITHMS)}"
             )
     return {name: value for name, value in options.items() if name not in known}
+
+
+def _says_nothing(value: Any, *defaults: Any) -> bool:
+    """Whether an option, which may be an array, is one of its defaults."""
+    return any(value is default for default in defaults) or (np.isscalar(value) and value in defaults)
