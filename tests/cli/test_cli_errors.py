@@ -201,3 +201,7 @@ def test_the_same_model_twice(files, run, model):
 def test_brackets_in_messages_are_not_markup(capsys):
     cli.show_error("expected one of [a, b]\nor [/c]")
     assert capsys.readouterr().err == "error: expected one of [a, b] or [/c]\n"
+
+
+def test_data_in_the_place_of_a_model(run, files, model):
+    refused(run("evaluate", files / "test.txt", model), "test.txt", "holds data, not a model")

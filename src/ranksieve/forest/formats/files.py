@@ -94,6 +94,8 @@ def read(content: bytes, source: str, features: int | None = None) -> Forest:
             f"{source}: looks like a dump of XGBoost's trees, which lacks the base score; "
             "save the model with Booster.save_model"
         )
+    if start.startswith(b"PAR1") or b" qid:" in start.split(b"\n", 1)[0]:
+        raise ModelError(f"{source}: holds data, not a model; models come first, data after them")
     if content.strip() and not start.startswith(b"tree"):
         first = start.split(b"\n", 1)[0][:40].decode(errors="replace")
         raise ModelError(f"{source}:1: starts with {first!r}, which no known model does; read are {READ}")
