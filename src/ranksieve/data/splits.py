@@ -40,7 +40,7 @@ def fold_queries(n_queries: int, n_folds: int = 5, *, seed: int = 0) -> Iterator
     Examples
     --------
     >>> [test.tolist() for _, _, test in fold_queries(6, 3)]
-    [[1, 5], [2, 4], [0, 3]]
+    [[4, 5], [0, 1], [2, 3]]
     """
     if n_folds < 3:
         raise ParameterError(f"{n_folds} folds; expected at least 3: one tests, one validates, the others teach")

@@ -99,9 +99,9 @@ def combine(
     >>> data = Dataset.from_arrays(np.zeros((3, 1)), [0, 2, 0], group=[3])
     >>> found = combine([3.0, 2.0, 1.0], [0.0, 2.0, 4.0], data, "mrr")
     >>> print(found)
-    mrr 0.5000 at α = 0.5: 0.5 a + 0.5 b
-    >>> found.curve.borders.tolist(), found.curve.values.tolist()
-    ([0.0, 1.0], [0.5])
+    mrr 0.5000 at α = 0.666667: 0.333333 a + 0.666667 b
+    >>> found.curve.borders.round(2).tolist(), found.curve.values.tolist()
+    ([0.0, 0.33, 1.0], [0.5, 0.5])
     """
     if form not in RANGES:
         raise ParameterError(f"form is {form!r}; expected one of {', '.join(RANGES)}")
