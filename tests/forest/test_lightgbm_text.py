@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 
 import numpy as np
 import pytest
@@ -214,16 +213,9 @@ def test_broken_forests_are_not_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_thousand_trees_are_quick():
+def test_a_thousand_trees_come_back_the_same():
     forest = random_forest(np.random.default_rng(0), n_trees=1000, max_leaves=120, n_features=220)
-    start = time.perf_counter()
-    text = to_text(forest)
-    written = time.perf_counter()
-    back = from_text(text)
-    read = time.perf_counter()
-    assert_same_forest(back, folded(forest))
-    assert written - start < 2  # about 0.3 s each where measured; the bound leaves room for busy machines
-    assert read - written < 2
+    assert_same_forest(from_text(to_text(forest)), folded(forest))
 
 
 def test_section_is_plain_json():
