@@ -97,7 +97,7 @@ def test_onnx_is_an_extra(tmp_path, monkeypatch):
         ('{"class": "org.apache.solr.ltr.model.LinearModel"}', "is a model of Solr"),
         ('{"name": "tree", "tree_info": []}', "is a JSON dump of LightGBM"),
         ('{"a": 1}', "is JSON, which cannot be read"),
-        ("1 qid:3 1:0.5\n", "m:1: starts with '1 qid:3 1:0.5'"),
+        ("1 qid:3 1:0.5\n", "m: holds data, not a model"),
         ("## Coordinate Ascent\n1:0.5 2:0.3\n", "m:1: starts with '## Coordinate Ascent'; a RankLib model of trees"),
         ("<ranker><info><type>COORDASC</type></info></ranker>", "holds no trees"),
         ("", "is empty"),
