@@ -114,7 +114,7 @@ class Grower:
         if rows is None:
             return bins, packed, hess, np.arange(len(bins), dtype=ROW)
         if len(rows) <= GATHER_SHARE * len(bins):
-            return bins[rows], packed, hess, np.arange(len(rows), dtype=ROW)
+            return np.take(bins, rows, axis=0), packed, hess, np.arange(len(rows), dtype=ROW)
         all_packed, all_hess = np.zeros(len(bins), FIXED), np.zeros(len(bins), FIXED)
         all_packed[rows], all_hess[rows] = packed, hess
         return bins, all_packed, all_hess, rows.astype(ROW)

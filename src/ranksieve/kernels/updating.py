@@ -2,13 +2,22 @@
 
 `done[d]` trees are in `scores[d]`. A tree adds at most its largest leaf, so with `ceilings[t]` the sum of the largest
 leaves of the first t trees, document d cannot score above `scores[d] + ceilings[now] - ceilings[done[d]]`. What of this
-does not change until d is scored again, `scores[d] - ceilings[done[d]]`, is kept as `heads[d]`.
+does not change until d is scored again, `scores[d] - ceilings[done[d]]`, is kept as `heads[d]`, in single precision:
+all heads are read for every tree, at the speed of memory.
 """
 
 import numpy as np
 from numba import njit, prange, uintp
 
 from ranksieve.kernels.descending import catch_up
+
+ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def fill_heads(scores, done, sign, ceilings, heads):
+    for d in prange(len(heads)):
+        heads[d] = sign * scores[d] - ceilings[done[d]]
 
 
 @njit(cache=True, nogil=True)
@@ -45,13 +54,14 @@ def best_per_query(
         for i in range(sizes[q]):
             known[i] = sign * scores[chosen[first + i]]
         floor = lowest_needed(known, thresholds[q], low, high)
-        # the ceiling is itself a rounded sum
-        slack = floor - 1e-9 * (1.0 + abs(floor)) if np.isfinite(floor) else floor
+        lowest_head = floor - ceilings[n_trees]
+        if np.isfinite(floor):
+            lowest_head -= ROUNDING * (1.0 + abs(floor) + abs(lowest_head))
         rows = np.empty(offsets[q + 1] - offsets[q], np.int32)
         n_near = 0
         for i in range(offsets[q], offsets[q + 1]):
             rows[n_near] = candidates[i]
-            n_near += heads[uintp(candidates[i])] >= slack - ceilings[n_trees]
+            n_near += heads[uintp(candidates[i])] >= lowest_head
         walks += catch_up(bins, rows, 0, n_near, forest, n_trees, scores, done)
         values = np.empty(n_near, np.float64)
         n = n_above = 0
