@@ -300,3 +300,17 @@ def test_times_between_checkpoints_are_checked_first(tmp_path, data, options):
     with pytest.raises(ParameterError, match=f"{next(iter(options))} is"):
         rs.train(data, checkpoint=tmp_path / "state", **options, **SMALL)
     assert not (tmp_path / "state").exists()
+
+
+def test_the_metric_may_be_a_function(data):
+    def first_is_positive(labels, scores, offsets, k):
+        best = [a + np.argmax(scores[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        return (labels[best] > 0).astype(float)
+
+    model = rs.train(data, valid=data, metric=first_is_positive, **SMALL)
+    curve = model.evals_result_["valid"]["first-is-positive"]
+    assert (
+        curve[model.n_trees - 1]
+        == max(curve)
+        == np.mean(first_is_positive(data.labels, model.predict(data.features), data.offsets, None))
+    )

@@ -71,6 +71,19 @@ def test_flags_win_over_toml_and_toml_over_defaults(files, run, tmp_path):
     assert rs.load(out).info["params"]["leaves"] == 64
 
 
+def test_toml_may_say_what_absent_features_are(files, run, tmp_path):
+    toml, out = tmp_path / "params.toml", tmp_path / "model.txt"
+    toml.write_text('trees = 2\nmissing = "nan"\n')
+    command = ["train", files / "train.txt", "--out", out, "--params", toml]
+    assert run(*command).code == 0
+    assert rs.load(out).info["missing"] == "nan"
+    assert run(*command, "--missing", "zero").code == 0
+    assert rs.load(out).info["missing"] == "zero"
+    toml.write_text("missing = 3\n")
+    outcome = run(*command)
+    assert outcome.code == 2 and "missing=3 is unknown" in outcome.output
+
+
 def test_predict_writes_one_score_a_line_in_file_order(files, run, model, tmp_path):
     lines = (files / "test.txt").read_text().splitlines(keepends=True)
     mixed = tmp_path / "mixed.txt"

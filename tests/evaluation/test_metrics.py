@@ -341,6 +341,23 @@ class TestEvaluate:
             result.compare("scores", "scores", test="sign")
 
 
-def test_a_function_in_place_of_a_name_is_refused():
-    with pytest.raises(ParameterError, match="register_metric"):
-        parse_metric(len)
+def test_a_function_in_place_of_a_name_goes_by_its_own():
+    def Best_Label(labels, scores, offsets, k):
+        return np.maximum.reduceat(labels, offsets[:-1])
+
+    lists = ([1, 3, 2, 0], [1, 1, 2, 0], [0, 2, 4])
+    try:
+        metric = parse_metric(Best_Label)
+        assert str(metric) == "best-label" and metric.per_query(*lists).tolist() == [3, 2]
+        assert parse_metric("best-label") == metric
+    finally:
+        METRICS.pop("best-label", None)
+    for wrong, message in ((lambda *_: 0, "register_metric"), (3, "not int")):
+        with pytest.raises(ParameterError, match=message):
+            parse_metric(wrong)
+
+    def ndcg(labels, scores, offsets, k):
+        return np.zeros(len(offsets) - 1)
+
+    with pytest.raises(ParameterError, match="built-in"):
+        parse_metric(ndcg)

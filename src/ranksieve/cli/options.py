@@ -22,6 +22,7 @@ else:
 TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
 TYPES["tuple[float, float]"] = tuple[float, float]
 PANEL = "Training parameters"
+OF_THE_RUN = ("missing",)  # options of the command itself that the TOML file may set too
 
 
 def with_params(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,28 +49,37 @@ def _option(item: dataclasses.Field[Any]) -> inspect.Parameter:
 
 
 def chosen_params(context: typer.Context, file: Path | None) -> Params:
-    """The parameters of a run: flags given on the command line, else the TOML file's values, else the defaults."""
-    given = dict(read_toml(file)) if file else {}
+    """The parameters of a run: flags given on the command line, else the TOML file's values, else the defaults.
+
+    What the file says of the options `OF_THE_RUN` goes to `context.params`, where no flag was given.
+    """
+    given, of_run = read_toml(file) if file else ({}, {})
+    context.params.update((name, value) for name, value in of_run.items() if not _is_flag(context, name))
     for item in dataclasses.fields(Params):
-        source = context.get_parameter_source(item.name)
-        if source is not None and source.name != "DEFAULT":
+        if _is_flag(context, item.name):
             given.pop(item.name, None)
             given.pop(item.name.replace("_", "-"), None)
             given[item.name] = context.params[item.name]
     return Params.from_mapping(given, source=str(file) if file else "command line")
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The top-level keys of a TOML file, checked as parameters on their own, so that an error names the file."""
+def _is_flag(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The top-level keys of a TOML file: parameters, checked on their own so that an error names the file; others."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(
             f"{path}: not a TOML file ({error}); expected lines like 'learning-rate = 0.05'"
         ) from error
+    of_run = {name: values.pop(name) for name in OF_THE_RUN if name in values}
     try:
         Params.from_mapping(values, source=str(path))
     except ParameterError as error:
         message = str(error)
         raise ParameterError(message if message.startswith(str(path)) else f"{path}: {message}") from None
-    return values
+    return values, of_run

@@ -53,6 +53,7 @@ def train(
     """Train a model on documents, and say how good it is."""
     context.meta[CHECKPOINT] = checkpoint
     chosen = chosen_params(context, params)
+    missing = context.params["missing"]  # by now also what the TOML file says
     if cluster is not None and local_workers:
         raise ParameterError("--cluster and --local-workers are two answers to one question; give one of them")
     if resume and checkpoint is None:

@@ -22,6 +22,8 @@ METRICS: dict[str, Known] = dict(BUILT_IN)
 ALIASES = {"ap": "map", "rr": "mrr", "r": "recall", "precision": "p"}
 GAIN_OF_DCG = {"log2": "linear", "exp-log2": "exp"}  # the dcg= option of ir-measures
 
+OWN_NAME = r"[a-z][a-z0-9-]*"
+
 _SPELLING = re.compile(r"\s*(?P<name>[\w-]+)\s*(\((?P<options>[^)]*)\))?\s*(@\s*(?P<k>\w+))?\s*")
 
 
@@ -145,13 +147,14 @@ class Metric:
         return f"{self}: {', '.join(parts)}"
 
 
-def parse_metric(text: str | Metric, **options: Any) -> Metric:
+def parse_metric(text: str | Metric | UserMetric, **options: Any) -> Metric:
     """A metric from a name such as `ndcg@10`, `map`, `rbp(p=0.5)`, or its ir-measures spelling.
 
     Parameters
     ----------
     text
-        The name, in any case, with an optional cut-off after `@`. A `Metric` is taken as it is.
+        The name, in any case, with an optional cut-off after `@`. A `Metric` is taken as it is; a function of yours is
+        registered by its own name (see `register_metric`).
     **options
         Any other field of `Metric`.
 
@@ -160,10 +163,11 @@ def parse_metric(text: str | Metric, **options: Any) -> Metric:
     >>> [str(parse_metric(text)) for text in ("nDCG@10", "AP", "RR@10", "R@100", "RBP(p=0.5)")]
     ['ndcg@10', 'map', 'mrr@10', 'recall@100', 'rbp(p=0.5)']
     """
+    if callable(text):
+        text = _registered(text)
     if not isinstance(text, str | Metric):
         raise ParameterError(
-            f"a metric is named by a text like 'ndcg@10', not by {type(text).__name__}; "
-            "give your own function a name with register_metric"
+            f"a metric is a text like 'ndcg@10', a Metric or a function of yours, not {type(text).__name__}"
         )
     unknown = [option for option in options if option not in VALID]
     if unknown:
@@ -228,7 +232,7 @@ def register_metric(name: str, function: UserMetric) -> None:
     >>> parse_metric("best-label").per_query([0, 2, 1], [0.1, 0.2, 0.3], [0, 2, 3]).tolist()
     [2.0, 1.0]
     """
-    if re.fullmatch(r"[a-z][a-z0-9-]*", name) is None:
+    if re.fullmatch(OWN_NAME, name) is None:
         raise ParameterError(f"metric name {name!r} has other characters than lower-case letters, digits, hyphens")
     if name in BUILT_IN or name in ALIASES:
         raise ParameterError(f"{name!r} is a built-in metric; choose another name")
@@ -243,6 +247,18 @@ def register_metric(name: str, function: UserMetric) -> None:
         return values
 
     METRICS[name] = Known(measure, relevance=OWN, mean_ties=False)
+
+
+def _registered(function: UserMetric) -> str:
+    """The name of a function given in place of one, known from now on."""
+    name = getattr(function, "__name__", type(function).__name__).lower().replace("_", "-")
+    if re.fullmatch(OWN_NAME, name) is None:
+        raise ParameterError(
+            f"a function given as a metric goes by its name, and {name!r} cannot be one; "
+            "give it a name with register_metric"
+        )
+    register_metric(name, function)
+    return name
 
 
 def mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve.boosting.train import train as train_forest
 from ranksieve.data.read import MISSING
 from ranksieve.errors import ParameterError
+from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.scorer import using_threads
 from ranksieve.forest.sum import Feature, Sum
@@ -64,7 +65,8 @@ def train(
         What a feature absent from a LETOR line means.
     **options
         Everything in `Params`: algo, trees, leaves, learning_rate, negatives, …; and, for boosted forests, what
-        `ranksieve.boosting.train.train` takes: selection, objective, checkpoint, resume, binning, …
+        `ranksieve.boosting.train.train` takes: selection, objective, checkpoint, resume, binning, … The metric may be
+        a function of yours, `(labels, scores, offsets, k) -> one number per query`.
 
     Returns
     -------
@@ -80,6 +82,8 @@ def train(
     >>> rs.train(data, algo="ranksvm")
     Linear(50 weights)
     """
+    if callable(options.get("metric")):
+        options["metric"] = str(parse_metric(options["metric"]))
     trainer = TRAINERS.get(str(options.get("algo", Params().algo)))
     if trainer is None:
         options.setdefault("read_model", load)
