@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -304,7 +306,7 @@ def test_times_between_checkpoints_are_checked_first(tmp_path, data, options):
 
 def test_the_metric_may_be_a_function(data):
     def first_is_positive(labels, scores, offsets, k):
-        best = [a + np.argmax(scores[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        best = [a + np.argmax(scores[a:b]) for a, b in itertools.pairwise(offsets)]
         return (labels[best] > 0).astype(float)
 
     model = rs.train(data, valid=data, metric=first_is_positive, **SMALL)
