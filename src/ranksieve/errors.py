@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class RanksieveError(ValueError):
     """Base of every error raised on bad input; the command line prints it without a traceback and exits with 2."""
@@ -25,3 +28,18 @@ class MissingExtraError(RanksieveError, ImportError):
 
 class ClusterError(RanksieveError):
     """A cluster that lost its scheduler, all its workers, or workers too small for their lists."""
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The beginning of advice on a name that is not known: the nearest one, whatever its case; empty if none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("SelGBB", ["lambdamart", "selgb"])
+    "did you mean 'selgb'? "
+    >>> did_you_mean("x", ["lambdamart", "selgb"])
+    ''
+    """
+    spellings = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(str(name).lower(), spellings, n=1)
+    return f"did you mean {spellings[near[0]]!r}? " if near else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.dtypes import MAX_BINS
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, did_you_mean
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
@@ -43,6 +42,22 @@ RANKERS = {
     "mcrank": _GROWING,
     "mcrank-ordinal": _GROWING,
     "feature": ("feature",),
+    "lightgbm": (
+        "trees",
+        "leaves",
+        "learning_rate",
+        "early_stopping",
+        "min_docs",
+        "min_hessian",
+        "l2",
+        "max_depth",
+        "feature_fraction",
+        "row_fraction",
+        "max_bins",
+        "truncation",
+        "normalize",
+        "seed",
+    ),
     "xcleaver": (*_GROWING, *_ROUNDS),  # a forest, but grown and pruned in rounds
 }
 EVERYWHERE = ("algo", "metric", "gains", "threads", "seed")  # a ranker that draws nothing is the same for any seed
@@ -55,8 +70,18 @@ def _param(
     return field(default=default, metadata={"help": help, "check": check, "expected": expected, "convert": convert})
 
 
+@dataclass(frozen=True)
+class _OneOf:
+    """A check that a value is one of some names, which knows them for advice."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, value: Any) -> bool:
+        return value in self.names
+
+
 def _one_of(*names: str) -> tuple[Callable[[Any], bool], str]:
-    return (lambda value: value in names), "one of " + ", ".join(names)
+    return _OneOf(names), "one of " + ", ".join(names)
 
 
 def _positive_int(value: Any) -> bool:
@@ -235,7 +260,8 @@ class Params:
             except (TypeError, ValueError, AttributeError):
                 good = False
             if not good:
-                raise ParameterError(f"{flag(item.name)} is {value!r}; expected {item.metadata['expected']}")
+                hint = did_you_mean(value, getattr(item.metadata["check"], "names", ()))
+                raise ParameterError(f"{flag(item.name)} is {value!r}; {hint}expected {item.metadata['expected']}")
         if self.step_range[0] < 0 and is_monotone({"params": {"monotone": self.monotone}}):
             raise ParameterError(
                 f"--step-range begins at {self.step_range[0]:g}, and with a negative step a tree would break the "
@@ -251,9 +277,8 @@ class Params:
             plain = name.replace("-", "_")
             plain = plain if plain in known else f"{plain}_" if f"{plain}_" in known else plain
             if plain not in known:
-                near = difflib.get_close_matches(plain, known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-                raise ParameterError(f"{source}: unknown parameter {name!r}{hint}")
+                hint = did_you_mean(plain, known).strip() or f"known: {', '.join(known)}"
+                raise ParameterError(f"{source}: unknown parameter {name!r}; {hint}")
             given[plain] = value
         return cls(**given)
 
@@ -272,7 +297,7 @@ class Params:
     def learns_gains(self) -> bool:
         """Whether λ-gradients read `gains`."""
         algo = self.base if self.algo == "xcleaver" else self.algo
-        follows = algo == "lambdarank" or (algo in ALGORITHMS and ALGORITHMS[algo][1] == "lambda")
+        follows = algo in ("lambdarank", "lightgbm") or (algo in ALGORITHMS and ALGORITHMS[algo][1] == "lambda")
         return follows and self.objective == "ndcg"
 
     def as_dict(self) -> dict[str, Any]:

@@ -138,6 +138,7 @@ def test_one_class_only(run, tmp_path):
 BAD_FLAGS = {
     "p above 1": (["--negatives", "1.5"], "--negatives is 1.5; expected in (0, 1]"),
     "algo": (["--algo", "nonsense"], "lambdamart"),
+    "nearly": (["--algo", "SelGBB"], "did you mean 'selgb'?"),
     "leaves": (["--leaves", "1"], "--leaves is 1"),
     "rate": (["--learning-rate", "nan"], "--learning-rate is nan"),
     "metric": (["--metric", "nonsense@10"], "unknown metric"),
@@ -163,9 +164,9 @@ BAD_TOML = {
 def test_a_bad_toml_file_is_named(files, run, tmp_path, case):
     text, message = BAD_TOML[case]
     toml = tmp_path / "params.toml"
-    toml.write_text(text)
+    toml.write_text(f"# mine\n{text}")
     outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt", "--params", toml)
-    refused(outcome, str(toml), message)
+    refused(outcome, str(toml) if case == "syntax" else f"{toml}:2: ", message)
 
 
 def test_ctrl_c_is_130_without_traceback(files, run, tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ ALGORITHMS = {
     "mcrank": (GROWING, "trees", "share of gain"),
     "mcrank-ordinal": (GROWING, "trees", "share of gain"),
     "feature": (["--feature", "f1"], "1 weight", "weight"),
+    "lightgbm": (GROWING, "trees", "share of gain"),
 }
 
 

@@ -47,26 +47,25 @@ def test_a_key_changes_with_what_the_result_depends_on(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "where", "message"),
     [
-        ('algo = "selgb"', 'algo = "selgbb"', "selgb", "--algo is 'selgbb'; expected one of"),
+        ('algo = "selgb"', 'algo = "selgbb"', "selgb", "--algo is 'selgbb'; did you mean 'selgb'. expected one of"),
         (
             "negatives = [0.02, 0.1]",
             "negatives = [0.02, 1.5]",
             "negatives =",
             r"--negatives is 1.5; expected in \(0, 1\]",
         ),
-        ('algo = "selgb"', 'algo = "ranksvm"', "selgb", "experiments grow forests"),
         ("leaves = 4", "leafs = 4", "leaves =", "unknown key 'leafs'; did you mean 'leaves'"),
         ("leaves = 4", "leaves = 1", "leaves =", "--leaves is 1"),
         ("queries = 10", "querys = 10", "queries = 10", "did you mean 'queries'"),
         ('generate = "two-stage"', 'generate = "three"', "[data.web]", "expected one of two-stage, cubic"),
         ('generate = "two-stage"', 'file = "none.txt"', "[data.web]", "none.txt"),
-        ('"map"', '"mapp"', "metrics =", "unknown metric"),
+        ('"map"', '"mapp"', "metrics =", "unknown metric 'mapp'; did you mean 'map'"),
         ('model = "plain"', 'model = "SelGB"', "by-model", "has a grid"),
         ('model = "plain"', 'model = "later"', "by-model", "no earlier run is named 'later'"),
         ("share = 0.2", "share = 2", "by-model", r"share is 2; expected a number in \(0, 1\]"),
         ('order = "random"', 'order = "up"', "undersample", "order is 'up'"),
         ('how = "undersample"', 'how = "less"', "undersample", "the sample is 'less'"),
-        ('baseline = "plain"', 'baseline = "plan"', "baseline", "no run is named 'plan'"),
+        ('baseline = "plain"', 'baseline = "plan"', "baseline", "no run is named 'plan'; did you mean 'plain'"),
         ('name = "hard"', 'name = "plain"', 'name = "hard"', "expected one no other run has"),
         ("stages = [2]", "stages = 2", "stages = ", "expected a list"),
         ("selections = true", 'selection = "tpo"', "selections = ", "did you mean 'top'"),
@@ -90,6 +89,8 @@ def test_what_is_not_toml_or_not_there(tmp_path):
         load_spec(write_spec(tmp_path, '[[runs]]\nalgo = "mart"\n'))
     with pytest.raises(ParameterError, match=r"none.toml: no such file; .* table2"):
         find_spec(tmp_path / "none.toml")
+    with pytest.raises(ParameterError, match="did you mean 'table2'"):
+        find_spec("tabel2")
 
 
 def test_every_shipped_spec_is_right():

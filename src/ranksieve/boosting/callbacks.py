@@ -123,14 +123,16 @@ class Tally:
     def __init__(self) -> None:
         self.counts = np.empty(0, np.int32)  # per document, in the order of the data set's lists
         self.n_trees = 0  # trees that a selection taught
+        self.lessons = 0  # documents taught, summed over all trees, those taught by everybody included
 
     def begin(self, lists: Lists, *, resume: bool) -> None:
         if resume:
             raise ParameterError("a tally does not know the trees before a checkpoint; leave out resume or tally")
-        self.counts, self.n_trees = np.zeros(lists.n_docs, np.int32), 0
+        self.counts, self.n_trees, self.lessons = np.zeros(lists.n_docs, np.int32), 0, 0
 
     def __call__(self, state: State) -> None:
         rows = state.sample.rows
+        self.lessons += len(self.counts) if rows is None else len(rows)
         if rows is not None:
             self.counts[rows] += 1
             self.n_trees += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from ranksieve.boosting.adaptive_selections import by_progress, near_positives
 from ranksieve.boosting.gradient_selections import goss, steepest_negatives
 from ranksieve.boosting.mixed_selections import top_and_bottom, top_and_random
 from ranksieve.boosting.selections import Selection
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.params import ALGORITHMS, AUTO, Params
 
 ADAPTIVE_MINIMUM = 20  # a list chosen by its scores alone can get so short that trees become unstable
@@ -69,15 +68,20 @@ def register_selection(name: str, rule: Selection) -> None:
     SELECTIONS[name] = lambda params: rule
 
 
+def selection_name(params: Params) -> str:
+    """The name of the rule by which a boosted forest, or the one that X-CLEaVER grows, selects."""
+    algo = params.base if params.algo == "xcleaver" else params.algo
+    return ALGORITHMS[algo][0] if params.selection == AUTO else params.selection
+
+
 def named_selection(params: Params) -> Selection:
     """The rule that `params.selection` names; `auto` is the algorithm's, `file.py:function` the user's own."""
-    name = ALGORITHMS[params.algo][0] if params.selection == AUTO else params.selection
+    name = selection_name(params)
     if name in SELECTIONS:
         return SELECTIONS[name](params)
     if ":" in name:
         return _imported(name)
-    near = difflib.get_close_matches(name, SELECTIONS, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = did_you_mean(name, SELECTIONS)
     raise ParameterError(
         f"--selection is {name!r}; {hint}known: {', '.join([AUTO, *SELECTIONS])}, what register_selection added, "
         "and file.py:function"

@@ -92,18 +92,26 @@ def _show(results: Results) -> None:
     metric = results.facts["metrics"][0]
     for data in results.data:
         show_table(
-            ["", "validation", metric, "trees", "s/tree", "documents taught"],
+            ["", "validation", metric, "trees", "s/tree", "taught a tree"],
             [
                 [
                     group.label,
                     f"{group.valid:.4f}",
                     f"{group.value(metric):.4f}",
-                    f"{sum(cell.facts['n_trees'] for cell in group.cells) / len(group.cells):.0f}",
+                    _maybe(group.n_trees, ".0f"),
                     f"{group.seconds('per_tree'):.4f}",
-                    f"{group.share:.1%}",
+                    _maybe(group.share_per_tree, ".1%"),
                 ]
                 for group in results.groups(data)
             ],
             title=f"{results.facts['title']}: {data}",
         )
-    output().print(f"{results.cells[0].facts['conventions'][0]}; trees chosen on validation lists", markup=False)
+    output().print(
+        f"{results.cells[0].facts['conventions'][0]}; trees chosen on validation lists; taught a tree: "
+        "share of the training documents",
+        markup=False,
+    )
+
+
+def _maybe(number: float | None, style: str) -> str:
+    return "" if number is None else format(number, style)

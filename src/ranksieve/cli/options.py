@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ranksieve.errors import ParameterError
+from ranksieve.experiments.toml_lines import key_lines, line_of
 from ranksieve.params import Params, flag
 
 if sys.version_info >= (3, 11):
@@ -69,17 +70,24 @@ def _is_flag(context: typer.Context, name: str) -> bool:
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The top-level keys of a TOML file: parameters, checked on their own so that an error names the file; others."""
+    """The top-level keys of a TOML file: parameters, checked so that an error names file and line; others."""
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(
             f"{path}: not a TOML file ({error}); expected lines like 'learning-rate = 0.05'"
         ) from error
+    lines = key_lines(text)
     of_run = {name: values.pop(name) for name in OF_THE_RUN if name in values}
-    try:
-        Params.from_mapping(values, source=str(path))
-    except ParameterError as error:
-        message = str(error)
-        raise ParameterError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+    for name, value in values.items():
+        _check({name: value}, f"{path}:{line_of(lines, (name,))}")
+    _check(values, str(path))
     return values, of_run
+
+
+def _check(values: dict[str, Any], place: str) -> None:
+    try:
+        Params.from_mapping(values, source=place)
+    except ParameterError as error:
+        raise ParameterError(f"{place}: {str(error).removeprefix(f'{place}: ')}") from None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
 
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.params import read_signs
 
 EVERY = "*"
@@ -80,7 +79,6 @@ def _meant(part: str, names: Sequence[str]) -> list[int]:
         raise ParameterError(f"feature {part} does not exist; there are {len(names)}, counted from 1")
     found = [number for number, name in enumerate(names) if fnmatchcase(name, part)]
     if not found:
-        near = difflib.get_close_matches(part, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names[:8])}, …"
+        hint = did_you_mean(part, names).strip() or f"known: {', '.join(names[:8])}, …"
         raise ParameterError(f"no feature is named {part!r}; {hint}")
     return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.dtypes import LABEL, OFFSET, SCORE
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, did_you_mean
 from ranksieve.evaluation.measures import BUILT_IN, GRADED, OWN, Known, facts
 from ranksieve.params import AUTO, Params, read_gains
 
@@ -301,7 +301,8 @@ def checked_lists(labels: Any, scores: Any, offsets: Any) -> tuple[np.ndarray, n
 def _known(name: str) -> Known:
     if name not in METRICS:
         spellings = ", ".join(f"{alias} (= {name})" for alias, name in ALIASES.items())
-        raise ParameterError(f"unknown metric {name!r}; known: {', '.join(METRICS)}, {spellings}")
+        hint = did_you_mean(name, [*METRICS, *ALIASES])
+        raise ParameterError(f"unknown metric {name!r}; {hint}known: {', '.join(METRICS)}, {spellings}")
     return METRICS[name]
 
 

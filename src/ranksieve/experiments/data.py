@@ -14,11 +14,11 @@ import numpy as np
 
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
-from ranksieve.data.blocks import Block, Source
-from ranksieve.data.dataset import BLOCK_ROWS
+from ranksieve.data.blocks import Block, Source, widened
+from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
 from ranksieve.data.parts import SourcePart, query_ids_of
-from ranksieve.data.read import open_source
+from ranksieve.data.read import open_source, read_source
 from ranksieve.data.splits import fold_queries, split_queries
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
@@ -169,6 +169,27 @@ def _load(identity: str, data: DataSpec, max_bins: int) -> Loaded:
     first = _part(train, max_bins, None)
     others = [_part(source, max_bins, first.binned.binning) for source in (valid, test)]
     return Loaded(first, *others)
+
+
+def load_values(data: DataSpec) -> dict[str, Dataset]:
+    """Training, validation and test data with their feature values; the last one asked for is kept in memory."""
+    return _load_values(json.dumps(data.identity(), sort_keys=True), data)
+
+
+@lru_cache(maxsize=1)
+def _load_values(identity: str, data: DataSpec) -> dict[str, Dataset]:
+    train, *others = map(read_source, data.sources())
+    fitted = [  # LETOR text leaves out trailing zeros
+        dataclasses.replace(
+            one,
+            features=widened(one.features, train.n_features, one.absent),
+            feature_names=train.feature_names,
+        )
+        if one.n_features < train.n_features
+        else one
+        for one in others
+    ]
+    return dict(zip(FILES, [train, *fitted], strict=True))
 
 
 class _Noted:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.boosting.registry import named_selection
-from ranksieve.errors import ParameterError, RanksieveError
+from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.samples import SAMPLES, check_sample
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
 from ranksieve.experiments.tune import check_space
-from ranksieve.params import ALGORITHMS, Params, flag
+from ranksieve.params import EVERYWHERE, RANKERS, Params, flag
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -28,11 +28,6 @@ TOP = ("title", "about", "metrics", "stages", "seeds", "figures", "baseline", "c
        "runs", "quick", "tune")  # fmt: skip
 QUICK = ("data", "params", "stages", "seeds", "tune")
 RUN = ("name", "seeds", "sample", "selections", "shared-leaves")  # besides training parameters
-SAMPLES: dict[str, tuple[str, ...]] = {
-    "truncate": ("k", "positives"),
-    "by-model": ("share", "model"),
-    "undersample": ("share", "n", "order"),
-}
 SHIPPED = (Path(__file__).parent / "specs", Path(__file__).parents[3] / "experiments")  # installed, or a checkout
 FIGURES = ("curves", "table", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency")
 
@@ -45,7 +40,8 @@ def find_spec(name: str | Path) -> Path:
     known = sorted(path.stem for path in folder.glob("*.toml"))
     if str(name) in known:
         return folder / f"{name}.toml"
-    raise ParameterError(f"{name}: no such file; give a TOML file, or one of {', '.join(known)}")
+    hint = did_you_mean(name, known)
+    raise ParameterError(f"{name}: no such file; {hint}give a TOML file, or one of {', '.join(known)}")
 
 
 def load_spec(path: str | Path, *, quick: bool = False, data: Sequence[DataSpec] = ()) -> Spec:
@@ -88,7 +84,10 @@ class _Reader:
         figures = tuple(self._list("figures", str, ["curves", "table"]))
         for figure in figures:
             if figure not in FIGURES:
-                raise self.complain(("figures",), f"unknown figure {figure!r}; known: {', '.join(FIGURES)}")
+                raise self.complain(
+                    ("figures",),
+                    f"unknown figure {figure!r}; {did_you_mean(figure, FIGURES)}known: {', '.join(FIGURES)}",
+                )
         data = replaced or tuple(self._data())
         cells = tuple(self._cells(data, metrics, stages))
         names = list(dict.fromkeys(cell.run for cell in cells))
@@ -96,7 +95,8 @@ class _Reader:
         compare = tuple(self._list("compare", str, [])) or None
         for place, name in [("baseline", baseline), *(("compare", name) for name in compare or ())]:
             if name not in names:
-                raise self.complain((place,), f"no run is named {name!r}; known: {', '.join(names)}")
+                hint = did_you_mean(name, names)
+                raise self.complain((place,), f"no run is named {name!r}; {hint}known: {', '.join(names)}")
         if compare is not None and len(compare) != 2:
             raise self.complain(
                 ("compare",), f"got {len(compare)} names; expected two runs, the second is the baseline"
@@ -171,6 +171,7 @@ class _Reader:
         params = {**common, **{key: value for key, value in own.items() if key not in RUN}}
         params.update({key.replace("_", "-"): value for key, value in self._quick.get("params", {}).items()})
         params.setdefault("metric", self._values.get("metrics", ["ndcg@10"])[0])
+        params = self._heeded(place, params, own)
         sample = self._sample(place, own.get("sample"))
         seeds = own.get("seeds") or self._list("seeds", int, [0])
         seeds = seeds[: self._quick.get("seeds", len(seeds))]
@@ -180,23 +181,20 @@ class _Reader:
             picked = list(zip(axes, chosen, strict=True))
             one_params = params | {key: value for (where, key, _), value in picked if not where}
             one_sample = None if sample is None else sample | {key: v for (where, key, _), v in picked if where}
-            self._check_sample(place, one_sample, data)
+            if one_sample is not None:
+                self._checked((*place, "sample"), check_sample, one_sample, data)
             for seed in seeds:
                 try:
                     settings = Params.from_mapping({**one_params, "seed": seed}, source=f"run {name!r}")
-                    if settings.algo not in (*ALGORITHMS, "xcleaver"):
-                        known_algos = ", ".join((*ALGORITHMS, "xcleaver"))
-                        raise ParameterError(f"--algo is {settings.algo!r}; experiments grow forests: {known_algos}")
-                    grower = settings.base if settings.algo == "xcleaver" else settings.algo
-                    named_selection(dataclasses.replace(settings, algo=grower))
+                    if settings.algo in RANKERS:
+                        settings.check_heeded()
+                    if settings.algo == "xcleaver" or settings.algo not in RANKERS:
+                        named_selection(settings)
                 except RanksieveError as error:
                     key = next((key for key in one_params if f"--{key} " in str(error)), "algo")
                     where = (*place, key) if key in own else ("params", key) if key in common else place
                     raise self.complain(where, str(error)) from None
-                if settings.algo == "xcleaver" and own.get("selections"):
-                    raise self.complain(
-                        (*place, "selections"), "algo=xcleaver keeps no tally of selections; leave selections out"
-                    )
+                self._check_extras(place, settings.algo, own)
                 yield Cell(
                     data=data,
                     run=name,
@@ -208,6 +206,26 @@ class _Reader:
                     selections=bool(own.get("selections", False)),
                     shared_leaves=bool(own.get("shared-leaves", False)),
                 )
+
+    def _heeded(self, place: tuple[str | int, ...], params: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+        """What a ranker beside boosted forests heeds; parameters meant for every run are left out silently."""
+        algo = params.get("algo")
+        if not isinstance(algo, str) or algo not in RANKERS:
+            return params
+        heeded = [flag(name)[2:] for name in (*EVERYWHERE, *RANKERS[algo])]
+        for name in params:
+            if name in own and name not in heeded:
+                raise self.complain((*place, name), f"{name} is not for algo={algo}, which heeds {', '.join(heeded)}")
+        return {name: value for name, value in params.items() if name in heeded}
+
+    def _check_extras(self, place: tuple[str | int, ...], algo: str, own: Mapping[str, Any]) -> None:
+        """Refuse to record of a model what it does not have."""
+        if own.get("selections") and algo in RANKERS:
+            raise self.complain(
+                (*place, "selections"), f"algo={algo} keeps no tally of selections; leave selections out"
+            )
+        if own.get("shared-leaves") and algo in RANKERS and algo not in ("xcleaver", "lightgbm"):
+            raise self.complain((*place, "shared-leaves"), f"algo={algo} makes no forest; leave shared-leaves out")
 
     def _sample(self, place: tuple[str | int, ...], sample: Any) -> dict[str, Any] | None:
         if sample is None:
@@ -221,28 +239,6 @@ class _Reader:
             )
         self._check_names(sample, ("how", *SAMPLES[how]), (*place, "sample"))
         return dict(sample)
-
-    def _check_sample(self, place: tuple[str | int, ...], sample: Mapping[str, Any] | None, data: DataSpec) -> None:
-        if sample is None:
-            return
-        where = (*place, "sample")
-        k, share, n = (sample.get(key) for key in ("k", "share", "n"))
-        if sample["how"] == "truncate" and not (isinstance(k, int) and k >= 1):
-            raise self.complain(where, f"k is {k!r}; truncate expects a whole number from 1")
-        if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
-            raise self.complain(where, f"share is {share!r}; expected a number in (0, 1]")
-        if sample["how"] == "by-model" and (share is None or "model" not in sample):
-            raise self.complain(where, "by-model expects a share, and as model the name of an earlier run")
-        if sample["how"] == "undersample" and (share is None) == (n is None):
-            raise self.complain(where, "undersample expects one of share and n")
-        for key, known in (("positives", ("keep", "drop")), ("order", ("random", "ascending", "descending"))):
-            if sample.get(key, known[0]) not in known:
-                raise self.complain(where, f"{key} is {sample[key]!r}; expected one of {', '.join(known)}")
-        needs_order = sample["how"] == "truncate" or sample.get("order", "random") != "random"
-        if needs_order and not data.has_first_stage():
-            raise self.complain(
-                where, f'data {data.name!r} has no first-stage feature; say which (first-stage = "bm25")'
-            )
 
     def _teacher(
         self,
@@ -276,9 +272,8 @@ class _Reader:
     def _check_names(self, given: Mapping[str, Any], known: Sequence[str], place: tuple[str | int, ...]) -> None:
         for name in given:
             if name.replace("_", "-") not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-                raise self.complain((*place, name), f"unknown key {name!r}{hint}")
+                hint = did_you_mean(name, known).strip() or f"known: {', '.join(known)}"
+                raise self.complain((*place, name), f"unknown key {name!r}; {hint}")
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self._values.get(name, {})

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 from ranksieve.errors import DataError
 from ranksieve.evaluation.metrics import mean
-from ranksieve.forest.forest import Forest
-from ranksieve.forest.lightgbm_text import read_lightgbm
+from ranksieve.rankers.load import load as load_model
 
 EXPERIMENT = "experiment.json"
 CELL = "cell.json"
@@ -56,8 +55,9 @@ class CellResult:
         columns = pq.read_table(path).to_pydict()
         return {key: np.array(values) for key, values in columns.items()}
 
-    def model(self) -> Forest:
-        return read_lightgbm(self.folder / "model.txt")
+    def model(self) -> Any:
+        """The model: a `Forest`, or what else the run's algorithm makes."""
+        return load_model(self.folder / "model.txt")
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,17 @@ class Group:
     def share(self) -> float:
         """Mean share of the training documents that the cells were given."""
         return float(np.mean([cell.facts["taught"]["share"] for cell in self.cells]))
+
+    @property
+    def share_per_tree(self) -> float | None:
+        """Mean share of the training documents that taught a tree; None where that is not known."""
+        shares = [cell.facts["taught"].get("per_tree") for cell in self.cells]
+        return None if None in shares else float(np.mean(shares))
+
+    @property
+    def n_trees(self) -> float | None:
+        """Mean number of trees; None of rankers that have none."""
+        return float(np.mean([cell.facts["n_trees"] for cell in self.cells])) or None
 
 
 @dataclass(frozen=True)

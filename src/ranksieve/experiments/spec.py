@@ -9,7 +9,7 @@ from typing import Any
 
 from ranksieve import __version__
 from ranksieve.experiments.data import DataSpec
-from ranksieve.params import Params
+from ranksieve.params import ALGORITHMS, Params
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Cell:
     def in_rounds(self) -> bool:
         """Whether the forest is grown and pruned in rounds, and not tree by tree."""
         return self.params.algo == "xcleaver"
+
+    @property
+    def on_bins(self) -> bool:
+        """Whether the model is a forest of ours, grown and measured on bins; other rankers see feature values."""
+        return self.params.algo in ALGORITHMS or self.in_rounds
 
     def settings(self) -> dict[str, Any]:
         """Everything the result depends on, for the record and for the key."""

@@ -13,26 +13,29 @@ from ranksieve.boosting.callbacks import Record, Tally
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.sampling import best_rows, truncated_rows, undersampled_rows
-from ranksieve.experiments.data import Part
+from ranksieve.experiments.data import Loaded, Part, load_values
 from ranksieve.experiments.spec import Cell
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.lightgbm_text import read_lightgbm
+from ranksieve.forest.model import Model
+from ranksieve.rankers.load import load as load_model
 from ranksieve.rankers.train import train
 
 CELLS = "cells"  # the folder of their results
+MODEL = "model.txt"
 
 
-def taught_part(cell: Cell, out: Path, part: Part) -> Part:
-    """The training lists, or the sample of them that the cell asks for."""
+def taught_rows(cell: Cell, out: Path, part: Part) -> np.ndarray | None:
+    """The rows of the training lists that the cell's sample keeps; None for all."""
     sample, lists = cell.sample, part.binned.lists
     if sample is None:
-        return part
+        return None
     values = part.first_stage if part.first_stage is not None else np.empty(0)
     if sample["how"] == "truncate":
-        rows = truncated_rows(lists, values, sample["k"], positives=sample.get("positives", "keep"))
-    elif sample["how"] == "undersample":
-        rows = undersampled_rows(
+        return truncated_rows(lists, values, sample["k"], positives=sample.get("positives", "keep"))
+    if sample["how"] == "undersample":
+        return undersampled_rows(
             lists,
             values,
             n=sample.get("n"),
@@ -40,10 +43,20 @@ def taught_part(cell: Cell, out: Path, part: Part) -> Part:
             order=sample.get("order", "random"),
             seed=cell.seed,
         )
+    assert cell.teacher is not None
+    teacher = load_model(out / CELLS / cell.teacher.key / MODEL)
+    if cell.teacher.on_bins:
+        assert isinstance(teacher, Forest)
+        scores = scores_of(teacher, part.binned)
     else:
-        assert cell.teacher is not None
-        teacher = read_lightgbm(out / CELLS / cell.teacher.key / "model.txt")
-        rows = best_rows(lists, scores_of(teacher, part.binned), sample["share"])
+        scores = scores_by_values(teacher, load_values(cell.data)["train"])
+    return best_rows(lists, scores, sample["share"])
+
+
+def taught_part(part: Part, rows: np.ndarray | None) -> Part:
+    """The training lists with these rows alone."""
+    if rows is None:
+        return part
     first_stage = None if part.first_stage is None else part.first_stage[rows]
     return replace(part, binned=part.binned.take_rows(rows), first_stage=first_stage)
 
@@ -56,18 +69,34 @@ def scores_of(forest: Forest, data: Binned) -> np.ndarray:
     return scores.all()
 
 
+def scores_by_values(model: Model, data: Dataset) -> np.ndarray:
+    """Scores of documents in the order of their lists."""
+    scores = model.predict(data)
+    return scores if data.lists.order is None else scores[data.lists.order]
+
+
 def trained(
     cell: Cell,
+    loaded: Loaded,
     taught: Part,
-    valid: Any,
+    rows: np.ndarray | None,
+    valid: Sequence[str],
     threads: int,
     callbacks: Sequence[Callable[[Record], None]] = (),
     tally: Tally | None = None,
-) -> Forest:
-    """The forest of the cell's parameters; callbacks hear of single trees, so not of forests made in rounds."""
+) -> Any:
+    """The model of the cell's parameters, watched on the parts named `valid`; forests in rounds tell of no tree.
+
+    `taught` are the training lists with `rows` alone, which rankers that see feature values take from those.
+    """
     settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
+    if not cell.on_bins:
+        values = load_values(cell.data)
+        lists = values["train"] if rows is None else values["train"].take_rows(rows)
+        return train(lists, valid={name: values[name] for name in valid}, callbacks=callbacks, **settings)
     heard = () if cell.in_rounds else callbacks
-    forest: Forest = train(taught.binned, valid=valid, callbacks=heard, tally=tally, **settings)
+    sets = {name: getattr(loaded, name).binned for name in valid}
+    forest: Forest = train(taught.binned, valid=sets, callbacks=heard, tally=tally, **settings)
     if forest.info.get("interrupted"):  # X-CLEaVER returns what it has, which is not what the cell asks for
         raise KeyboardInterrupt
     return forest

@@ -13,7 +13,7 @@ from typing import Any
 from ranksieve.errors import MissingExtraError, ParameterError
 from ranksieve.experiments.data import load
 from ranksieve.experiments.spec import Cell
-from ranksieve.experiments.training import taught_part, trained
+from ranksieve.experiments.training import taught_part, taught_rows, trained
 from ranksieve.files import atomic_path
 from ranksieve.params import Params
 
@@ -116,8 +116,9 @@ def _value(study: Study, trial: Any, out: Path, threads: int) -> float:
         values[name] = _suggested(trial, name, wanted)
     cell = _chosen(study, values)
     loaded = load(cell.data, cell.params.max_bins)
-    taught = taught_part(cell, out, loaded.train)
-    return float(trained(cell, taught, loaded.valid.binned, threads).info["best_score"])
+    rows = taught_rows(cell, out, loaded.train)
+    taught = taught_part(loaded.train, rows)
+    return float(trained(cell, loaded, taught, rows, ("valid",), threads).info["best_score"])
 
 
 def _suggested(trial: Any, name: str, wanted: Any) -> Any:

@@ -22,6 +22,7 @@ from ranksieve.rankers.blend import Blend
 from ranksieve.rankers.feature import train_feature
 from ranksieve.rankers.inputs import Task
 from ranksieve.rankers.lambdarank import train_lambdarank
+from ranksieve.rankers.lightgbm import train_lightgbm
 from ranksieve.rankers.linear import one_feature
 from ranksieve.rankers.load import load
 from ranksieve.rankers.mcrank import train_mcrank
@@ -33,6 +34,7 @@ TRAINERS: dict[str, Callable[[Task], Any]] = {
     "mcrank": train_mcrank,
     "mcrank-ordinal": train_mcrank,
     "feature": train_feature,
+    "lightgbm": train_lightgbm,
     "xcleaver": lambda task: train_xcleaver(task.data, task.valid, task.missing, task.params, task.callbacks),
 }
 

@@ -37,6 +37,10 @@ def curves(results: Results, data: str) -> Named:
     panels = dict.fromkeys(_others(group.grid) for group in groups if len(group.grid) > 1) or {"": None}
     for panel in panels:
         shown = {group.label: group.curve()[1] for group in groups if _others(group.grid) in ("", panel)}
+        longest = max(map(len, shown.values()))
+        shown = {  # rankers without trees are the same all along
+            label: np.full(longest, curve[0]) if len(curve) == 1 else curve for label, curve in shown.items()
+        }
         where = f" ({panel})" if panel else ""
         yield (
             f"{metric} on the test lists of {data} by number of trees{where}",

@@ -60,7 +60,7 @@ def comparison(results: Results, data: str) -> Table:
         row = [Value(group.label)]
         for column in columns:
             row += _compared(group, baseline, column)
-        rows.append((*row, Value(f"{_n_trees(group):.0f}", _n_trees(group))))
+        rows.append((*row, _maybe(group.n_trees, ".0f")))
     return Table(
         title=f"{metric} on {data}, against {baseline.label}",
         columns=("", *(part for name in names for part in (name, "difference", "95% interval")), "trees"),
@@ -138,21 +138,23 @@ def all_cells(results: Results, data: str) -> Table:
                 Value(group.label),
                 Value(f"{group.valid:.4f}", group.valid),
                 *(Value(f"{group.value(metric):.4f}", group.value(metric)) for metric in metrics),
-                Value(f"{_n_trees(group):.0f}", _n_trees(group)),
+                _maybe(group.n_trees, ".0f"),
                 Value(f"{1000 * per_tree:.1f} ms", per_tree),
                 Value(f"{training:.2f} s", training),
-                Value(f"{group.share:.1%}", group.share),
+                _maybe(group.share_per_tree, ".1%"),
                 Value(str(len(group.cells)), len(group.cells)),
             )
         )
     first = results.facts["metrics"][0]
     return Table(
         title=f"All runs on {data}",
-        columns=("", f"{first}, validation", *metrics, "trees", "a tree", "training", "documents", "cells"),
+        columns=("", f"{first}, validation", *metrics, "trees", "a tree", "training", "taught a tree", "cells"),
         rows=tuple(rows),
-        note="" if results.facts["timed"] else "Cells ran side by side, so times are rough.",
+        note="Taught a tree: the share of the training documents it learned from, the mean over trees."
+        + ("" if results.facts["timed"] else " Cells ran side by side, so times are rough."),
     )
 
 
-def _n_trees(group: Group) -> float:
-    return float(np.mean([cell.facts["n_trees"] for cell in group.cells]))
+def _maybe(number: float | None, style: str) -> Value:
+    """A number, or a dash where there is none."""
+    return Value("–") if number is None else Value(format(number, style), number)

@@ -1,0 +1,130 @@
+"""LightGBM's λ-MART under our parameters, metrics and file format: a peer to stand beside ours in tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.callbacks import Monitor, checked_mean
+from ranksieve.boosting.train import check_grades
+from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError, MissingExtraError
+from ranksieve.evaluation.metrics import Metric, metric_of
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.lightgbm_text import from_text
+from ranksieve.params import AUTO, Params, read_gains
+from ranksieve.rankers.inputs import Task
+
+ALL_RANKS = 2**31 - 1
+MOST_GRADES = 31  # LightGBM has no gain table beyond, unless one is given
+
+
+@dataclass
+class Boosting:
+    """What LightGBM has grown so far, and its scores of the watched sets."""
+
+    step: int = 0
+    stopped: bool = False
+    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+
+
+@dataclass
+class WatchedSet:
+    """A data set that LightGBM scores after each tree."""
+
+    name: str
+    data: Dataset
+    theirs: Any  # a lightgbm.Dataset
+    scores: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def measure(self, state: Boosting, metric: Metric) -> float:
+        return checked_mean(metric, self.data.lists, self.scores, self.name)
+
+
+def train_lightgbm(task: Task) -> Forest:
+    """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at its best tree by our metric."""
+    lightgbm = _lightgbm()
+    params, data = task.params, task.dataset()
+    check_grades(data.lists, data.source, pairs=True)
+    settings = {**_settings(params, data), "num_threads": task.threads}
+    train = _their_data(lightgbm, data, settings)
+    watched = [
+        WatchedSet(name, valid, _their_data(lightgbm, valid, settings, train)) for name, valid in task.valid_sets(data)
+    ]
+    monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, task.callbacks)
+    booster, state = lightgbm.Booster(settings, train), Boosting()
+    for one in watched:
+        booster.add_valid(one.theirs, one.name)
+
+    def note(scores: np.ndarray, theirs: Any) -> tuple[str, float, bool]:
+        for one in watched:
+            if one.theirs is theirs:
+                one.scores = scores.copy()
+        return "", 0.0, True
+
+    while state.step < params.trees and not state.stopped:
+        if booster.update():  # no leaf can be split any more
+            break
+        state.step += 1
+        booster.eval_valid(note)
+        monitor(state)
+    best = monitor.best_step or state.step
+    forest = from_text(booster.model_to_string(num_iteration=best if params.early_stopping else -1), source="LightGBM")
+    info = {
+        **task.info(data),
+        "history": state.history,
+        "seconds": state.seconds,
+        "best_iteration": best,
+        "best_score": monitor.best_value,
+        "lightgbm": lightgbm.__version__,
+    }
+    return replace(forest, feature_names=data.feature_names, info=info)
+
+
+def _settings(params: Params, data: Dataset) -> dict[str, Any]:
+    """LightGBM's names for our parameters; what we do not set keeps its default."""
+    cut_off = metric_of(params).k or ALL_RANKS
+    settings = {
+        "objective": "lambdarank", "metric": "none", "verbose": -1, "deterministic": True, "force_col_wise": True,
+        "num_leaves": params.leaves, "learning_rate": params.learning_rate, "max_depth": params.max_depth or -1,
+        "min_data_in_leaf": params.min_docs, "min_sum_hessian_in_leaf": params.min_hessian, "lambda_l2": params.l2,
+        "feature_fraction": params.feature_fraction, "max_bin": params.max_bins, "seed": params.seed,
+        "lambdarank_norm": params.normalize,
+        "lambdarank_truncation_level": {0: cut_off, -1: ALL_RANKS}.get(params.truncation, params.truncation),
+    }  # fmt: skip
+    if params.row_fraction < 1:
+        settings |= {"bagging_fraction": params.row_fraction, "bagging_freq": 1}
+    labels = data.lists.labels
+    highest = MOST_GRADES - 1
+    if params.gains != AUTO:
+        gains = read_gains(params.gains)
+        settings["label_gain"], highest = list(gains), len(gains) - 1
+    unfit = labels[(labels != np.floor(labels)) | (labels > highest)]
+    if len(unfit):
+        raise DataError(
+            f"{data.source}: a label is {unfit[0]:g}; LightGBM takes whole grades from 0 to {highest}, give "
+            "others a gain table (--gains), or use algo=lambdamart"
+        )
+    return settings
+
+
+def _their_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train: Any = None) -> Any:
+    lists = data.lists
+    made = lightgbm.Dataset(
+        data.rows(0, data.n_docs), lists.labels, group=lists.sizes, weight=lists.weights, params=settings,
+        reference=train,
+    )  # fmt: skip
+    return made.construct()
+
+
+def _lightgbm() -> Any:
+    try:
+        import lightgbm
+    except ImportError as error:
+        raise MissingExtraError(
+            "algo=lightgbm needs LightGBM; install it with pip install 'ranksieve[lightgbm]', or use algo=lambdamart"
+        ) from error
+    return lightgbm

@@ -1,0 +1,123 @@
+"""Rankers beside our boosted forests as runs: LightGBM, RankSVM, LambdaRank, McRank, one feature alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from experiment_samples import write_spec
+
+import ranksieve as rs
+from ranksieve.errors import ParameterError
+from ranksieve.experiments.read_spec import load_spec
+from ranksieve.experiments.run import run_experiment
+from ranksieve.report.tables import all_cells, comparison
+
+SPEC = """\
+stages = [2]
+baseline = "λ-MART"
+
+[data.web]
+generate = "two-stage"
+queries = 10
+features = 6
+
+[params]
+trees = 4
+leaves = 4
+min-docs = 2
+threads = 1
+
+[[runs]]
+name = "λ-MART"
+algo = "lambdamart"
+
+[[runs]]
+name = "SelGB"
+algo = "selgb"
+negatives = 0.1
+
+[[runs]]
+name = "LightGBM"
+algo = "lightgbm"
+sample = { how = "truncate", k = 300, positives = "drop" }
+shared-leaves = true
+
+[[runs]]
+name = "SVM"
+algo = "ranksvm"
+
+[[runs]]
+name = "net"
+algo = "lambdarank"
+epochs = 2
+
+[[runs]]
+name = "McRank"
+algo = "mcrank"
+
+[[runs]]
+name = "BM25F"
+algo = "feature"
+
+[[runs]]
+name = "hard"
+algo = "lambdamart"
+sample = { how = "by-model", model = "LightGBM", share = 0.2 }
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rankers")
+    return run_experiment(load_spec(write_spec(folder, SPEC)), folder / "out", jobs=1)
+
+
+def test_a_cell_is_what_training_by_hand_gives(results):
+    train, valid, test = (rs.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
+    cells = {cell.run: cell for cell in results.cells}
+    by_hand = {
+        "LightGBM": rs.train(
+            rs.truncate(train, 300, positives="drop"),
+            valid=valid, algo="lightgbm", trees=4, leaves=4, min_docs=2, threads=1,
+        ),
+        "SVM": rs.train(train, algo="ranksvm"),
+        "net": rs.train(train, valid=valid, algo="lambdarank", epochs=2),
+        "McRank": rs.train(train, valid=valid, algo="mcrank", trees=4, leaves=4, min_docs=2),
+        "BM25F": rs.train(train, algo="feature"),
+    }  # fmt: skip
+    for run, model in by_hand.items():
+        expected = rs.evaluate(model, test).per_query()
+        queries = cells[run].table("queries")
+        np.testing.assert_allclose(queries["ndcg@10"], expected, rtol=1e-12, err_msg=run)
+        early = model.first(2) if run == "LightGBM" else model
+        np.testing.assert_allclose(queries["ndcg@10 at 2"], rs.evaluate(early, test).per_query(), rtol=1e-12)
+        np.testing.assert_array_equal(cells[run].model().predict(test), model.predict(test))
+        curve = cells[run].table("curve")
+        assert len(curve["valid"]) == len(curve["test"]) == cells[run].facts["n_grown"]
+
+
+def test_tables_say_what_taught_a_tree(results):
+    table = all_cells(results, "web")
+    taught = {row[0].text: row[table.columns.index("taught a tree")].number for row in table.rows}
+    assert taught["λ-MART"] == taught["SVM"] == 1
+    assert 0.1 < taught["SelGB"] < 0.4  # the first of four trees sees everything
+    trees = {row[0].text: row[-1].text for row in comparison(results, "web").rows}
+    assert trees["SVM"] == trees["BM25F"] == "–"
+    assert int(trees["LightGBM"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "message"),
+    [
+        ('algo = "ranksvm"', 'algo = "ranksvm"\nleaves = 5', "leaves = 5", "leaves is not for algo=ranksvm"),
+        ('algo = "ranksvm"', 'algo = "ranksvm"\nselections = true', "selections", "keeps no tally"),
+        ('algo = "feature"', 'algo = "feature"\nshared-leaves = true', "shared-leaves = true", "makes no forest"),
+    ],
+)
+def test_what_a_ranker_does_not_have_is_refused(old, new, where, message, tmp_path):
+    text = SPEC.replace(old, new)
+    path = write_spec(tmp_path, text)
+    line = max(number for number, one in enumerate(text.splitlines(), 1) if one.startswith(where))
+    with pytest.raises(ParameterError, match=message) as caught:
+        load_spec(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")

@@ -1,0 +1,59 @@
+"""LightGBM as one of the rankers: its own trees, under our parameters, metric and file format."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.errors import DataError, MissingExtraError, ParameterError
+
+lightgbm = pytest.importorskip("lightgbm")
+
+SMALL = {"trees": 6, "leaves": 5, "min_docs": 3, "threads": 1}
+
+
+def test_it_is_lightgbm(tmp_path):
+    train, test = rs.cubic(20), rs.cubic(6, start=20)
+    model = rs.train(train, algo="lightgbm", l2=2.0, learning_rate=0.1, truncation=15, min_hessian=0.01, **SMALL)
+    params = {
+        "objective": "lambdarank", "num_leaves": 5, "min_data_in_leaf": 3, "lambda_l2": 2.0, "learning_rate": 0.1,
+        "lambdarank_truncation_level": 15, "min_sum_hessian_in_leaf": 0.01, "num_threads": 1, "verbose": -1,
+        "deterministic": True, "force_col_wise": True,
+    }  # fmt: skip
+    theirs = lightgbm.train(params, lightgbm.Dataset(train.features, train.labels, group=train.lists.sizes), 6)
+    np.testing.assert_allclose(model.predict(test), theirs.predict(test.features), rtol=1e-12)
+    model.save(tmp_path / "model.txt")
+    np.testing.assert_array_equal(rs.load(tmp_path / "model.txt").predict(test), model.predict(test))
+
+
+def test_validation_chooses_the_trees_by_our_metric():
+    rng = np.random.default_rng(0)  # queries scattered over the rows
+    valid = rs.cubic(10, start=30)
+    order = rng.permutation(valid.n_docs)
+    mixed = rs.Dataset.from_arrays(
+        valid.features[order], valid.labels[order], qid=np.repeat(valid.query_ids, valid.lists.sizes)[order]
+    )
+    records = []
+    model = rs.train(
+        rs.cubic(20), valid={"a": mixed, "b": valid}, algo="lightgbm", metric="map", callbacks=[records.append], **SMALL
+    )
+    curves = {name: values["map"] for name, values in model.info["history"].items()}
+    assert model.n_trees == 1 + int(np.argmax(curves["a"]))
+    for name, data in (("a", mixed), ("b", valid)):
+        assert curves[name][model.n_trees - 1] == pytest.approx(rs.evaluate(model, data, "map").mean(), rel=1e-12)
+    assert [record.step for record in records] == list(range(1, 7))
+
+
+def test_what_it_cannot_do_is_refused(monkeypatch):
+    data = rs.cubic(10)
+    halves = rs.Dataset.from_arrays(data.features, data.labels / 2, group=data.lists.sizes)
+    with pytest.raises(DataError, match="a label is [0-9.]*5; LightGBM takes whole grades"):
+        rs.train(halves, algo="lightgbm", **SMALL)
+    with pytest.raises(ParameterError, match="--negatives: not for algo=lightgbm"):
+        rs.train(data, algo="lightgbm", negatives=0.5, **SMALL)
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'ranksieve\[lightgbm\]'"):
+        rs.train(data, algo="lightgbm", **SMALL)
