@@ -50,7 +50,7 @@ def test_validation_chooses_the_trees_by_our_metric():
 def test_what_it_cannot_do_is_refused(monkeypatch):
     data = rs.cubic(10)
     halves = rs.Dataset.from_arrays(data.features, data.labels / 2, group=data.lists.sizes)
-    with pytest.raises(DataError, match="a label is [0-9.]*5; LightGBM takes whole grades"):
+    with pytest.raises(DataError, match=r"a label is [0-9.]*5; LightGBM takes whole grades"):
         rs.train(halves, algo="lightgbm", **SMALL)
     with pytest.raises(ParameterError, match="--negatives: not for algo=lightgbm"):
         rs.train(data, algo="lightgbm", negatives=0.5, **SMALL)
