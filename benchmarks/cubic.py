@@ -1,16 +1,21 @@
 """λ-MART, McRank and LambdaRank on cubic data, as Table 1 and Figure 2 of the LambdaMART paper, and LightGBM's time.
 
-Run `python benchmarks/cubic.py`; the paper's size takes about half an hour of one core, `--queries 2000` five minutes.
-Settings are the paper's where it gives them: 10 leaves and 1,000 rounds for both forests, shrinkage 0.1 for λ-MART and
-0.05 for McRank, 10 hidden units. Chosen on validation are how λ are taken (`LAMBDAS`) and LambdaRank's step (`RATES`).
-Queries whose documents all have one grade are left out, as in the paper.
+Run `python benchmarks/cubic.py`; the paper's size takes about an hour of one core, `--queries 2000` ten minutes. The
+work is done in pieces that are kept in a folder (`--work`): a run that was interrupted goes on with the pieces that are
+missing, and the results file holds those that are finished. Settings are the paper's where it gives them: 10 leaves and
+1,000 rounds for both forests, shrinkage 0.1 for λ-MART and 0.05 for McRank, 10 hidden units. Chosen on validation lists
+are how λ are taken (`LAMBDAS`) and LambdaRank's step (`RATES`). Queries whose documents all have one grade are left
+out, as in the paper.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import lightgbm
@@ -28,62 +33,16 @@ LAMBDAS = {
 }
 RATES = (0.01, 0.003)
 STAGES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+TREES = {"leaves": 10, "early_stopping": 100}
+
+Piece = Callable[[], dict[str, Any]]
 
 
-def timed(make: Any) -> tuple[Any, dict[str, float]]:
+def timed(make: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     """What a function makes, with its wall and CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     made = make()
     return made, {"wall s": round(time.perf_counter() - wall, 1), "cpu s": round(time.process_time() - cpu, 1)}
-
-
-def best_of(made: dict[str, tuple[Any, dict[str, float]]]) -> tuple[Any, dict[str, float]]:
-    """The model that is best on validation, with its time."""
-    values = {choice: round(model.info["best_score"], 4) for choice, (model, _) in made.items()}
-    choice = max(values, key=lambda name: values[name])
-    print({"validation": values, "chosen": choice}, flush=True)
-    model, seconds = made[choice]
-    return model, {"chosen": choice, **seconds}
-
-
-def train_all(train: rs.Dataset, valid: rs.Dataset, rounds: int, epochs: int, threads: int) -> dict[str, Any]:
-    """The rankers, each chosen on validation, with their times."""
-    bins = bin_data(train)
-    valid_bins = bin_data(valid, binning=bins.binning)
-    trees = {"valid": valid_bins, "trees": rounds, "leaves": 10, "early_stopping": 100, "threads": threads}
-    net = {"valid": valid, "algo": "lambdarank", "epochs": epochs, "early_stopping": 10, "threads": threads}
-    return {
-        "λ-MART": best_of(
-            {
-                name: timed(lambda kind=kind: rs.train(bins, algo="lambdamart", learning_rate=0.1, **kind, **trees))
-                for name, kind in LAMBDAS.items()
-            }
-        ),
-        "McRank": timed(lambda: rs.train(bins, algo="mcrank", learning_rate=0.05, **trees)),
-        "McRank, ordinal": timed(lambda: rs.train(bins, algo="mcrank-ordinal", learning_rate=0.05, **trees)),
-        "LambdaRank": best_of(
-            {
-                f"{name}, step {rate}": timed(
-                    lambda kind=kind, rate=rate: rs.train(train, learning_rate=rate, **kind, **net)
-                )
-                for name, kind in LAMBDAS.items()
-                for rate in RATES
-            }
-        ),
-    }
-
-
-def curve(name: str, model: Any, test: rs.Dataset) -> dict[str, float]:
-    """NDCG@10 by number of trees (Figure 2)."""
-    stages = [stage for stage in STAGES if stage <= model.n_trees]
-    if name == "λ-MART":
-        return {str(stage): ndcg(model.predict(test, trees=stage), test) for stage in stages}
-    rounds = {stage: model.first(stage // model.n_outputs) for stage in stages if stage >= model.n_outputs}
-    return {str(stage): ndcg(shorter.predict(test), test) for stage, shorter in rounds.items()}
-
-
-def ndcg(scores: np.ndarray, test: rs.Dataset) -> float:
-    return round(100 * rs.evaluate(scores, test, "ndcg@10").mean(), 2)
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
@@ -92,55 +51,149 @@ def interval(values: np.ndarray) -> tuple[float, float]:
     return round(float(values.mean()), 2), round(1.96 * float(values.std(ddof=1)) / len(values) ** 0.5, 2)
 
 
-def compare_times(train: rs.Dataset, trees: int, threads: int) -> Iterator[dict]:
-    """Time of the same λ trees here and in LightGBM, without validation, binning apart."""
-    settings = {
-        "objective": "lambdarank", "num_leaves": 10, "learning_rate": 0.1, "min_data_in_leaf": 5,
-        "min_sum_hessian_in_leaf": 0.0, "lambda_l2": 1.0, "metric": "None", "verbose": -1, "num_threads": threads,
-    }  # fmt: skip
-    theirs = lightgbm.Dataset(
-        train.features, train.labels, group=train.lists.sizes, params={"feature_pre_filter": False, "verbose": -1}
-    ).construct()
-    bins = bin_data(train)
-    ours = {"algo": "lambdamart", "leaves": 10, "learning_rate": 0.1, "threads": threads}
-    for name, kind in LAMBDAS.items():
-        same = {"lambdarank_norm": kind["normalize"], "lambdarank_truncation_level": kind["truncation"]}
-        rs.train(bins, trees=1, **kind, **ours)  # compiles
-        _, lightgbm_time = timed(lambda same=same: lightgbm.train({**settings, **same}, theirs, trees))
-        _, our_time = timed(lambda kind=kind: rs.train(bins, trees=trees, **kind, **ours))
-        ratio = {key: round(our_time[key] / lightgbm_time[key], 2) for key in our_time}
-        yield {"time of": f"{trees} trees, λ {name}", "LightGBM": lightgbm_time, "λ-MART": our_time, "ratio": ratio}
+class Table:
+    """The rankers of Table 1, each trained and measured as a piece of its own."""
+
+    def __init__(self, queries: int, rounds: int, epochs: int, threads: int, work: Path) -> None:
+        self.queries, self.rounds, self.epochs, self.threads, self.work = queries, rounds, epochs, threads, work
+
+    @cached_property
+    def train(self) -> rs.Dataset:
+        return rs.cubic(self.queries)
+
+    @cached_property
+    def valid(self) -> rs.Dataset:
+        return rs.cubic(self.queries // 2, start=self.queries)
+
+    @cached_property
+    def test(self) -> rs.Dataset:
+        return rs.cubic(self.queries, start=2 * self.queries)
+
+    @cached_property
+    def bins(self) -> Any:
+        return bin_data(self.train)
+
+    @cached_property
+    def valid_bins(self) -> Any:
+        return bin_data(self.valid, binning=self.bins.binning)
+
+    def pieces(self) -> Iterator[tuple[str, Piece]]:
+        """Names and what to do, the weightiest first."""
+        first, second = LAMBDAS
+        nets = [(kind, rate) for kind in LAMBDAS for rate in RATES]
+        yield f"time {first}", lambda: self.compare_times(first)
+        yield f"λ-MART {first}", lambda: self.forest("λ-MART", first, learning_rate=0.1, **LAMBDAS[first])
+        yield "McRank", lambda: self.forest("McRank", "", algo="mcrank", learning_rate=0.05)
+        yield from ((f"LambdaRank {kind} {rate}", lambda k=kind, r=rate: self.net(k, r)) for kind, rate in nets)
+        yield f"λ-MART {second}", lambda: self.forest("λ-MART", second, learning_rate=0.1, **LAMBDAS[second])
+        yield f"time {second}", lambda: self.compare_times(second)
+        yield "McRank, ordinal", lambda: self.forest("McRank, ordinal", "", algo="mcrank-ordinal", learning_rate=0.05)
+
+    def compare_times(self, lambdas: str) -> dict[str, Any]:
+        """Time of the same trees here and in LightGBM, without validation, binning apart; compiled before."""
+        kind, trees = LAMBDAS[lambdas], self.rounds
+        settings = {
+            "objective": "lambdarank", "num_leaves": 10, "learning_rate": 0.1, "min_data_in_leaf": 5,
+            "min_sum_hessian_in_leaf": 0.0, "lambda_l2": 1.0, "metric": "None", "verbose": -1, "seed": 0,
+            "num_threads": self.threads, "lambdarank_norm": kind["normalize"],
+            "lambdarank_truncation_level": kind["truncation"],
+        }  # fmt: skip
+        theirs = lightgbm.Dataset(
+            self.train.features, self.train.labels, group=self.train.lists.sizes,
+            params={"feature_pre_filter": False, "verbose": -1},
+        ).construct()  # fmt: skip
+        ours = {"algo": "lambdamart", "leaves": 10, "learning_rate": 0.1, "threads": self.threads, **kind}
+        rs.train(self.bins, trees=1, **ours)
+        booster, lightgbm_time = timed(lambda: lightgbm.train(settings, theirs, trees))
+        forest, our_time = timed(lambda: rs.train(self.bins, trees=trees, **ours))
+        scores = {"LightGBM": booster.predict(self.test.features, num_threads=self.threads), "λ-MART": forest}
+        measured = rs.evaluate(scores, self.test, "ndcg@10")
+        return {
+            "time of": f"{trees} trees, λ {lambdas}",
+            "threads": self.threads,
+            **{name: {"ndcg@10": round(100 * measured.mean(name), 2), **seconds}
+               for name, seconds in (("LightGBM", lightgbm_time), ("λ-MART", our_time))},
+            "ratio": {key: round(our_time[key] / lightgbm_time[key], 2) for key in our_time},
+        }  # fmt: skip
+
+    def forest(self, ranker: str, choice: str, *, algo: str = "lambdamart", **options: Any) -> dict[str, Any]:
+        options = {"algo": algo, "trees": self.rounds, "threads": self.threads, **TREES, **options}
+        rs.train(rs.cubic(9), valid=rs.cubic(9, start=9), **{**options, "trees": 1})  # compiles
+        model, seconds = timed(lambda: rs.train(self.bins, valid=self.valid_bins, **options))
+        return {**self.measured(ranker, choice, model), **seconds, "ndcg@10 by trees": self.by_trees(model)}
+
+    def net(self, lambdas: str, rate: float) -> dict[str, Any]:
+        options = {"epochs": self.epochs, "early_stopping": 10, "threads": self.threads, "learning_rate": rate}
+        model, seconds = timed(
+            lambda: rs.train(self.train, valid=self.valid, algo="lambdarank", **LAMBDAS[lambdas], **options)
+        )
+        row = self.measured("LambdaRank", f"{lambdas}, step {rate}", model)
+        return {**row, **seconds, "epochs": len(model.info["seconds"])}
+
+    def measured(self, ranker: str, choice: str, model: Any) -> dict[str, Any]:
+        """A row of the table; the values of all queries are kept beside it for tests of significance."""
+        metrics = [rs.parse_metric(name, one_label="skip") for name in METRICS]
+        result = rs.evaluate({ranker: model}, self.test, metrics)
+        row = {
+            "ranker": ranker, "choice": choice, "train": self.train.n_queries, "test": self.test.n_queries,
+            "size": model.size, "validation": round(100 * model.info["best_score"], 2),
+        }  # fmt: skip
+        for metric, paper in zip(METRICS, PAPER.get(ranker, (None,) * 3), strict=True):
+            mean, half = interval(result.per_query(ranker, metric))
+            row |= {metric: mean, f"{metric} ±": half, f"{metric} in the paper": paper}
+        model.save(self.work / f"{ranker} {choice}.model")
+        np.save(self.work / f"{ranker} {choice}.npy", result.per_query(ranker, "ndcg@10"))
+        return row
+
+    def by_trees(self, model: Any) -> dict[str, float]:
+        """NDCG@10 by number of trees (Figure 2)."""
+        stages = [stage for stage in STAGES if stage <= model.n_trees]
+        if isinstance(model, rs.Forest):
+            return {str(stage): self.ndcg(model.predict(self.test, trees=stage)) for stage in stages}
+        rounds = {stage: model.first(stage // model.n_outputs) for stage in stages if stage >= model.n_outputs}
+        return {str(stage): self.ndcg(shorter.predict(self.test)) for stage, shorter in rounds.items()}
+
+    def ndcg(self, scores: np.ndarray) -> float:
+        return round(100 * rs.evaluate(scores, self.test, "ndcg@10").mean(), 2)
+
+    def chosen(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows, with which choice of a ranker is the best on validation, and its test against λ-MART."""
+        best: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            if "ranker" in row and row["validation"] > best.get(row["ranker"], {"validation": -1})["validation"]:
+                best[row["ranker"]] = row
+        found = [{**row, "chosen": row is best[row["ranker"]]} if "ranker" in row else row for row in rows]
+        for row in found:
+            if row.get("chosen") and row["ranker"] != "λ-MART" and "λ-MART" in best:
+                test = rs.paired_t_test(self.values(row), self.values(best["λ-MART"]))
+                row["p against λ-MART"] = float(f"{test.p_value:.2g}")
+        return found
+
+    def values(self, row: dict[str, Any]) -> np.ndarray:
+        return np.load(self.work / f"{row['ranker']} {row['choice']}.npy")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=10_000, help="training queries; half validate, as many test")
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--name", default="cubic", help="of the results file")
-    arguments = parser.parse_args()
-    n = arguments.queries
-    train, valid, test = rs.cubic(n), rs.cubic(n // 2, start=n), rs.cubic(n, start=2 * n)
-    rows: list[dict] = []
-    for row in compare_times(train, arguments.rounds, arguments.threads):
-        rows.append(row)
-        print(row, flush=True)
-    models = train_all(train, valid, arguments.rounds, arguments.epochs, arguments.threads)
-    metrics = [rs.parse_metric(name, one_label="skip") for name in METRICS]
-    result = rs.evaluate({name: model for name, (model, _) in models.items()}, test, metrics)
-    for name, (model, seconds) in models.items():
-        row = {"ranker": name, "train": n, "test": test.n_queries, "size": model.size, **seconds}
-        for metric, paper in zip(METRICS, PAPER.get(name, (None,) * 3), strict=True):
-            mean, half = interval(result.per_query(name, metric))
-            row |= {metric: mean, f"{metric} ±": half, f"{metric} in the paper": paper}
-        if name != "λ-MART":
-            row["p against λ-MART"] = round(result.compare(name, "λ-MART", "ndcg@10", test="t").p_value, 4)
-        if name != "LambdaRank":
-            row["ndcg@10 by trees"] = curve(name, model, test)
-        rows.append(row)
-        print(row, flush=True)
-    save(arguments.name, rows)
+    parser.add_argument("--work", type=Path, help="folder of finished pieces; by default build/NAME-QUERIES")
+    given = parser.parse_args()
+    work = given.work or Path("build", f"{given.name}-{given.queries}")
+    work.mkdir(parents=True, exist_ok=True)
+    table = Table(given.queries, given.rounds, given.epochs, given.threads, work)
+    rows: list[dict[str, Any]] = []
+    for name, make in table.pieces():
+        path = work / f"{name}.json"
+        if not path.exists():
+            row = make()
+            path.write_text(json.dumps(row, ensure_ascii=False))
+            print(row, flush=True)
+        rows.append(json.loads(path.read_text()))
+        save(given.name, table.chosen(rows))
 
 
 if __name__ == "__main__":
