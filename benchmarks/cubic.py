@@ -42,7 +42,7 @@ def timed(make: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     """What a function makes, with its wall and CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     made = make()
-    return made, {"wall s": round(time.perf_counter() - wall, 1), "cpu s": round(time.process_time() - cpu, 1)}
+    return made, {"wall s": round(time.perf_counter() - wall, 3), "cpu s": round(time.process_time() - cpu, 3)}
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:

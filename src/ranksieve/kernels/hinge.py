@@ -119,3 +119,61 @@ def block_hinge(X, offsets, grades, weights, means, coefficients, losses, gradie
                     for f in range(n_features):
                         x = row[f] - means[f]
                         gradient[f] += slope * x if x == x else 0.0
+
+
+@njit(cache=True, nogil=True)
+def query_curvature(X, start, scores, grades, weights, means, slots, counts, sums):
+    """What the second derivative of one list's loss needs of the pairs within the margin of 1.
+
+    `counts` takes for each document the weight of its pairs; `sums`, in the row of `slots`, for each that should beat
+    others the weighted sum of their rows, less the means. Equal to going through the pairs one by one.
+    """
+    n, n_grades, n_features = len(scores), grades.max(), X.shape[1]
+    if n_grades < 2:
+        return
+    scores = scores - scores.mean()  # as in `query_hinge`, so that both see the same pairs
+    order = np.argsort(scores)
+    lower, at = np.zeros((n_grades + 1, 3)), n - 1
+    rows = np.zeros((n_grades + 1, n_features))
+    for place in range(n - 1, -1, -1):
+        i = order[place]
+        if grades[i] == 1:
+            continue
+        while at >= 0 and scores[order[at]] > scores[i] - 1.0:
+            j = order[at]
+            _insert(lower, grades[j], weights[j], scores[j])
+            _insert_row(rows, grades[j], weights[j], X[start + j], means)
+            at -= 1
+        counts[i] += weights[i] * _below(lower, grades[i] - 1)[0]
+        grade = grades[i] - 1
+        while grade > 0:
+            sums[slots[i]] += rows[grade]
+            grade -= grade & -grade
+    higher, at = np.zeros((n_grades + 1, 3)), 0
+    for place in range(n):
+        j = order[place]
+        while at < n and scores[order[at]] < scores[j] + 1.0:
+            _insert(higher, n_grades + 1 - grades[order[at]], weights[order[at]], scores[order[at]])
+            at += 1
+        if grades[j] < n_grades:
+            counts[j] += weights[j] * _below(higher, n_grades - grades[j])[0]
+
+
+@njit(cache=True, nogil=True)
+def _insert_row(rows, grade, weight, row, means):
+    while grade < len(rows):
+        for f in range(len(row)):
+            x = row[f] - means[f]
+            rows[grade, f] += weight * x if x == x else 0.0
+        grade += grade & -grade
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def block_curvature(X, offsets, grades, weights, means, coefficients, slots, counts, sums):
+    """`query_curvature` of every list of a block."""
+    for q in prange(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        scores = np.empty(stop - start)
+        _scores_of(X, start, means, coefficients, scores)
+        own = slice(start, stop)
+        query_curvature(X, start, scores, grades[own], weights[own], means, slots[own], counts[own], sums)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -128,10 +129,16 @@ class Standard:
         varies = deviations > 1e-6 * np.abs(means)  # float32 values that are all but equal
         return cls(means, np.where(varies, deviations, 0.0))
 
-    @property
+    @cached_property
     def factors(self) -> np.ndarray:
         """What differences from the mean are multiplied with; 0 takes a feature that does not vary out of the game."""
         return np.divide(1.0, self.scales, out=np.zeros_like(self.scales), where=self.scales > 0)
+
+    def apply(self, rows: np.ndarray) -> np.ndarray:
+        """float32 rows as differences from the mean in standard deviations; 0 where a value is missing."""
+        values = (rows - self.means) * self.factors
+        np.copyto(values, 0.0, where=np.isnan(values))
+        return values
 
 
 def _check_finite(block: np.ndarray, row: int, source: str) -> None:

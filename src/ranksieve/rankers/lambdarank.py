@@ -82,11 +82,11 @@ def first_net(data: Dataset, params: Params) -> Net:
 def one_epoch(net: Net, data: Dataset, objective: Objective, rate: float, rng: np.random.Generator) -> Net:
     """The net after one update per query: a step of length `rate` along the λ-gradient of the query's scores."""
     inner, biases, outer = net.inner.copy(), net.biases.copy(), net.outer.copy()
-    lists, factors = data.lists, net.standard.factors
+    lists = data.lists
     highest, lowest = (ufunc.reduceat(lists.labels, lists.offsets[:-1]) for ufunc in (np.maximum, np.minimum))
     for query in rng.permutation(np.flatnonzero(highest > lowest)):  # the others have no pair
         start, stop = lists.offsets[query], lists.offsets[query + 1]
-        features = standardised(data.rows(start, stop), net.standard.means, factors)
+        features = net.standard.apply(data.rows(start, stop))
         hidden = np.tanh(features @ inner + biases)
         grad, _ = objective(lists.labels[start:stop], hidden @ outer, np.array([0, stop - start]))
         if lists.weights is not None:
@@ -97,13 +97,6 @@ def one_epoch(net: Net, data: Dataset, objective: Objective, rate: float, rng: n
         inner += rate * (features.T @ back)
     _check_finite((inner, biases, outer), rate)
     return replace(net, inner=inner, biases=biases, outer=outer)
-
-
-def standardised(rows: np.ndarray, means: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """float32 rows as differences from the mean in standard deviations; 0 where a value is missing."""
-    values = (rows - means) * factors
-    np.copyto(values, 0.0, where=np.isnan(values))
-    return values
 
 
 def _check_finite(arrays: Sequence[np.ndarray], rate: float) -> None:
