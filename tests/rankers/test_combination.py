@@ -42,13 +42,20 @@ def test_alpha_is_the_best_of_all_intervals(seed, form, metric):
     exact = parse_metric(metric, ties="mean")
     direction = b - a if form == "convex" else b
     borders, values = naive_combination.sweep(exact, labels, a, direction, data.offsets, low, high)
-    assert found.value == pytest.approx(max(values), abs=1e-12)
-    assert values[np.searchsorted(borders, found.alpha) - 1] == pytest.approx(max(values), abs=1e-12)
+    alone = ((0.0, a), (1.0, b)) if form == "convex" else ()
+    ends = {place: rs.evaluate(one, data, [exact]).mean() for place, one in alone}
+    assert found.value == pytest.approx(max(*values, *ends.values()), abs=1e-12)
+    if found.alpha in ends:
+        assert found.value == ends[found.alpha]
+    else:  # a sum, and neither ranker alone is as good
+        assert values[np.searchsorted(borders, found.alpha) - 1] == pytest.approx(max(values), abs=1e-12)
+        assert all(found.value > value + 1e-13 for value in ends.values())
     middles = 0.5 * (np.array(borders[:-1]) + np.array(borders[1:]))
     np.testing.assert_allclose(found.curve.at(middles), values, atol=1e-12)
 
 
-def test_two_forests_become_one_file(tmp_path, data, two):
+def test_two_forests_become_one_file(tmp_path, two):
+    data = small_dataset(seed=9)
     found = rs.combine(*two, data)
     model = found.model(*two)
     assert isinstance(model, rs.Forest) and model.n_trees == 12
@@ -62,10 +69,24 @@ def test_two_forests_become_one_file(tmp_path, data, two):
     assert rs.load(tmp_path / "both.txt").info["combination"]["alpha"] == found.alpha
 
 
+def test_a_ranker_that_adds_nothing_is_left_out(data, two):
+    scores = data.labels.astype(float)
+    assert rs.combine(scores, -scores, data).alpha == 0.0
+    found = rs.combine(-scores, scores, data)
+    assert found.weights == (0.0, 1.0) and found.value == 1.0
+    model = found.model(*two)
+    assert model.n_trees == 6 and model.info["combination"]["alpha"] == 1.0
+    np.testing.assert_array_equal(model.predict(data), two[1].predict(data))
+    assert rs.combine(scores, -scores, data, form="additive", range=(0, 5)).alpha == 0.0
+    assert rs.combine(scores, -scores, data, form="additive").alpha >= 0.1
+    linear = rs.train(data, algo="ranksvm")
+    assert found.model(two[0], linear).models == (linear,)
+
+
 def test_any_two_rankers_become_one_model(tmp_path, data, two):
     data = rs.Dataset.from_arrays(np.nan_to_num(data.features), data.labels, group=data.lists.sizes)
     linear = rs.train(data, algo="ranksvm")
-    found = rs.combine(two[0], linear, data, form="additive", range=(0, 2))
+    found = rs.combine(two[0], linear, data, form="additive", range=(0.1, 2))
     model = found.model(two[0], linear)
     assert isinstance(model, Blend) and "6 trees" in model.size
     model.save(tmp_path / "blend.json")

@@ -11,14 +11,14 @@ import ranksieve as rs
 from ranksieve.boosting.objectives import lambda_ndcg
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.params import Params
-from ranksieve.rankers.lambdarank import first_net, one_epoch, standardised
+from ranksieve.rankers.lambdarank import first_net, one_epoch
 from samples import small_dataset
 
 PARTS = ("inner", "biases", "outer")
 
 
 def formula(net, data: rs.Dataset) -> np.ndarray:
-    features = standardised(data.features, net.standard.means, net.standard.factors)
+    features = net.standard.apply(data.features)
     return np.tanh(features @ net.inner + net.biases) @ net.outer
 
 

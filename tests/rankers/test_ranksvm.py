@@ -66,6 +66,29 @@ def test_the_objective_sees_every_query_and_block(monkeypatch: pytest.MonkeyPatc
         assert gradient[feature] == pytest.approx(slope, rel=1e-5, abs=1e-4)
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 5, 1000]))
+def test_the_curvature_is_the_sum_over_pairs_within_the_margin(seed: int, n_grades: int) -> None:
+    rng = np.random.default_rng(seed)
+    features = rng.integers(-2, 3, (60, 3)) / 2  # ties
+    features[rng.random(features.shape) < 0.1] = np.nan
+    labels, weights = rng.integers(0, n_grades, 60), rng.random(60)
+    data = rs.Dataset.from_arrays(features, labels, group=[25, 1, 34], weights=weights)
+    standard = Standard(np.array([0.5, 0.0, 0.0]), np.array([1.0, 0.5, 0.0]))
+    place = rng.normal(size=3)  # no margin is exactly one, where there is no second derivative
+    differences, products = pair_differences(data, standard)
+    active = products * (differences @ place < 1)
+    expected = np.eye(3) + 2 * 0.7 * (differences * active[:, None]).T @ differences
+    np.testing.assert_allclose(PairLoss(data, standard, 0.7).curvature(place), expected, atol=1e-9)
+
+
+def test_features_that_are_copies_share_their_weight() -> None:
+    data = small_dataset()
+    twice = rs.Dataset.from_arrays(np.repeat(data.features, 2, axis=1), data.labels, group=data.lists.sizes)
+    weights = rs.train(twice, algo="ranksvm", c=1e6).weights
+    np.testing.assert_allclose(weights[::2], weights[1::2], rtol=1e-3)
+
+
 @pytest.mark.parametrize("c", [0.001, 1.0, 50.0])
 def test_it_is_the_linear_svm_on_pair_differences(c: float) -> None:
     data = small_dataset()

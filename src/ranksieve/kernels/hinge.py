@@ -152,7 +152,7 @@ def query_curvature(X, start, scores, grades, weights, means, slots, counts, sum
     higher, at = np.zeros((n_grades + 1, 3)), 0
     for place in range(n):
         j = order[place]
-        while at < n and scores[order[at]] < scores[j] + 1.0:
+        while at < n and scores[order[at]] - 1.0 < scores[j]:  # the test above, so that both count the same pairs
             _insert(higher, n_grades + 1 - grades[order[at]], weights[order[at]], scores[order[at]])
             at += 1
         if grades[j] < n_grades:

@@ -69,11 +69,14 @@ def blend(
 ) -> Forest | Blend:
     """The model whose scores are the weighted sums of the given models' scores; one forest where all are forests.
 
-    Its info says how absent features are read: as `missing` says, else as the models were trained.
+    Models with weight 0 are left out, unless all have it. The info says how absent features are read: as `missing`
+    says, else as the models were trained.
     """
     weights = np.asarray(weights, dtype=SCORE)
     names = common_features(models)
     info = {**info, **_reading(models, missing)}
+    if weights.any():
+        models, weights = [models[i] for i in np.flatnonzero(weights)], weights[weights != 0]
     if not all(isinstance(model, Forest) for model in models):
         return Blend(tuple(models), weights, names, dict(info))
     parts = [

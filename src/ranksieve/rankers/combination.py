@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.line_search import Curve, LineSearch, best_step
+from ranksieve.boosting.line_search import ROUNDING, Curve, LineSearch, best_step
 from ranksieve.data.dataset import Dataset, Lists
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import list_scores
@@ -16,6 +16,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.rankers.blend import Blend, blend
 
 RANGES = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}
+ALONE = {"convex": (0.0, 1.0), "additive": (0.0,)}  # α at which one of the two rankers has no say
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Combination:
     Attributes
     ----------
     alpha
-        The middle of the interval with the highest mean, the widest one where several are equally high.
+        0 (or 1) where one ranker alone is as good as any sum; else the middle of the interval with the highest mean,
+        the widest one where several are equally high.
     value
         The mean of the metric at `alpha`, equal scores by the mean over their orders.
     curve
@@ -57,7 +59,7 @@ class Combination:
         return first * np.asarray(scores_a, dtype=np.float64) + second * np.asarray(scores_b, dtype=np.float64)
 
     def model(self, model_a: Any, model_b: Any, *, missing: str | None = None) -> Forest | Blend:
-        """The two rankers as one model; one forest where both are forests.
+        """The two rankers as one model; one forest where both are forests, and one of them alone where that is best.
 
         It reads absent features as the rankers were trained to, or as `missing` says where they disagree.
         """
@@ -97,11 +99,11 @@ def combine(
     --------
     >>> from ranksieve.data.dataset import Dataset
     >>> data = Dataset.from_arrays(np.zeros((3, 1)), [0, 2, 0], group=[3])
-    >>> found = combine([3.0, 2.0, 1.0], [0.0, 2.0, 4.0], data, "mrr")
+    >>> found = combine([3.0, 2.0, 0.0], [0.0, 2.0, 3.0], data, "mrr")
     >>> print(found)
-    mrr 0.5000 at α = 0.666667: 0.333333 a + 0.666667 b
+    mrr 1.0000 at α = 0.5: 0.5 a + 0.5 b
     >>> found.curve.borders.round(2).tolist(), found.curve.values.tolist()
-    ([0.0, 0.33, 1.0], [0.5, 0.5])
+    ([0.0, 0.33, 0.67, 1.0], [0.5, 1.0, 0.5])
     """
     if form not in RANGES:
         raise ParameterError(f"form is {form!r}; expected one of {', '.join(RANGES)}")
@@ -109,7 +111,12 @@ def combine(
     lists = data if isinstance(data, Lists) else data.lists
     a, b = (_finite(name, list_scores(name, given, data, lists)) for name, given in (("a", scores_a), ("b", scores_b)))
     search = LineSearch(lists, parse_metric(metric))
-    alpha, value, curve = best_step(search, a, b - a if form == "convex" else b, low, high)
+    direction = b - a if form == "convex" else b
+    alpha, value, curve = best_step(search, a, direction, low, high)
+    for place in ALONE[form]:
+        measured = search.measure(b if place else a) if low <= place <= high else -np.inf
+        if measured > value or (measured >= value - ROUNDING and alpha not in ALONE[form]):
+            alpha, value = place, measured
     return Combination(alpha, value, curve, form, search.metric)
 
 
