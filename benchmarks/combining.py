@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import ranksieve as rs
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from results import save
 
 CASES = (  # queries, documents, share of positives, metric

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import naive_combination
 from ranksieve.boosting.line_search import LineSearch, best_step
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
 

@@ -76,7 +76,7 @@ def test_counts_round_up_and_keep_at_least_one():
     sizes = [1, 5, 30, 100, 301]
     labels = np.concatenate([np.r_[1, np.zeros(n)] for n in sizes]).astype(np.float32)
     offsets = np.concatenate([[0], np.cumsum([n + 1 for n in sizes])])
-    from ranksieve.data.dataset import Lists
+    from ranksieve.data.lists import Lists
 
     negatives = Negatives(Lists(labels, offsets, np.arange(5)))
     assert negatives.counts(0.01, 1).tolist() == [1, 1, 1, 1, 4]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import dcg_score, ndcg_score
 
 from naive import metric_of_list
-from ranksieve.data.dataset import Dataset, Lists, lists_from_runs
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists, lists_from_runs
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation import functions
 from ranksieve.evaluation.evaluate import evaluate

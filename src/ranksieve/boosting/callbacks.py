@@ -13,7 +13,7 @@ from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from ranksieve.dtypes import ROW
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import Metric, mean

@@ -9,7 +9,7 @@ import numpy as np
 from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import WHOLE, Portion, Selected, Selection, View
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import draw_places, share_of
 from ranksieve.dtypes import ROW, SCORE
 from ranksieve.errors import ParameterError

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation import measures

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.scores import Scores
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives, share_of
 from ranksieve.dtypes import ROW
 

@@ -23,7 +23,8 @@ from ranksieve.boosting.steps import named_step
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
-from ranksieve.data.dataset import Lists, check_feature_names
+from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.lists import Lists
 from ranksieve.data.read import MISSING, open_source
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import metric_of

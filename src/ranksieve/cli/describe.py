@@ -107,7 +107,7 @@ def _influence(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
 
 
 def _describe_data(source: Source) -> None:
-    from ranksieve.data.dataset import lists_from_runs
+    from ranksieve.data.lists import lists_from_runs
 
     labels, run_ids, run_lengths = [], [], []
     zeros = missing = values = 0

@@ -23,7 +23,8 @@ from ranksieve.cluster.layout import Share
 from ranksieve.cluster.messages import Divide, Facts, Report, Rows, Setup, Sums
 from ranksieve.cluster.parts import ONE_AT_A_TIME
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.dataset import Lists, check_feature_names
+from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.lists import Lists
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.dtypes import BIN, LABEL, ROW
 from ranksieve.evaluation.metrics import METRICS

@@ -27,7 +27,8 @@ from ranksieve.cluster.messages import Facts, Setup
 from ranksieve.cluster.parts import Part, Survey, look_at, parts_of
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning
-from ranksieve.data.dataset import Lists, check_feature_names, default_names
+from ranksieve.data.dataset import check_feature_names, default_names
+from ranksieve.data.lists import Lists
 from ranksieve.data.read import MISSING
 from ranksieve.dtypes import BIN, LABEL
 from ranksieve.errors import ClusterError, ParameterError

@@ -10,7 +10,8 @@ import numpy as np
 
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import give_back_memory, warn_if_narrow, widened
-from ranksieve.data.dataset import Dataset, Lists, default_names, lists_from_runs
+from ranksieve.data.dataset import Dataset, default_names
+from ranksieve.data.lists import Lists, lists_from_runs
 from ranksieve.data.read import Source, open_source
 from ranksieve.dtypes import BIN, MAX_BINS
 from ranksieve.errors import DataError

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from ranksieve.data.dataset import BLOCK_ROWS, Dataset, runs_of
+from ranksieve.data.dataset import BLOCK_ROWS, Dataset
+from ranksieve.data.lists import runs_of
 from ranksieve.dtypes import FEATURE, OFFSET
 
 

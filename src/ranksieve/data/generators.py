@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ranksieve.data.blocks import Block, blocks_of
-from ranksieve.data.dataset import Dataset, Lists, default_names
+from ranksieve.data.dataset import Dataset, default_names
+from ranksieve.data.lists import Lists
 from ranksieve.data.search_features import (
     CLICKS,
     FRESH,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from ranksieve.dtypes import ROW
 from ranksieve.kernels.drawing import draw_per_query
 from ranksieve.kernels.sampling import largest_per_query

@@ -10,8 +10,9 @@ import numpy as np
 
 from ranksieve.data.blocks import Block, Source
 from ranksieve.data.compression import first_bytes
-from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names, lists_from_runs
+from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names
 from ranksieve.data.letor import TextSource
+from ranksieve.data.lists import lists_from_runs
 from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Dataset, Lists
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives, largest_rows
 from ranksieve.dtypes import ROW
 from ranksieve.errors import DataError, ParameterError

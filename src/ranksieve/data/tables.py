@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import scipy.sparse
 
 from ranksieve.data.blocks import Block, Source, blocks_of
-from ranksieve.data.dataset import Dataset, _id_array, default_names
+from ranksieve.data.dataset import Dataset, default_names
+from ranksieve.data.lists import id_array
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path
@@ -184,7 +185,7 @@ def write_blocks(
     first_stage: int | None = None,
 ) -> None:
     """Write blocks that have document ids and no weights to a Parquet file in one pass; `query_ids` are all of them."""
-    _write(path, _make_schema(feature_names, _id_array(list(query_ids)), True, False, first_stage), blocks, 0.0)
+    _write(path, _make_schema(feature_names, id_array(list(query_ids)), True, False, first_stage), blocks, 0.0)
 
 
 def _write(path: str | os.PathLike[str], schema: pa.Schema, blocks: Iterable[Block], absent: float) -> None:
@@ -217,7 +218,7 @@ def _schema(data: Dataset | Source) -> pa.Schema:
             has_docs |= block.doc_ids is not None
             has_weights |= block.weights is not None
         names = data.feature_names or default_names(data.n_features or 0)
-        ids = _id_array(list(seen))
+        ids = id_array(list(seen))
     return _make_schema(names, ids, has_docs, has_weights, data.first_stage)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Dataset, Lists
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import lists_from_runs, runs_of
+from ranksieve.data.lists import lists_from_runs, runs_of
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Dataset, Lists
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest, forest_of

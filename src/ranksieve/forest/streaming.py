@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.blocks import Block, Source, warn_if_narrow, widened
-from ranksieve.data.dataset import Dataset, Lists, check_feature_names, lists_from_runs
+from ranksieve.data.dataset import Dataset, check_feature_names
+from ranksieve.data.lists import Lists, lists_from_runs
 from ranksieve.data.read import open_source, read_source
 from ranksieve.errors import DataError
 from ranksieve.forest.model import Model

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError
 from ranksieve.evaluation.measures import (

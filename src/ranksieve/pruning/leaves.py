@@ -11,7 +11,8 @@ import numpy as np
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source
-from ranksieve.data.dataset import BLOCK_ROWS, Dataset, Lists, check_feature_names, lists_from_runs
+from ranksieve.data.dataset import BLOCK_ROWS, Dataset, check_feature_names
+from ranksieve.data.lists import Lists, lists_from_runs
 from ranksieve.dtypes import BIN
 from ranksieve.errors import DataError
 from ranksieve.forest.forest import Forest

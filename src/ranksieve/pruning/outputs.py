@@ -8,7 +8,7 @@ from functools import cached_property
 import numba
 import numpy as np
 
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from ranksieve.dtypes import ROW, SCORE
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.forest import Forest

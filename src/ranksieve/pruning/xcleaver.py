@@ -15,7 +15,8 @@ from ranksieve.boosting.loop import State
 from ranksieve.boosting.train import train as train_forest
 from ranksieve.boosting.tree import Tree, to_forest
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.dataset import Lists, check_feature_names
+from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.lists import Lists
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.params import Params

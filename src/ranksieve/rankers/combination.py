@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.line_search import ROUNDING, Curve, LineSearch, best_step
-from ranksieve.data.dataset import Dataset, Lists
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import Metric, parse_metric

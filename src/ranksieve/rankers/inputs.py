@@ -14,7 +14,8 @@ from ranksieve import __version__
 from ranksieve.boosting.callbacks import named_sets
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source
-from ranksieve.data.dataset import Dataset, Lists, check_feature_names
+from ranksieve.data.dataset import Dataset, check_feature_names
+from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_source, read_source
 from ranksieve.errors import DataError
 from ranksieve.evaluation.evaluate import evaluate

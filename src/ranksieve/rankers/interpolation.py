@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from ranksieve.data.dataset import Dataset, Lists
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric

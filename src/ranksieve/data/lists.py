@@ -1,0 +1,166 @@
+"""`Lists`: what is known of the documents besides their features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.dtypes import LABEL, OFFSET
+from ranksieve.errors import DataError
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Ranked lists without their features: query q owns rows `offsets[q]:offsets[q + 1]`.
+
+    `order[i]` is the user's row of our row i where queries had to be regrouped, else None.
+    """
+
+    labels: np.ndarray
+    offsets: np.ndarray
+    query_ids: np.ndarray
+    doc_ids: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    order: np.ndarray | None = None
+
+    @property
+    def n_docs(self) -> int:
+        return len(self.labels)
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    @property
+    def query_weights(self) -> np.ndarray | None:
+        """Weight of each query: the mean of its documents', as LightGBM has it."""
+        if self.weights is None:
+            return None
+        return np.add.reduceat(self.weights, self.offsets[:-1]) / self.sizes
+
+    def to_user_order(self, values: np.ndarray) -> np.ndarray:
+        """Values of our rows, put back into the order the user gave the rows in."""
+        if self.order is None:
+            return values
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
+
+    def take_rows(self, rows: np.ndarray) -> Lists:
+        """The lists of some documents, ascending; queries left without documents disappear."""
+        query = np.searchsorted(self.offsets, rows, side="right") - 1
+        kept, sizes = np.unique(query, return_counts=True)
+        return Lists(
+            labels=self.labels[rows],
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
+            query_ids=self.query_ids[kept],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+            weights=None if self.weights is None else self.weights[rows],
+        )
+
+    def take_queries(self, queries: np.ndarray) -> tuple[Lists, np.ndarray]:
+        """The lists of some queries, in the given order, and the rows they own here."""
+        sizes = self.sizes[queries]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+        rows = np.repeat(self.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return (
+            Lists(
+                labels=self.labels[rows],
+                offsets=offsets,
+                query_ids=self.query_ids[queries],
+                doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+                weights=None if self.weights is None else self.weights[rows],
+            ),
+            rows,
+        )
+
+
+def lists_from_runs(
+    labels: np.ndarray,
+    run_ids: Sequence[Any] | np.ndarray,
+    run_lengths: np.ndarray,
+    *,
+    doc_ids: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> Lists:
+    """Lists from runs of equal query ids; runs of one query that lie apart are joined stably.
+
+    Queries keep the order of their first row. The permutation, where one was needed, is kept in `Lists.order`.
+    """
+    labels = np.ascontiguousarray(labels, dtype=LABEL)
+    run_lengths = np.asarray(run_lengths, dtype=OFFSET)
+    if len(labels) == 0:
+        raise DataError("the data holds no documents; expected at least one row")
+    if run_lengths.sum() != len(labels):
+        raise DataError(
+            f"the query sizes add up to {run_lengths.sum()} but there are {len(labels)} rows; "
+            "group sizes must cover every row exactly once"
+        )
+    if (run_lengths <= 0).any():
+        raise DataError(
+            f"query number {int(np.argmax(run_lengths <= 0))} has no documents; leave empty queries out of the sizes"
+        )
+    _check_labels(labels)
+    if weights is not None:
+        weights = _check_weights(weights, len(labels))
+    numbers: dict[Any, int] = {}
+    run_query = np.array([numbers.setdefault(qid, len(numbers)) for qid in run_ids], dtype=OFFSET)
+    query_ids = id_array(list(numbers))
+    order = None
+    if len(numbers) < len(run_query) and (np.diff(run_query) < 0).any():
+        order = np.argsort(np.repeat(run_query, run_lengths), kind="stable")
+        labels = labels[order]
+        doc_ids = None if doc_ids is None else doc_ids[order]
+        weights = None if weights is None else weights[order]
+    sizes = np.bincount(run_query, weights=run_lengths, minlength=len(numbers)).astype(OFFSET)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+    return Lists(labels, offsets, query_ids, doc_ids, weights, order)
+
+
+def runs_of(qid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Run-length encoding of a query-id column: the id and the length of every run of equal neighbours."""
+    starts = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
+    return qid[starts], np.diff(np.append(starts, len(qid)))
+
+
+def id_array(ids: Any) -> np.ndarray:
+    """Query ids as int64 where every one is a whole number written plainly, else as strings."""
+    array = np.asarray(ids)
+    if array.dtype.kind in "iu" and (array.dtype.kind == "i" or array.max(initial=0) < 2**63):
+        return array.astype(np.int64)
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
+        return array.astype(np.int64)
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise DataError("a query id is missing (NaN); every row needs one")
+    texts = array.astype(object)
+    if any(value is None or (isinstance(value, float) and value != value) for value in texts):
+        raise DataError("a query id is missing (None or NaN); every row needs one")
+    texts = np.array([str(value) for value in texts], dtype=object)
+    if all(text.isascii() and text.isdigit() and len(text) < 18 and (text[0] != "0" or text == "0") for text in texts):
+        return texts.astype(np.int64)
+    return texts
+
+
+def _check_labels(labels: np.ndarray) -> None:
+    bad = ~np.isfinite(labels)
+    if bad.any():
+        raise DataError(f"the label of row {int(np.argmax(bad))} is {labels[np.argmax(bad)]}; labels must be finite")
+    if (labels < 0).any():
+        row = int(np.argmax(labels < 0))
+        raise DataError(f"the label of row {row} is {labels[row]}; labels are grades from 0 (not relevant) upwards")
+
+
+def _check_weights(weights: np.ndarray, n_docs: int) -> np.ndarray:
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    if len(weights) != n_docs:
+        raise DataError(f"got {len(weights)} weights for {n_docs} rows; give one per row")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise DataError("weights must be finite, not negative, and not all zero")
+    return weights
