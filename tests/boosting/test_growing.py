@@ -10,7 +10,7 @@ import naive
 from ranksieve.boosting.fixed_point import Extent, Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.kernels.lanes import scan_cuts
+from ranksieve.kernels.scanning import scan_cuts
 from ranksieve.kernels.splitting import LANES, add_histogram, build_histogram
 from ranksieve.params import Params
 from samples import small_dataset

@@ -18,9 +18,9 @@ from ranksieve.kernels.lanes import (
     set_where,
     splat_bytes,
     store,
-    transpose_tile,
     xor_words,
 )
+from ranksieve.kernels.transposing import transpose_tile
 
 BLOCK = 64 * WORDS_PER_ROW  # documents
 STRIDE = BLOCK + 64  # bytes between columns: a power of two would put all columns into the same few cache sets

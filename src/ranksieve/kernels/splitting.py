@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit, uintp
 
 from ranksieve.dtypes import MISSING_BIN
-from ranksieve.kernels.lanes import scan_cuts
 from ranksieve.kernels.monotone import search_lanes_monotone
+from ranksieve.kernels.scanning import scan_cuts
 
 LANES = 16  # features searched together
 NO_SPLIT = -1
@@ -75,7 +75,7 @@ def search_lanes_hessian(
     hist, n_bins, left, left_hess, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton,
     gains, split_bins,
 ):  # fmt: skip
-    """Like `lanes.scan_cuts`, with second derivatives: in the gain (Newton), or only as a smallest sum per leaf."""
+    """Like `scanning.scan_cuts`, with second derivatives: in the gain (Newton), or only as a smallest sum per leaf."""
     mask = (np.int64(1) << count_bits) - 1
     all_sum = np.float64(total >> count_bits)
     n = total & mask
