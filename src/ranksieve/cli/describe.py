@@ -107,18 +107,16 @@ def _influence(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
 
 
 def _describe_data(source: Source) -> None:
-    from ranksieve.data.lists import lists_from_runs
+    from ranksieve.data.growing_lists import GrowingLists
 
-    labels, run_ids, run_lengths = [], [], []
+    growing = GrowingLists(str(source.path))
     zeros = missing = values = 0
     for block in source.blocks():
-        labels.append(block.labels.copy())
-        run_ids.extend(block.run_ids)
-        run_lengths.append(block.run_lengths)
+        growing.append(block)
         zeros += int(np.count_nonzero(block.features == 0))
         missing += int(np.count_nonzero(np.isnan(block.features)))
         values += block.features.size
-    lists = lists_from_runs(np.concatenate(labels), run_ids, np.concatenate(run_lengths))
+    lists = growing.finish()
     sizes, positives = lists.sizes, np.add.reduceat(lists.labels > 0, lists.offsets[:-1])
     facts = [
         ("documents", f"{lists.n_docs:,}"),

@@ -11,7 +11,8 @@ import numpy as np
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import give_back_memory, warn_if_narrow, widened
 from ranksieve.data.dataset import Dataset, default_names
-from ranksieve.data.lists import Lists, lists_from_runs
+from ranksieve.data.growing_lists import GrowingLists
+from ranksieve.data.lists import Lists
 from ranksieve.data.read import Source, open_source
 from ranksieve.dtypes import BIN, MAX_BINS
 from ranksieve.errors import DataError
@@ -88,7 +89,7 @@ def _first_pass(
 ) -> tuple[Lists, Binning]:
     """The lists, and the binning where none is given; fills the bins where they are there already."""
     name = str(source.path)
-    labels, run_ids, run_lengths, weights = [], [], [], []
+    growing = GrowingLists(name)
     sketch = BinningSketch(max_bins=max_bins, fill=source.absent)
     width = start = 0
     for block in source.blocks():
@@ -99,21 +100,11 @@ def _first_pass(
             _fill(bins, start, widened(block.features, binning.n_features, source.absent), binning, name)
             start += block.n_docs
         width = max(width, block.features.shape[1])
-        labels.append(block.labels)
-        run_ids.extend(block.run_ids)
-        run_lengths.append(block.run_lengths)
-        weights.append(block.weights)
-    if not labels:
-        raise DataError(f"{name}: no documents; expected lines like '2 qid:10 1:0.5'")
+        growing.append(block)
+    lists = growing.finish()
     binning = binning or sketch.finish()
     # LETOR text leaves out trailing zeros, so narrower validation files are complete
     _check_width(width, binning, name, narrower=source.feature_names is None)
-    lists = lists_from_runs(
-        np.concatenate(labels),
-        run_ids,
-        np.concatenate(run_lengths),
-        weights=np.concatenate([w for w in weights if w is not None]) if weights[0] is not None else None,
-    )
     if bins is not None and start != len(bins):
         raise DataError(f"{name}: the file shrank while it was read; start again")
     return lists, binning

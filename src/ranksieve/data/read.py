@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,14 @@ import numpy as np
 from ranksieve.data.blocks import Block, Source
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names
+from ranksieve.data.growing_lists import GrowingLists
 from ranksieve.data.letor import TextSource
-from ranksieve.data.lists import lists_from_runs
 from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 
 __all__ = ["BLOCK_ROWS", "Block", "Source", "open_source", "read", "read_source"]
 
-NO_FEATURES = np.empty((0, 0), dtype=FEATURE)
 MISSING = {"zero": 0.0, "nan": float("nan")}  # what a feature that a line of text does not mention is
 READ_ROWS = 4_096  # at a time: besides the data set, `read` should need next to nothing
 MOVED_ROWS = 4_096  # at a time, where rows get wider in place
@@ -83,26 +81,17 @@ def read(
 def read_source(source: Source, *, query: Any = None) -> Dataset:
     """All documents of a source, or those of one query alone, by its id or a text that spells it."""
     rows = _GrowingRows(source)
-    sides: list[Block] = []
+    growing = GrowingLists(source.path, doc_ids=True)
     for block in source.blocks(READ_ROWS):
         if query is not None:
             block = _of_query(block, str(query))
         if query is None or block.n_docs:
             rows.append(block.features)
-            sides.append(replace(block, features=NO_FEATURES))
-    if query is not None and not sides:
+            growing.append(block)
+    if query is not None and not growing.n_docs:
         raise DataError(f"{source.path}: no query is called {str(query)!r}; give an id as it stands in the file")
     features = rows.finish()
-    try:
-        lists = lists_from_runs(
-            np.concatenate([block.labels for block in sides]),
-            [run_id for block in sides for run_id in block.run_ids],
-            np.concatenate([block.run_lengths for block in sides]),
-            doc_ids=_joined([block.doc_ids for block in sides], sides, None, object),
-            weights=_joined([block.weights for block in sides], sides, 1.0, np.float64),
-        )
-    except DataError as error:
-        raise DataError(f"{source.path}: {error}") from error
+    lists = growing.finish()
     names = source.feature_names or default_names(features.shape[1])
     return Dataset(features, lists, names, source.first_stage, source.path, source.absent)
 
@@ -118,18 +107,6 @@ def _of_query(block: Block, query: str) -> Block:
         block.run_lengths[mine],
         None if block.doc_ids is None else block.doc_ids[rows],
         None if block.weights is None else block.weights[rows],
-    )
-
-
-def _joined(parts: list[np.ndarray | None], blocks: list[Block], default: Any, dtype: Any) -> np.ndarray | None:
-    """The parts of all blocks in one array, `default` where a block has none; None where no block has any."""
-    if all(part is None for part in parts):
-        return None
-    return np.concatenate(
-        [
-            np.full(block.n_docs, default, dtype=dtype) if part is None else part
-            for part, block in zip(parts, blocks, strict=True)
-        ]
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from ranksieve.data.blocks import Block, Source, warn_if_narrow, widened
 from ranksieve.data.dataset import Dataset, check_feature_names
-from ranksieve.data.lists import Lists, lists_from_runs
+from ranksieve.data.growing_lists import GrowingLists
+from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_source, read_source
 from ranksieve.errors import DataError
 from ranksieve.forest.model import Model
@@ -52,24 +53,13 @@ def score_blocks(
 
 def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> Scored:
     """The lists of a file and all scores of its documents."""
-    labels, run_ids, run_lengths, weights = [], [], [], []
-    weighted = False
+    growing = GrowingLists(str(source.path))
     scores: dict[str, list[np.ndarray]] = {name: [] for name in models}
     for block, found in score_blocks(models, source, threads):
-        labels.append(block.labels.copy())
-        run_ids.extend(block.run_ids)
-        run_lengths.append(block.run_lengths)
-        weights.append(np.ones(block.n_docs) if block.weights is None else block.weights.copy())
-        weighted |= block.weights is not None
+        growing.append(block)
         for name, values in found.items():
             scores[name].append(values)
-    lists = lists_from_runs(
-        np.concatenate(labels),
-        run_ids,
-        np.concatenate(run_lengths),
-        weights=np.concatenate(weights) if weighted else None,
-    )
-    return Scored(lists, {name: np.concatenate(values) for name, values in scores.items()})
+    return Scored(growing.finish(), {name: np.concatenate(values) for name, values in scores.items()})
 
 
 def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> Dataset:

@@ -12,7 +12,8 @@ from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, check_feature_names
-from ranksieve.data.lists import Lists, lists_from_runs
+from ranksieve.data.growing_lists import GrowingLists
+from ranksieve.data.lists import Lists
 from ranksieve.dtypes import BIN
 from ranksieve.errors import DataError
 from ranksieve.forest.forest import Forest
@@ -74,16 +75,10 @@ def _of_source(forest: Forest, source: Source) -> LeafNumbers:
     """A file is read twice: for its lists, and then for the leaf numbers, which go straight to their place."""
     if source.feature_names is not None:
         check_feature_names(source.feature_names, forest.feature_names, str(source.path))
-    sides = [(block.labels.copy(), list(block.run_ids), block.run_lengths, block.weights) for block in source.blocks()]
-    if not sides:
-        raise DataError(f"{source.path}: no documents; expected lines like '2 qid:10 1:0.5'")
-    labels, run_ids, run_lengths, weights = zip(*sides, strict=True)
-    lists = lists_from_runs(
-        np.concatenate(labels),
-        [one for ids in run_ids for one in ids],
-        np.concatenate(run_lengths),
-        weights=None if weights[0] is None else np.concatenate(weights),
-    )
+    growing = GrowingLists(str(source.path))
+    for block in source.blocks():
+        growing.append(block)
+    lists = growing.finish()
     place = np.arange(lists.n_docs) if lists.order is None else np.argsort(lists.order)
     numbers = _empty(lists.n_docs, forest)
     start = 0

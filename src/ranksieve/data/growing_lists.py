@@ -1,0 +1,59 @@
+"""`GrowingLists`: what a file holds besides the features, put together while its blocks go by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.blocks import Block
+from ranksieve.data.lists import Lists, lists_from_runs
+from ranksieve.errors import DataError
+
+
+class GrowingLists:
+    """Lists that get the documents of one block after the other; `source` names the file in messages."""
+
+    def __init__(self, source: str, *, doc_ids: bool = False):
+        self._source, self._with_doc_ids = source, doc_ids
+        self._sizes: list[int] = []
+        self._labels: list[np.ndarray] = []
+        self._run_ids: list[Any] = []
+        self._run_lengths: list[np.ndarray] = []
+        self._doc_ids: list[np.ndarray | None] = []
+        self._weights: list[np.ndarray | None] = []
+
+    @property
+    def n_docs(self) -> int:
+        return sum(self._sizes)
+
+    def append(self, block: Block) -> None:
+        """Add a block's documents; nothing of the block itself is held, so that its memory can be used again."""
+        self._sizes.append(block.n_docs)
+        self._labels.append(block.labels.copy())
+        self._run_ids.extend(block.run_ids)
+        self._run_lengths.append(block.run_lengths)
+        self._doc_ids.append(block.doc_ids if self._with_doc_ids else None)
+        self._weights.append(None if block.weights is None else block.weights.copy())
+
+    def finish(self) -> Lists:
+        """The lists of all documents; where only some blocks have weights, the others' documents weigh 1."""
+        if not self._labels:
+            raise DataError(f"{self._source}: no documents; expected lines like '2 qid:10 1:0.5'")
+        try:
+            return lists_from_runs(
+                np.concatenate(self._labels),
+                self._run_ids,
+                np.concatenate(self._run_lengths),
+                doc_ids=self._joined(self._doc_ids, None, object),
+                weights=self._joined(self._weights, 1.0, np.float64),
+            )
+        except DataError as error:
+            raise DataError(f"{self._source}: {error}") from error
+
+    def _joined(self, parts: list[np.ndarray | None], default: Any, dtype: Any) -> np.ndarray | None:
+        """The parts of all blocks in one array, `default` where a block has none; None where no block has any."""
+        if all(part is None for part in parts):
+            return None
+        sizes = zip(self._sizes, parts, strict=True)
+        return np.concatenate([np.full(n, default, dtype=dtype) if part is None else part for n, part in sizes])
