@@ -25,8 +25,8 @@ def split(
 ) -> None:
     """Split a data file by query into training, validation and test data."""
     from ranksieve.data.letor import write_letor
+    from ranksieve.data.parts import SourcePart, query_ids_of
     from ranksieve.data.read import open_source
-    from ranksieve.data.some_queries import SomeQueries, query_ids_of
     from ranksieve.data.splits import split_queries
     from ranksieve.data.tables import write_parquet
 
@@ -42,7 +42,8 @@ def split(
     ids = query_ids_of(source)
     facts = []
     for file, numbers in zip(files, split_queries(len(ids), fractions, seed=seed), strict=True):
-        (write_letor if letor else write_parquet)(SomeQueries(source, {ids[number] for number in numbers}), file)
+        part = SourcePart(source, [ids[number] for number in numbers], file.stem)
+        (write_letor if letor else write_parquet)(part, file)
         facts.append((file.stem, f"{file}, {len(numbers):,} queries"))
     show_facts(facts)
 

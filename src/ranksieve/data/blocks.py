@@ -35,6 +35,18 @@ class Block:
     def n_docs(self) -> int:
         return len(self.labels)
 
+    def take_runs(self, wanted: np.ndarray) -> Block:
+        """The rows of some runs, which a mask tells."""
+        rows = np.repeat(wanted, self.run_lengths)
+        return Block(
+            features=self.features[rows],
+            labels=self.labels[rows],
+            run_ids=[run_id for run_id, keep in zip(self.run_ids, wanted, strict=True) if keep],
+            run_lengths=self.run_lengths[wanted],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+            weights=None if self.weights is None else self.weights[rows],
+        )
+
 
 @runtime_checkable
 class Source(Protocol):

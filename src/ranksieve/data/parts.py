@@ -27,7 +27,6 @@ class SourcePart:
         self.feature_names = source.feature_names
         self.first_stage = source.first_stage
         self.absent = source.absent
-
         self.n_features = source.n_features
         self.fraction_read = 0.0
 
@@ -38,13 +37,5 @@ class SourcePart:
             if runs.all():
                 yield block
             elif runs.any():
-                keep = np.repeat(runs, block.run_lengths)
-                yield Block(
-                    features=block.features[keep],
-                    labels=block.labels[keep],
-                    run_ids=[query for query, mine in zip(block.run_ids, runs, strict=True) if mine],
-                    run_lengths=block.run_lengths[runs],
-                    doc_ids=None if block.doc_ids is None else block.doc_ids[keep],
-                    weights=None if block.weights is None else block.weights[keep],
-                )
+                yield block.take_runs(runs)
         self.n_features = self._source.n_features  # a text file knows after its first pass

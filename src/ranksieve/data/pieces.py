@@ -104,14 +104,5 @@ def _some_queries(blocks: Iterator[Block], queries: range) -> Iterator[Block]:
     for block in blocks:
         run = np.array([numbers.setdefault(query, len(numbers)) for query in block.run_ids])
         wanted = (run >= queries.start) & (run < queries.stop)
-        if not wanted.any():
-            continue
-        rows = np.repeat(wanted, block.run_lengths)
-        yield Block(
-            features=block.features[rows],
-            labels=block.labels[rows],
-            run_ids=[query for query, keep in zip(block.run_ids, wanted, strict=True) if keep],
-            run_lengths=block.run_lengths[wanted],
-            doc_ids=None if block.doc_ids is None else block.doc_ids[rows],
-            weights=None if block.weights is None else block.weights[rows],
-        )
+        if wanted.any():
+            yield block.take_runs(wanted)

@@ -84,7 +84,7 @@ def read_source(source: Source, *, query: Any = None) -> Dataset:
     growing = GrowingLists(source.path, doc_ids=True)
     for block in source.blocks(READ_ROWS):
         if query is not None:
-            block = _of_query(block, str(query))
+            block = block.take_runs(np.array([str(run_id) == str(query) for run_id in block.run_ids], dtype=bool))
         if query is None or block.n_docs:
             rows.append(block.features)
             growing.append(block)
@@ -94,20 +94,6 @@ def read_source(source: Source, *, query: Any = None) -> Dataset:
     lists = growing.finish()
     names = source.feature_names or default_names(features.shape[1])
     return Dataset(features, lists, names, source.first_stage, source.path, source.absent)
-
-
-def _of_query(block: Block, query: str) -> Block:
-    """The rows of one query in a block."""
-    mine = np.array([str(run_id) == query for run_id in block.run_ids], dtype=bool)
-    rows = np.repeat(mine, block.run_lengths)
-    return Block(
-        block.features[rows],
-        block.labels[rows],
-        [run_id for run_id, wanted in zip(block.run_ids, mine, strict=True) if wanted],
-        block.run_lengths[mine],
-        None if block.doc_ids is None else block.doc_ids[rows],
-        None if block.weights is None else block.weights[rows],
-    )
 
 
 class _GrowingRows:
