@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ranksieve.boosting.base import Base
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.lessons import Lessons, Rules
@@ -17,6 +20,19 @@ from ranksieve.evaluation.measures import highest_grade
 from ranksieve.params import ALGORITHMS, Params
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
+
+
+def settle(
+    params: Mapping[str, Any], selection: Selection | str | None, objective: Objective | str | None
+) -> tuple[Params, Selection | None, Objective | None]:
+    """The parameters with the names of a selection and an objective in them, and the user's own functions for these."""
+    named = {"selection": selection, "objective": objective}
+    settings = Params.from_mapping({**params, **{slot: name for slot, name in named.items() if isinstance(name, str)}})
+    return (
+        settings,
+        None if isinstance(selection, str) else selection,
+        None if isinstance(objective, str) else objective,
+    )
 
 
 def make_slots(

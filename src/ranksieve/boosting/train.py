@@ -18,7 +18,7 @@ from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.registry import named_selection
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import Selection
-from ranksieve.boosting.slots import make_slots
+from ranksieve.boosting.slots import make_slots, settle
 from ranksieve.boosting.steps import named_step
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
@@ -104,13 +104,9 @@ def train(
     >>> model.n_trees
     5
     """
-    given_names = {"selection": selection, "objective": objective}
-    params.update((slot, name) for slot, name in given_names.items() if isinstance(name, str))
-    settings = Params.from_mapping(params)
+    settings, own_rule, own_objective = settle(params, selection, objective)
     if settings.algo not in ALGORITHMS:
         raise ParameterError(f"algo={settings.algo} makes no boosted forest; expected one of {', '.join(ALGORITHMS)}")
-    own_rule = None if isinstance(selection, str) else selection
-    own_objective = None if isinstance(objective, str) else objective
     rule = own_rule or named_selection(settings)
     if missing not in MISSING:
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")

@@ -17,7 +17,7 @@ from ranksieve.boosting.loop import Slots, State
 from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.registry import named_selection
 from ranksieve.boosting.selections import Selection
-from ranksieve.boosting.slots import make_rules
+from ranksieve.boosting.slots import make_rules, settle
 from ranksieve.boosting.steps import shrinkage
 from ranksieve.boosting.train import check_grades, constant_of, starts_at_mean, watch_and_boost
 from ranksieve.cluster.coordinator import FarGrower, FarLessons, FarScores, FarSet
@@ -104,11 +104,7 @@ def train(
     >>> model.n_trees
     5
     """
-    given_names = {"selection": selection, "objective": objective}
-    params.update((slot, name) for slot, name in given_names.items() if isinstance(name, str))
-    settings = Params.from_mapping(params)
-    own_rule = None if isinstance(selection, str) else selection
-    objective = None if isinstance(objective, str) else objective
+    settings, own_rule, objective = settle(params, selection, objective)
     _check(settings, missing, exchange)
     keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     rule = own_rule or _own(named_selection(settings))
