@@ -132,7 +132,7 @@ def compiled_c(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
 
 
 def lleaves(path: Path, X: np.ndarray, forest: Forest) -> np.ndarray:
-    python = scoring.lleaves_python(path.parent)
+    python = scoring.python_of("lleaves", path.parent)
     files = [path, path.with_name("docs.npy"), path.with_name("scores.npy")]
     np.save(files[1], X)
     subprocess.run([str(python), "-c", LLEAVES, *map(str, files)], check=True)
@@ -284,7 +284,7 @@ def main() -> None:
     forest = train(options.folder / "forest.txt")
     X = hard_documents(forest, options.docs)
     print(forest, f"{np.isnan(X).mean():.1%} missing")
-    rows: list[dict] = [{"consumers": versions()}]
+    rows: list[dict] = [{"consumers": versions(scoring.python_of("lleaves", options.folder))}]
     for measure in (
         lambda: measure_out(OUT, forest, X, options.folder),
         lambda: measure_in(options.docs),
@@ -292,11 +292,14 @@ def main() -> None:
         lambda: measure_out({"lleaves": ("lightgbm", lleaves, False, "nan")}, forest.first(40), X, options.folder),
     ):
         rows += measure()
-        results.save("formats", rows)
+    results.save("formats", rows)
 
 
-def versions() -> dict[str, str]:
-    found = {}
+def versions(lleaves_python: Path) -> dict[str, str]:
+    """What the consumers are; lleaves and its llvmlite are in an environment of their own."""
+    asked = "import importlib.metadata as m; print(m.version('lleaves'), m.version('llvmlite'))"
+    told = subprocess.run([str(lleaves_python), "-c", asked], check=True, capture_output=True, text=True).stdout.split()
+    found = {"lleaves": told[0], "llvmlite of lleaves": told[1]}
     for package in ("xgboost-cpu", "onnxruntime", "onnx", "treelite", "catboost"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)

@@ -199,15 +199,27 @@ ELSEWHERE = {
 }
 
 
-def measure_elsewhere(peer: str, name: str, path: Path, batches: tuple[int, ...], threads: int) -> list[dict]:
-    """Rows of a peer in its own environment, beside the model's file; made where it is not there yet."""
-    packages, code = ELSEWHERE[peer]
-    python = path.parent / peer / "bin" / "python"
+def python_of(peer: str, folder: Path) -> Path:
+    """The Python of a peer's own environment in a folder; made where it is not there yet."""
+    python = folder / peer / "bin" / "python"
     if not python.exists():
-        venv.create(path.parent / peer, with_pip=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=True)
+        venv.create(folder / peer, with_pip=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *ELSEWHERE[peer][0]], check=True)
+    return python
+
+
+def measure_elsewhere(peer: str, name: str, path: Path, batches: tuple[int, ...], threads: int) -> list[dict]:
+    """Rows of a peer in its own environment, which lies beside the model's file."""
     some = json.dumps([n for n in batches if n <= 5_000])
-    command = [str(python), "-c", code, str(path), str(path.parent / "documents.npy"), some, str(threads)]
+    command = [
+        str(python_of(peer, path.parent)),
+        "-c",
+        ELSEWHERE[peer][1],
+        str(path),
+        str(path.parent / "documents.npy"),
+        some,
+        str(threads),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         print(f"{peer} failed on {name}: {done.stderr.strip().splitlines()[-1]}")
