@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
 import pytest
 
-from ranksieve.data.generators import _Cubic, cubic, two_stage, two_stage_blocks
+from ranksieve.data.generators import _Cubic, GeneratedSource, cubic, two_stage
 from ranksieve.errors import ParameterError
 
 
@@ -48,11 +49,14 @@ def test_queries_do_not_depend_on_their_number(generate):
 
 def test_blocks_are_the_whole():
     whole = two_stage(7, seed=1, n_features=12)
-    blocks = list(two_stage_blocks(7, seed=1, n_features=12, block=3))
-    assert [block.n_queries for block in blocks] == [3, 3, 1]
+    source = GeneratedSource(functools.partial(two_stage, n_features=12), range(7), 1, 3)
+    assert source.n_docs is None
+    blocks = list(source.blocks())
+    assert [len(set(block.run_ids)) for block in blocks] == [3, 3, 1]
     assert np.concatenate([block.features for block in blocks]).tobytes() == whole.features.tobytes()
     assert np.concatenate([block.labels for block in blocks]).tobytes() == whole.labels.tobytes()
-    assert list(itertools.chain(*(block.query_ids for block in blocks))) == list(range(7))
+    assert list(itertools.chain(*(block.run_ids for block in blocks))) == list(range(7))
+    assert source.n_docs == whole.n_docs
 
 
 def test_shapes_and_types(wide):
@@ -161,7 +165,6 @@ def test_the_cubic_polynomial_has_three_parts_that_count_alike():
         (lambda: two_stage(1, n_features=0), "n_features is 0"),
         (lambda: cubic(1, start=-2), "start is -2"),
         (lambda: cubic(1, docs=0), "docs is 0"),
-        (lambda: next(two_stage_blocks(1, block=0)), "block is 0"),
         (lambda: cubic(1.5), "n_queries is 1.5"),
     ],
 )

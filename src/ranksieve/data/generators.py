@@ -86,24 +86,6 @@ def two_stage(n_queries: int, *, seed: int = 0, n_features: int = 220, start: in
     return Dataset(features, Lists(labels, offsets, queries), table.names, 0, f"two_stage(seed={seed})")
 
 
-def two_stage_blocks(
-    n_queries: int, *, seed: int = 0, n_features: int = 220, start: int = 0, block: int = 16
-) -> Iterator[Dataset]:
-    """The queries of `two_stage` in data sets of `block` queries, for data that does not fit into memory.
-
-    Examples
-    --------
-    >>> [data.n_queries for data in two_stage_blocks(5, n_features=8, block=2)]
-    [2, 2, 1]
-    """
-    _check(n_queries, seed, n_features, start)
-    if block < 1:
-        raise ParameterError(f"block is {block}; a block needs at least one query")
-    for first in range(start, start + n_queries, block):
-        size = min(block, start + n_queries - first)
-        yield two_stage(size, seed=seed, n_features=n_features, start=first)
-
-
 def cubic(n_queries: int, *, seed: int = 0, docs: int = 50, n_features: int = 50, start: int = 0) -> Dataset:
     """Documents graded 0 to 4 by a random cubic polynomial of their features, without noise.
 
