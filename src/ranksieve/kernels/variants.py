@@ -17,6 +17,15 @@ LANES = 8
 
 
 @njit(cache=True, nogil=True)
+def longest(offsets):
+    """The size of the longest list."""
+    most = 0
+    for q in range(len(offsets) - 1):
+        most = max(most, offsets[q + 1] - offsets[q])
+    return most
+
+
+@njit(cache=True, nogil=True)
 def sort_again(rows, scores):
     """Best first; cheap where little has moved."""
     for i in range(1, len(scores)):
@@ -118,9 +127,7 @@ def changes_without(
     """
     k, n_lists = width - 1, len(pool_offsets) - 1
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
-    most = 0
-    for q in range(n_lists):
-        most = max(most, pool_offsets[q + 1] - pool_offsets[q])
+    most = longest(pool_offsets)
     for part in prange(len(out)):
         x, mine = np.empty(LANES * most, np.int64), np.empty(most, np.int64)
         counts, totals = np.empty(2 * LANES, np.int64), np.empty(LANES, np.int64)
@@ -168,9 +175,7 @@ def changes_with(
     k, n_lists, n_weights = width - 1, len(pool_offsets) - 1, out.shape[2]
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
     furthest = reaches.max() if reaches.size else 0
-    most = 0
-    for q in range(n_lists):
-        most = max(most, pool_offsets[q + 1] - pool_offsets[q])
+    most = longest(pool_offsets)
     for part in prange(len(out)):
         x, mine = np.empty(LANES * most, np.int64), np.empty(most, np.int64)
         counts, totals = np.empty(2 * LANES, np.int64), np.empty(LANES, np.int64)
@@ -210,9 +215,7 @@ def values_along(
     """
     n_lists, n_weights = len(pool_offsets) - 1, out.shape[1]
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
-    most = 0
-    for q in range(n_lists):
-        most = max(most, pool_offsets[q + 1] - pool_offsets[q])
+    most = longest(pool_offsets)
     for part in prange(len(out)):
         x, mine = np.empty(LANES * most, np.int64), np.empty(most, np.int64)
         counts, totals = np.empty(2 * LANES, np.int64), np.empty(LANES, np.int64)
