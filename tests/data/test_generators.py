@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ranksieve.data.generators import _Cubic, GeneratedSource, cubic, two_stage
+from ranksieve.data.generators import GeneratedSource, _Cubic, cubic, two_stage
 from ranksieve.errors import ParameterError
 
 

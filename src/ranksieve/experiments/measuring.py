@@ -13,7 +13,7 @@ from ranksieve.boosting.registry import selection_name
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.blocks import widened
-from ranksieve.data.dataset import Lists
+from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives
 from ranksieve.evaluation.metrics import mean, parse_metric
 from ranksieve.evaluation.ranks import list_ranks
