@@ -193,7 +193,7 @@ def test_parse(text, expected):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("ndgc@10", {}, "unknown metric 'ndgc'; known: ndcg, dcg, .*rr "),
+        ("ndgc@10", {}, r"unknown metric 'ndgc'; did you mean 'ndcg'\? known: ndcg, dcg, .*rr "),
         ("ndcg@ten", {}, "whole number"),
         ("ndcg@0", {}, "k of ndcg is 0"),
         ("ndcg@10@5", {}, "cannot be read"),
