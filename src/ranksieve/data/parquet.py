@@ -19,6 +19,7 @@ from ranksieve.errors import DataError
 
 MAGIC = b"PAR1"
 BUFFER_BYTES = 1 << 16  # of every column
+GIVE_BACK_EVERY = 16  # blocks; after each one it costs a quarter of the time of reading
 
 
 class ParquetSource:
@@ -57,7 +58,7 @@ class ParquetSource:
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The documents in file order, at most `rows` at a time."""
-        done, n_docs = 0, self.n_docs or 1
+        done, n_read, n_docs = 0, 0, self.n_docs or 1
         with self._open() as file:
             batches = file.iter_batches(batch_size=rows, use_threads=False)
             while True:
@@ -72,7 +73,9 @@ class ParquetSource:
                 done += batch.num_rows
                 self.fraction_read = done / n_docs
                 del batch
-                give_back_memory()
+                n_read += 1
+                if n_read % GIVE_BACK_EVERY == 0:
+                    give_back_memory()
 
     def _open(self) -> pq.ParquetFile:
         try:
