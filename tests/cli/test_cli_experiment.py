@@ -39,6 +39,10 @@ def test_own_files_replace_the_data(run, files, tmp_path):
         "experiment", path, "--out", tmp_path / "folds", "--jobs", 1, "--data", files / "train.txt", "--folds", 3
     )
     assert "6/6  train fold 3: SelGB" in folded.output
+    smaller = run(
+        "experiment", path, "--out", tmp_path / "set", "--set", "negatives=0.1", "--set", "gain=newton", *parts
+    )
+    assert "1/1  train: SelGB" in smaller.output
 
 
 def test_mistakes_are_one_line(run, files, tmp_path):
@@ -53,6 +57,7 @@ def test_mistakes_are_one_line(run, files, tmp_path):
         "experiment", path, "--out", tmp_path / "out", "--data", files / "train.txt", "--train", files / "train.txt"
     )
     assert "not both" in both.output
+    assert "as trees=200" in run("experiment", path, "--out", tmp_path / "out", "--set", "trees").output
     missing = run("experiment", path, "--out", tmp_path / "out", "--data", tmp_path / "none.txt")
     assert missing.code == 2 and "none.txt" in missing.output
     assert "fig1" in run("experiment", "fig99", "--out", tmp_path / "out").output

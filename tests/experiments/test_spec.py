@@ -80,6 +80,16 @@ def test_mistakes_are_told_with_their_line(old, new, where, message, tmp_path):
     assert str(caught.value).startswith(f"{path}:{line_with(where)}: "), caught.value
 
 
+def test_other_parameters_for_all_runs(tmp_path):
+    spec = load_spec(write_spec(tmp_path), quick=True, params={"trees": 3, "negatives": 0.3})
+    assert {cell.params.trees for cell in spec.cells} == {3}
+    assert [cell.params.negatives for cell in spec.cells if cell.run == "SelGB"] == [0.3]
+    with pytest.raises(ParameterError, match="--set: unknown parameter 'tres'; did you mean 'trees'"):
+        load_spec(write_spec(tmp_path), params={"tres": 3})
+    with pytest.raises(ParameterError, match="--leaves is 1"):
+        load_spec(write_spec(tmp_path), params={"leaves": [4, 1]})
+
+
 def test_what_is_not_toml_or_not_there(tmp_path):
     with pytest.raises(ParameterError, match=r"not a TOML file .*line 1"):
         load_spec(write_spec(tmp_path, "title = \n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,11 @@ import typer
 
 from ranksieve.cli.console import duration, output, progress_output, show_error, show_facts, show_table
 from ranksieve.errors import ParameterError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from ranksieve.experiments.data import DataSpec
@@ -34,6 +40,10 @@ def experiment(
     test: Annotated[Path | None, typer.Option(help="Your test data.")] = None,
     first_stage: Annotated[str | None, typer.Option(help="Feature with the first stage's score, such as bm25.")] = None,
     missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Another value of a parameter in all runs, as trees=200."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Run an experiment: data sets × algorithms × parameter grids × seeds. Interrupted, it goes on where it stopped."""
@@ -41,7 +51,7 @@ def experiment(
     from ranksieve.experiments.run import run_experiment
 
     own = _own_data(data or [], {"train": train, "valid": valid, "test": test}, folds, first_stage, missing)
-    loaded = load_spec(find_spec(spec), quick=quick, data=own)
+    loaded = load_spec(find_spec(spec), quick=quick, data=own, params=_parameters(set_ or []))
     progress = _Progress(len(loaded.cells), quiet)
     try:
         results = run_experiment(loaded, out, jobs=jobs, tune=tune, tell=progress)
@@ -68,6 +78,20 @@ def _own_data(
         for path in files
         for one in DataSpec.folded(path.stem, {**common, "file": str(path), "folds": folds}, Path())
     ]
+
+
+def _parameters(given: list[str]) -> dict[str, Any]:
+    """Parameters from texts like `trees=200`; values are those of TOML, and words need no quotes."""
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not name or not equals:
+            raise ParameterError(f"--set is {text!r}; expected a parameter and its value, as trees=200")
+        try:
+            found[name] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name] = value
+    return found
 
 
 class _Progress:

@@ -44,8 +44,14 @@ def find_spec(name: str | Path) -> Path:
     raise ParameterError(f"{name}: no such file; {hint}give a TOML file, or one of {', '.join(known)}")
 
 
-def load_spec(path: str | Path, *, quick: bool = False, data: Sequence[DataSpec] = ()) -> Spec:
-    """Read and check an experiment; `data` replaces the data sets it names.
+def load_spec(
+    path: str | Path,
+    *,
+    quick: bool = False,
+    data: Sequence[DataSpec] = (),
+    params: Mapping[str, Any] | None = None,
+) -> Spec:
+    """Read and check an experiment; `data` replaces the data sets it names, `params` parameters of all its runs.
 
     Raises
     ------
@@ -59,14 +65,22 @@ def load_spec(path: str | Path, *, quick: bool = False, data: Sequence[DataSpec]
         raise ParameterError(f"{path}: cannot be read ({error.strerror}); give the experiment's TOML file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path}: not a TOML file ({error}); see docs/experiments.md") from error
-    return _Reader(str(path), text, values, quick).spec(tuple(data))
+    return _Reader(str(path), text, values, quick, _checked_params(params or {})).spec(tuple(data))
+
+
+def _checked_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters for every run, spelled as in TOML; a list is a grid there, too."""
+    for name, value in params.items():
+        for one in value if isinstance(value, list) else [value]:
+            Params.from_mapping({name: one}, source="--set")
+    return {name.replace("_", "-"): value for name, value in params.items()}
 
 
 class _Reader:
     """Reads the tables of one file; complaints name its lines."""
 
-    def __init__(self, path: str, text: str, values: dict[str, Any], quick: bool) -> None:
-        self._path, self._text, self._values = path, text, values
+    def __init__(self, path: str, text: str, values: dict[str, Any], quick: bool, replaced: Mapping[str, Any]) -> None:
+        self._path, self._text, self._values, self._replaced = path, text, values, replaced
         self._lines = key_lines(text)
         self._is_quick = quick
         self._check_names(values, TOP, ())
@@ -170,6 +184,7 @@ class _Reader:
         self._check_names(common, known, ("params",))
         params = {**common, **{key: value for key, value in own.items() if key not in RUN}}
         params.update({key.replace("_", "-"): value for key, value in self._quick.get("params", {}).items()})
+        params.update(self._replaced)
         params.setdefault("metric", self._values.get("metrics", ["ndcg@10"])[0])
         params = self._heeded(place, params, own)
         sample = self._sample(place, own.get("sample"))
@@ -214,7 +229,7 @@ class _Reader:
             return params
         heeded = [flag(name)[2:] for name in (*EVERYWHERE, *RANKERS[algo])]
         for name in params:
-            if name in own and name not in heeded:
+            if name in own and name not in heeded and name not in self._replaced:
                 raise self.complain((*place, name), f"{name} is not for algo={algo}, which heeds {', '.join(heeded)}")
         return {name: value for name, value in params.items() if name in heeded}
 

@@ -1,0 +1,98 @@
+"""The shipped experiments, run and written up as pages of the documentation.
+
+    python benchmarks/experiments.py quick                     # every spec at its quick size, on generated data
+    python benchmarks/experiments.py bugs ../shared/data/ir    # on real bug reports, smaller than in the papers
+
+Each goes to `docs/results/`: a page with all tables and figures, the figures as SVG, and the tables as JSON. Finished
+cells are kept in `build/experiments`, so an interrupted run goes on; `--specs fig4 table2` takes some alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("agg")
+
+from ranksieve.errors import MissingExtraError
+from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.read_spec import SHIPPED, find_spec, load_spec
+from ranksieve.experiments.results import Results
+from ranksieve.experiments.run import run_experiment
+from ranksieve.report.tables import Table, tables
+from ranksieve.report.write import write_report
+from sieve import feature_files
+
+PAGES = Path(__file__).parent.parent / "docs" / "results"
+PROJECT = "eclipse.jdt.debug"
+BUGS = {"trees": 100, "leaves": 16, "min-docs": 20, "early-stopping": 30}
+ON_BUGS = ("table2", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "selections", "static")
+ABOUT = {
+    "quick": "Every shipped experiment at its quick size, on generated data: it shows what each makes, not who wins.",
+    "bugs": f"Experiments on real two-stage lists: the bug reports of {PROJECT} with the 1,000 files BM25F ranks best, "
+    "149 features, split by report 60/20/20. Trees are fewer and smaller than in the papers "
+    f"({', '.join(f'{name} {value}' for name, value in BUGS.items())}), so that all of it runs in an hour.",
+}
+
+
+def run_spec(name: str, kind: str, work: Path, jobs: int, data: list[DataSpec]) -> Results:
+    params = BUGS if kind == "bugs" else {}
+    spec = load_spec(find_spec(name), quick=kind == "quick", data=data, params=params)
+    return run_experiment(spec, work / kind / name, jobs=jobs)
+
+
+def write_up(results: Results, name: str, folder: Path) -> str:
+    """The experiment's section of the page; its figures and tables go to `folder/name`."""
+    report = write_report(results, results.folder / "report").parent
+    shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / name).mkdir(parents=True)
+    for figure in sorted((report / "figures").glob("*.svg")):
+        shutil.copy(figure, folder / name / figure.name)
+    found = [as_json(table) for table in tables(results)]
+    (folder / name / "tables.json").write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+    text = (report / "report.md").read_text(encoding="utf-8")
+    return text.replace("# ", f"## {name}: ", 1).replace("](figures/", f"]({folder.name}/{name}/")
+
+
+def as_json(table: Table) -> dict:
+    rows = [[value.text if value.number is None else value.number for value in row] for row in table.rows]
+    return {"title": table.title, "columns": table.columns, "rows": rows, "note": table.note}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=list(ABOUT))
+    parser.add_argument("collections", type=Path, nargs="?", help="for bugs: the folder that holds bugs-ecf, …")
+    parser.add_argument("--features", type=Path, default=Path("build/bugs"), help="where features of bugs are or go")
+    parser.add_argument("--work", type=Path, default=Path("build/experiments"))
+    parser.add_argument("--specs", nargs="+", help="only these; the page holds what has been run")
+    parser.add_argument("--jobs", type=int, default=0)
+    arguments = parser.parse_args()
+    kind, data = arguments.kind, []
+    if kind == "bugs":
+        (file,) = feature_files(arguments.collections, arguments.features, (PROJECT,))
+        data = DataSpec.folded(PROJECT, {"file": str(file)}, Path())
+    shipped = sorted(path.stem for path in next(f for f in SHIPPED if f.is_dir()).glob("*.toml"))
+    known = shipped if kind == "quick" else [name for name in ON_BUGS if name in shipped]
+    folder = PAGES / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [f"# Results: {kind}", ABOUT[kind], f"Made by `python benchmarks/experiments.py {kind}`."]
+    for name in known:
+        out = arguments.work / kind / name
+        if arguments.specs is None or name in arguments.specs:
+            try:
+                run_spec(name, kind, arguments.work, arguments.jobs, data)
+            except MissingExtraError as error:
+                print(f"{name}: left out, {error}")
+        if (out / "experiment.json").exists():
+            parts.append(write_up(Results.open(out), name, folder))
+            print(name, flush=True)
+            (PAGES / f"{kind}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
