@@ -72,16 +72,16 @@ def blend(
     Models with weight 0 are left out, unless all have it. The info says how absent features are read: as `missing`
     says, else as the models were trained.
     """
-    weights = np.asarray(weights, dtype=SCORE)
+    shares = np.asarray(weights, dtype=SCORE)
     names = common_features(models)
     info = {**info, **_reading(models, missing)}
-    if weights.any():
-        models, weights = [models[i] for i in np.flatnonzero(weights)], weights[weights != 0]
+    if shares.any():
+        models, shares = [model for model, share in zip(models, shares, strict=True) if share], shares[shares != 0]
     if not all(isinstance(model, Forest) for model in models):
-        return Blend(tuple(models), weights, names, dict(info))
+        return Blend(tuple(models), shares, names, dict(info))
     parts = [
         replace(forest.reweighted(weight * forest.weights), feature_names=names)
-        for forest, weight in zip(models, weights, strict=True)
+        for forest, weight in zip(models, shares, strict=True)
     ]
     return replace(concatenate(parts), info=dict(info))
 
