@@ -164,6 +164,8 @@ def test_describe_tells_data_from_models(files, run, model):
         assert text in data.output
     forest = rs.load(model)
     text = run("describe", model).output
+    told = next(line for line in text.splitlines() if line.startswith("parameters"))
+    assert "algo selgb" in told and "hidden" not in told and told.endswith("all others at their defaults")
     assert f"{forest.n_trees}" in text
     assert "share of gain" in text
     assert "learning_rate 0.2" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ import numpy as np
 import typer
 
 from ranksieve.cli.console import duration, show_facts, show_table
+from ranksieve.params import Params
 
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
@@ -64,7 +66,7 @@ def _describe_model(model: Model) -> None:
             ("training", f"{duration(sum(info['seconds']))} on {len(info['seconds'])} {info.get('round', 'tree')}s")
         )
     if info.get("params"):
-        facts.append(("parameters", ", ".join(f"{name} {value}" for name, value in info["params"].items())))
+        facts.append(("parameters", _chosen(info["params"])))
     show_facts(facts)
     best = [number for number in np.argsort(-np.abs(importance), kind="stable")[:TOP_FEATURES] if importance[number]]
     style = "{:.1%}" if column.startswith("share") else "{:+.4f}"
@@ -72,6 +74,13 @@ def _describe_model(model: Model) -> None:
         ["feature", column],
         [[model.feature_names[number], style.format(importance[number])] for number in best],
     )
+
+
+def _chosen(params: dict[str, Any]) -> str:
+    """The algorithm, and the parameters that are not at their defaults."""
+    defaults = json.loads(json.dumps(Params().as_dict()))  # tuples are lists in a model file
+    told = [f"{name} {value}" for name, value in params.items() if name == "algo" or value != defaults.get(name)]
+    return f"{', '.join(told)}; all others at their defaults"
 
 
 def _trees(forest: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
