@@ -3,15 +3,28 @@
 The background domain is `cubic` data. In the adaptation domain the features keep their places, but a share of them is
 drawn anew, so that they mean nothing there. Rows: the background model, a model of the small domain alone, the two
 interpolated (Powell) and combined (exactly) on its validation lists, and LambdaSMART with all and with 70% of the rows.
+
+    python benchmarks/adaptation.py
+    python benchmarks/adaptation.py --bugs build/bugs --project ecf    # files of benchmarks/bugs.py
+
+With `--bugs` it is the shipped experiment `adaptation`: the small domain is one project, 30% of its reports train, 20%
+validate and 50% test; the background are the others. Cells that are finished in `--work` are kept.
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
 import ranksieve as rs
+from bugs import PROJECTS
+from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.read_spec import find_spec, load_spec
+from ranksieve.experiments.run import run_experiment
+from ranksieve.report.tables import mutual_tests
+from ranksieve.report.write import write_report
 from results import save
 
 METRICS = ("ndcg@10", "ndcg@3", "ndcg@1")
@@ -25,8 +38,36 @@ def shifted(n_queries: int, start: int, every: int) -> rs.Dataset:
     return rs.Dataset.from_arrays(features, data.labels, group=data.lists.sizes)
 
 
+def bug_reports(folder: Path, project: str, work: Path) -> list[dict]:
+    """Every run of the experiment `adaptation` with its intervals and its p-values against the others."""
+    others = sorted(path.name for path in folder.glob("*.parquet") if path.stem in PROJECTS and path.stem != project)
+    table = {"file": f"{project}.parquet", "background": others, "split": [0.3, 0.2, 0.5]}
+    spec = load_spec(find_spec("adaptation"), data=DataSpec.folded(project, table, folder))
+    results = run_experiment(spec, work, jobs=1, tell=lambda cell, done, n: print(done, n, cell.label, flush=True))
+    write_report(results)
+    lists = results.lists(project, "test")
+    rows = []
+    for group in results.best(project):
+        facts = group.cells[0].facts
+        row = {"small domain": project, "background": others, "run": group.label, "trees": group.n_trees,
+               "training queries": facts["taught"]["queries"], "training documents": facts["taught"]["documents"],
+               "test queries": len(lists["query"]), "training s": round(group.seconds("training"), 1)}  # fmt: skip
+        for table in (mutual_tests(results, project, metric) for metric in METRICS):
+            mine = next(one for one in table.rows if one[0].text == group.label)
+            row |= {
+                f"{table.columns[1]} {name}".removesuffix(f" {table.columns[1]}"): round(value.number, 5)
+                for name, value in zip(table.columns[1:], mine[1:], strict=True)
+                if value.number is not None
+            }
+        rows.append(row)
+    return rows
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bugs", type=Path, help="folder of feature files of bug reports")
+    parser.add_argument("--project", default="ecf", help="the small domain among them")
+    parser.add_argument("--work", type=Path, help="results of the experiment; by default build/adaptation-PROJECT")
     parser.add_argument("--background", type=int, default=2000, help="queries of the background domain")
     parser.add_argument("--train", type=int, default=200, help="queries of the small domain; half as many validate")
     parser.add_argument("--test", type=int, default=1000)
@@ -34,6 +75,12 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=500)
     parser.add_argument("--threads", type=int, default=0)
     args = parser.parse_args()
+    if args.bugs is not None:
+        rows = bug_reports(args.bugs, args.project, args.work or Path("build", f"adaptation-{args.project}"))
+        for row in rows:
+            print(row)
+        save(f"adaptation_{args.project}", rows)
+        return
     options = {"algo": "lambdamart", "trees": args.trees, "leaves": 20, "learning_rate": 0.1, "threads": args.threads}
     sizes = (args.train, args.train // 2, args.test)
     starts = np.cumsum([args.background, *sizes[:-1]]).tolist()
@@ -56,7 +103,7 @@ def main() -> None:
         for other in ("background", "in-domain"):
             if name != other:
                 row[f"p against {other}"] = result.compare(name, other, test="t").p_value
-        rows.append({**row, **vars(args)})
+        rows.append({**row, **{key: value for key, value in vars(args).items() if isinstance(value, int)}})
         tests = ", ".join(f"{key} {row[key]:.4f}" for key in row if key.startswith("p against"))
         print(f"{name:26}", *(f"{metric} {row[metric]:.4f}" for metric in METRICS), tests)
     save("adaptation", rows)

@@ -180,6 +180,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--name", default="cubic", help="of the results file")
+    parser.add_argument("--only", default="", help="pieces whose names begin so; the others only if they are finished")
     parser.add_argument("--work", type=Path, help="folder of finished pieces; by default build/NAME-QUERIES")
     given = parser.parse_args()
     work = given.work or Path("build", f"{given.name}-{given.queries}")
@@ -188,6 +189,8 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for name, make in table.pieces():
         path = work / f"{name}.json"
+        if not path.exists() and not name.startswith(given.only):
+            continue
         if not path.exists():
             row = make()
             path.write_text(json.dumps(row, ensure_ascii=False))

@@ -38,6 +38,9 @@ def experiment(
     train: Annotated[Path | None, typer.Option(help="Your training data, with --valid and --test.")] = None,
     valid: Annotated[Path | None, typer.Option(help="Your validation data.")] = None,
     test: Annotated[Path | None, typer.Option(help="Your test data.")] = None,
+    background: Annotated[
+        list[Path] | None, typer.Option(help="Data of another domain, for runs that start there; may be repeated.")
+    ] = None,
     first_stage: Annotated[str | None, typer.Option(help="Feature with the first stage's score, such as bm25.")] = None,
     missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
     set_: Annotated[
@@ -50,7 +53,10 @@ def experiment(
     from ranksieve.experiments.read_spec import find_spec, load_spec
     from ranksieve.experiments.run import run_experiment
 
-    own = _own_data(data or [], {"train": train, "valid": valid, "test": test}, folds, first_stage, missing)
+    common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
+    if background:
+        common["background"] = [str(path) for path in background]
+    own = _own_data(data or [], {"train": train, "valid": valid, "test": test}, folds, common)
     loaded = load_spec(find_spec(spec), quick=quick, data=own, params=_parameters(set_ or []))
     progress = _Progress(len(loaded.cells), quiet)
     try:
@@ -62,15 +68,14 @@ def experiment(
     show_facts([("results", f"{out}, {len(results.cells)} cells; ranksieve report {out} draws them")])
 
 
-def _own_data(
-    files: list[Path], parts: dict[str, Path | None], folds: int, first_stage: str | None, missing: str
-) -> list[DataSpec]:
+def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, common: dict[str, Any]) -> list[DataSpec]:
     from ranksieve.experiments.data import DataSpec
 
-    common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
     given = {name: str(path) for name, path in parts.items() if path is not None}
     if given and files:
         raise ParameterError("give --data, or --train, --valid and --test, not both")
+    if "background" in common and not (given or files):
+        raise ParameterError("--background is beside data of your own; give --data too")
     if given:
         return DataSpec.folded(Path(given.get("train", "data")).stem, {**common, **given}, Path())
     return [

@@ -1,14 +1,15 @@
-"""`SourcePart`: some queries of a file, read like a file of their own."""
+"""`SourcePart`: some queries of a file, and `Joined`: several files, each read like a file of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ranksieve.data.blocks import Block, Source
-from ranksieve.data.dataset import BLOCK_ROWS
+from ranksieve.data.dataset import BLOCK_ROWS, check_feature_names
+from ranksieve.errors import DataError
 
 
 def query_ids_of(source: Source) -> list[Any]:
@@ -39,3 +40,33 @@ class SourcePart:
             elif runs.any():
                 yield block.take_runs(runs)
         self.n_features = self._source.n_features  # a text file knows after its first pass
+
+
+class Joined:
+    """The rows of several files one after the other; no query may stand in two of them."""
+
+    n_docs: int | None = None
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = list(sources)
+        first = self._sources[0]
+        for source in self._sources[1:]:
+            if source.feature_names is not None and first.feature_names is not None:
+                check_feature_names(source.feature_names, first.feature_names, source.path)
+        self.path = ", ".join(source.path for source in self._sources)
+        self.feature_names, self.first_stage, self.absent = first.feature_names, first.first_stage, first.absent
+        self.n_features = first.n_features
+        self.fraction_read = 0.0
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+        home: dict[Any, str] = {}
+        for number, source in enumerate(self._sources):
+            for block in source.blocks(rows):
+                self.fraction_read = (number + source.fraction_read) / len(self._sources)
+                for query in block.run_ids:
+                    if home.setdefault(query, source.path) != source.path:
+                        raise DataError(
+                            f"{source.path}: query {query!r} is in {home[query]} too; give every query an id of its own"
+                        )
+                yield block
+        self.n_features = max(source.n_features or 0 for source in self._sources)

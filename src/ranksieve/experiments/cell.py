@@ -24,7 +24,7 @@ from ranksieve.boosting.callbacks import Tally
 from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import measuring
-from ranksieve.experiments.data import Loaded, load
+from ranksieve.experiments.data import BACKGROUND, Loaded, load, load_values
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.training import CELLS, MODEL, taught_part, taught_rows, trained
 from ranksieve.files import atomic_path
@@ -51,7 +51,7 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
     with nullcontext() if watch is None else watch(cell) as own:
         callbacks = (stopwatch,) if own is None else (stopwatch, own)
         start = time.perf_counter()
-        model = trained(cell, loaded, taught, rows, ("valid", "test"), threads, callbacks, tally)
+        model = trained(cell, out, loaded, taught, rows, ("valid", "test"), threads, callbacks, tally)
         in_all = time.perf_counter() - start
     history = measuring.history_of(cell, model, loaded)
     n_rounds = len(history["valid"])
@@ -64,7 +64,8 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
         tables["selected"] = measuring.selected(taught, tally)
     if cell.shared_leaves:
         tables["shared_leaves"] = measuring.pairs_by_shared_leaves(cell, model, loaded.train.binned.lists)
-    n_docs, n_taught = loaded.train.binned.lists.n_docs, taught.binned.lists.n_docs
+    lists = load_values(cell.data)[BACKGROUND].lists if cell.background else taught.binned.lists
+    n_docs, n_taught = loaded.train.binned.lists.n_docs, lists.n_docs
     per_tree = measuring.docs_per_tree(cell, tally, n_rounds, n_taught)
     facts = {
         "key": cell.key,
@@ -74,7 +75,7 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
         "fold": cell.data.fold,
         "n_trees": getattr(model, "n_trees", 0),
         "n_grown": len(seconds),
-        "taught": {"queries": taught.binned.lists.n_queries, "documents": n_taught, "share": n_taught / n_docs,
+        "taught": {"queries": lists.n_queries, "documents": n_taught, "share": n_taught / n_docs,
                    "per_tree": None if per_tree is None else per_tree / n_docs},
         "valid": model.info.get("best_score"),
         "test": measured,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from ranksieve.data.binning import Binning
 from ranksieve.data.blocks import Block, Source, widened
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
-from ranksieve.data.parts import SourcePart, query_ids_of
+from ranksieve.data.parts import Joined, SourcePart, query_ids_of
 from ranksieve.data.read import open_source, read_source
 from ranksieve.data.splits import fold_queries, split_queries
 from ranksieve.dtypes import FEATURE
@@ -25,6 +26,7 @@ from ranksieve.errors import DataError, ParameterError
 
 GENERATORS = {"two-stage": (two_stage, 16), "cubic": (cubic, 1000)}  # with the queries generated at once
 FILES = ("train", "valid", "test")
+BACKGROUND = "background"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ class DataSpec:
     folds: int = 0
     first_stage: str | None = None
     missing: str = "zero"
+    background: tuple[str, ...] | None = None  # files of another domain, to start from
+    background_queries: int | None = None  # the same of generated data, of another seed
+    background_seed: int | None = None
     fold: int | None = None
 
     @classmethod
@@ -55,6 +60,9 @@ class DataSpec:
                 values[key] = str(folder / values[key])
         if "split" in values:
             values["split"] = tuple(values["split"])
+        if values.get("background") is not None:
+            files = values["background"] if isinstance(values["background"], list) else [values["background"]]
+            values["background"] = tuple(str(folder / file) for file in files)
         try:
             data = cls(name=name, **values)
         except TypeError as error:
@@ -84,9 +92,28 @@ class DataSpec:
             if len(self.split) != 3:
                 raise ParameterError(f"split is {list(self.split)}; expected three shares: train, valid, test")
             split_queries(10_000, self.split)
-        for key in ("file", *FILES):
-            if getattr(self, key) is not None:
-                self._open(getattr(self, key))
+        self._check_background()
+        for path in self._files().values():
+            self._open(path)
+
+    def _check_background(self) -> None:
+        if self.background is not None and (self.generate is not None or not self.background):
+            raise ParameterError(f"data {self.name!r}: background is a list of files, beside data that is in files")
+        if self.background_queries is None:
+            if self.background_seed is not None:
+                raise ParameterError(f"data {self.name!r}: a background-seed needs background-queries")
+        elif self.generate is None:
+            raise ParameterError(f"data {self.name!r}: background-queries are generated; name files as background")
+        elif self.background_queries < 1 or self.background_seed in (None, self.seed):
+            raise ParameterError(
+                f"data {self.name!r}: expected background-queries from 1 and a background-seed other than "
+                f"{self.seed}, which is another collection"
+            )
+
+    def _files(self) -> dict[str, str]:
+        """Every file by what it is for."""
+        files = {key: getattr(self, key) for key in ("file", *FILES) if getattr(self, key) is not None}
+        return files | {f"background{number}": path for number, path in enumerate(self.background or ())}
 
     @property
     def title(self) -> str:
@@ -95,11 +122,14 @@ class DataSpec:
     def identity(self) -> dict[str, Any]:
         """What tells the data apart: all settings, and size and time of every file."""
         facts: dict[str, Any] = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
-        for key in ("file", *FILES):
-            if getattr(self, key) is not None:
-                stat = Path(getattr(self, key)).stat()
-                facts[f"{key}_stamp"] = [stat.st_size, stat.st_mtime_ns]
+        for key, path in self._files().items():
+            stat = Path(path).stat()
+            facts[f"{key}_stamp"] = [stat.st_size, stat.st_mtime_ns]
         return facts
+
+    @property
+    def has_background(self) -> bool:
+        return self.background is not None or self.background_queries is not None
 
     def has_first_stage(self) -> bool:
         if self.generate is not None:
@@ -127,14 +157,25 @@ class DataSpec:
             for part, name in zip(parts, FILES, strict=True)
         ]
 
-    def _generated(self) -> list[Source]:
+    def background_source(self) -> Source | None:
+        """Lists of another domain, to learn a model from that is to be adapted."""
+        if self.background is not None:
+            return Joined([self._open(path) for path in self.background])
+        if self.background_queries is None:
+            return None
+        assert self.background_seed is not None
+        generate, size = self._generator()
+        return GeneratedSource(generate, range(self.background_queries), self.background_seed, size)
+
+    def _generator(self) -> tuple[Callable[..., Dataset], int]:
+        """The function that generates, and how many queries at once."""
         assert self.generate is not None
         function, size = GENERATORS[self.generate]
         options = {} if self.features is None else {"n_features": self.features}
+        return functools.partial(function, **options), size
 
-        def generate(n_queries: int, *, seed: int, start: int) -> Any:
-            return function(n_queries, seed=seed, start=start, **options)
-
+    def _generated(self) -> list[Source]:
+        generate, size = self._generator()
         ends = np.round(np.cumsum(self.split) * self.queries).astype(int)
         ranges = [range(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
         if min(map(len, ranges)) == 0:
@@ -172,13 +213,18 @@ def _load(identity: str, data: DataSpec, max_bins: int) -> Loaded:
 
 
 def load_values(data: DataSpec) -> dict[str, Dataset]:
-    """Training, validation and test data with their feature values; the last one asked for is kept in memory."""
+    """Training, validation, test and background data with feature values; the last ones asked for stay in memory."""
     return _load_values(json.dumps(data.identity(), sort_keys=True), data)
 
 
 @lru_cache(maxsize=1)
 def _load_values(identity: str, data: DataSpec) -> dict[str, Dataset]:
     train, *others = map(read_source, data.sources())
+    names = list(FILES)
+    background = data.background_source()
+    if background is not None:
+        others.append(read_source(background))
+        names.append(BACKGROUND)
     fitted = [  # LETOR text leaves out trailing zeros
         dataclasses.replace(
             one,
@@ -189,7 +235,7 @@ def _load_values(identity: str, data: DataSpec) -> dict[str, Dataset]:
         else one
         for one in others
     ]
-    return dict(zip(FILES, [train, *fitted], strict=True))
+    return dict(zip(names, [train, *fitted], strict=True))
 
 
 class _Noted:

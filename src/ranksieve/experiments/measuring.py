@@ -65,7 +65,11 @@ def _staged(cell: Cell, forest: Forest, loaded: Loaded, metric: str) -> dict[str
 
 
 def docs_per_tree(cell: Cell, tally: Tally | None, n_trees: int, n_docs: int) -> float | None:
-    """How many documents taught a tree on average; None of forests made in rounds by a selection, which do not tell."""
+    """How many documents taught a tree on average; None of forests made in rounds by a selection, which do not tell,
+    and of interpolations, which nothing teaches.
+    """
+    if cell.blended:
+        return None
     if tally is not None:
         return tally.lessons / n_trees
     return None if cell.in_rounds and selection_name(cell.params) != "everything" else float(n_docs)

@@ -13,6 +13,7 @@ from ranksieve.boosting.registry import named_selection
 from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.relations import RELATIONS, check_relation, earlier_cell, related
 from ranksieve.experiments.samples import SAMPLES, check_sample
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
@@ -27,9 +28,9 @@ else:
 TOP = ("title", "about", "metrics", "stages", "seeds", "figures", "baseline", "compare", "timed", "data", "params",
        "runs", "quick", "tune")  # fmt: skip
 QUICK = ("data", "params", "stages", "seeds", "tune")
-RUN = ("name", "seeds", "sample", "selections", "shared-leaves")  # besides training parameters
+RUN = ("name", "seeds", "sample", "selections", "shared-leaves", *RELATIONS)  # besides training parameters
 SHIPPED = (Path(__file__).parent / "specs", Path(__file__).parents[3] / "experiments")  # installed, or a checkout
-FIGURES = ("curves", "table", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency")
+FIGURES = ("curves", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency")
 
 
 def find_spec(name: str | Path) -> Path:
@@ -182,7 +183,7 @@ class _Reader:
         self._check_names(own, [*RUN, *known], place)
         common = {key.replace("_", "-"): value for key, value in self._table("params").items()}
         self._check_names(common, known, ("params",))
-        params = {**common, **{key: value for key, value in own.items() if key not in RUN}}
+        params = {**({} if "interpolate" in own else common), **{k: v for k, v in own.items() if k not in RUN}}
         params.update({key.replace("_", "-"): value for key, value in self._quick.get("params", {}).items()})
         params.update(self._replaced)
         params.setdefault("metric", self._values.get("metrics", ["ndcg@10"])[0])
@@ -210,7 +211,7 @@ class _Reader:
                     where = (*place, key) if key in own else ("params", key) if key in common else place
                     raise self.complain(where, str(error)) from None
                 self._check_extras(place, settings.algo, own)
-                yield Cell(
+                cell = Cell(
                     data=data,
                     run=name,
                     grid={key: value for (_, key, values), value in picked if len(values) > 1},
@@ -221,6 +222,7 @@ class _Reader:
                     selections=bool(own.get("selections", False)),
                     shared_leaves=bool(own.get("shared-leaves", False)),
                 )
+                yield self._related(place, own, settings.algo, cell, done)
 
     def _heeded(self, place: tuple[str | int, ...], params: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
         """What a ranker beside boosted forests heeds; parameters meant for every run are left out silently."""
@@ -265,18 +267,18 @@ class _Reader:
     ) -> Cell | None:
         if sample is None or sample["how"] != "by-model":
             return None
-        found = [cell for cell in done if cell.run == sample["model"] and cell.data == data]
-        found = [cell for cell in found if cell.seed == seed] or found
-        if not found:
-            known = ", ".join(dict.fromkeys(cell.run for cell in done)) or "none"
-            raise self.complain(
-                (*place, "sample"), f"no earlier run is named {sample['model']!r} (known: {known}); its model samples"
-            )
-        if len({cell.label for cell in found}) > 1:
-            raise self.complain(
-                (*place, "sample"), f"the run {sample['model']!r} has a grid; name one with a single cell"
-            )
-        return found[0]
+        found: Cell = self._checked((*place, "sample"), earlier_cell, sample["model"], data, seed, done)
+        return found
+
+    def _related(
+        self, place: tuple[str | int, ...], own: Mapping[str, Any], algo: str, cell: Cell, done: Sequence[Cell]
+    ) -> Cell:
+        """The cell with the cells it builds on."""
+        for key in RELATIONS:
+            if key in own:
+                self._checked((*place, key), check_relation, key, own, algo, cell.data)
+        where = next((key for key in ("init", "interpolate") if key in own), "name")
+        return dataclasses.replace(cell, **self._checked((*place, where), related, own, cell.data, cell.seed, done))
 
     def _checked(self, place: tuple[str | int, ...], function: Any, *arguments: Any) -> Any:
         try:

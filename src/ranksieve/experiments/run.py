@@ -92,7 +92,7 @@ def run_experiment(
 
 
 def _run_cells(cells: Sequence[Cell], folder: Path, jobs: int, tell: Tell, watch: Watch | None = None) -> None:
-    tasks = [Task(cell.key, cell, () if cell.teacher is None else (cell.teacher.key,)) for cell in cells]
+    tasks = [Task(cell.key, cell, tuple(needed.key for needed in cell.needs)) for cell in cells]
     done = [task.key for task in tasks if (folder / CELLS / task.key / CELL).exists()]
     n_done = len(done)
 
@@ -106,24 +106,39 @@ def _run_cells(cells: Sequence[Cell], folder: Path, jobs: int, tell: Tell, watch
 
 
 def _run_tuned(spec: Spec, folder: Path, jobs: int, n_trials: int, tell: Tell) -> None:
-    """Search, then run the best of each run; runs that sample with another run's model come after it."""
+    """Search, then run the best of each run; runs that need another run's model come after it."""
     tuned: list[Cell] = []
-    for with_teacher in (False, True):
-        cells = [_taught_by(cell, tuned) for cell in spec.cells if (cell.teacher is not None) == with_teacher]
-        searched = studies(cells, spec.tune, n_trials)
+    for depth in sorted({_depth(cell) for cell in spec.cells}):
+        cells = [_on_tuned(cell, tuned) for cell in spec.cells if _depth(cell) == depth]
+        searched = studies([cell for cell in cells if not cell.blended], spec.tune, n_trials)
         tasks = [Task(study.key, study) for study in searched]
         run_tasks(tasks, search, folder, jobs=jobs, tell=lambda task: None)
         tuned += [cell for study in searched for cell in tuned_cells(cells, study, folder)]
+        tuned += [cell for cell in cells if cell.blended]  # nothing of theirs can be tuned
         _store_experiment(dataclasses.replace(spec, cells=tuple(tuned)), folder)
         _run_cells(tuned, folder, jobs, tell)
 
 
-def _taught_by(cell: Cell, tuned: Sequence[Cell]) -> Cell:
-    """The cell with the tuned cell of its teacher's run in the teacher's place."""
-    if cell.teacher is None:
-        return cell
-    found = [one for one in tuned if (one.data, one.run) == (cell.data, cell.teacher.run)]
-    return dataclasses.replace(cell, teacher=next((one for one in found if one.seed == cell.seed), found[0]))
+def _depth(cell: Cell) -> int:
+    """How many runs have to come before a cell's, one after the other."""
+    return 1 + max(map(_depth, cell.needs), default=-1)
+
+
+def _on_tuned(cell: Cell, tuned: Sequence[Cell]) -> Cell:
+    """The cell with tuned cells in place of those it needs."""
+
+    def tuned_one(needed: Cell | None) -> Any:
+        if needed is None:
+            return None
+        found = [one for one in tuned if (one.data, one.run) == (cell.data, needed.run)]
+        return next((one for one in found if one.seed == cell.seed), found[0])
+
+    return dataclasses.replace(
+        cell,
+        teacher=tuned_one(cell.teacher),
+        init=tuned_one(cell.init),
+        blended=tuple(map(tuned_one, cell.blended)),
+    )
 
 
 def _store_experiment(spec: Spec, folder: Path) -> None:

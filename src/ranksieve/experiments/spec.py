@@ -25,6 +25,9 @@ class Cell:
     teacher: Cell | None = None  # whose model chooses the sample
     selections: bool = False  # record who was selected how often
     shared_leaves: bool = False  # count the leaves that negatives share
+    background: bool = False  # learn from the data set's background lists
+    init: Cell | None = None  # whose model boosting starts from
+    blended: tuple[Cell, ...] = ()  # whose models are interpolated; nothing is trained
     metrics: tuple[str, ...] = ("ndcg@10",)
     stages: tuple[int, ...] = ()
 
@@ -40,13 +43,29 @@ class Cell:
 
     @property
     def on_bins(self) -> bool:
-        """Whether the model is a forest of ours, grown and measured on bins; other rankers see feature values."""
-        return self.params.algo in ALGORITHMS or self.in_rounds
+        """Whether the model is a forest of ours, grown and measured on bins; all others see feature values.
+
+        So do forests of several domains, which share no bins.
+        """
+        alone = not (self.background or self.init or self.blended)
+        return alone and (self.params.algo in ALGORITHMS or self.in_rounds)
+
+    @property
+    def needs(self) -> tuple[Cell, ...]:
+        """The cells whose models this one reads."""
+        return tuple(cell for cell in (self.teacher, self.init, *self.blended) if cell is not None)
 
     def settings(self) -> dict[str, Any]:
         """Everything the result depends on, for the record and for the key."""
         params = self.params.as_dict()
         params.pop("threads")
+        started: dict[str, Any] = {}
+        if self.background:
+            started["background"] = True
+        if self.init is not None:
+            started["init"] = self.init.key
+        if self.blended:
+            started["blended"] = [cell.key for cell in self.blended]
         return {
             "data": self.data.identity(),
             "run": self.run,
@@ -60,6 +79,7 @@ class Cell:
             "metrics": list(self.metrics),
             "stages": list(self.stages),
             "ranksieve": __version__,
+            **started,
         }
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,13 @@ from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.sampling import best_rows, truncated_rows, undersampled_rows
-from ranksieve.experiments.data import Loaded, Part, load_values
+from ranksieve.evaluation.evaluate import evaluate
+from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.experiments.data import BACKGROUND, Loaded, Part, load_values
 from ranksieve.experiments.spec import Cell
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model
+from ranksieve.rankers.interpolation import interpolate
 from ranksieve.rankers.load import load as load_model
 from ranksieve.rankers.train import train
 
@@ -44,7 +47,7 @@ def taught_rows(cell: Cell, out: Path, part: Part) -> np.ndarray | None:
             seed=cell.seed,
         )
     assert cell.teacher is not None
-    teacher = load_model(out / CELLS / cell.teacher.key / MODEL)
+    teacher = read_model(out, cell.teacher)
     if cell.teacher.on_bins:
         assert isinstance(teacher, Forest)
         scores = scores_of(teacher, part.binned)
@@ -75,8 +78,30 @@ def scores_by_values(model: Model, data: Dataset) -> np.ndarray:
     return scores if data.lists.order is None else scores[data.lists.order]
 
 
+def read_model(out: Path, cell: Cell) -> Any:
+    """The model of a finished cell."""
+    return load_model(out / CELLS / cell.key / MODEL)
+
+
+def taught_values(cell: Cell, rows: np.ndarray | None) -> Dataset:
+    """The lists with feature values that a cell learns from."""
+    values = load_values(cell.data)
+    if cell.background:
+        return values[BACKGROUND]
+    return values["train"] if rows is None else values["train"].take_rows(rows)
+
+
+def interpolated(cell: Cell, models: Sequence[Any], sets: Mapping[str, Dataset]) -> Any:
+    """The models' sum with the weights that are best on validation lists, and what it is worth on all sets."""
+    model = interpolate(models, sets["valid"], cell.params.metric).model(models)
+    metric = str(parse_metric(cell.params.metric))
+    history = {name: {metric: [evaluate(model, data, metric).mean()]} for name, data in sets.items()}
+    return replace(model, info={**model.info, "history": history, "best_score": history["valid"][metric][0]})
+
+
 def trained(
     cell: Cell,
+    out: Path,
     loaded: Loaded,
     taught: Part,
     rows: np.ndarray | None,
@@ -92,11 +117,14 @@ def trained(
     settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
     if not cell.on_bins:
         values = load_values(cell.data)
-        lists = values["train"] if rows is None else values["train"].take_rows(rows)
-        return train(lists, valid={name: values[name] for name in valid}, callbacks=callbacks, **settings)
+        sets = {name: values[name] for name in valid}
+        if cell.blended:
+            return interpolated(cell, [read_model(out, one) for one in cell.blended], sets)
+        init = None if cell.init is None else read_model(out, cell.init)
+        return train(taught_values(cell, rows), valid=sets, init=init, callbacks=callbacks, **settings)
     heard = () if cell.in_rounds else callbacks
-    sets = {name: getattr(loaded, name).binned for name in valid}
-    forest: Forest = train(taught.binned, valid=sets, callbacks=heard, tally=tally, **settings)
+    binned = {name: getattr(loaded, name).binned for name in valid}
+    forest: Forest = train(taught.binned, valid=binned, callbacks=heard, tally=tally, **settings)
     if forest.info.get("interrupted"):  # X-CLEaVER returns what it has, which is not what the cell asks for
         raise KeyboardInterrupt
     return forest

@@ -118,7 +118,7 @@ def _value(study: Study, trial: Any, out: Path, threads: int) -> float:
     loaded = load(cell.data, cell.params.max_bins)
     rows = taught_rows(cell, out, loaded.train)
     taught = taught_part(loaded.train, rows)
-    return float(trained(cell, loaded, taught, rows, ("valid",), threads).info["best_score"])
+    return float(trained(cell, out, loaded, taught, rows, ("valid",), threads).info["best_score"])
 
 
 def _suggested(trial: Any, name: str, wanted: Any) -> Any:

@@ -54,7 +54,7 @@ class PairLoss:
         for block in self._blocks():
             losses, gradients = np.zeros(PARTS), np.zeros((PARTS, len(weights)))
             block_hinge(*block, means, weights * factors, losses, gradients)
-            loss += losses.sum()
+            loss += float(losses.sum())
             gradient += gradients.sum(axis=0)
         return loss, gradient * factors
 

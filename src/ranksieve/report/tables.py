@@ -43,6 +43,8 @@ def tables(results: Results) -> Iterator[Table]:
     for data in results.data:
         if "table" in wanted:
             yield comparison(results, data)
+        if "tests" in wanted:
+            yield from (mutual_tests(results, data, metric) for metric in results.facts["metrics"])
         if "shares" in wanted:
             yield share_table(results, data)
         yield all_cells(results, data)
@@ -86,13 +88,45 @@ def _compared(group: Group, baseline: Group, column: str) -> list[Value]:
 
 def compare(a: Group, b: Group, column: str) -> tuple[TestResult, tuple[float, float] | None]:
     """Randomization test of a against b on the queries both were tested on, and the t-interval of the difference."""
+    ours, theirs = paired_values(a, b, column)
+    interval = paired_t_test(ours, theirs).interval if len(ours) > 1 else None
+    return randomization_test(ours, theirs), interval
+
+
+def paired_values(a: Group, b: Group, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """Values of two runs on the queries that both have them of."""
     names_a, values_a = a.per_query(column)
     names_b, values_b = b.per_query(column)
     _, places_a, places_b = np.intersect1d(names_a, names_b, return_indices=True)
     ours, theirs = values_a[places_a], values_b[places_b]
-    both = np.count_nonzero(~(np.isnan(ours) | np.isnan(theirs)))
-    interval = paired_t_test(ours, theirs).interval if both > 1 else None
-    return randomization_test(ours, theirs), interval
+    both = ~(np.isnan(ours) | np.isnan(theirs))
+    return ours[both], theirs[both]
+
+
+def mutual_tests(results: Results, data: str, metric: str) -> Table:
+    """Every run with its 95% interval and its p-value against every other (as Wu et al. 2010, Tables 1-4)."""
+    groups = results.best(data)
+    rows = []
+    for group in groups:
+        values = group.per_query(metric)[1]
+        low, high = paired_t_test(values, np.zeros(len(values))).interval or (np.nan, np.nan)
+        half = 0.5 * (high - low)
+        row = [Value(group.label), Value(f"{group.value(metric):.4f}", group.value(metric)), Value(f"{half:.4f}", half)]
+        for other in groups:
+            p_value = None if other is group else _t_test(group, other, metric)
+            row.append(Value("") if p_value is None else Value(f"{p_value:.4f}", p_value))
+        rows.append(tuple(row))
+    return Table(
+        title=f"{metric} on {data}, and whether runs differ",
+        columns=("", metric, "± (95%)", *(f"p against {group.label}" for group in groups)),
+        rows=tuple(rows),
+        note="p is of the paired t-test, two-sided. A run with a grid stands with its best choice on validation lists.",
+    )
+
+
+def _t_test(a: Group, b: Group, column: str) -> float | None:
+    ours, theirs = paired_values(a, b, column)
+    return paired_t_test(ours, theirs).p_value if len(ours) > 1 else None
 
 
 def share_table(results: Results, data: str) -> Table:

@@ -1,0 +1,58 @@
+"""Runs that build on others: sampling with their models, starting from them, interpolating them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ranksieve.errors import ParameterError
+from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.spec import Cell
+from ranksieve.params import ALGORITHMS
+
+RELATIONS = ("background", "init", "interpolate")
+
+
+def earlier_cell(name: Any, data: DataSpec, seed: int, done: Sequence[Cell]) -> Cell:
+    """The cell of an earlier run on the same data, of the same seed where there is one."""
+    found = [cell for cell in done if cell.run == name and cell.data == data]
+    found = [cell for cell in found if cell.seed == seed] or found
+    if not found:
+        known = ", ".join(dict.fromkeys(cell.run for cell in done)) or "none"
+        raise ParameterError(f"no earlier run is named {name!r} (known: {known}); its model is needed")
+    if len({cell.label for cell in found}) > 1:
+        raise ParameterError(f"the run {name!r} has a grid; name one with a single cell")
+    return found[0]
+
+
+def check_relation(key: str, run: Mapping[str, Any], algo: str, data: DataSpec) -> None:
+    """Refuse a relation that does not fit the run or its data."""
+    value = run[key]
+    if key == "background":
+        if not isinstance(value, bool):
+            raise ParameterError(f"background is {value!r}; expected true, to learn from the data's background lists")
+        if value and not data.has_background:
+            raise ParameterError(
+                f"data {data.name!r} has no background; name files of another domain, background = [...] "
+                "(--background), or with generate give background-queries and background-seed"
+            )
+        if value and "sample" in run:
+            raise ParameterError("a sample is of the training lists, not of the background; leave one of them out")
+    if key == "init" and algo not in ALGORITHMS:
+        raise ParameterError(f"algo={algo} starts from no model; use one of {', '.join(ALGORITHMS)}")
+    if key == "interpolate":
+        if not (isinstance(value, list) and len(value) > 1 and len(set(map(str, value))) == len(value)):
+            raise ParameterError(f"interpolate is {value!r}; expected the names of two or more earlier runs")
+        others = [name for name in run if name not in ("name", "seeds", key)]
+        if others:
+            raise ParameterError(f"an interpolation trains nothing; leave out {', '.join(others)}")
+
+
+def related(run: Mapping[str, Any], data: DataSpec, seed: int, done: Sequence[Cell]) -> dict[str, Any]:
+    """What a cell says of the cells it builds on."""
+    found: dict[str, Any] = {"background": bool(run.get("background", False))}
+    if "init" in run:
+        found["init"] = earlier_cell(run["init"], data, seed, done)
+    if "interpolate" in run:
+        found["blended"] = tuple(earlier_cell(name, data, seed, done) for name in run["interpolate"])
+    return found
