@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksieve.data.binned import bin_data
-from ranksieve.data.binning import BinningSketch
+from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
 from ranksieve.data.tables import write_parquet
@@ -127,3 +127,21 @@ def test_narrower_letor_validation_is_padded_and_wider_refused(tmp_path):
     assert narrow.bins[:, 1].tolist() == [0, 0]
     with pytest.raises(ValueError, match="3 features, but the training data has 2"):
         bin_data(tmp_path / "wide.txt", binning=train.binning)
+
+
+@pytest.mark.parametrize(("n_rows", "n_features"), [(1, 1), (16, 15), (130, 16), (257, 17), (128, 40)])
+def test_bins_count_the_thresholds_below(n_rows, n_features):
+    rng = np.random.default_rng(n_rows)
+    sizes = rng.integers(0, 255, n_features)
+    sizes[0] = 254
+    cuts = [np.sort(rng.choice(4096, size, replace=False).astype(np.float32)) for size in sizes]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    binning = Binning(np.concatenate(cuts), offsets, rng.permutation(n_features))
+    values = rng.integers(-1, 4097, (n_rows, n_features)).astype(np.float32)  # many lie on a threshold
+    values[rng.random(values.shape) < 0.1] = np.nan
+    out = np.zeros((n_rows, -(-n_features // 16) * 16), np.uint8)
+    binning.transform(values, out)
+    for column, feature in enumerate(binning.features):
+        expected = np.searchsorted(cuts[column], values[:, feature])
+        assert (out[:, column] == np.where(np.isnan(values[:, feature]), 255, expected)).all()
+    assert not out[:, n_features:].any()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ranksieve.dtypes import FEATURE, MAX_BINS, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
+from ranksieve.kernels.ranking import heaps_of
 
 SAMPLE_ROWS = 65_536  # rows that quantiles are taken from, 250 a bin; all of them in smaller sets
 LARGEST = np.finfo(FEATURE).max  # threshold of "every value left, missing right"
@@ -44,7 +46,16 @@ class Binning:
 
     def transform(self, block: np.ndarray, out: np.ndarray) -> None:
         """Write the bins of float32 rows into the leading columns of `out`."""
-        kernels.to_bins(block, self.thresholds, self.offsets, self.features, out)
+        kernels.to_bins(np.ascontiguousarray(block), self._column_of, *self._heaps, out)
+
+    @cached_property
+    def _heaps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return heaps_of(self.thresholds, self.offsets)
+
+    @cached_property
+    def _column_of(self) -> np.ndarray:
+        """The column of each feature."""
+        return np.argsort(self.features)
 
 
 class BinningSketch:

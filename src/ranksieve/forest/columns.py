@@ -6,7 +6,7 @@ import numpy as np
 
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.singles import floor_single, to_single
-from ranksieve.kernels.ranking import Columns, make_heaps
+from ranksieve.kernels.ranking import Columns, heaps_of
 from ranksieve.kernels.walking import SIDE_BY_SIDE, Walks, lay_out
 
 MOST = 254  # thresholds in a column: ranks 0..254, and 255 for missing
@@ -34,8 +34,8 @@ def make_columns(forest: Forest) -> tuple[Columns, Columns, np.ndarray, np.ndarr
     starts = np.append(np.flatnonzero(new_column[new_value]), len(values)).astype(np.int64)
     shared = (feature[new_column], zero[new_column], values, starts)
     return (
-        Columns(*shared, *_heaps(floor_single(values), starts)),
-        Columns(*shared, *_heaps(to_single(values), starts)),
+        Columns(*shared, *heaps_of(floor_single(values), starts)),
+        Columns(*shared, *heaps_of(to_single(values), starts)),
         column,
         cut,
     )
@@ -45,14 +45,6 @@ def _changes(values: np.ndarray) -> np.ndarray:
     changes = np.ones(len(values), dtype=bool)
     changes[1:] = values[1:] != values[:-1]
     return changes
-
-
-def _heaps(values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    levels = np.maximum(4, np.ceil(np.log2(np.diff(starts) + 1))).astype(np.int64)
-    heap_starts = np.concatenate([[0], np.cumsum(1 << levels)]).astype(np.int64)
-    heaps = np.zeros(heap_starts[-1], np.float32)
-    make_heaps(values, starts, levels, heap_starts, heaps)
-    return heaps, heap_starts[:-1].copy(), levels
 
 
 def make_walks(forest: Forest) -> Walks:

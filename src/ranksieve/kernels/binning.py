@@ -1,11 +1,11 @@
 """Compiled loops of binning: distinct values, quantile cuts, values to bins."""
 
 import numpy as np
-from numba import njit, prange, uintp
+from numba import njit, prange
 
-from ranksieve.dtypes import MISSING_BIN
-
-TILE = 256  # rows binned together
+from ranksieve.kernels.ranking import CHUNK, rank_column, take_features
+from ranksieve.kernels.scoring import TILE
+from ranksieve.kernels.transposing import transpose_tile
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -92,30 +92,29 @@ def quantile_cuts(values, max_bins, out):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def to_bins(block, thresholds, offsets, features, out):
-    """Bin of each value: the number of thresholds below it; NaN has the last bin. Column c holds `features[c]`.
+def to_bins(block, column_of, heaps, heap_starts, levels, out):
+    """Bin of each value: the number of its column's thresholds below it; NaN has the last bin.
 
-    A binary search of TILE values at once, all taking every step: no branch depends on a value, so the steps become
-    vector instructions, and a column's thresholds stay in the nearest cache. Seven times as fast as one by one.
+    Feature f goes to column `column_of[f]`, whose thresholds are a heap (see `kernels.ranking`). Values are turned
+    into columns within registers, searched 16 at a time, and their bins turned back into rows.
     """
-    n_rows = len(block)
-    for tile in prange(-(-n_rows // TILE)):
-        start, n = tile * TILE, min(TILE, n_rows - tile * TILE)
-        values, low = np.empty(TILE, np.float32), np.empty(TILE, np.uint32)
-        cuts = np.empty(256, np.float32)
-        for c in range(len(features)):
-            size = offsets[c + 1] - offsets[c]
-            cuts[:size] = thresholds[offsets[c] : offsets[c + 1]]
-            cuts[size:] = np.float32(np.inf)
-            for k in range(n):
-                values[k] = block[start + k, features[c]]
-                low[k] = 0
-            half = np.uint32(1)
-            while half * 2 <= size:
-                half *= np.uint32(2)
-            while half > 0:
-                for k in range(n):
-                    low[k] += half * np.uint32(cuts[uintp(low[k] + half - np.uint32(1))] < values[k])
-                half >>= np.uint32(1)
-            for k in range(n):
-                out[start + k, c] = np.uint8(MISSING_BIN) if np.isnan(values[k]) else np.uint8(low[k])
+    n_rows, n_features = block.shape
+    width, flat, flat_out = out.shape[1], block.reshape(block.size), out.reshape(out.size)
+    for chunk in prange(-(-n_rows // CHUNK)):
+        start, n = chunk * CHUNK, min(CHUNK, n_rows - chunk * CHUNK)
+        positions, values = np.empty(CHUNK, np.int64), np.empty(TILE * CHUNK, np.float32)
+        ranks, columns = np.zeros(width * CHUNK, np.uint8), CHUNK * np.arange(width)
+        for i in range(-(-n // TILE) * TILE):  # whole tiles: the last row fills them up
+            positions[i] = n_features * (start + min(i, n - 1))
+        for tile in range(0, len(column_of), TILE):
+            first = take_features(flat, 1, positions, n_features, tile, n, values)
+            for f in range(tile, min(tile + TILE, len(column_of))):
+                c = column_of[f]
+                rank_column(values, (f - first) * CHUNK, n, heaps, heap_starts[c], levels[c], ranks, c * CHUNK)
+        whole = n // TILE * TILE
+        for i in range(0, whole, TILE):
+            for c in range(0, width, TILE):
+                transpose_tile(ranks, columns, c, i, flat_out, (start + i) * width + c, width)
+        for i in range(whole, n):
+            for c in range(width):
+                out[start + i, c] = ranks[c * CHUNK + i]

@@ -37,6 +37,15 @@ class Columns(NamedTuple):
     levels: np.ndarray  # int64 per column: 4 to 8
 
 
+def heaps_of(thresholds, starts):
+    """The heaps of columns of ascending thresholds: their values, where each begins, and its levels."""
+    levels = np.maximum(4, np.ceil(np.log2(np.diff(starts) + 1))).astype(np.int64)
+    heap_starts = np.concatenate([[0], np.cumsum(1 << levels)]).astype(np.int64)
+    heaps = np.zeros(heap_starts[-1], np.float32)
+    make_heaps(thresholds, starts, levels, heap_starts, heaps)
+    return heaps, heap_starts[:-1].copy(), levels
+
+
 @njit(cache=True, nogil=True)
 def make_heaps(thresholds, starts, levels, heap_starts, heaps):
     """Every column's ascending thresholds in the order of a binary search; element 0 of a heap is not used."""
