@@ -21,8 +21,9 @@ import numpy as np
 import ranksieve as rs
 from bugs import PROJECTS
 from ranksieve.experiments.data import DataSpec
-from ranksieve.experiments.read_spec import find_spec, load_spec
+from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
+from ranksieve.experiments.shipped import find_spec
 from ranksieve.report.tables import mutual_tests
 from ranksieve.report.write import write_report
 from results import save

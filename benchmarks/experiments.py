@@ -20,11 +20,12 @@ matplotlib.use("agg")
 
 from ranksieve.errors import MissingExtraError
 from ranksieve.experiments.data import DataSpec
-from ranksieve.experiments.read_spec import SHIPPED, find_spec, load_spec
+from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
-from ranksieve.report.tables import Table, tables
-from ranksieve.report.write import write_report
+from ranksieve.experiments.shipped import SHIPPED, find_spec
+from ranksieve.report.tables import Table
+from ranksieve.report.write import tables, write_report
 from sieve import feature_files
 
 PAGES = Path(__file__).parent.parent / "docs" / "results"

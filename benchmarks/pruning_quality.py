@@ -1,184 +1,229 @@
-"""How many trees can go at equal quality: strategies × sizes, X-CLEaVER by n and p, its bases, and scoring time.
+"""How many trees can go at equal quality, and the best model at equal size: bug reports, MQ2008 and two-stage lists.
 
-Run `python benchmarks/pruning_quality.py two-stage` or `python benchmarks/pruning_quality.py mq2008 FOLDER` with the
-folder that holds `MQ2008/S1.txt.xz` …; minutes to an hour, by `--reference`, `--grow` and `--queries`. NDCG@10 on test
-lists, p-values of Fisher's randomization test against the reference, λ-MART of `--reference` trees (MQ2008: values of
-the five folds' test lists together). "Equivalent" is the smallest model with p > 0.05 or a better mean.
+    export NUMBA_NUM_THREADS=1
+    python benchmarks/pruning_quality.py WORK mq2008 FOLDER    # holds MQ2008/S1.txt.xz …; five folds
+    python benchmarks/pruning_quality.py WORK bugs FOLDER      # holds ecf.parquet …, made by `ranksieve features`
+    python benchmarks/pruning_quality.py WORK two-stage        # generated
+
+WORK keeps every finished cell, so an interrupted run goes on, and `--only-rows` writes the results of what there is.
+After Lucchese et al. 2018, tables 3 to 8, at a smaller size (`SIZES`). The number of trees of the full models and their
+leaves (SelGB: and share of negatives) are those best on validation lists. They are pruned by every strategy and rate;
+X-CLEaVER grows n trees a round and removes the share p. NDCG@10 on test lists; p of Fisher's randomization test (10,000
+permutations) and 95% intervals of the paired t-test, both against the full λ-MART. What is called chosen was chosen on
+validation lists alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import ranksieve as rs
+from pruning_summary import Summary
 from quality import folds
 from ranksieve.data.binned import bin_data
+from ranksieve.files import atomic_path
 from ranksieve.pruning.strategies import STRATEGIES
-from results import FOLDER, save
+from results import save
 
+COMMON = {"learning_rate": 0.05, "threads": 1}
+STAGES = (10, 25, 50, 75, 100, 150, 200, 300, 400)
 BASES = ("lambdamart", "selgb", "gbrt", "oblivious-lambdamart")
+ROUNDS = [
+    {"grow": 100, "rate": 0.75}, {"grow": 200, "rate": 0.75}, {"grow": 100, "rate": 0.5}, {"grow": 200, "rate": 0.5},
+    {"grow": 50, "rate": 0.0}, {"grow": 100, "rate": 0.75, "global_": True},
+]  # fmt: skip
+BUGS = ("ecf", "eclipse.jdt.debug", "eclipse.pde.ui", "tomcat70")
+BUG_QUERIES = (100, 50, 200)  # of each project: training, validation, test
+TWO_STAGE_QUERIES = (80, 40, 200)
 Split = tuple[rs.Dataset, rs.Dataset, rs.Dataset]
+Cell = dict[str, Any]
 
 
-class Lab:
-    """The splits, the reference models, and rows of results."""
+class Sizes(NamedTuple):
+    trees: int  # at most, of a full model
+    patience: int  # trees without gain on validation lists that end it
+    most: int  # trees of X-CLEaVER
+    leaves: tuple[int, ...]
+    negatives: tuple[float, ...]  # shares of SelGB
+    rates: tuple[float, ...]  # of pruning
 
-    def __init__(self, splits: list[Split], reference: int, settings: dict) -> None:
-        self.splits, self.settings, self.rows = splits, settings, []
+    def grid(self, algo: str) -> list[Cell]:
+        """Settings among which validation lists choose."""
+        leaves = (16, 32, 64) if algo.startswith("oblivious") else self.leaves
+        found: list[Cell] = [{"leaves": n} for n in leaves]
+        return [{**one, "negatives": n} for one in found for n in self.negatives] if algo == "selgb" else found
+
+
+SIZES = {
+    "mq2008": Sizes(500, 100, 200, (8, 16, 64), (0.05, 0.2, 0.5), (0.3, 0.5, 0.7, 0.8, 0.9)),
+    "bugs": Sizes(300, 50, 100, (16, 64), (0.05, 0.2), (0.5, 0.7, 0.9)),
+    "two-stage": Sizes(300, 50, 100, (16, 64), (0.05, 0.2), (0.5, 0.7, 0.9)),
+}
+
+
+class Bench:
+    """One data set, and the cells that are finished for it."""
+
+    def __init__(self, name: str, work: Path, splits: list[Split]) -> None:
+        self.name, self.folder, self.splits, self.sizes = name, work / name, splits, SIZES[name]
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.binned = []
         for train, valid, _ in splits:
             bins = bin_data(train)
             self.binned.append((bins, bin_data(valid, binning=bins.binning)))
-        self.references, self.reference_seconds = self._timed("lambdamart", trees=reference)
-        self.reference_values = self.values(self.references)
-        self.add("reference", "lambdamart", self.references, self.reference_seconds)
 
-    def _timed(self, algo: str, **params) -> tuple[list[rs.Forest], float]:
-        begin = time.perf_counter()
-        models = [
-            rs.train(train, valid=valid if algo == "xcleaver" else None, algo=algo, early_stopping=0,
-                     **{**self.settings, **params})
-            for train, valid in self.binned
-        ]  # fmt: skip
-        return models, time.perf_counter() - begin
+    def cell(self, table: str, what: str, make: Callable[[int], rs.Forest], **more: Any) -> Cell:
+        """A system: a model for each fold, measured at its sizes; stored, and read where it is stored."""
+        path = self.folder / f"{re.sub(r'[^a-z0-9.]+', '-', f'{table} {what}'.lower())}.json"
+        if not path.exists():
+            begin = time.process_time()
+            models = [make(fold) for fold in range(len(self.splits))]
+            seconds = time.process_time() - begin
+            for fold, model in enumerate(models):
+                model.save(path.with_suffix(f".{fold}.txt"))
+            cell = {
+                "table": table, "what": what, "cpu seconds": round(seconds, 1), **_phases(models), **more,
+                "sizes": [self._measured(models, size) for size in _sizes(table, models)],
+            }  # fmt: skip
+            with atomic_path(path) as temporary:
+                temporary.write_text(json.dumps(cell))
+            shown = [(size["trees"], round(size["valid"], 4)) for size in cell["sizes"]]
+            print(f"{self.name}: {table}, {what}: {seconds:.0f} s, trees and validation {shown}", flush=True)
+        return {**json.loads(path.read_text()), "path": path}
 
-    def values(self, models: list[rs.Forest]) -> np.ndarray:
-        parts = [rs.evaluate(model, test).per_query() for model, (_, _, test) in zip(models, self.splits, strict=True)]
-        return np.concatenate(parts)
+    def models(self, cell: Cell) -> list[rs.Forest]:
+        return [rs.load(cell["path"].with_suffix(f".{fold}.txt")) for fold in range(len(self.splits))]
 
-    def add(self, table: str, what: str, models: list[rs.Forest], seconds: float | None = None, **more) -> dict:
-        """One system: its size, its mean on test lists, and the test against the reference."""
-        values = self.values(models)
-        test = rs.randomization_test(values, self.reference_values)
-        row = {
-            "table": table,
-            "what": what,
-            "trees": round(float(np.mean([model.n_trees for model in models])), 1),
-            "ndcg@10": round(float(np.nanmean(values)), 4),
-            "difference": round(test.difference, 4),
-            "p": round(test.p_value, 4),
-            **({} if seconds is None else {"seconds": round(seconds, 1)}),
-            **more,
+    def _measured(self, models: list[rs.Forest], size: int) -> Cell:
+        """The first trees of every fold's model; a model that is smaller counts as it is."""
+        cut = [model.first(min(size, model.n_trees)) for model in models]
+        parts = list(zip(cut, self.splits, strict=True))
+        return {
+            "size": size,
+            "trees": round(float(np.mean([model.n_trees for model in cut])), 1),
+            "valid": float(np.mean([rs.evaluate(model, valid).mean() for model, (_, valid, _) in parts])),
+            "test": np.concatenate([rs.evaluate(model, test).per_query() for model, (_, _, test) in parts]).tolist(),
         }
-        self.rows.append(row)
-        print(row, flush=True)
-        return row
 
-    def strategies(self, names: list[str], rates: list[float]) -> None:
-        """Tables 3 to 5: strategies at several sizes, re-weighted; and λ-MART of that size."""
-        n = self.references[0].n_trees
-        for rate in rates:
-            self.add("strategies", "lambdamart", [model.first(n - int(rate * n + 1e-9)) for model in self.references])
-            for name in names:
-                pruned = [
-                    rs.prune(model, train, valid=valid, rate=rate, strategy=name)
-                    for model, (train, valid) in zip(self.references, self.binned, strict=True)
-                ]
-                self.add("strategies", name, pruned)
-        reweighted = [
-            rs.reweight(model, train, valid=valid)
-            for model, (train, valid) in zip(self.references, self.binned, strict=True)
-        ]
-        self.add("strategies", "lambdamart + line search", reweighted)
+    def full(self, algo: str) -> Cell:
+        """The full model of an algorithm, with the setting of its grid that is best on validation lists."""
+        found = []
+        for setting in self.sizes.grid(algo):
+            words = ", ".join(f"{name} {value}" for name, value in setting.items())
+            found.append(self.cell("full", f"{algo}, {words}", self._trained(algo=algo, **setting), setting=setting))
+        return max(found, key=lambda cell: cell["sizes"][-1]["valid"])
 
-    def xcleaver(self, grow: int, trees: int) -> None:
-        """Table 6: n, p and N; the sizes are those after each round."""
-        for n, rate, whole in (
-            (grow // 2, 0.5, False), (grow // 2, 0.75, False), (grow, 0.5, False), (grow, 0.75, False),
-            (grow, 0.75, True),
-        ):  # fmt: skip
-            name = f"xcleaver{'_G' * whole} n={n} p={rate}"
-            self._rounds("xcleaver", name, trees, base="lambdamart", grow=n, rate=rate, global_=whole)
+    def _trained(self, **params: Any) -> Callable[[int], rs.Forest]:
+        common = {**COMMON, "trees": self.sizes.trees, "early_stopping": self.sizes.patience}
+        return lambda fold: rs.train(self.binned[fold][0], valid=self.binned[fold][1], **{**common, **params})
 
-    def bases(self, grow: int, trees: int) -> None:
-        """Table 8: X-CLEaVER over other algorithms, each beside its base alone."""
-        n = self.references[0].n_trees
-        for base in BASES[1:]:
-            models, seconds = self._timed(base, trees=n)
-            self.add("bases", base, models, seconds)
-            self._rounds("bases", f"xcleaver of {base}", trees, base=base, grow=grow, rate=0.75)
+    def xcleaver(self, base: str, full: Cell, rounds: Cell) -> Cell:
+        """X-CLEaVER over an algorithm with the setting of its full model."""
+        what = f"X-CLEaVER{'_G' * ('global_' in rounds)} of {base}, n {rounds['grow']}, p {rounds['rate']}"
+        params = {"algo": "xcleaver", "base": base, "trees": self.sizes.most, "early_stopping": 0}
+        return self.cell("xcleaver", what, self._trained(**params, **full["setting"], **rounds), base=base)
 
-    def _rounds(self, table: str, name: str, trees: int, **params) -> None:
-        models, seconds = self._timed("xcleaver", trees=trees, **params)
-        if not params.get("global_"):
-            sizes = sorted({facts["trees"] for model in models for facts in model.info["rounds"]})
-            for size in sizes[:-1]:
-                self.add(table, name, [model.first(size) for model in models])
-        spent: dict[str, float] = {}
-        for facts in (facts for model in models for facts in model.info["rounds"]):
-            for phase, value in facts["seconds"].items():
-                spent[phase] = round(spent.get(phase, 0.0) + value, 2)
-        self.add(table, name, models, seconds, phases=spent)
+    def pruned(self, full: Cell, strategy: str, rate: float) -> Cell:
+        models = self.models(full)
 
-    def equal_quality(self) -> None:
-        """Table 7: the smallest model that is not worse than the reference, and how fast it scores."""
-        documents = np.ascontiguousarray(self.splits[0][2].features, dtype=np.float32)
-        full = _microseconds(self.references[0], documents)
-        for table in ("strategies", "xcleaver", "bases"):
-            rows = [row for row in self.rows if row["table"] == table and (row["p"] > 0.05 or row["difference"] >= 0)]
-            for name in dict.fromkeys(row["what"] for row in rows):
-                smallest = min((row for row in rows if row["what"] == name), key=lambda row: row["trees"])
-                share = 1 - smallest["trees"] / self.references[0].n_trees
-                own = _microseconds(self.references[0].first(max(1, round(smallest["trees"]))), documents)
-                row = {
-                    "table": "equal quality", "what": name, "trees": smallest["trees"],
-                    "share of trees removed": round(share, 3), "ndcg@10": smallest["ndcg@10"], "p": smallest["p"],
-                    "µs per document": round(own, 3), "speed-up": round(full / own, 2),
-                }  # fmt: skip
-                self.rows.append(row)
-                print(row, flush=True)
+        def make(fold: int) -> rs.Forest:
+            (train, valid), model = self.binned[fold], models[fold]
+            n = int(rate * model.n_trees + 1e-9)
+            if strategy == "lambdamart" or (rate and not n):
+                return model.first(model.n_trees - n)
+            if rate == 0:
+                return rs.reweight(model, train, valid=valid, threads=1)
+            return rs.prune(model, train, valid=valid, rate=rate, strategy=strategy, threads=1)
+
+        return self.cell("strategies", f"{strategy}, rate {rate}", make, strategy=strategy, rate=rate)
+
+    def run(self, parts: list[str]) -> None:
+        """Every cell, those that matter most first."""
+        full = self.full("lambdamart")
+        if "xcleaver" in parts:
+            for rounds in ROUNDS:
+                self.xcleaver("lambdamart", full, rounds)
+        if "bases" in parts:
+            for base in BASES[1:]:
+                self.xcleaver(base, self.full(base), ROUNDS[0])
+        if "strategies" in parts:
+            self.pruned(full, "line search only", 0)
+            for rate in self.sizes.rates:
+                for strategy in ("lambdamart", *STRATEGIES):
+                    self.pruned(full, strategy, rate)
 
 
-def _microseconds(forest: rs.Forest, documents: np.ndarray) -> float:
-    """Per document, one thread, CPU time, the best of five."""
-    forest.predict(documents, threads=1)
-    times = []
-    for _ in range(5):
-        begin = time.process_time()
-        forest.predict(documents, threads=1)
-        times.append(time.process_time() - begin)
-    return 1e6 * min(times) / len(documents)
+def _phases(models: list[rs.Forest]) -> Cell:
+    """Seconds of each phase of X-CLEaVER, all folds together."""
+    spent: dict[str, float] = {}
+    for facts in (facts for model in models for facts in model.info.get("rounds", ())):
+        for phase, value in facts["seconds"].items():
+            spent[phase] = round(spent.get(phase, 0.0) + value, 2)
+    return {"phases": spent} if spent else {}
 
 
-def two_stage(n_queries: int) -> list[Split]:
-    starts = (0, n_queries), (n_queries, n_queries // 3), (2 * n_queries, n_queries)
-    train, valid, test = (rs.two_stage(size, start=start) for start, size in starts)
+def _sizes(table: str, models: list[rs.Forest]) -> list[int]:
+    """At which numbers of trees a model is measured: its stages, the ends of its rounds, its end."""
+    end = max(model.n_trees for model in models)
+    stages: set[int] = set()
+    if table == "full":
+        stages = set(STAGES)
+    elif not models[0].info.get("params", {}).get("global_"):
+        stages = {facts["trees"] for model in models for facts in model.info.get("rounds", ())}
+    return [*sorted(stage for stage in stages if 0 < stage < end), end]
+
+
+def two_stage() -> list[Split]:
+    ends = np.cumsum(TWO_STAGE_QUERIES)
+    train, valid, test = (rs.two_stage(n, start=end - n) for n, end in zip(TWO_STAGE_QUERIES, ends, strict=True))
     return [(train, valid, test)]
 
 
+def bugs(folder: Path) -> list[Split]:
+    """Some reports of each project, drawn once."""
+    parts: list[list[rs.Dataset]] = [[], [], []]
+    for project in BUGS:
+        data = rs.read(folder / f"{project}.parquet")
+        order = np.random.default_rng(0).permutation(data.n_queries)
+        for place, chosen in enumerate(np.split(order, np.cumsum(BUG_QUERIES))[:3]):
+            parts[place].append(data.take_queries(np.sort(chosen)))
+    train, valid, test = (_joined(part) for part in parts)
+    return [(train, valid, test)]
+
+
+def _joined(parts: list[rs.Dataset]) -> rs.Dataset:
+    return rs.Dataset.from_arrays(
+        np.concatenate([part.features for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        group=np.concatenate([np.diff(part.offsets) for part in parts]),
+    )
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", choices=("two-stage", "mq2008"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("data", choices=("mq2008", "bugs", "two-stage"))
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--reference", type=int, default=500, help="trees of the reference")
-    parser.add_argument("--grow", type=int, default=200, help="n of X-CLEaVER")
-    parser.add_argument("--trees", type=int, default=150, help="N of X-CLEaVER")
-    parser.add_argument("--queries", type=int, default=200, help="training queries of two-stage data")
-    parser.add_argument("--leaves", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rates", type=float, nargs="+", default=[0.25, 0.5, 0.6, 0.7, 0.8, 0.9])
-    parser.add_argument("--strategies", nargs="+", default=list(STRATEGIES), choices=STRATEGIES)
     parser.add_argument("--parts", nargs="+", default=["xcleaver", "bases", "strategies"])
+    parser.add_argument("--only-rows", action="store_true", help="summarise what is finished; train nothing")
     arguments = parser.parse_args()
-    splits = two_stage(arguments.queries) if arguments.data == "two-stage" else folds(arguments.folder / "MQ2008")
-    settings = {"leaves": arguments.leaves, "learning_rate": 0.05, "threads": arguments.threads}
-    lab = Lab(splits, arguments.reference, settings)
-    parts: dict[str, Callable[[], None]] = {
-        "xcleaver": lambda: lab.xcleaver(arguments.grow, arguments.trees),
-        "bases": lambda: lab.bases(arguments.grow, arguments.trees),
-        "strategies": lambda: lab.strategies(arguments.strategies, arguments.rates),
+    makers: dict[str, Callable[[], list[Split]]] = {
+        "mq2008": lambda: folds(arguments.folder / "MQ2008"),
+        "bugs": lambda: bugs(arguments.folder),
+        "two-stage": two_stage,
     }
-    for name in arguments.parts:
-        parts[name]()
-        save(f"pruning_quality_{arguments.data.replace('-', '_')}", lab.rows)
-    lab.equal_quality()
-    save(f"pruning_quality_{arguments.data.replace('-', '_')}", lab.rows)
-    print(f"saved in {FOLDER}")
+    bench = Bench(arguments.data, arguments.work, makers[arguments.data]())
+    if not arguments.only_rows:
+        bench.run(arguments.parts)
+    save(f"pruning_quality_{arguments.data.replace('-', '_')}", Summary(bench).rows())
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve.experiments.data import DataSpec
-from ranksieve.experiments.read_spec import find_spec, load_spec
+from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
+from ranksieve.experiments.shipped import find_spec
 from results import save
 from training import LIGHTGBM
 

@@ -34,7 +34,7 @@ _GROWING = ("trees", "leaves", "learning_rate", "early_stopping", "gain", "min_d
             "collapse", "feature_fraction", "max_bins", "seed")  # fmt: skip
 _ROUNDS = ("step", "step_range", "step_shrinkage", "negatives", "min_negatives", "max_negatives", "rest", "margin",
            "every", "truncation", "normalize", "first_tree", "row_fraction", "base", "grow", "rate", "strategy",
-           "global_", "selection", "objective", "features")  # fmt: skip
+           "global_", "selection", "objective", "features", "monotone")  # fmt: skip
 RANKERS = {
     # rankers that are no boosted forest: the parameters each heeds
     "ranksvm": ("c",),

@@ -6,7 +6,8 @@ import pytest
 from experiment_samples import SPEC, write_spec
 
 from ranksieve.errors import ParameterError
-from ranksieve.experiments.read_spec import SHIPPED, find_spec, load_spec
+from ranksieve.experiments.read_spec import load_spec
+from ranksieve.experiments.shipped import SHIPPED, find_spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
 
 

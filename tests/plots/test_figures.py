@@ -100,3 +100,46 @@ def test_a_heat_map_must_fit():
 def test_nothing_to_draw_is_refused(draw):
     with pytest.raises(ParameterError, match="give at least one"):
         draw({})
+
+
+@pytest.fixture(scope="module")
+def pruned():
+    data = rs.cubic(20)
+    model = rs.train(data, trees=8, leaves=4)
+    return {name: rs.prune(model, data, rate=0.5, strategy=name) for name in ("last", "skip", "low-weights", "random")}
+
+
+def test_removed_trees_and_weights_along_the_forest(pruned):
+    panels = plots.removed_trees(pruned, buckets=4)
+    assert [ax.get_title(loc="left") for ax in panels] == list(pruned)
+    assert [bar.get_height() for bar in panels[0].patches] == [0, 0, 100, 100]
+    assert [bar.get_height() for bar in panels[1].patches] == [50] * 4
+    panels = plots.tree_weights({"last": pruned["last"]}, buckets=2)
+    story = pruned["last"].info["pruning"]
+    heights = [bar.get_height() for bar in panels[0].patches]
+    assert heights == [pytest.approx(np.mean(story["weights"]) / story["given"]["weight"]), 0]
+    _, axes = matplotlib.pyplot.subplots(1, 2)
+    two = {name: pruned[name] for name in ("last", "skip")}
+    assert plots.removed_trees(two, buckets=2, axes=axes) == list(axes)
+    with pytest.raises(ParameterError, match="got 2 axes for 4 models"):
+        plots.removed_trees(pruned, axes=axes)
+    with pytest.raises(ParameterError, match="buckets is 9; expected a whole number from 1 to 8"):
+        plots.removed_trees(pruned, buckets=9)
+    with pytest.raises(ParameterError, match="'plain' does not say which of its trees were removed"):
+        plots.tree_weights({"plain": rs.train(rs.cubic(5), trees=2, leaves=4)})
+
+
+def test_rounds_and_their_costs():
+    model = rs.train(rs.cubic(20), algo="xcleaver", trees=4, grow=4, rate=0.5, leaves=4)
+    ax = plots.rounds(model, baseline=[0.2, 0.3])
+    facts = model.info["rounds"]
+    points = [line for line in ax.lines if len(line.get_xdata()) == 1]
+    marks = [(line.get_marker(), *line.get_xdata(), *line.get_ydata()) for line in points]
+    assert marks[:2] == [("o", 4, facts[0]["growth"]["train"][-1]), ("s", 2, facts[0]["after"]["train"])]
+    with pytest.raises(ParameterError, match="no rounds measured on 'valid'"):
+        plots.rounds(model, set_name="valid")
+    costs = plots.phase_costs({"X": model, "Y": {"grow": 3.0, "prune": 1.0}})
+    assert "75%" in [text.get_text() for text in costs.texts]
+    assert legend(costs) == ["growing", "finding leaves", "pruning", "re-weighting"]
+    with pytest.raises(ParameterError, match="'Z' was not trained in rounds"):
+        plots.phase_costs({"Z": rs.train(rs.cubic(5), trees=2, leaves=4)})

@@ -106,6 +106,41 @@ def test_ctrl_c_keeps_the_best_so_far(data, phase, number):
         assert rs.evaluate(model, data).mean() >= rs.evaluate(first, data).mean()
 
 
+@pytest.mark.parametrize(
+    ("phase", "number", "n_trees"),
+    [("leaves", 1, 8), ("prune", 1, 8), ("reweight", 1, 4), ("leaves", 2, 4), ("prune", 2, 12), ("reweight", 2, 8)],
+)
+def test_ctrl_c_at_the_very_start_of_a_phase_keeps_it_too(data, phase, number, n_trees):
+    def stop(record):
+        if (record.phase, record.round, record.done) == (phase, number, 0):
+            raise KeyboardInterrupt
+
+    model = rs.train(data, callbacks=[stop], **QUICK)
+    assert model.info["interrupted"] == phase
+    assert model.n_trees == n_trees  # all that were grown if they improve the model before
+
+
+def test_the_curve_of_growing_is_that_of_the_first_trees(data, valid):
+    facts = rs.train(data, valid=valid, **{**QUICK, "trees": 8}).info["rounds"]
+    grown = rs.train(data, algo="lambdamart", trees=8, leaves=5, min_docs=2, learning_rate=0.3, early_stopping=0)
+    assert facts[0]["growth"]["trees"] == list(range(9)) and facts[1]["growth"]["trees"] == list(range(9))
+    for name, lists in (("train", data), ("valid", valid)):
+        expected = [rs.evaluate(grown.first(n), lists).mean() for n in range(9)]
+        np.testing.assert_allclose(facts[0]["growth"][name], expected, atol=1e-11)
+        assert facts[1]["growth"][name][0] == facts[0]["after"][name]
+
+
+def test_monotone_promises_are_kept_round_by_round():
+    data = small_dataset(14, seed=3, most=40)
+    model = rs.train(data, monotone="1:+1,2:-1", **QUICK)
+    assert len(model.info["rounds"]) >= 2 and (model.weights >= 0).all()
+    rows = np.repeat(data.features[:20], 30, axis=0)
+    for feature, sign in ((0, 1), (1, -1)):
+        moved = rows.copy()
+        moved[:, feature] = np.tile(np.linspace(-3, 3, 30), 20)
+        assert (sign * np.diff(model.predict(moved).reshape(20, 30), axis=1) >= 0).all()
+
+
 def test_parameters_of_boosting_are_handed_on(data):
     options = {"selection": "random", "negatives": 0.3, "objective": "map", "features": "1-4"}
     model = rs.train(data, **{**QUICK, "trees": 4}, **options)
@@ -125,8 +160,8 @@ def test_queries_count_by_their_weights(data, valid):
 
 
 def test_what_boosting_alone_can_heed_is_refused(data):
-    with pytest.raises(rs.errors.ParameterError, match=r"--monotone: not for algo=xcleaver"):
-        rs.train(data, algo="xcleaver", monotone={"1": 1})
+    with pytest.raises(rs.errors.ParameterError, match=r"--step-on: not for algo=xcleaver"):
+        rs.train(data, algo="xcleaver", step_on="valid")
     with pytest.raises(rs.errors.ParameterError, match=r"init .* is for boosted forests, not for algo=xcleaver"):
         rs.train(data, algo="xcleaver", init="model.txt")
     with pytest.raises(rs.errors.ParameterError, match=r"objective .* is for boosted forests, not for algo=xcleaver"):

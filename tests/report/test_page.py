@@ -11,8 +11,9 @@ import subprocess
 import matplotlib
 import pytest
 
-from ranksieve.experiments.read_spec import find_spec, load_spec
+from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
+from ranksieve.experiments.shipped import find_spec
 from ranksieve.report.write import write_report
 
 matplotlib.use("agg")

@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.experiments.read_spec import SHIPPED, find_spec, load_spec
+from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
+from ranksieve.experiments.shipped import SHIPPED, find_spec
+from ranksieve.report.size_tables import by_size, speed
 from ranksieve.report.tables import comparison, share_table
 from ranksieve.report.write import write_report
 
 matplotlib.use("agg")
 NAMES = sorted(path.stem for path in next(folder for folder in SHIPPED if folder.is_dir()).glob("*.toml"))
-N_FIGURES = {"fig1": 2, "static": 2, "undersampling": 5, "efficiency": 2, "selections": 3}
+N_FIGURES = {"fig1": 2, "static": 2, "undersampling": 5, "efficiency": 2, "selections": 3, "pruning": 0, "removed": 2,
+             "rounds": 3}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +88,30 @@ def test_an_unfinished_experiment_says_so(run_quick, tmp_path):
     part = Results(results.folder, results.facts, results.cells[:3])
     text = write_report(part, tmp_path / "part").read_text(encoding="utf-8")
     assert "Unfinished: 5 of 8 cells are missing" in text
+
+
+def test_sizes_are_held_against_the_forest_that_was_pruned(run_quick):
+    results = run_quick("pruning")
+    grown, *pruned = by_size(results, "two-stage")
+    assert [row[0].text for row in grown.rows] == ["λ-MART", "line search"]
+    table = pruned[-1]
+    assert table.title.endswith("pruned from 10 trees of λ-MART") and table.columns[1:4] == ("5", "7", "all")
+    rows = {row[0].text: row for row in table.rows}
+    groups = {group.label: group for group in results.groups("two-stage")}
+    full = groups["λ-MART"].per_query("ndcg@10")[1]
+    found = {n: groups[f"pruned, rate {rate}, strategy skip, first 1000"] for n, rate in ((5, 0.5), (7, 0.3))}
+    tests = {n: rs.randomization_test(group.per_query("ndcg@10")[1], full) for n, group in found.items()}
+    alike = [n for n, test in tests.items() if test.difference >= 0 or test.p_value > 0.05]
+    row = rows["pruned, strategy skip"]
+    assert row[1].number == pytest.approx(found[5].value("ndcg@10"))
+    assert row[4].number == min(alike) and row[5].text == f"{1 - min(alike) / 10:.0%}"
+    assert row[6].number == tests[min(alike)].p_value
+    assert row[1].text.endswith("*") == (min(alike) == 5)
+
+
+def test_scoring_times_are_of_whole_and_equivalent_models(run_quick):
+    results = run_quick("rounds")
+    table = speed(results, "two-stage")
+    names = [row[0].text for row in table.rows]
+    assert names[0] == "λ-MART" and names[1] == "Asadi and Lin" and names[2] == "X-CLEaVER"
+    assert table.rows[0][5].text == "1.0×" and all(row[4].number > 0 for row in table.rows)

@@ -10,14 +10,16 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from ranksieve.cli.console import check_writable, duration, output, progress_output, show_table
 from ranksieve.cli.progress import TrainingProgress
+from ranksieve.cli.pruning_progress import PruningProgress
 from ranksieve.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
     from ranksieve.experiments.data import Loaded
     from ranksieve.experiments.results import Results
     from ranksieve.experiments.spec import Cell
@@ -27,9 +29,9 @@ METRIC = "ndcg@10"
 STAGES = (50, 100)  # trees after which the models are also measured
 FILES = {"λ-MART": "lambdamart.txt", "SelGB": "selgb.txt", "SelGB, half the trees": "pruned.txt"}
 SPEC = Template("""\
-title = "λ-MART and SelGB on generated two-stage lists"
+title = "λ-MART, SelGB and half of its trees on generated two-stage lists"
 about = "What ranksieve demo ran."
-figures = ["table", "curves", "sizes"]
+figures = ["table", "curves", "sizes", "removed", "weights"]
 stages = [50, 100]
 baseline = "λ-MART"
 compare = ["SelGB", "λ-MART"]
@@ -52,6 +54,11 @@ algo = "lambdamart"
 [[runs]]
 name = "SelGB"
 algo = "selgb"
+
+[[runs]]
+name = "SelGB, half the trees"
+prune = "SelGB"
+rate = 0.5
 """)
 
 
@@ -68,22 +75,22 @@ def demo(
     from ranksieve.experiments.data import load
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
+    from ranksieve.pruning.compiling import compile_kernels
 
     (out / "demo.toml").write_text(SPEC.substitute(queries=queries, trees=trees, seed=seed), encoding="utf-8")
     spec = load_spec(out / "demo.toml")
     progress_output().print(f"generating {queries} queries; compiling kernels (first use only)…", markup=False)
-    compiling = multiprocessing.get_context("spawn").Process(target=_compile_pruning, daemon=True)
+    compiling = multiprocessing.get_context("spawn").Process(target=compile_kernels, args=(METRIC,), daemon=True)
     compiling.start()
     loaded = load(spec.cells[0].data, spec.cells[0].params.max_bins)
     n_docs = sum(part.binned.lists.n_docs for part in (loaded.train, loaded.valid, loaded.test))
     progress_output().print(
         f"{n_docs:,} documents with {loaded.train.binned.binning.n_features} features", markup=False
     )
-    results = run_experiment(spec, out / "results", jobs=1, watch=_progress)
-    models = {group.run: group.cells[0].model() for group in results.groups("two-stage")}
-    seconds = {group.run: group.seconds("per_tree") for group in results.groups("two-stage")}
-    compiling.join()
-    models["SelGB, half the trees"] = _pruned(models["SelGB"], loaded)
+    results = run_experiment(spec, out / "results", jobs=1, watch=lambda cell: _progress(cell, compiling))
+    groups = results.groups("two-stage")
+    models = {group.run: group.cells[0].model() for group in groups}
+    seconds = {group.run: group.seconds("per_tree") for group in groups if group.pruned is None}
     for name, model in models.items():
         model.save(out / FILES[name])
     _show(models, seconds, loaded)
@@ -93,42 +100,17 @@ def demo(
     console.print(f"{duration(time.monotonic() - begin)} in all", markup=False)
 
 
-def _compile_pruning() -> None:
-    """Fill the cache with what pruning needs, on a second core while the first compiles what training needs."""
-    from ranksieve.boosting.tree import Tree, to_forest
-    from ranksieve.data.binned import bin_data
-    from ranksieve.data.generators import two_stage
-    from ranksieve.pruning.prune import prune
-
-    data = bin_data(two_stage(2))
-    one = np.ones(1)
-    trees = [
-        Tree(
-            np.array([[f, 3, 1, -1, -2]], np.int32),
-            one,
-            one.astype(np.int64),
-            np.array([0.1, 0.2]),
-            np.ones(2, np.int64),
-            np.ones(2),
-        )
-        for f in range(2)
-    ]
-    prune(to_forest(trees, data.binning, data.feature_names, {}), data, valid=data, rate=0.5, metric=METRIC)
-
-
 @contextmanager
-def _progress(cell: Cell) -> Iterator[Any]:
-    with TrainingProgress(cell.run) as progress:
-        yield progress
-
-
-def _pruned(model: Forest, loaded: Loaded) -> Forest:
-    from ranksieve.pruning.prune import prune
-
+def _progress(cell: Cell, compiling: BaseProcess) -> Iterator[Any]:
+    """What is shown while a cell is made; the one that prunes waits for what it needs."""
+    if cell.prune is None:
+        with TrainingProgress(cell.run) as training:
+            yield training
+        return
+    compiling.join()
     progress_output().print("pruning SelGB: half of its trees go, the others are weighed anew…", markup=False)
-    if model.n_trees < 2:
-        return model
-    return prune(model, loaded.train.binned, valid=loaded.valid.binned, rate=0.5, metric=METRIC)
+    with PruningProgress() as pruning:
+        yield pruning
 
 
 def _show(models: dict[str, Forest], seconds: dict[str, float], loaded: Loaded) -> None:

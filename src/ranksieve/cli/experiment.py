@@ -50,8 +50,9 @@ def experiment(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Run an experiment: data sets × algorithms × parameter grids × seeds. Interrupted, it goes on where it stopped."""
-    from ranksieve.experiments.read_spec import find_spec, load_spec
+    from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
+    from ranksieve.experiments.shipped import find_spec
 
     common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
     if background:

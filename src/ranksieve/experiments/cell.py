@@ -25,9 +25,11 @@ from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import measuring
 from ranksieve.experiments.data import BACKGROUND, Loaded, load, load_values
+from ranksieve.experiments.scoring import scoring_times
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.training import CELLS, MODEL, taught_part, taught_rows, trained
 from ranksieve.files import atomic_path
+from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model
 
 UNFINISHED = ".unfinished-"
@@ -47,11 +49,12 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
     rows = taught_rows(cell, out, loaded.train)
     taught = taught_part(loaded.train, rows)
     stopwatch = measuring.Stopwatch()
-    tally = Tally() if cell.on_bins and not cell.in_rounds else None
+    tally = Tally() if cell.on_bins and not cell.is_made_whole else None
+    parts = ("valid", "test", *(("train",) if cell.follow_training else ()))
     with nullcontext() if watch is None else watch(cell) as own:
-        callbacks = (stopwatch,) if own is None else (stopwatch, own)
+        callbacks = (*(() if cell.is_made_whole else (stopwatch,)), *(() if own is None else (own,)))
         start = time.perf_counter()
-        model = trained(cell, out, loaded, taught, rows, ("valid", "test"), threads, callbacks, tally)
+        model = trained(cell, out, loaded, taught, rows, parts, threads, callbacks, tally)
         in_all = time.perf_counter() - start
     history = measuring.history_of(cell, model, loaded)
     n_rounds = len(history["valid"])
@@ -75,10 +78,12 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
         "fold": cell.data.fold,
         "n_trees": getattr(model, "n_trees", 0),
         "n_grown": len(seconds),
+        "rounds": [facts["trees"] for facts in model.info.get("rounds", ())] if cell.in_rounds else [],
         "taught": {"queries": lists.n_queries, "documents": n_taught, "share": n_taught / n_docs,
                    "per_tree": None if per_tree is None else per_tree / n_docs},
         "valid": model.info.get("best_score"),
         "test": measured,
+        "scoring": scoring_times(cell, model) if cell.time_scoring and isinstance(model, Forest) else None,
         "conventions": [parse_metric(metric).describe() for metric in cell.metrics],
         "seconds": {"loading": loading, "training": float(sum(seconds)), "measuring": float(sum(stopwatch.measuring)),
                     "per_tree": statistics.median(seconds[1:] or seconds), "all": time.perf_counter() - clock,

@@ -44,10 +44,10 @@ class Stopwatch:
 
 
 def history_of(cell: Cell, model: Any, loaded: Loaded) -> dict[str, list[float]]:
-    """The metric on validation and test lists after each tree; one value each of rankers that have no rounds."""
+    """The metric on the lists that were followed, after each tree; one value each of rankers that have no rounds."""
     metric = str(parse_metric(cell.params.metric))
     history = model.info.get("history") or _staged(cell, model, loaded, metric)
-    return {name: history[name][metric] for name in ("valid", "test")}
+    return {name: history[name][metric] for name in ("valid", "test", "train") if name in history}
 
 
 def _staged(cell: Cell, forest: Forest, loaded: Loaded, metric: str) -> dict[str, dict[str, list[float]]]:
@@ -66,9 +66,9 @@ def _staged(cell: Cell, forest: Forest, loaded: Loaded, metric: str) -> dict[str
 
 def docs_per_tree(cell: Cell, tally: Tally | None, n_trees: int, n_docs: int) -> float | None:
     """How many documents taught a tree on average; None of forests made in rounds by a selection, which do not tell,
-    and of interpolations, which nothing teaches.
+    and of interpolations and pruned forests, which nothing teaches.
     """
-    if cell.blended:
+    if cell.blended or cell.prune is not None:
         return None
     if tally is not None:
         return tally.lessons / n_trees

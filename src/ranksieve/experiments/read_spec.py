@@ -12,8 +12,8 @@ from typing import Any
 from ranksieve.boosting.registry import named_selection
 from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
 from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.experiments import relations
 from ranksieve.experiments.data import DataSpec
-from ranksieve.experiments.relations import RELATIONS, check_relation, earlier_cell, related
 from ranksieve.experiments.samples import SAMPLES, check_sample
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
@@ -28,21 +28,17 @@ else:
 TOP = ("title", "about", "metrics", "stages", "seeds", "figures", "baseline", "compare", "timed", "data", "params",
        "runs", "quick", "tune")  # fmt: skip
 QUICK = ("data", "params", "stages", "seeds", "tune")
-RUN = ("name", "seeds", "sample", "selections", "shared-leaves", *RELATIONS)  # besides training parameters
-SHIPPED = (Path(__file__).parent / "specs", Path(__file__).parents[3] / "experiments")  # installed, or a checkout
-FIGURES = ("curves", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency")
-
-
-def find_spec(name: str | Path) -> Path:
-    """A specification file, or one that ships with ranksieve by its name: `fig4`."""
-    if Path(name).is_file():
-        return Path(name)
-    folder = next(folder for folder in SHIPPED if folder.is_dir())
-    known = sorted(path.stem for path in folder.glob("*.toml"))
-    if str(name) in known:
-        return folder / f"{name}.toml"
-    hint = did_you_mean(name, known)
-    raise ParameterError(f"{name}: no such file; {hint}give a TOML file, or one of {', '.join(known)}")
+RUN = (
+    "name",
+    "seeds",
+    "sample",
+    "prune",
+    "selections",
+    "shared-leaves",
+    *relations.RELATIONS,
+)  # besides training parameters
+FIGURES = ("curves", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency",
+           "by-size", "speed", "removed", "weights", "phases", "costs")  # fmt: skip
 
 
 def load_spec(
@@ -96,6 +92,7 @@ class _Reader:
         for metric in metrics:
             self._checked(("metrics",), parse_metric, metric)
         stages = tuple(self._quick.get("stages", self._list("stages", int, [])))
+        stages += tuple(size for size in relations.pruned_sizes(self._values.get("runs", [])) if size not in stages)
         figures = tuple(self._list("figures", str, ["curves", "table"]))
         for figure in figures:
             if figure not in FIGURES:
@@ -104,7 +101,9 @@ class _Reader:
                     f"unknown figure {figure!r}; {did_you_mean(figure, FIGURES)}known: {', '.join(FIGURES)}",
                 )
         data = replaced or tuple(self._data())
-        cells = tuple(self._cells(data, metrics, stages))
+        common: dict[str, Any] = {"metrics": metrics, "stages": stages}
+        common |= {"follow_training": "phases" in figures, "time_scoring": "speed" in figures}
+        cells = tuple(self._cells(data, common))
         names = list(dict.fromkeys(cell.run for cell in cells))
         baseline = self._values.get("baseline", names[0])
         compare = tuple(self._list("compare", str, [])) or None
@@ -157,7 +156,7 @@ class _Reader:
             self._check_names({key.replace("_", "-"): None for key in given}, known, place)
             yield from self._checked(place, DataSpec.folded, name, given, Path(self._path).parent)
 
-    def _cells(self, data: Sequence[DataSpec], metrics: tuple[str, ...], stages: tuple[int, ...]) -> Iterator[Cell]:
+    def _cells(self, data: Sequence[DataSpec], common: dict[str, Any]) -> Iterator[Cell]:
         runs = self._values.get("runs", [])
         if not isinstance(runs, list) or not runs:
             raise self.complain(("runs",), "no runs; add a table [[runs]] with name and algo")
@@ -171,7 +170,7 @@ class _Reader:
             names.append(name)
             for one in data:
                 for cell in self._cells_of_run(place, name, run, one, done):
-                    cell = dataclasses.replace(cell, metrics=metrics, stages=stages)
+                    cell = dataclasses.replace(cell, **common)
                     done.append(cell)
                     yield cell
 
@@ -184,25 +183,34 @@ class _Reader:
         common = {key.replace("_", "-"): value for key, value in self._table("params").items()}
         self._check_names(common, known, ("params",))
         params = {**({} if "interpolate" in own else common), **{k: v for k, v in own.items() if k not in RUN}}
-        params.update({key.replace("_", "-"): value for key, value in self._quick.get("params", {}).items()})
+        for key, value in self._quick.get("params", {}).items():
+            if not isinstance(value, list) or isinstance(params.get(key.replace("_", "-")), list):
+                params[key.replace("_", "-")] = value  # a list makes a grid smaller, never a grid
         params.update(self._replaced)
         params.setdefault("metric", self._values.get("metrics", ["ndcg@10"])[0])
         params = self._heeded(place, params, own)
         sample = self._sample(place, own.get("sample"))
+        prune = self._checked((*place, "prune"), relations.pruning_table, own)
         seeds = own.get("seeds") or self._list("seeds", int, [0])
         seeds = seeds[: self._quick.get("seeds", len(seeds))]
         axes = [("", key, value) for key, value in params.items() if isinstance(value, list)]
-        axes += [("sample", key, value) for key, value in (sample or {}).items() if isinstance(value, list)]
+        for part, table in (("sample", sample), ("prune", prune)):
+            axes += [(part, key, value) for key, value in (table or {}).items() if isinstance(value, list)]
         for chosen in itertools.product(*(values for _, _, values in axes)):
             picked = list(zip(axes, chosen, strict=True))
-            one_params = params | {key: value for (where, key, _), value in picked if not where}
-            one_sample = None if sample is None else sample | {key: v for (where, key, _), v in picked if where}
+            one_params = params | _of(picked, "")
+            one_sample = None if sample is None else sample | _of(picked, "sample")
+            one_prune = None if prune is None else prune | _of(picked, "prune")
             if one_sample is not None:
                 self._checked((*place, "sample"), check_sample, one_sample, data)
             for seed in seeds:
+                using = (*place, "sample" if prune is None else "prune")
+                teacher = self._checked(using, relations.find_teacher, one_sample, one_prune, data, seed, done)
+                if prune is not None:
+                    one_params["algo"] = teacher.params.algo
                 try:
                     settings = Params.from_mapping({**one_params, "seed": seed}, source=f"run {name!r}")
-                    if settings.algo in RANKERS:
+                    if settings.algo in RANKERS and prune is None:
                         settings.check_heeded()
                     if settings.algo == "xcleaver" or settings.algo not in RANKERS:
                         named_selection(settings)
@@ -218,7 +226,8 @@ class _Reader:
                     params=settings,
                     seed=seed,
                     sample=one_sample,
-                    teacher=self._teacher(place, one_sample, data, seed, done),
+                    prune=one_prune,
+                    teacher=teacher,
                     selections=bool(own.get("selections", False)),
                     shared_leaves=bool(own.get("shared-leaves", False)),
                 )
@@ -257,28 +266,17 @@ class _Reader:
         self._check_names(sample, ("how", *SAMPLES[how]), (*place, "sample"))
         return dict(sample)
 
-    def _teacher(
-        self,
-        place: tuple[str | int, ...],
-        sample: Mapping[str, Any] | None,
-        data: DataSpec,
-        seed: int,
-        done: Sequence[Cell],
-    ) -> Cell | None:
-        if sample is None or sample["how"] != "by-model":
-            return None
-        found: Cell = self._checked((*place, "sample"), earlier_cell, sample["model"], data, seed, done)
-        return found
-
     def _related(
         self, place: tuple[str | int, ...], own: Mapping[str, Any], algo: str, cell: Cell, done: Sequence[Cell]
     ) -> Cell:
         """The cell with the cells it builds on."""
-        for key in RELATIONS:
+        for key in relations.RELATIONS:
             if key in own:
-                self._checked((*place, key), check_relation, key, own, algo, cell.data)
+                self._checked((*place, key), relations.check_relation, key, own, algo, cell.data)
         where = next((key for key in ("init", "interpolate") if key in own), "name")
-        return dataclasses.replace(cell, **self._checked((*place, where), related, own, cell.data, cell.seed, done))
+        return dataclasses.replace(
+            cell, **self._checked((*place, where), relations.related, own, cell.data, cell.seed, done)
+        )
 
     def _checked(self, place: tuple[str | int, ...], function: Any, *arguments: Any) -> Any:
         try:
@@ -303,3 +301,8 @@ class _Reader:
         if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
             raise self.complain((name,), f"{name} is {values!r}; expected a list")
         return values
+
+
+def _of(picked: Sequence[tuple[tuple[str, str, Any], Any]], where: str) -> dict[str, Any]:
+    """The values picked on the axes of one table."""
+    return {key: value for (place, key, _), value in picked if place == where}

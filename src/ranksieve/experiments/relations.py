@@ -1,4 +1,4 @@
-"""Runs that build on others: sampling with their models, starting from them, interpolating them."""
+"""Runs that build on others: sampling with their models, starting from them, interpolating and pruning them."""
 
 from __future__ import annotations
 
@@ -56,3 +56,45 @@ def related(run: Mapping[str, Any], data: DataSpec, seed: int, done: Sequence[Ce
     if "interpolate" in run:
         found["blended"] = tuple(earlier_cell(name, data, seed, done) for name in run["interpolate"])
     return found
+
+
+def pruning_table(run: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a run's key `prune` says: the run whose model is pruned, and of how many of its trees, one or several."""
+    given = run.get("prune")
+    if given is None:
+        return None
+    table = {"model": given} if isinstance(given, str) else given
+    if not isinstance(table, dict) or not isinstance(table.get("model"), str) or set(table) - {"model", "first"}:
+        raise ParameterError(
+            f"prune is {given!r}; expected an earlier run's name, or {{ model = 'λ-MART', first = 500 }}"
+        )
+    firsts = table["first"] if isinstance(table.get("first"), list) else [table.get("first", 1)]
+    if not all(isinstance(first, int) and first >= 1 for first in firsts):
+        raise ParameterError(f"first is {table['first']!r}; expected a whole number of trees from 1")
+    others = [name for name in ("algo", "sample", "selections", *RELATIONS) if name in run]
+    if others:
+        raise ParameterError(f"a run that prunes another run's model has its training; leave out {', '.join(others)}")
+    return dict(table)
+
+
+def pruned_sizes(runs: Sequence[Mapping[str, Any]]) -> list[int]:
+    """How many first trees of other models runs prune; these are measured too, to be compared with."""
+    tables = [run["prune"] for run in runs if isinstance(run.get("prune"), dict)]
+    firsts = [table.get("first", []) for table in tables]
+    sizes = [size for first in firsts for size in (first if isinstance(first, list) else [first])]
+    return [size for size in dict.fromkeys(sizes) if isinstance(size, int)]
+
+
+def find_teacher(
+    sample: Mapping[str, Any] | None, prune: Mapping[str, Any] | None, data: DataSpec, seed: int, done: Sequence[Cell]
+) -> Cell | None:
+    """The cell whose model chooses the sample, or is pruned."""
+    if prune is None:
+        by_model = sample is not None and sample["how"] == "by-model"
+        return earlier_cell(sample["model"], data, seed, done) if sample is not None and by_model else None
+    teacher = earlier_cell(prune["model"], data, seed, done)
+    if not teacher.on_bins:
+        raise ParameterError(
+            f"the run {teacher.run!r} grows no forest on the bins of its training lists; prune its model's file instead"
+        )
+    return teacher

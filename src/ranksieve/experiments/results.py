@@ -82,6 +82,17 @@ class Group:
     def grid(self) -> dict[str, Any]:
         return self.cells[0].grid
 
+    @property
+    def pruned(self) -> dict[str, Any] | None:
+        """The run whose model was pruned and how many of its trees, where the cells prune."""
+        return self.cells[0].facts["settings"].get("prune")
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether its first trees are a model; they are not where all trees were pruned or weighed together."""
+        params = self.cells[0].facts["settings"]["params"]
+        return self.pruned is None and not (params["algo"] == "xcleaver" and params["global_"])
+
     @cached_property
     def valid(self) -> float:
         """Mean validation value: what decides among the cells of a run."""

@@ -22,9 +22,12 @@ class Cell:
     params: Params
     seed: int
     sample: dict[str, Any] | None = None
-    teacher: Cell | None = None  # whose model chooses the sample
+    prune: dict[str, Any] | None = None  # take the teacher's first trees, and remove and re-weigh some of them
+    teacher: Cell | None = None  # whose model chooses the sample, or is pruned
     selections: bool = False  # record who was selected how often
     shared_leaves: bool = False  # count the leaves that negatives share
+    follow_training: bool = False  # the metric on training lists too, tree by tree
+    time_scoring: bool = False  # microseconds to score a document
     background: bool = False  # learn from the data set's background lists
     init: Cell | None = None  # whose model boosting starts from
     blended: tuple[Cell, ...] = ()  # whose models are interpolated; nothing is trained
@@ -38,8 +41,13 @@ class Cell:
 
     @property
     def in_rounds(self) -> bool:
-        """Whether the forest is grown and pruned in rounds, and not tree by tree."""
-        return self.params.algo == "xcleaver"
+        """Whether the forest is grown and pruned in rounds."""
+        return self.params.algo == "xcleaver" and self.prune is None
+
+    @property
+    def is_made_whole(self) -> bool:
+        """Whether the forest comes whole, from pruning or in rounds, and not tree by tree."""
+        return self.prune is not None or self.in_rounds
 
     @property
     def on_bins(self) -> bool:
@@ -48,7 +56,7 @@ class Cell:
         So do forests of several domains, which share no bins.
         """
         alone = not (self.background or self.init or self.blended)
-        return alone and (self.params.algo in ALGORITHMS or self.in_rounds)
+        return alone and (self.params.algo in ALGORITHMS or self.is_made_whole)
 
     @property
     def needs(self) -> tuple[Cell, ...]:
@@ -73,9 +81,12 @@ class Cell:
             "params": params,
             "seed": self.seed,
             "sample": self.sample,
+            "prune": self.prune,
             "teacher": None if self.teacher is None else self.teacher.key,
             "selections": self.selections,
             "shared_leaves": self.shared_leaves,
+            "follow_training": self.follow_training,
+            "time_scoring": self.time_scoring,
             "metrics": list(self.metrics),
             "stages": list(self.stages),
             "ranksieve": __version__,

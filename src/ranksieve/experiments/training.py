@@ -9,18 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.callbacks import Record, Tally
+from ranksieve.boosting.callbacks import Tally
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.sampling import best_rows, truncated_rows, undersampled_rows
 from ranksieve.evaluation.evaluate import evaluate
-from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.evaluation.metrics import metric_of, parse_metric
 from ranksieve.experiments.data import BACKGROUND, Loaded, Part, load_values
 from ranksieve.experiments.spec import Cell
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model
+from ranksieve.pruning.prune import prune, reweight
 from ranksieve.rankers.interpolation import interpolate
 from ranksieve.rankers.load import load as load_model
 from ranksieve.rankers.train import train
@@ -107,12 +108,13 @@ def trained(
     rows: np.ndarray | None,
     valid: Sequence[str],
     threads: int,
-    callbacks: Sequence[Callable[[Record], None]] = (),
+    callbacks: Sequence[Callable[[Any], None]] = (),
     tally: Tally | None = None,
 ) -> Any:
-    """The model of the cell's parameters, watched on the parts named `valid`; forests in rounds tell of no tree.
+    """The model of the cell's parameters, watched on the parts named `valid`.
 
-    `taught` are the training lists with `rows` alone, which rankers that see feature values take from those.
+    `taught` are the training lists with `rows` alone, which rankers that see feature values take from those. Callbacks
+    hear of trees, or of phases where a forest is made whole.
     """
     settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
     if not cell.on_bins:
@@ -122,9 +124,27 @@ def trained(
             return interpolated(cell, [read_model(out, one) for one in cell.blended], sets)
         init = None if cell.init is None else read_model(out, cell.init)
         return train(taught_values(cell, rows), valid=sets, init=init, callbacks=callbacks, **settings)
-    heard = () if cell.in_rounds else callbacks
-    binned = {name: getattr(loaded, name).binned for name in valid}
-    forest: Forest = train(taught.binned, valid=binned, callbacks=heard, tally=tally, **settings)
-    if forest.info.get("interrupted"):  # X-CLEaVER returns what it has, which is not what the cell asks for
+    binned = {name: taught.binned if name == "train" else getattr(loaded, name).binned for name in valid}
+    if cell.prune is not None:
+        forest = _pruned(cell, out, taught.binned, binned["valid"], settings["threads"], callbacks)
+    else:
+        forest = train(taught.binned, valid=binned, callbacks=callbacks, tally=tally, **settings)
+    story = forest.info["pruning"] if cell.prune is not None else forest.info
+    if story.get("interrupted"):  # what there is then is not what the cell asks for
         raise KeyboardInterrupt
     return forest
+
+
+def _pruned(
+    cell: Cell, out: Path, data: Binned, valid: Binned, threads: int, callbacks: Sequence[Callable[[Any], None]]
+) -> Forest:
+    """The teacher's first trees without the share `rate` of them, re-weighted; less than one tree is none."""
+    assert cell.prune is not None and cell.teacher is not None
+    forest: Forest = read_model(out, cell.teacher)
+    forest = forest.first(cell.prune.get("first", forest.n_trees))
+    common: dict[str, Any] = {
+        "valid": valid, "metric": metric_of(cell.params), "threads": threads, "callbacks": callbacks,
+    }  # fmt: skip
+    if int(cell.params.rate * forest.n_trees + 1e-9) == 0:
+        return reweight(forest, data, **common)
+    return prune(forest, data, rate=cell.params.rate, strategy=cell.params.strategy, seed=cell.seed, **common)

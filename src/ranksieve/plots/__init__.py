@@ -1,6 +1,7 @@
 """Pictures: every function takes axes to draw on, or makes some, and returns them. Needs the extra `plots`."""
 
 from ranksieve.plots.curves import learning_curves, share_curves, time_against_quality
+from ranksieve.plots.pruning import phase_costs, removed_trees, rounds, tree_weights
 from ranksieve.plots.selections import rank_distribution, rank_heat_map, shared_leaves
 from ranksieve.plots.sizes import difference_by_size
 from ranksieve.plots.trees import tree
@@ -8,10 +9,14 @@ from ranksieve.plots.trees import tree
 __all__ = [
     "difference_by_size",
     "learning_curves",
+    "phase_costs",
     "rank_distribution",
     "rank_heat_map",
+    "removed_trees",
+    "rounds",
     "share_curves",
     "shared_leaves",
     "time_against_quality",
     "tree",
+    "tree_weights",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from ranksieve.pruning.outputs import Outputs
 from ranksieve.pruning.progress import Reporter, until_interrupted
 from ranksieve.pruning.reweighting import Weighing, best_weighing, weighings
 from ranksieve.pruning.strategies import STRATEGIES, Answer, Strategy
+
+GROWTH_POINTS = 40  # of the curve of growing trees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +54,13 @@ class Task:
     reporter: Reporter
     base: np.ndarray | None = None
     valid_base: np.ndarray | None = None
+    worth_keeping: bool = False  # whether the forest is more than what was there before, should Ctrl-C come
 
     def __post_init__(self) -> None:
         self.kept = np.arange(self.forest.n_trees)  # their numbers in the forest that was given
         self.interrupted: str | None = None  # the phase that Ctrl-C ended
         self.curve: list[dict[str, float]] = []  # the metric after every round of re-weighting
+        self.given = {"trees": self.forest.n_trees, "weight": float(np.abs(self.forest.weights).mean())}
         self.before = self.measure()
 
     def measure(self) -> dict[str, float]:
@@ -65,8 +70,35 @@ class Task:
             found["valid"] = self._outputs(self.valid, self.valid_base)
         return {name: outputs.mean(outputs.total()) for name, outputs in found.items()}
 
+    def growth(self, n_before: int) -> dict[str, list[float]]:
+        """The metric at some numbers of trees that were added to the first `n_before`."""
+        ends = np.unique(np.linspace(n_before, self.forest.n_trees, GROWTH_POINTS + 1).astype(int))
+        found = {"trees": (ends - n_before).tolist(), "train": _growth(self._outputs(self.leaves, self.base), ends)}
+        if self.valid is not None:
+            found["valid"] = _growth(self._outputs(self.valid, self.valid_base), ends)
+        return found
+
     def prune(self, strategy: Strategy, n: int, search: Search, rng: np.random.Generator) -> None:
         """Remove n trees."""
+        with self._interruptible("prune"):
+            self._prune(strategy, n, search, rng)
+
+    def reweight(self, search: Search) -> None:
+        """Search better weights for the trees that are there."""
+        with self._interruptible("reweight"):
+            self._reweight(search)
+
+    @contextmanager
+    def _interruptible(self, phase: str) -> Iterator[None]:
+        """Ctrl-C before a phase has found anything ends it, if the forest as it is is worth keeping."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if not self.worth_keeping:
+                raise
+            self.interrupted = phase
+
+    def _prune(self, strategy: Strategy, n: int, search: Search, rng: np.random.Generator) -> None:
         if strategy is STRATEGIES["low-weights"] and np.ptp(self.forest.weights) == 0:
             self.reweight(search)
             if self.interrupted:
@@ -84,8 +116,7 @@ class Task:
                 self.interrupted = "prune"
             self._remove(_checked(removed, n, self.forest.n_trees, bool(self.interrupted)))
 
-    def reweight(self, search: Search) -> None:
-        """Search better weights for the trees that are there."""
+    def _reweight(self, search: Search) -> None:
         outputs = self._outputs(self.leaves, self.base)
         valid = None if self.valid is None else self._outputs(self.valid, self.valid_base)
         best: Weighing | None = None
@@ -123,12 +154,14 @@ class Task:
         stay = np.setdiff1d(np.arange(self.forest.n_trees), trees)
         self.forest = self.forest.take(stay)
         self.kept = self.kept[stay]
+        self.worth_keeping = True
         self.leaves = self.leaves.keep(stay)
         self.valid = None if self.valid is None else self.valid.keep(stay)
 
     def facts(self) -> dict[str, Any]:
         """What is to be said of the forest that came out."""
         return {
+            "given": self.given,
             "kept": self.kept.tolist(),
             "weights": self.forest.weights.tolist(),
             "metric": str(self.metric),
@@ -138,6 +171,16 @@ class Task:
             "seconds": dict(self.reporter.seconds),
             "interrupted": self.interrupted,
         }
+
+
+def _growth(outputs: Outputs, ends: np.ndarray) -> list[float]:
+    """The metric of the first trees up to each end; every tree is added once."""
+    unit = outputs.unit(outputs.weights)
+    table, scores, values = outputs.table(outputs.weights, unit), outputs.base(unit), []
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        scores = outputs.scores(table, np.arange(start, end), scores)
+        values.append(outputs.mean(outputs.measure(scores)))
+    return values
 
 
 def _answers(strategy: Strategy, outputs: Outputs, n: int, rng: np.random.Generator) -> Iterable[Answer]:

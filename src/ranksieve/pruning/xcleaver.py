@@ -67,8 +67,13 @@ class _Course:
         grown = self._grow(n_grown)
         if grown is None:
             return False
-        task = self._task(grown)
-        facts: dict[str, Any] = {"grown": grown.n_trees - self.model.n_trees, "after_growing": task.before}
+        facts: dict[str, Any] = {"grown": grown.n_trees - self.model.n_trees}
+        try:
+            task, facts["growth"] = self._task(grown)
+        except KeyboardInterrupt:
+            self.interrupted, self.model = "leaves", self.model if self.model.n_trees else grown
+            return False
+        facts["after_growing"] = task.before
         if self.interrupted is None:
             if n_removed:
                 strategy, rng = named_strategy(self.params.strategy), np.random.default_rng(self._seed())
@@ -123,17 +128,19 @@ class _Course:
                     raise
                 return to_forest(trees.grown, self.train_set.binning, self.train_set.feature_names, {})
 
-    def _task(self, grown: Forest) -> Task:
-        """The trees to be pruned, on top of the scores of those that are not."""
+    def _task(self, grown: Forest) -> tuple[Task, dict[str, list[float]]]:
+        """The trees to be pruned, on top of the scores of those that are not; and the curve of their growing."""
         whole = self.params.global_ or self.model.n_trees == 0
         forest = grown if whole else grown.take(np.arange(self.model.n_trees, grown.n_trees))
         sets = [self.train_set] if self.valid_set is None else [self.train_set, self.valid_set]
         with self.reporter.phase("leaves") as report:
             leaves = [find_leaves(forest, data) for data in sets]
             base = [None if whole else ModelBase(self.model, "the model").scores("", data, data) for data in sets]
+            valid, valid_base = (leaves[1], base[1]) if len(sets) > 1 else (None, None)
+            task = Task(forest, leaves[0], valid, self._metric, self.reporter, base[0], valid_base, True)
+            growth = task.growth(self.model.n_trees if whole else 0)
             report(1.0, None, self.best)
-        valid, valid_base = (leaves[1], base[1]) if len(sets) > 1 else (None, None)
-        return Task(forest, leaves[0], valid, self._metric, self.reporter, base[0], valid_base)
+        return task, growth
 
     def finished(self) -> Forest:
         """The model, and how it was made."""

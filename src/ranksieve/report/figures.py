@@ -11,6 +11,7 @@ from ranksieve import plots
 from ranksieve.evaluation.comparisons import difference_by_size
 from ranksieve.evaluation.ranks import rank_distribution, rank_heat_map
 from ranksieve.experiments.results import CellResult, Results
+from ranksieve.report import pruning_figures
 from ranksieve.report.tables import sampled_runs
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
 def curves(results: Results, data: str) -> Named:
     """The test metric tree by tree; a figure for each value of a second axis of a grid."""
     metric = results.facts["metrics"][0]
-    groups = results.groups(data)
+    groups = [group for group in results.groups(data) if group.has_stages]
     baseline = next((group.label for group in groups if group.run == results.facts["baseline"]), None)
     if len({group.run for group in groups}) == 1:
         baseline = None
@@ -150,4 +151,8 @@ FIGURES: dict[str, Callable[[Results, str], Named]] = {
     "shared-leaves": shared,
     "shares": shares,
     "efficiency": efficiency,
+    "removed": pruning_figures.removed,
+    "weights": pruning_figures.weights,
+    "phases": pruning_figures.phases,
+    "costs": pruning_figures.costs,
 }

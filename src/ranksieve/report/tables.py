@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,19 +37,6 @@ class Table:
         return "\n".join([f"**{self.title}**", "", *lines, *(["", self.note] if self.note else [])])
 
 
-def tables(results: Results) -> Iterator[Table]:
-    """Every table of an experiment: the comparison, the smallest shares, and all cells."""
-    wanted = results.facts["figures"]
-    for data in results.data:
-        if "table" in wanted:
-            yield comparison(results, data)
-        if "tests" in wanted:
-            yield from (mutual_tests(results, data, metric) for metric in results.facts["metrics"])
-        if "shares" in wanted:
-            yield share_table(results, data)
-        yield all_cells(results, data)
-
-
 def comparison(results: Results, data: str) -> Table:
     """One row per run, each with the choice of its grid that is best on validation lists, against the baseline."""
     metric, baseline_run = results.facts["metrics"][0], results.facts["baseline"]
@@ -61,7 +48,8 @@ def comparison(results: Results, data: str) -> Table:
     for group in groups:
         row = [Value(group.label)]
         for column in columns:
-            row += _compared(group, baseline, column)
+            known = group.has_stages or column == metric
+            row += _compared(group, baseline, column) if known else [Value(""), Value(""), Value("")]
         rows.append((*row, _maybe(group.n_trees, ".0f")))
     return Table(
         title=f"{metric} on {data}, against {baseline.label}",
@@ -86,17 +74,20 @@ def _compared(group: Group, baseline: Group, column: str) -> list[Value]:
     ]
 
 
-def compare(a: Group, b: Group, column: str) -> tuple[TestResult, tuple[float, float] | None]:
-    """Randomization test of a against b on the queries both were tested on, and the t-interval of the difference."""
-    ours, theirs = paired_values(a, b, column)
+def compare(a: Group, b: Group, column: str, other: str | None = None) -> tuple[TestResult, tuple[float, float] | None]:
+    """Randomization test of a against b on the queries both were tested on, and the t-interval of the difference.
+
+    Of b another column may be taken.
+    """
+    ours, theirs = paired_values(a, b, column, other)
     interval = paired_t_test(ours, theirs).interval if len(ours) > 1 else None
     return randomization_test(ours, theirs), interval
 
 
-def paired_values(a: Group, b: Group, column: str) -> tuple[np.ndarray, np.ndarray]:
+def paired_values(a: Group, b: Group, column: str, other: str | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Values of two runs on the queries that both have them of."""
     names_a, values_a = a.per_query(column)
-    names_b, values_b = b.per_query(column)
+    names_b, values_b = b.per_query(column if other is None else other)
     _, places_a, places_b = np.intersect1d(names_a, names_b, return_indices=True)
     ours, theirs = values_a[places_a], values_b[places_b]
     both = ~(np.isnan(ours) | np.isnan(theirs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from ranksieve.experiments.results import Results
 from ranksieve.files import atomic_path
 from ranksieve.report.figures import figures
 from ranksieve.report.page import page
-from ranksieve.report.tables import tables
+from ranksieve.report.size_tables import by_size, speed
+from ranksieve.report.tables import Table, all_cells, comparison, mutual_tests, share_table
 
 FOLDER = "report"
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "ranksieve"}  # text stays text; equal input, equal file
@@ -42,6 +44,23 @@ def write_report(results: Results, out: str | os.PathLike[str] | None = None) ->
     with atomic_path(folder / "report.html") as path:
         path.write_text(page(results, head, foot, found, drawn), encoding="utf-8")
     return folder / "report.html"
+
+
+def tables(results: Results) -> Iterator[Table]:
+    """Every table an experiment asks for, and all cells."""
+    wanted = results.facts["figures"]
+    for data in results.data:
+        if "table" in wanted:
+            yield comparison(results, data)
+        if "tests" in wanted:
+            yield from (mutual_tests(results, data, metric) for metric in results.facts["metrics"])
+        if "by-size" in wanted:
+            yield from by_size(results, data)
+        if "speed" in wanted:
+            yield speed(results, data)
+        if "shares" in wanted:
+            yield share_table(results, data)
+        yield all_cells(results, data)
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -1,0 +1,196 @@
+"""Quality by number of trees, and scoring time at equal quality (Lucchese et al. 2018, X-CLEaVER, Tables 3 to 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranksieve.evaluation.significance import TestResult
+from ranksieve.experiments.results import Group, Results
+from ranksieve.report.tables import SIGNIFICANT, Table, Value, compare
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A group's forest, or its first trees."""
+
+    group: Group
+    metric: str
+    stage: int | None = None
+
+    @property
+    def trees(self) -> int:
+        return round(self.group.n_trees or 0) if self.stage is None else self.stage
+
+    @property
+    def column(self) -> str:
+        return self.metric if self.stage is None else f"{self.metric} at {self.stage}"
+
+    @property
+    def value(self) -> float:
+        return self.group.value(self.column)
+
+    @property
+    def microseconds(self) -> float:
+        """To score a document; NaN where that was not measured."""
+        times = [cell.facts.get("scoring") or {} for cell in self.group.cells]
+        key = "full" if self.stage is None else str(self.stage)
+        return float(np.mean([found.get(key, np.nan) for found in times]))
+
+    def against(self, other: Sized) -> TestResult:
+        return compare(self.group, other.group, self.column, other.column)[0]
+
+
+@dataclass
+class Line:
+    """A system at several sizes, and the full model it is held against, where there is one."""
+
+    name: str
+    reference: Sized | None
+    sizes: list[Sized] = field(default_factory=list)
+
+    def smallest_equivalent(self) -> Sized | None:
+        """The smallest size that is not significantly worse than the reference."""
+        if self.reference is None:
+            return None
+        for size in sorted(self.sizes, key=lambda one: one.trees):
+            test = size.against(self.reference)
+            if test.difference >= 0 or test.p_value > SIGNIFICANT:
+                return size
+        return None
+
+
+def by_size(results: Results, data: str) -> Iterator[Table]:
+    """For all forests that were trained one table, and one for each forest that was pruned."""
+    metric = results.facts["metrics"][0]
+    for title, lines in _blocks(results, data):
+        columns = sorted({size.trees for line in lines for size in line.sizes[:-1]} | _ends(lines))
+        rows = tuple(_row(line, columns) for line in lines)
+        yield Table(
+            title=f"{metric} on {data} by number of trees{title}",
+            columns=("", *map(str, columns), "all", "smallest equivalent", "removed", "p"),
+            rows=rows,
+            note=f"\\* the smallest model that is not significantly worse than the full one (randomization test, p ≤ "
+            f"{SIGNIFICANT}); + not below it. The full one is the forest that was pruned, or the base algorithm's.",
+        )
+
+
+def _ends(lines: list[Line]) -> set[int]:
+    """Sizes of pruned forests, which have no others."""
+    return {line.sizes[-1].trees for line in lines if line.sizes[0].group.pruned is not None}
+
+
+def _row(line: Line, columns: list[int]) -> tuple[Value, ...]:
+    by_trees = {size.trees: size for size in line.sizes}
+    smallest = line.smallest_equivalent()
+    cells = [_cell(by_trees.get(trees), line, smallest) for trees in columns]
+    last = line.sizes[-1]
+    whole = _cell(last, line, smallest)
+    end = Value(f"{whole.text} ({last.trees})", whole.number) if last.group.pruned is None else Value("")
+    if smallest is None or line.reference is None:
+        return Value(line.name), *cells, end, Value(""), Value(""), Value("")
+    removed, p = 1 - smallest.trees / line.reference.trees, smallest.against(line.reference).p_value
+    found = (Value(str(smallest.trees), smallest.trees), Value(f"{removed:.0%}", removed), Value(f"{p:.3f}", p))
+    return Value(line.name), *cells, end, *found
+
+
+def _cell(size: Sized | None, line: Line, smallest: Sized | None) -> Value:
+    if size is None:
+        return Value("")
+    good = line.reference is not None and size.value >= line.reference.value
+    return Value(f"{size.value:.4f}" + "+" * good + "\\*" * (size is smallest), size.value)
+
+
+def speed(results: Results, data: str) -> Table:
+    """Every full model and every smallest equivalent one: trees, quality and the time to score a document."""
+    metric = results.facts["metrics"][0]
+    baseline = Sized(results.groups(data, results.facts["baseline"])[0], metric)
+    rows = []
+    for _, lines in _blocks(results, data):
+        for line in lines:
+            smallest = line.smallest_equivalent()
+            for size in [line.sizes[-1], *([smallest] if smallest not in (None, line.sizes[-1]) else [])]:
+                rows.append(_timed_row(line.name, size, baseline))
+    return Table(
+        title=f"Scoring time on {data}",
+        columns=("", "trees", metric, "p", "µs a document", "speed-up"),
+        rows=tuple(rows),
+        note=f"One thread. p of the randomization test against {baseline.group.label}, \\* significantly better. A "
+        "second row is the smallest model that is not significantly worse than the full one.",
+    )
+
+
+def _timed_row(name: str, size: Sized, baseline: Sized) -> tuple[Value, ...]:
+    head = Value(name), Value(str(size.trees), size.trees)
+    times = size.microseconds, baseline.microseconds / size.microseconds
+    tail = Value(f"{times[0]:.3g}", times[0]), Value(f"{times[1]:.1f}×", times[1])
+    if size == baseline:
+        return *head, Value(f"{size.value:.4f}", size.value), Value(""), *tail
+    test = size.against(baseline)
+    star = "\\*" * (test.p_value <= SIGNIFICANT and test.difference > 0)
+    return *head, Value(f"{size.value:.4f}{star}", size.value), Value(f"{test.p_value:.3f}", test.p_value), *tail
+
+
+def _blocks(results: Results, data: str) -> Iterator[tuple[str, list[Line]]]:
+    """Lines that stand in one table, with what its title adds: forests as they grow, and one forest pruned to sizes."""
+    grown: list[Group] = []
+    pruned: dict[tuple[str, int | None], list[Group]] = {}
+    for group in results.groups(data):
+        if group.pruned is None or _size_axis(group) == "first":
+            grown.append(group)
+        else:
+            pruned.setdefault((group.pruned["model"], group.pruned.get("first")), []).append(group)
+    if len(grown) > 1:
+        yield "", list(_lines(results, data, grown))
+    for (run, _), members in pruned.items():
+        lines, teacher = list(_lines(results, data, members)), results.groups(data, run)
+        whole = lines[0].reference
+        if whole is not None:  # else its model is not finished
+            sizes = [size for size in _stages(results, teacher[0]) if size.trees <= whole.trees]
+            yield f", pruned from {whole.trees} trees of {run}", [Line(teacher[0].label, None, sizes), *lines]
+
+
+def _size_axis(group: Group) -> str:
+    """What makes the groups of a line larger and smaller: the trees grown, those that are pruned, or the rate."""
+    if group.pruned is None:
+        return "trees"
+    return "first" if "first" in group.grid and "rate" not in group.grid else "rate"
+
+
+def _lines(results: Results, data: str, groups: list[Group]) -> Iterator[Line]:
+    """Groups that differ by size alone are one line."""
+    found: dict[str, list[Group]] = {}
+    for group in groups:
+        words = [f"{name} {value}" for name, value in group.grid.items() if name not in (_size_axis(group), "first")]
+        found.setdefault(", ".join([group.run, *words]), []).append(group)
+    for name, members in found.items():
+        sizes = [size for group in members for size in _stages(results, group)]
+        sizes.sort(key=lambda size: size.trees)
+        yield Line(name, _reference(results, data, members[0]), sizes)
+
+
+def _stages(results: Results, group: Group) -> list[Sized]:
+    """A group at its stages; of a forest made in rounds only where a round ended, of one pruned as a whole nowhere."""
+    metric, ends = results.facts["metrics"][0], group.cells[0].facts["rounds"]
+    stages = [stage for stage in sorted(results.facts["stages"]) if stage < (group.n_trees or 0) and group.has_stages]
+    stages = [stage for stage in stages if not ends or stage in ends]
+    return [*(Sized(group, metric, stage) for stage in stages), Sized(group, metric)]
+
+
+def _reference(results: Results, data: str, group: Group) -> Sized | None:
+    """The full model: the trees that were pruned, or the forest of X-CLEaVER's base algorithm."""
+    metric, params = results.facts["metrics"][0], group.cells[0].facts["settings"]["params"]
+    if group.pruned is not None:
+        teacher = results.groups(data, group.pruned["model"])
+        if not teacher:
+            return None
+        first = group.pruned.get("first") if _size_axis(group) == "rate" else None
+        return Sized(teacher[0], metric, first if first is not None and first < (teacher[0].n_trees or 0) else None)
+    if params["algo"] != "xcleaver":
+        return None
+    plain = [one for one in results.groups(data) if one.pruned is None]
+    same = [one for one in plain if one.cells[0].facts["settings"]["params"]["algo"] == params["base"]]
+    chosen = same or results.groups(data, results.facts["baseline"])
+    return Sized(chosen[0], metric) if chosen else None
