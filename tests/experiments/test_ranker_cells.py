@@ -94,6 +94,8 @@ def test_a_cell_is_what_training_by_hand_gives(results):
         np.testing.assert_array_equal(cells[run].model().predict(test), model.predict(test))
         curve = cells[run].table("curve")
         assert len(curve["valid"]) == len(curve["test"]) == cells[run].facts["n_grown"]
+    grades = len(np.unique(train.labels))
+    assert cells["McRank"].table("curve")["trees"].tolist() == [grades * n for n in (1, 2, 3, 4)]
 
 
 def test_tables_say_what_taught_a_tree(results):

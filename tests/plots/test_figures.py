@@ -11,6 +11,7 @@ from ranksieve import plots
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.comparisons import difference_by_size
 from ranksieve.evaluation.ranks import rank_heat_map
+from samples import small_dataset
 
 matplotlib.use("agg")
 
@@ -143,3 +144,27 @@ def test_rounds_and_their_costs():
     assert legend(costs) == ["growing", "finding leaves", "pruning", "re-weighting"]
     with pytest.raises(ParameterError, match="'Z' was not trained in rounds"):
         plots.phase_costs({"Z": rs.train(rs.cubic(5), trees=2, leaves=4)})
+
+
+def test_a_combination_is_drawn_with_its_best_weight():
+    data = small_dataset()
+    found = rs.combine(data.labels + np.random.default_rng(0).normal(size=data.n_docs), -data.labels, data)
+    ax = plots.combination_curve(found)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("α", "ndcg@10")
+    (best,) = (line for line in ax.lines if line.get_marker() == "o")
+    assert (best.get_xdata()[0], best.get_ydata()[0]) == (found.alpha, found.value)
+    (steps,) = ax.patches
+    np.testing.assert_array_equal(steps.get_data().values, found.curve.values)
+
+
+def test_optimal_steps_are_drawn_tree_by_tree():
+    data = small_dataset()
+    options = {"algo": "lambdamart", "trees": 3, "leaves": 4, "min_docs": 2}
+    model = rs.train(data, step="optimal", **options)
+    ax = plots.tree_steps({"OC": model, "mine": [0.5, 1.0]})
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.info["steps"])
+    assert len(ax.lines[1].get_xdata()) == 2
+    with pytest.raises(ParameterError, match="'plain' was trained with one step for all trees"):
+        plots.tree_steps({"plain": rs.train(data, **options)})
+    with pytest.raises(ParameterError, match="got no models"):
+        plots.tree_steps({})

@@ -9,8 +9,6 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.errors import DataError, MissingExtraError, ParameterError
-from ranksieve.experiments.read_spec import load_spec
-from ranksieve.experiments.shipped import find_spec
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -59,5 +57,3 @@ def test_what_it_cannot_do_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'ranksieve\[lightgbm\]'"):
         rs.train(data, algo="lightgbm", **SMALL)
-    with pytest.raises(ParameterError, match=r"peers.toml:\d+: algo=lightgbm needs LightGBM"):
-        load_spec(find_spec("peers"))

@@ -60,7 +60,9 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
     n_rounds = len(history["valid"])
     stopwatch.fit(n_rounds, in_all)
     seconds = stopwatch.seconds
-    tables = {"curve": pa.table({"trees": np.arange(1, n_rounds + 1), **history, "seconds": seconds})}
+    trees = getattr(model, "n_outputs", 1) * np.arange(1, n_rounds + 1)
+    steps = {"step": model.info["steps"]} if "steps" in model.info else {}
+    tables = {"curve": pa.table({"trees": trees, **history, "seconds": seconds, **steps})}
     measured, tables["queries"], scores = measuring.measure(cell, model, loaded.test)
     tables["documents"] = measuring.documents(loaded.test, scores)
     if cell.selections and tally is not None:

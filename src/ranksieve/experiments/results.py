@@ -111,10 +111,11 @@ class Group:
 
     def curve(self, column: str = "test") -> tuple[np.ndarray, np.ndarray]:
         """Trees and the mean over cells; a cell that stopped early counts with its last value."""
-        curves = [cell.table("curve")[column] for cell in self.cells]
+        tables = [cell.table("curve") for cell in self.cells]
+        curves = [table[column] for table in tables]
         longest = max(map(len, curves))
         padded = [np.concatenate([curve, np.full(longest - len(curve), curve[-1])]) for curve in curves]
-        return np.arange(1, longest + 1), np.mean(padded, axis=0)
+        return next(table["trees"] for table in tables if len(table["trees"]) == longest), np.mean(padded, axis=0)
 
     def seconds(self, name: str) -> float:
         """Mean of a time of the cells: `training`, `per_tree`, …"""

@@ -4,9 +4,11 @@ from ranksieve.plots.curves import learning_curves, share_curves, time_against_q
 from ranksieve.plots.pruning import phase_costs, removed_trees, rounds, tree_weights
 from ranksieve.plots.selections import rank_distribution, rank_heat_map, shared_leaves
 from ranksieve.plots.sizes import difference_by_size
+from ranksieve.plots.steps import combination_curve, tree_steps
 from ranksieve.plots.trees import tree
 
 __all__ = [
+    "combination_curve",
     "difference_by_size",
     "learning_curves",
     "phase_costs",
@@ -18,5 +20,6 @@ __all__ = [
     "shared_leaves",
     "time_against_quality",
     "tree",
+    "tree_steps",
     "tree_weights",
 ]

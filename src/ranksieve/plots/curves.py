@@ -28,7 +28,8 @@ def learning_curves(
     Parameters
     ----------
     curves : mapping
-        From names to values after each tree, or to models, whose own history is drawn (`Forest`, `Ranker`).
+        From names to values after each tree, to numbers of trees with the values there, or to models, whose own
+        history is drawn (`Forest`, `Ranker`).
     metric : str
         Which metric of a model's history, and the name of the axis.
     set_name : str, optional
@@ -54,8 +55,9 @@ def learning_curves(
     ax = axes_for(ax, (7.0, 4.0))
     styles = line_styles(list(curves), baseline)
     for name, given in curves.items():
-        values = _values(name, given, metric, set_name)
-        ax.plot(np.arange(1, len(values) + 1), values, label=name, linewidth=1.6, **styles[name])
+        trees, values = given if isinstance(given, tuple) else (None, _values(name, given, metric, set_name))
+        places = np.arange(1, len(values) + 1) if trees is None else trees
+        ax.plot(places, values, label=name, linewidth=1.6, **styles[name])
     dress(ax, x="trees", y=metric)
     ax.set_xlim(left=0)
     add_legend(ax, curves)

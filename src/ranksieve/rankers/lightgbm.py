@@ -46,7 +46,7 @@ class WatchedSet:
 
 def train_lightgbm(task: Task) -> Forest:
     """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at its best tree by our metric."""
-    lightgbm = load_lightgbm()
+    lightgbm = _lightgbm()
     params, data = task.params, task.dataset()
     check_grades(data.lists, data.source, pairs=True)
     settings = {**_settings(params, data), "num_threads": task.threads}
@@ -120,8 +120,7 @@ def _their_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train: A
     return made.construct()
 
 
-def load_lightgbm() -> Any:
-    """The library, which is an extra."""
+def _lightgbm() -> Any:
     try:
         import lightgbm
     except ImportError as error:

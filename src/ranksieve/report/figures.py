@@ -37,16 +37,26 @@ def curves(results: Results, data: str) -> Named:
         baseline = None
     panels = dict.fromkeys(_others(group.grid) for group in groups if len(group.grid) > 1) or {"": None}
     for panel in panels:
-        shown = {group.label: group.curve()[1] for group in groups if _others(group.grid) in ("", panel)}
-        longest = max(map(len, shown.values()))
+        drawn = [group for group in groups if _others(group.grid) in ("", panel)]
+        most = max(group.curve()[0][-1] for group in drawn)
         shown = {  # rankers without trees are the same all along
-            label: np.full(longest, curve[0]) if len(curve) == 1 else curve for label, curve in shown.items()
+            group.label: ([1, most], [group.value(metric)] * 2) if group.n_trees is None else group.curve()
+            for group in drawn
         }
         where = f" ({panel})" if panel else ""
         yield (
             f"{metric} on the test lists of {data} by number of trees{where}",
             plots.learning_curves(shown, metric=metric, baseline=baseline),
         )
+
+
+def steps(results: Results, data: str) -> Named:
+    """The step along each tree, of the runs whose steps are optimal."""
+    groups = results.groups(data)
+    found = {group.label: group.cells[0].table("curve").get("step") for group in groups}
+    shown = {label: chosen for label, chosen in found.items() if chosen is not None}
+    if shown:
+        yield f"Step α along each tree on {data}", plots.tree_steps(shown)
 
 
 def sizes(results: Results, data: str) -> Named:
@@ -145,6 +155,7 @@ def _first(grid: dict[str, Any]) -> str:
 
 FIGURES: dict[str, Callable[[Results, str], Named]] = {
     "curves": curves,
+    "steps": steps,
     "sizes": sizes,
     "heat": heat,
     "cumulative": cumulative,
