@@ -19,7 +19,8 @@ from ranksieve.report.write import write_report
 
 matplotlib.use("agg")
 NAMES = sorted(path.stem for path in next(folder for folder in SHIPPED if folder.is_dir()).glob("*.toml"))
-N_FIGURES = {"fig1": 2, "static": 2, "undersampling": 5, "efficiency": 2, "selections": 3, "pruning": 0, "removed": 2,
+N_FIGURES = {"fig1": 2, "static": 2, "undersampling": 5, "undersampling-ranksvm": 5, "oc": 2,
+             "efficiency": 2, "selections": 3, "pruning": 0, "removed": 2,
              "rounds": 3}  # fmt: skip
 
 
