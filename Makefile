@@ -1,14 +1,22 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
 
-.PHONY: demo test lint types docs dist clean
+.PHONY: demo test lowest lint types docs dist clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/ranksieve demo --out demo
 
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest
+
+# the tests on the oldest Python and the lowest versions in pyproject.toml; old libraries warn of each other
+lowest: | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv venv --quiet --clear --python 3.10 $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e ".[test]"
+	$(LOWEST)/bin/python -m pytest -o filterwarnings=
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check src tests benchmarks examples docs
@@ -53,4 +61,4 @@ $(VENV)/.ready-docs: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 clean:
-	rm -rf $(VENV) build site dist demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) build site dist demo .pytest_cache .mypy_cache .ruff_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -130,7 +131,7 @@ class Crew:
         while True:
             try:
                 return future.result(timeout=PATIENCE)
-            except TimeoutError:
+            except (TimeoutError, asyncio.TimeoutError):  # two classes before Python 3.11
                 if self._homes[shard] not in self._workers():
                     raise _Lost from None
             except MemoryError as error:

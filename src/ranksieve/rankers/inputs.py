@@ -117,7 +117,7 @@ class Standard:
             _check_finite(block, row, data.source)
             row += len(block)
             known = ~np.isnan(block)
-            values = np.where(known, block, np.float64(0.0))
+            values = np.where(known, block.astype(np.float64), 0.0)
             n = known.sum(axis=0).astype(np.float64)
             here = values.sum(axis=0) / np.maximum(n, 1)
             away = here - means

@@ -18,6 +18,7 @@ from ranksieve.params import AUTO, Params, read_gains
 from ranksieve.rankers.inputs import Task
 
 ALL_RANKS = 2**31 - 1
+SMALLEST_HESSIAN = 1e-9  # LightGBM fails on leaves without any: it counts documents by second derivatives
 MOST_GRADES = 31  # LightGBM has no gain table beyond, unless one is given
 
 
@@ -90,7 +91,8 @@ def _settings(params: Params, data: Dataset) -> dict[str, Any]:
     settings = {
         "objective": "lambdarank", "metric": "none", "verbose": -1, "deterministic": True, "force_col_wise": True,
         "num_leaves": params.leaves, "learning_rate": params.learning_rate, "max_depth": params.max_depth or -1,
-        "min_data_in_leaf": params.min_docs, "min_sum_hessian_in_leaf": params.min_hessian, "lambda_l2": params.l2,
+        "min_data_in_leaf": params.min_docs, "lambda_l2": params.l2,
+        "min_sum_hessian_in_leaf": max(params.min_hessian, SMALLEST_HESSIAN),
         "feature_fraction": params.feature_fraction, "max_bin": params.max_bins, "seed": params.seed,
         "lambdarank_norm": params.normalize,
         "lambdarank_truncation_level": {0: cut_off, -1: ALL_RANKS}.get(params.truncation, params.truncation),
