@@ -1,4 +1,4 @@
-"""Speed of indexing, retrieval (against bm25s on the same tokens), features, and serving.
+"""Speed and memory of indexing, speed of retrieval (against bm25s on the same tokens), features, and serving.
 
     python benchmarks/retrieval.py ../shared/data/ir
 
@@ -8,10 +8,13 @@ CPU time stands beside wall time, so that a busy machine shows. bm25s must be in
 from __future__ import annotations
 
 import argparse
+import itertools
+import multiprocessing
 import os
+import resource
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +54,34 @@ def indexing(folder: Path, fields: list[str], out: Path) -> dict:
         "index MB": round(size / 1e6, 1), "wall s": round(wall, 2), "cpu s": round(cpu, 2),
         "MB per cpu s": round(n_bytes / 1e6 / cpu, 1),
     }  # fmt: skip
+
+
+def indexing_memory(folder: Path, field: str, out: Path, copies: int = 8, budget: int = 32 << 20) -> dict:
+    """Peak memory of a process that indexes a corpus larger than the budget, above what it had after a small one."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        n_docs, n_bytes, before, peak = pool.apply(_peaks, (folder / "corpus.jsonl.xz", field, out, copies, budget))
+    return {
+        "what": "index memory", "collection": f"{copies} × {folder.name}", "documents": n_docs,
+        "text MB": round(n_bytes / 1e6, 1), "budget MB": round(budget / 1e6, 1),
+        "peak MB above": round((peak - before) * 1024 / 1e6, 1),
+    }  # fmt: skip
+
+
+def _peaks(corpus: Path, field: str, out: Path, copies: int, budget: int) -> tuple[int, int, int, int]:
+    counts = {"bytes": 0}
+
+    def documents(most: int, times: int) -> Iterator[dict]:
+        for copy in range(times):
+            for _, document in itertools.islice(read_documents(corpus), most):
+                counts["bytes"] += len(document[field].encode())
+                yield {"id": f"{copy}/{document['id']}", field: document[field]}
+
+    build = lambda *size: rs.Index.build(documents(*size), out, fields=[field], memory=budget, replace=True)  # noqa: E731
+    build(50, 1)  # compiles
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    counts["bytes"] = 0
+    index = build(10**9, copies)
+    return index.n_docs, counts["bytes"], before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def retrieval(folder: Path, field: str, out: Path, depth: int) -> dict:
@@ -143,6 +174,7 @@ def main() -> None:
         for work in (
             lambda: indexing(folder / "bugs-tomcat70", ["path", "text"], out),
             lambda: indexing(folder / "vaswani", ["text"], out),
+            lambda: indexing_memory(folder / "bugs-tomcat70", "text", out),
             lambda: retrieval(folder / "vaswani", "text", out, 1000),
             lambda: retrieval(folder / "bugs-tomcat70", "text", out, 1000),
             lambda: features(folder / "bugs-tomcat70", BUG_FIELDS, out),

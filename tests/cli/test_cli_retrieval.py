@@ -71,6 +71,11 @@ def test_features_are_listed(index, run):
     assert "bm25.title" in outcome.output and "number.price" in outcome.output
     some = run("features", index, "--list", "--select", "bm25*.title")
     assert "3 features" in some.output and "nearness" not in some.output
+    relative = run("features", index, "--list", "--select", "relative.bm25.title")
+    assert "relative.bm25.title" in relative.output and "1 features" in relative.output
+    of_any_index = run("features", "--list")
+    assert "bm25.FIELD" in of_any_index.output and "number.NAME" in of_any_index.output
+    assert "features need INDEX, QUERIES and --out" in run("features").output
 
 
 def test_features_make_training_data(corpus, index, run, tmp_path):

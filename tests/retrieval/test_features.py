@@ -129,6 +129,26 @@ def test_features_are_chosen_by_pattern(index, data):
         FeatureMaker(index, ["pagerank"])
 
 
+def test_relative_features_run_from_0_to_1_within_every_list(index, data):
+    maker = FeatureMaker(index, ["*.title", "relative.*.title", "relative.first.score", "relative.mine"],
+                         {"mine": lambda query, documents: np.arange(len(documents))})  # fmt: skip
+    some = to_dataset(Pairs(QUERIES, Searcher(index), 40), maker, Notes())
+    assert "first.score" not in some.feature_names
+    assert some.feature_names[some.first_stage] == "relative.first.score"
+    names = [name for name in some.feature_names if name.startswith("relative.") and name != "relative.mine"]
+    assert len(names) == 1 + sum(name.endswith(".title") for name in data.feature_names)
+    for name in names:
+        plain = data.column(name.removeprefix("relative."))
+        for start, stop in zip(data.offsets[:-1], data.offsets[1:], strict=True):
+            values = plain[start:stop]
+            width = np.nanmax(values) - np.nanmin(values) if np.isfinite(values).any() else 0.0
+            expected = (values - np.nanmin(values)) / width if width > 0 else values * 0
+            np.testing.assert_allclose(some.column(name)[start:stop], expected, rtol=1e-5, atol=1e-6)
+    assert some.column("relative.mine")[: some.offsets[1]][[0, -1]].tolist() == [0, 1]
+    with pytest.raises(ParameterError, match=r"no feature matches 'relative\.query\.\*'"):
+        FeatureMaker(index, ["relative.query.*"])
+
+
 def test_users_add_their_own(index):
     def id_number(query, documents):
         return [len(query) * 1000 + int(doc[1:]) for doc in documents]

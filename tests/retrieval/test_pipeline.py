@@ -9,8 +9,9 @@ import pytest
 import ranksieve as rs
 from corpus_samples import QUERIES
 from ranksieve.errors import ModelError, ParameterError
+from ranksieve.retrieval.labelling import Pairs, write_features
 from ranksieve.retrieval.notes import Notes
-from ranksieve.retrieval.searching import retrieve
+from ranksieve.retrieval.searching import Searcher, retrieve
 
 JUDGEMENTS = {"1": {"d3": 2.0, "d9": 1.0}, "2": {"d4": 1.0, "d20": 1.0}, "7": {"d11": 2.0}}
 
@@ -46,7 +47,7 @@ def test_features_in_another_order_and_of_ones_own(index):
     def digits(query, documents):
         return [float(doc[1:]) for doc in documents]
 
-    names = ["first.rank", "bm25.all", "mine"]
+    names = ["first.rank", "bm25.all", "mine", "relative.bm25.title", "relative.mine"]
     extra = {"mine": digits}
     data = index.features(QUERIES, judgements=JUDGEMENTS, select=names, extra=extra)
     turned = rs.Dataset.from_arrays(
@@ -77,3 +78,18 @@ def test_texts_that_find_nothing(index, model):
     assert pipeline.search("") == pipeline.search("unheard") == []
     with pytest.raises(ParameterError, match="depth is 0"):
         rs.Pipeline(index, model, depth=0)
+
+
+def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
+    stage, path = rs.FirstStage(k1=0.9), tmp_path / "data.parquet"
+    write_features(Pairs(QUERIES, Searcher(index, stage), judgements=JUDGEMENTS), path, select=["bm25.*", "first.*"])
+    rs.write_parquet(rs.read(path), path)  # the note is kept
+    model = rs.train(path, trees=3, leaves=4, min_docs=1)
+    model.save(tmp_path / "model.txt")
+    loaded = rs.load(tmp_path / "model.txt")
+    rs.Pipeline(index, loaded, stage=stage).search(QUERIES["1"])
+    with pytest.warns(UserWarning, match=r"candidates of '--model bm25f --set k1=0\.9,.*are of '--model bm25f"):
+        rs.Pipeline(index, loaded).search(QUERIES["1"])
+    of_run = rs.train(index.features(QUERIES, retrieve(index, QUERIES, 5), judgements=JUDGEMENTS), trees=2, min_docs=1)
+    with pytest.warns(UserWarning, match="candidates of '--run' and these"):
+        rs.Pipeline(index, of_run).rerank(QUERIES)

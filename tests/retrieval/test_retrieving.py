@@ -9,11 +9,11 @@ from corpus_samples import QUERIES
 from naive_retrieval import NaiveIndex, first_stage_scores, rank
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.models import FirstStage
+from ranksieve.retrieval.models import FirstStage, spelling
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.queries import as_queries, read_queries
 from ranksieve.retrieval.searching import retrieve
-from ranksieve.retrieval.tuning import spelling, tune
+from ranksieve.retrieval.tuning import tune
 
 STAGES = [
     FirstStage(),

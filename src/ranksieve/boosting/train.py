@@ -207,6 +207,7 @@ def _forest(state: State, data: Binned, params: Params, monitor: Monitor, base: 
         **({"steps": state.steps} if params.step == "optimal" else {}),
         "ranksieve": __version__,
         "first_stage": data.first_stage,
+        **({"candidates": data.candidates} if data.candidates else {}),
         "missing": "nan" if np.isnan(data.absent) else "zero",
     }
     return to_forest(trees, data.binning, data.feature_names, info)

@@ -11,7 +11,6 @@ import typer
 from ranksieve.cli.console import check_writable, duration, show_facts
 from ranksieve.cli.corpus_options import (
     Depth,
-    IndexArgument,
     Model,
     Settings,
     Threads,
@@ -26,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def features(
-    index: IndexArgument,
+    index: Annotated[
+        Path | None, typer.Argument(metavar="INDEX", help="Folder made by 'ranksieve index'; --list does without.")
+    ] = None,
     queries: Annotated[
         Path | None,
         typer.Argument(metavar="[QUERIES]", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text."),
@@ -38,9 +39,16 @@ def features(
     qrels: Annotated[Path | None, typer.Option(help="Judgements: they become the labels; else all are 0.")] = None,
     depth: Depth = 1000,
     select: Annotated[
-        list[str] | None, typer.Option("--select", "-s", help="Features by name or pattern: 'bm25*', '*.title', …")
+        list[str] | None,
+        typer.Option(
+            "--select",
+            "-s",
+            help="Features by name or pattern: 'bm25*', '*.title', 'relative.*' (scaled in each list).",
+        ),
     ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="List the features of the index and stop.")] = False,
+    list_them: Annotated[
+        bool, typer.Option("--list", help="List the features of the index, or of any index, and stop.")
+    ] = False,
     model: Model = "bm25f",
     weights: Weights = "",
     settings: Settings = "",
@@ -49,12 +57,12 @@ def features(
     """Compute features of candidates, labelled by judgements: data to train on."""
     from ranksieve.retrieval.index import Index
 
-    opened = Index(index)
     if list_them:
-        _list(opened, select or [])
+        _list(None if index is None else Index(index), select or [])
         return
-    if queries is None or out is None:
-        raise ParameterError("features need QUERIES and --out FILE; or list them with --list")
+    if index is None or queries is None or out is None:
+        raise ParameterError("features need INDEX, QUERIES and --out FILE; or list them with --list")
+    opened = Index(index)
     check_writable(out)
     from ranksieve.retrieval.labelling import Pairs, write_features
     from ranksieve.retrieval.notes import Notes
@@ -84,9 +92,16 @@ def features(
     )
 
 
-def _list(index: Index, patterns: list[str]) -> None:
-    from ranksieve.retrieval.families import layout_of
+def _list(index: Index | None, patterns: list[str]) -> None:
+    from ranksieve.retrieval.families import any_features, choose, layout_of
+    from ranksieve.retrieval.relative import RELATIVE
 
-    layout = layout_of(index)
-    chosen = [layout.features[number] for number in layout.chosen(patterns)]
-    show_facts([*chosen, ("", f"{len(chosen)} features")])
+    meanings = dict(any_features() if index is None else layout_of(index).features)
+    chosen = choose(tuple(meanings), patterns)
+    show_facts(
+        [
+            *((name, meanings[name]) for name in chosen.plain),
+            *((RELATIVE + name, f"{meanings[name]}; from 0 to 1 within the list") for name in chosen.relative),
+            ("", f"{len(chosen.names)} features"),
+        ]
+    )

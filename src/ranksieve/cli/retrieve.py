@@ -41,11 +41,11 @@ def retrieve(
     """Retrieve candidates for queries: the first stage."""
     check_writable(out)
     from ranksieve.retrieval.index import Index
+    from ranksieve.retrieval.models import spelling
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, write_run
     from ranksieve.retrieval.searching import retrieve as search
-    from ranksieve.retrieval.tuning import spelling
     from ranksieve.retrieval.tuning import tune as tune_stage
 
     stage, notes = first_stage(model, weights, settings), Notes()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.binning import Binning, BinningSketch
-from ranksieve.data.blocks import give_back_memory, warn_if_narrow, widened
+from ranksieve.data.blocks import candidates_of, give_back_memory, warn_if_narrow, widened
 from ranksieve.data.dataset import Dataset, default_names
 from ranksieve.data.growing_lists import GrowingLists
 from ranksieve.data.lists import Lists
@@ -30,6 +30,7 @@ class Binned:
     first_stage: int | None = None
     source: str = "arrays"
     absent: float = 0.0  # what a feature left out of a LETOR line was read as
+    candidates: str = ""  # where the documents come from, as noted when features were made
 
     def take_rows(self, rows: np.ndarray) -> Binned:
         """Some documents, ascending, under the same thresholds; queries left without documents disappear."""
@@ -65,7 +66,9 @@ def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binne
     for block in data.blocks():
         _fill(bins, start, block, binning, data.source)
         start += len(block)
-    return Binned(bins, data.lists, binning, data.feature_names, data.first_stage, data.source, data.absent)
+    return Binned(
+        bins, data.lists, binning, data.feature_names, data.first_stage, data.source, data.absent, data.candidates
+    )
 
 
 def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binned:
@@ -81,7 +84,9 @@ def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binne
     if lists.order is not None:
         bins = bins[lists.order]
     names = source.feature_names or default_names(binning.n_features)
-    return Binned(bins, lists, binning, tuple(names), source.first_stage, str(source.path), source.absent)
+    return Binned(
+        bins, lists, binning, tuple(names), source.first_stage, str(source.path), source.absent, candidates_of(source)
+    )
 
 
 def _first_pass(

@@ -69,6 +69,11 @@ class Source(Protocol):
         ...
 
 
+def candidates_of(data: Dataset | Source) -> str:
+    """Where the documents come from, if the data says so."""
+    return getattr(data, "candidates", "")
+
+
 def widened(features: np.ndarray, n_features: int, absent: float) -> np.ndarray:
     """Rows of a text file with the last columns filled up: text does not name features that are absent throughout."""
     missing = n_features - features.shape[1]

@@ -30,6 +30,7 @@ class Dataset:
     first_stage: int | None = None
     source: str = "arrays"
     absent: float = 0.0  # what a feature left out of a LETOR line was read as
+    candidates: str = ""  # where the documents come from, as noted when features were made
 
     @classmethod
     def from_arrays(

@@ -53,8 +53,9 @@ class ParquetSource:
             )
         for name in names:
             check_numeric(name, schema.field(name).type, place=f"{path}: ")
-        noted = self._note(schema).get("first_stage")
-        self.first_stage = _feature_number(noted if first_stage is None else first_stage, names)
+        note = self._note(schema)
+        self.first_stage = _feature_number(note.get("first_stage") if first_stage is None else first_stage, names)
+        self.candidates = str(note.get("candidates", ""))
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The documents in file order, at most `rows` at a time."""

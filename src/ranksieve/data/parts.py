@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.blocks import Block, Source
+from ranksieve.data.blocks import Block, Source, candidates_of
 from ranksieve.data.dataset import BLOCK_ROWS, check_feature_names
 from ranksieve.errors import DataError
 
@@ -28,6 +28,7 @@ class SourcePart:
         self.feature_names = source.feature_names
         self.first_stage = source.first_stage
         self.absent = source.absent
+        self.candidates = candidates_of(source)
         self.n_features = source.n_features
         self.fraction_read = 0.0
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.blocks import Block, Source, blocks_of
+from ranksieve.data.blocks import Block, Source, blocks_of, candidates_of
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names
 from ranksieve.data.read import open_source
 from ranksieve.data.tables import COLUMNS, QID
@@ -62,6 +62,7 @@ class Pieces:
         self.feature_names: tuple[str, ...] | None = names[0]
         self.first_stage = parts[0].first_stage
         self.absent = parts[0].absent
+        self.candidates = candidates_of(parts[0])
         check_alike([name_of(piece.given) for piece in pieces], names)
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:

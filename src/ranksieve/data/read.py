@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.blocks import Block, Source
+from ranksieve.data.blocks import Block, Source, candidates_of
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names
 from ranksieve.data.growing_lists import GrowingLists
@@ -93,7 +93,7 @@ def read_source(source: Source, *, query: Any = None) -> Dataset:
     features = rows.finish()
     lists = growing.finish()
     names = source.feature_names or default_names(features.shape[1])
-    return Dataset(features, lists, names, source.first_stage, source.path, source.absent)
+    return Dataset(features, lists, names, source.first_stage, source.path, source.absent, candidates_of(source))
 
 
 class _GrowingRows:

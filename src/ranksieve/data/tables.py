@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse
 
-from ranksieve.data.blocks import Block, Source, blocks_of
+from ranksieve.data.blocks import Block, Source, blocks_of, candidates_of
 from ranksieve.data.dataset import Dataset, default_names
 from ranksieve.data.lists import id_array
 from ranksieve.dtypes import FEATURE
@@ -183,9 +183,11 @@ def write_blocks(
     query_ids: Iterable[Any],
     feature_names: Iterable[str],
     first_stage: int | None = None,
+    candidates: str = "",
 ) -> None:
     """Write blocks that have document ids and no weights to a Parquet file in one pass; `query_ids` are all of them."""
-    _write(path, _make_schema(feature_names, id_array(list(query_ids)), True, False, first_stage), blocks, 0.0)
+    ids = id_array(list(query_ids))
+    _write(path, _make_schema(feature_names, ids, True, False, first_stage, candidates), blocks, 0.0)
 
 
 def _write(path: str | os.PathLike[str], schema: pa.Schema, blocks: Iterable[Block], absent: float) -> None:
@@ -219,11 +221,16 @@ def _schema(data: Dataset | Source) -> pa.Schema:
             has_weights |= block.weights is not None
         names = data.feature_names or default_names(data.n_features or 0)
         ids = id_array(list(seen))
-    return _make_schema(names, ids, has_docs, has_weights, data.first_stage)
+    return _make_schema(names, ids, has_docs, has_weights, data.first_stage, candidates_of(data))
 
 
 def _make_schema(
-    names: Iterable[str], ids: np.ndarray, has_docs: bool, has_weights: bool, first_stage: int | None
+    names: Iterable[str],
+    ids: np.ndarray,
+    has_docs: bool,
+    has_weights: bool,
+    first_stage: int | None,
+    candidates: str,
 ) -> pa.Schema:
     names = tuple(names)
     taken = [name for name in names if name in COLUMNS]
@@ -236,7 +243,7 @@ def _make_schema(
         *([("weight", pa.float64())] if has_weights else []),
         *((name, pa.float32()) for name in names),
     ]
-    note = {"format": FORMAT_VERSION, "first_stage": first_stage}
+    note = {"format": FORMAT_VERSION, "first_stage": first_stage, "candidates": candidates}
     return pa.schema(fields, metadata={FORMAT_KEY: json.dumps(note).encode()})
 
 

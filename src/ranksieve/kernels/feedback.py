@@ -8,6 +8,13 @@ MODELS = (5, 10)  # best candidates that a relevance model is of
 N_TERMS = 30  # terms of a relevance model
 N_FEEDBACK = 5
 K1, B = 1.2, 0.75
+N_LOGS = 256  # frequencies whose logarithm is looked up
+
+
+@njit(cache=True, nogil=True)
+def damped(tf, logs):
+    """1 + log tf."""
+    return logs[tf] if tf < N_LOGS else 1.0 + np.log(tf)
 
 
 @njit(cache=True, nogil=True)
@@ -21,18 +28,18 @@ def spread(scores, n, weights):
 
 
 @njit(cache=True, nogil=True)
-def add_centroid(forward, docs, weights, idf, norms, column, sums):
-    """Add the tf·idf vectors of documents, each of length one, weighted."""
+def add_centroid(forward, docs, weights, idf, norms, logs, column, sums):
+    """Add the tf·idf vectors of documents, each of length one, weighted; times idf, which their cosines need."""
     starts, terms, tfs = forward
     for i in range(len(docs)):
         scale = weights[i] / max(norms[docs[i]], 1e-12)
         for k in range(starts[docs[i]], starts[docs[i] + 1]):
-            sums[terms[k], column] += scale * (1.0 + np.log(tfs[k])) * idf[terms[k]]
+            sums[terms[k], column] += scale * damped(tfs[k], logs) * idf[terms[k]] ** 2
 
 
 @njit(cache=True, nogil=True)
 def add_model(forward, docs, weights, idf, lengths, column, sums):
-    """Add the terms that say most about documents: the largest of p(term) · idf, with p scaled to add up to one."""
+    """Add the terms that say most about documents, by p(term) · idf; p adds up to one, times BM25's factors."""
     starts, terms, tfs = forward
     n = 0
     for doc in docs:
@@ -55,26 +62,27 @@ def add_model(forward, docs, weights, idf, lengths, column, sums):
         else:
             sums[seen[best[i]], column] = 0.0
     for i in range(min(n, N_TERMS)):
-        sums[seen[best[i]], column] /= total
+        sums[seen[best[i]], column] *= (K1 + 1.0) * idf[seen[best[i]]] / total
 
 
 @njit(cache=True, nogil=True)
-def describe_candidate(forward, doc, idf, norm, saturation, sums, row):
+def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
     """Likeness of one document to every centroid and model."""
     starts, terms, tfs = forward
-    row[:] = 0.0
+    a = b = c = d = e = 0.0
     for k in range(starts[doc], starts[doc + 1]):
-        t, tf = terms[k], tfs[k]
-        some = sums[t]
+        some = sums[np.uint32(terms[k])]  # unsigned: no check for negative places
         if some[2] != 0.0:  # the largest centroid has every term that counts
-            weight = (1.0 + np.log(tf)) * idf[t]
-            for c in range(3):
-                row[c] += weight * some[c]
-            gain = idf[t] * (K1 + 1.0) * tf / (tf + saturation)
-            row[3] += gain * some[3]
-            row[4] += gain * some[4]
-    for c in range(3):
-        row[c] /= max(norm, 1e-12)
+            weight = damped(tfs[k], logs)
+            a += weight * some[0]
+            b += weight * some[1]
+            c += weight * some[2]
+            if some[3] != 0.0 or some[4] != 0.0:
+                share = tfs[k] / (tfs[k] + saturation)
+                d += share * some[3]
+                e += share * some[4]
+    norm = max(norm, 1e-12)
+    row[0], row[1], row[2], row[3], row[4] = a / norm, b / norm, c / norm, d, e
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -86,6 +94,8 @@ def describe_feedback(forward, idf, norms, lengths, mean_length, candidate_start
     for thread in prange(n_threads):
         sums, weights = np.zeros((len(idf), N_FEEDBACK)), np.empty(max(SIZES))
         row = np.empty(N_FEEDBACK)
+        logs = np.zeros(N_LOGS)
+        logs[1:] = 1.0 + np.log(np.arange(1, N_LOGS))
         for q in range(thread, len(candidate_starts) - 1, n_threads):
             first, stop = candidate_starts[q], candidate_starts[q + 1]
             docs = candidates[first:stop]
@@ -94,14 +104,14 @@ def describe_feedback(forward, idf, norms, lengths, mean_length, candidate_start
                 n = min(SIZES[c], len(docs))
                 spread(scores[first:stop], n, weights)
                 own[c, :n] = weights[:n]
-                add_centroid(forward, docs[:n], weights, idf, norms, c, sums)
+                add_centroid(forward, docs[:n], weights, idf, norms, logs, c, sums)
             for c in range(2):
                 n = min(MODELS[c], len(docs))
                 spread(scores[first:stop], n, weights)
                 add_model(forward, docs[:n], weights, idf, lengths, 3 + c, sums)
             for i in range(len(docs)):
                 saturation = K1 * (1.0 - B + B * lengths[docs[i]] / mean_length)
-                describe_candidate(forward, docs[i], idf, norms[docs[i]], saturation, sums, row)
+                describe_candidate(forward, docs[i], norms[docs[i]], saturation, logs, sums, row)
                 if i < max(SIZES):
                     for c in range(3):
                         rest = 1.0 - own[c, i]

@@ -8,34 +8,58 @@ SIGN = np.uint32(0x80000000)
 
 
 @njit(cache=True, nogil=True)
-def add_term(docs, fields, tfs, mask, factors, steps, logarithmic, scale, rate, scores, seen, touched, n_touched):
-    """Add one term's part to the scores of the documents that have it; returns how many documents were touched so far.
+def add_fraction(docs, tfs, factors, steps, scale, scores):
+    """Add one term of a single field: the same as `add_term` with a part `scale · x / (x + step)`, and faster."""
+    for k in range(len(docs)):
+        doc = np.uint32(docs[k])  # unsigned: no check for negative places
+        x = factors[doc] * tfs[k]
+        scores[doc] += scale * (x / (x + steps[doc]))
+
+
+@njit(cache=True, nogil=True)
+def add_term(docs, fields, tfs, mask, factors, steps, logarithmic, scale, rate, scores):
+    """Add one term's part, which is above 0, to the scores of the documents that have it.
 
     With x the term's frequency, weighted and normalised per field: `scale · x / (x + step)`, or
     `scale · log(1 + rate · x · step)`, where each document has its own step.
     """
-    k, one_field = 0, len(factors) == 1
+    k = 0
     while k < len(docs):
-        doc = docs[k]
-        if one_field:
-            x = factors[0, doc] * tfs[k]
+        doc = np.uint32(docs[k])
+        x = np.float32(0.0)
+        while k < len(docs) and docs[k] == doc:
+            if mask[fields[k]]:
+                x += factors[fields[k], doc] * tfs[k]
             k += 1
-        else:
-            x = np.float32(0.0)
-            while k < len(docs) and docs[k] == doc:
-                if mask[fields[k]]:
-                    x += factors[fields[k], doc] * tfs[k]
-                k += 1
         if x > 0.0:
-            if not seen[doc]:
-                seen[doc] = True
-                touched[n_touched] = doc
-                n_touched += 1
             if logarithmic:
                 scores[doc] += scale * np.log1p(rate * x * steps[doc])
             else:
-                scores[doc] += scale * x / (x + steps[doc])
-    return n_touched
+                scores[doc] += scale * (x / (x + steps[doc]))
+
+
+@njit(cache=True, nogil=True)
+def reached(postings, terms, scores, touched):
+    """The documents with a score, ascending where most documents have one; returns how many."""
+    n = 0
+    n_entries = 0
+    for term in terms:
+        n_entries += postings.entry_starts[term + 1] - postings.entry_starts[term]
+    if n_entries >= len(scores) >> 2:
+        for doc in range(len(scores)):
+            touched[n] = doc
+            n += scores[doc] != 0.0
+        return n
+    for term in terms:
+        for k in range(postings.entry_starts[term], postings.entry_starts[term + 1]):
+            doc = postings.docs[k]
+            if scores[doc] > 0.0:
+                scores[doc] = -scores[doc]  # met
+                touched[n] = doc
+                n += 1
+    for i in range(n):
+        scores[touched[i]] = -scores[touched[i]]
+    return n
 
 
 @njit(cache=True, nogil=True)
@@ -72,17 +96,18 @@ def retrieve(postings, starts, terms, masks, scales, rates, factors, steps, base
     n_docs = len(steps)
     for thread in prange(n_threads):
         scores = np.zeros(n_docs)
-        seen = np.zeros(n_docs, np.bool_)
-        touched = np.empty(n_docs, np.int32)
+        touched = np.empty(n_docs + 1, np.int32)
         for q in range(thread, len(starts) - 1, n_threads):
-            n = 0
             for t in range(starts[q], starts[q + 1]):
                 a, b = postings.entry_starts[terms[t]], postings.entry_starts[terms[t] + 1]
-                n = add_term(postings.docs[a:b], postings.fields[a:b], postings.tfs[a:b], masks[t], factors, steps,
-                             logarithmic, scales[t], rates[t], scores, seen, touched, n)  # fmt: skip
+                if len(factors) == 1 and not logarithmic and masks[t, 0]:
+                    add_fraction(postings.docs[a:b], postings.tfs[a:b], factors[0], steps, scales[t], scores)
+                else:
+                    add_term(postings.docs[a:b], postings.fields[a:b], postings.tfs[a:b], masks[t], factors, steps,
+                             logarithmic, scales[t], rates[t], scores)  # fmt: skip
+            n = reached(postings, terms[starts[q] : starts[q + 1]], scores, touched)
             for i in range(n):
                 scores[touched[i]] += bases[touched[i]] * totals[q]
             counts[q] = best(scores, touched[:n], k, out_docs[q], out_scores[q])
             for i in range(n):
                 scores[touched[i]] = 0.0
-                seen[touched[i]] = False

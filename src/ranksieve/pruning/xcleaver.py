@@ -156,6 +156,7 @@ class _Course:
             "interrupted": self.interrupted,
             "ranksieve": __version__,
             "first_stage": data.first_stage,
+            **({"candidates": data.candidates} if data.candidates else {}),
             "missing": "nan" if np.isnan(data.absent) else "zero",
         }
         return replace(self.model, info=info)

@@ -65,6 +65,7 @@ class Task:
             "params": {name: params[name] for name in ("algo", "metric", *RANKERS[self.params.algo])},
             "ranksieve": __version__,
             "first_stage": train_set.first_stage,
+            **({"candidates": train_set.candidates} if train_set.candidates else {}),
             "missing": "nan" if np.isnan(train_set.absent) else "zero",
         }
 

@@ -10,6 +10,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.kernels.feedback import MODELS, N_TERMS, SIZES
 from ranksieve.kernels.lexical import N_LEXICAL
 from ranksieve.kernels.proximity import NEAR
+from ranksieve.retrieval.relative import RELATIVE
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
@@ -95,16 +96,39 @@ class Layout(NamedTuple):
     def names(self) -> tuple[str, ...]:
         return tuple(feature.name for feature in self.features)
 
-    def chosen(self, patterns: Sequence[str]) -> list[int]:
-        """Columns of the features that match any of the patterns (`bm25*`, `*.title`), all of them without patterns."""
-        for pattern in patterns:
-            if pattern not in self.names and not fnmatch.filter(self.names, pattern):
-                raise ParameterError(f"no feature matches {pattern!r}; list them with: ranksieve features INDEX --list")
-        return [
-            number
-            for number, name in enumerate(self.names)
-            if not patterns or name in patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-        ]
+
+class Choice(NamedTuple):
+    """Features to make: some as they are, some relative to the query's list."""
+
+    plain: tuple[str, ...]
+    relative: tuple[str, ...]  # without the prefix
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.plain, *(RELATIVE + name for name in self.relative))
+
+
+def choose(names: Sequence[str], patterns: Sequence[str]) -> Choice:
+    """The features that match any of the patterns (`bm25*`, `*.title`, `relative.*`), as they are without patterns.
+
+    Examples
+    --------
+    >>> choose(["bm25.title", "bm25.text", "length.text"], ["length*", "relative.bm25.*"]).names
+    ('length.text', 'relative.bm25.title', 'relative.bm25.text')
+    """
+    if not patterns:
+        return Choice(tuple(names), ())
+    kinds: tuple[set[str], set[str]] = set(), set()
+    for pattern in patterns:
+        relative = pattern.startswith(RELATIVE)
+        known = [name for name in names if not (relative and name in QUERY)]  # the same in a whole list
+        plain = pattern.removeprefix(RELATIVE)
+        found = [name for name in known if name == plain or fnmatch.fnmatchcase(name, plain)]
+        if not found:
+            raise ParameterError(f"no feature matches {pattern!r}; list them with: ranksieve features INDEX --list")
+        kinds[relative].update(found)
+    plain_ones, relative_ones = (tuple(name for name in names if name in kind) for kind in kinds)
+    return Choice(plain_ones, relative_ones)
 
 
 def layout_of(index: Index) -> Layout:
@@ -112,10 +136,19 @@ def layout_of(index: Index) -> Layout:
     fields = [field.name for field in index.fields]
     columns = index.columns if len(fields) > 1 else tuple(fields)
     positional = tuple(number for number, field in enumerate(index.fields) if field.positions)
-    features = [
+    features = _features(columns, [fields[number] for number in positional], index.numbers)
+    return Layout(columns, positional, features)
+
+
+def any_features() -> tuple[Feature, ...]:
+    """The features of any index, with FIELD for a field's name and NAME for a number's."""
+    return _features(["FIELD"], ["FIELD"], ["NAME"])
+
+
+def _features(columns: Sequence[str], positional: Sequence[str], numbers: Sequence[str]) -> tuple[Feature, ...]:
+    return (
         *(Feature(f"{family}.{column}", what) for column in columns for family, what in LEXICAL.items()),
-        *(Feature(f"{family}.{fields[number]}", what) for number in positional for family, what in PROXIMITY.items()),
+        *(Feature(f"{family}.{field}", what) for field in positional for family, what in PROXIMITY.items()),
         *(Feature(name, what) for name, what in (QUERY | FIRST | FEEDBACK).items()),
-        *(Feature(f"number.{name}", f"the document's {name}") for name in index.numbers),
-    ]
-    return Layout(columns, positional, tuple(features))
+        *(Feature(f"number.{name}", f"the document's {name}") for name in numbers),
+    )

@@ -15,9 +15,10 @@ from ranksieve.kernels import lexical
 from ranksieve.kernels.feedback import N_FEEDBACK, describe_feedback
 from ranksieve.kernels.pairs import describe_pairs
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
-from ranksieve.retrieval.families import FEEDBACK, FIRST, QUERY, layout_of
+from ranksieve.retrieval.families import FEEDBACK, FIRST, FIRST_STAGE, QUERY, choose, layout_of
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import Prepared
+from ranksieve.retrieval.relative import RELATIVE, within_lists
 from ranksieve.retrieval.searching import Candidates
 from ranksieve.retrieval.weighting import idf
 
@@ -34,7 +35,8 @@ class FeatureMaker:
     index
         The index.
     select
-        Names or patterns of features, such as `bm25*` or `*.title`; all if empty.
+        Names or patterns of features, such as `bm25*` or `*.title`; all if empty. With `relative.` in front, as in
+        `relative.bm25*`, they are scaled within every list from 0 to 1.
     extra
         Your own features: functions (query text, document ids) → one number per document, by name.
     """
@@ -52,10 +54,10 @@ class FeatureMaker:
         taken = [name for name in self._extra if name in self._layout.names]
         if taken:
             raise ParameterError(f"a feature is named {taken[0]!r} already; choose another name for yours")
-        own = [pattern for pattern in select if pattern not in self._extra]
-        self._columns = self._layout.chosen(own) if own or not select else []
-        if select:
-            self._extra = {name: make for name, make in self._extra.items() if name in select}
+        self._choice = choose((*self._layout.names, *self._extra), select)
+        made = {*self._choice.plain, *self._choice.relative}
+        self._columns = [number for number, name in enumerate(self._layout.names) if name in made]
+        self._extra = {name: make for name, make in self._extra.items() if name in made}
         self._positional, self._from_kernel = self._plan()
         self._threads = threads or numba.get_num_threads()
         self._documents = (
@@ -80,28 +82,50 @@ class FeatureMaker:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the features, in the order of their columns."""
+        return self._choice.names
+
+    @property
+    def first_stage(self) -> str | None:
+        """The feature that orders lists as the first stage does, if it is among them."""
+        return next((name for name in (FIRST_STAGE, RELATIVE + FIRST_STAGE) if name in self.names), None)
+
+    @cached_property
+    def _made(self) -> tuple[str, ...]:
+        """Names of the features that are made, each once."""
         return (*(self._layout.names[number] for number in self._columns), *self._extra)
 
     def make(self, texts: Sequence[str], prepared: Prepared, candidates: Candidates) -> np.ndarray:
         """The features of all candidates, one row each."""
-        n_rows = len(candidates.docs)
-        term_stats, query_stats = self._statistics(prepared)
+        made = self._make(texts, prepared, candidates)
+        plain, relative = ([self._made.index(name) for name in names] for names in self._choice)
+        kept = made if len(plain) == len(self._made) else made[:, plain]
+        return np.hstack([kept, within_lists(made[:, relative], candidates.offsets)]) if relative else kept
+
+    def _make(self, texts: Sequence[str], prepared: Prepared, candidates: Candidates) -> np.ndarray:
+        n_rows, made = len(candidates.docs), self._from_postings(prepared, candidates)
+        others = self._others(prepared, candidates)
+        for name, make in self._extra.items():
+            others[name] = self._user_feature(name, make, texts, candidates)
+        out = np.empty((n_rows, len(self._made)), dtype=FEATURE)
+        np.take(made, self._from_kernel, axis=1, out=out[:, : len(self._from_kernel)], mode="clip")
+        for place, name in enumerate(self._made[len(self._from_kernel) :], len(self._from_kernel)):
+            out[:, place] = others[name]
+        return out
+
+    def _from_postings(self, prepared: Prepared, candidates: Candidates) -> np.ndarray:
+        """Features of the query's terms in the candidates, if any is asked for."""
         n_lexical = len(self._layout.columns) * lexical.N_LEXICAL
-        made = np.zeros((n_rows, n_lexical + len(self._positional) * N_PROXIMITY), dtype=FEATURE)
+        made = np.zeros((len(candidates.docs), n_lexical + len(self._positional) * N_PROXIMITY), dtype=FEATURE)
+        if not len(self._from_kernel):
+            return made
+        term_stats, query_stats = self._statistics(prepared)
         describe_pairs(
             self.index.postings, self._documents, prepared.starts, prepared.terms, term_stats, query_stats,
             prepared.place_starts, prepared.places, prepared.spans, self.index.analysis.analyzer_of, self._positional,
             candidates.offsets, candidates.docs, int(self.index.lengths.max(initial=0)), BIT_NUMBERS,
             min(self._threads, max(prepared.n_queries, 1)), made,
         )  # fmt: skip
-        others = self._others(prepared, candidates)
-        for name, make in self._extra.items():
-            others[name] = self._user_feature(name, make, texts, candidates)
-        out = np.empty((n_rows, len(self.names)), dtype=FEATURE)
-        np.take(made, self._from_kernel, axis=1, out=out[:, : len(self._from_kernel)], mode="clip")
-        for place, name in enumerate(self.names[len(self._from_kernel) :], len(self._from_kernel)):
-            out[:, place] = others[name]
-        return out
+        return made
 
     def _statistics(self, prepared: Prepared) -> tuple[np.ndarray, np.ndarray]:
         """What the kernel needs of every query term and query, per field and over all."""
@@ -159,7 +183,7 @@ class FeatureMaker:
 
     def _feedback(self, candidates: Candidates) -> dict[str, np.ndarray]:
         """Likeness to the best candidates, if it is asked for."""
-        if not set(self.names) & FEEDBACK.keys():
+        if not set(self._made) & FEEDBACK.keys():
             return {}
         index, n_queries = self.index, len(candidates.offsets) - 1
         made = np.empty((len(candidates.docs), N_FEEDBACK))

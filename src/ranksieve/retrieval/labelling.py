@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,15 +15,16 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.tables import write_blocks
 from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError
-from ranksieve.retrieval.families import FIRST_STAGE
 from ranksieve.retrieval.features import FeatureMaker
 from ranksieve.retrieval.index import Index
+from ranksieve.retrieval.models import spelling
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.queries import Prepared, Queries, note_odd_queries
 from ranksieve.retrieval.runs import Judgements, Run
 from ranksieve.retrieval.searching import Candidates, Searcher
 
 BLOCK_ROWS = 1 << 16
+RUN = "--run"  # candidates of a run
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class Pairs:
     depth: int = 1000
     run: Run | None = None
     judgements: Judgements | None = None
+
+    @property
+    def origin(self) -> str:
+        """Where the candidates come from, in the words of the command line."""
+        return spelling(self.searcher.stage) if self.run is None else RUN
 
     def blocks(self, maker: FeatureMaker, notes: Notes) -> Iterator[tuple[list[str], Candidates, np.ndarray]]:
         """Ids of some queries, their candidates, and the features of these."""
@@ -154,7 +160,8 @@ def write_features(
         path,
         query_ids=pairs.queries,
         feature_names=maker.names,
-        first_stage=maker.names.index(FIRST_STAGE) if FIRST_STAGE in maker.names else None,
+        first_stage=None if maker.first_stage is None else maker.names.index(maker.first_stage),
+        candidates=pairs.origin,
     )
     return Written(counts["queries"], counts["docs"], counts["positives"], len(maker.names))
 
@@ -165,11 +172,12 @@ def to_dataset(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Dataset:
     if not blocks:
         raise DataError("no query has candidates; check that the queries are in the language of the index")
     run_ids = [id for block in blocks for id in block.run_ids]
-    return Dataset.from_arrays(
+    data = Dataset.from_arrays(
         np.concatenate([block.features for block in blocks]),
         np.concatenate([block.labels for block in blocks]),
         qid=np.repeat(np.array(run_ids, dtype=object), np.concatenate([block.run_lengths for block in blocks])),
         doc_ids=np.concatenate([block.doc_ids for block in blocks]),
         feature_names=maker.names,
-        first_stage=FIRST_STAGE if FIRST_STAGE in maker.names else None,
+        first_stage=maker.first_stage,
     )
+    return replace(data, candidates=pairs.origin)

@@ -194,3 +194,15 @@ RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     "mix": (lambda value: 0 < value < 1, "a number between 0 and 1"),
     "c": (lambda value: 0 < value < float("inf"), "a number above 0"),
 }
+
+
+def spelling(stage: FirstStage) -> str:
+    """The options that give this stage on the command line."""
+    settings: dict[str, Any] = {}
+    for name in MODELS[stage.model].parameters:
+        value = getattr(stage, name)
+        settings |= {f"b.{field}": v for field, v in value.items()} if isinstance(value, Mapping) else {name: value}
+    text = f"--model {stage.model}"
+    if stage.weights:
+        text += " --weights " + ",".join(f"{name}={value:g}" for name, value in stage.weights.items())
+    return text + " --set " + ",".join(f"{name}={value:g}" for name, value in settings.items())

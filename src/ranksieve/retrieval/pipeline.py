@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from ranksieve.retrieval.labelling import Pairs
 from ranksieve.retrieval.models import FirstStage
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.queries import as_queries
+from ranksieve.retrieval.relative import RELATIVE
 from ranksieve.retrieval.runs import Run, pandas_module
 from ranksieve.retrieval.searching import Searcher
 
@@ -78,7 +80,8 @@ class Pipeline:
 
     def _needed(self, extra: Mapping[str, UserFeature]) -> tuple[str, ...]:
         """The model's features, each of which the index or the user can make."""
-        known = {*FeatureMaker(self.index).names, *extra}
+        plain = (*FeatureMaker(self.index).names, *extra)
+        known = {*plain, *(RELATIVE + name for name in plain)}
         missing = [name for name in self.model.feature_names if name not in known]
         if missing:
             raise ModelError(
@@ -89,14 +92,27 @@ class Pipeline:
 
     def search(self, text: str, k: int = 10) -> list[Hit]:
         """The k best documents for a text; ranks count from 0."""
-        _, docs, scores = next(self._lists(Pairs({"": text}, self._searcher, self.depth), Notes()))
+        pairs = Pairs({"": text}, self._searcher, self.depth)
+        self._check_origin(pairs)
+        _, docs, scores = next(self._lists(pairs, Notes()))
         best = zip(docs[:k], scores[:k], strict=True)
         return [Hit(doc, float(score), rank) for rank, (doc, score) in enumerate(best)]
 
     def rerank(self, queries: Any, run: Run | None = None, *, notes: Notes | None = None) -> Run:
         """Both stages for many queries, or the second on a run; features are computed and scored in one stream."""
         pairs = Pairs(as_queries(queries), self._searcher, self.depth, run)
+        self._check_origin(pairs)
         return Run.from_lists(self._lists(pairs, notes if notes is not None else Notes()))
+
+    def _check_origin(self, pairs: Pairs) -> None:
+        """Warn where the model has learned from candidates of another first stage; a run does not say what made it."""
+        learned = getattr(self.model, "info", {}).get("candidates", pairs.origin)
+        if pairs.run is None and learned != pairs.origin:
+            warnings.warn(
+                f"the model has learned from candidates of '{learned}' and these are of '{pairs.origin}'; the first "
+                "stage's scores and lists differ, so use the same first stage, or train on features of this one",
+                stacklevel=3,
+            )
 
     def transform(self, frame: Any) -> Any:
         """PyTerrier's way: a DataFrame with `qid` and `query`, and `docno` and `score` if there are candidates already.

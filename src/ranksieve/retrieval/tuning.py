@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ranksieve.errors import DataError
 from ranksieve.retrieval.index import Index
@@ -97,15 +96,3 @@ def _changed(index: Index, stage: FirstStage, name: str, field: str, value: floa
         return None
     values[field] = value
     return None if name == "weights" and not any(values.values()) else FirstStage(**{**stage.as_dict(), name: values})
-
-
-def spelling(stage: FirstStage) -> str:
-    """The options that give this stage on the command line."""
-    settings: dict[str, Any] = {}
-    for name in MODELS[stage.model].parameters:
-        value = getattr(stage, name)
-        settings |= {f"b.{field}": v for field, v in value.items()} if isinstance(value, Mapping) else {name: value}
-    text = f"--model {stage.model}"
-    if stage.weights:
-        text += " --weights " + ",".join(f"{name}={value:g}" for name, value in stage.weights.items())
-    return text + " --set " + ",".join(f"{name}={value:g}" for name, value in settings.items())
