@@ -59,7 +59,7 @@ def test_features_in_another_order_and_of_ones_own(index):
     model = rs.train(turned, trees=4, leaves=4, min_docs=1)
     run = rs.Pipeline(index, model, extra=extra).rerank({"1": QUERIES["1"]})
     np.testing.assert_allclose(np.sort(run.scores), np.sort(model.predict(turned)[: data.offsets[1]]))
-    with pytest.raises(ModelError, match=r"needs 1 features that the index .* does not give, such as 'mine'"):
+    with pytest.raises(ModelError, match=r"needs 2 features that the index .* does not give, such as 'relative\.mine'"):
         rs.Pipeline(index, model)
 
 
@@ -90,6 +90,6 @@ def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
     rs.Pipeline(index, loaded, stage=stage).search(QUERIES["1"])
     with pytest.warns(UserWarning, match=r"candidates of '--model bm25f --set k1=0\.9,.*are of '--model bm25f"):
         rs.Pipeline(index, loaded).search(QUERIES["1"])
-    of_run = rs.train(index.features(QUERIES, retrieve(index, QUERIES, 5), judgements=JUDGEMENTS), trees=2, min_docs=1)
+    of_run = rs.train(index.features(QUERIES, retrieve(index, QUERIES, 50), judgements=JUDGEMENTS), trees=2, min_docs=1)
     with pytest.warns(UserWarning, match="candidates of '--run' and these"):
         rs.Pipeline(index, of_run).rerank(QUERIES)
