@@ -23,6 +23,7 @@ ALGORITHMS = {
     # name: (selection, objective, grower)
     "lambdamart": ("everything", "lambda", "best-first"),
     "selgb": ("top", "lambda", "best-first"),
+    "sieve": ("adaptive", "lambda", "best-first"),  # the recommended rule: see docs/selections.md
     "negsgb": ("random", "lambda", "best-first"),
     "sgb": ("rows", "lambda", "best-first"),
     "mart": ("everything", "squared", "best-first"),
@@ -179,11 +180,11 @@ class Params:
         -1, "Fewest negatives kept of a query that has them (-1: 1; for adaptive and progress 20)",
         lambda v: isinstance(v, int) and v >= -1, "a whole number from -1",
     )  # fmt: skip
-    max_negatives: float = _param(0.25, "Largest share of a query's negatives adaptive and progress keep",
+    max_negatives: float = _param(0.5, "Largest share of a query's negatives adaptive and progress keep",
                                   _fraction, "a number in (0, 1]")  # fmt: skip
     rest: float = _param(0.01, "Second share, of random or lowest ones: top+random, top+bottom, goss",
                          lambda v: 0 <= v <= 1, "a number in [0, 1]")  # fmt: skip
-    margin: float = _param(0.5, "How far below the lowest positive negatives still count: adaptive, progress",
+    margin: float = _param(1.5, "How far below the lowest positive negatives still count: adaptive, progress",
                            lambda v: -float("inf") < v < float("inf"), "a number")  # fmt: skip
     selection: str = _param(
         AUTO, "Who teaches a tree: everything, top, random, rows, gradient, adaptive, progress, top+random, "

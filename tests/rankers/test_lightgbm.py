@@ -9,6 +9,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.errors import DataError, MissingExtraError, ParameterError
+from ranksieve.experiments.read_spec import find_spec, load_spec
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -57,3 +58,5 @@ def test_what_it_cannot_do_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'ranksieve\[lightgbm\]'"):
         rs.train(data, algo="lightgbm", **SMALL)
+    with pytest.raises(ParameterError, match=r"peers.toml:\d+: algo=lightgbm needs LightGBM"):
+        load_spec(find_spec("peers"))

@@ -19,6 +19,7 @@ from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
 from ranksieve.experiments.tune import check_space
 from ranksieve.params import EVERYWHERE, RANKERS, Params, flag
+from ranksieve.rankers.train import check_extra
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -204,6 +205,7 @@ class _Reader:
                     settings = Params.from_mapping({**one_params, "seed": seed}, source=f"run {name!r}")
                     if settings.algo in RANKERS and prune is None:
                         settings.check_heeded()
+                        check_extra(settings.algo)
                     if settings.algo == "xcleaver" or settings.algo not in RANKERS:
                         named_selection(settings)
                 except RanksieveError as error:

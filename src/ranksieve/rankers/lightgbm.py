@@ -47,7 +47,7 @@ class WatchedSet:
 
 def train_lightgbm(task: Task) -> Forest:
     """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at its best tree by our metric."""
-    lightgbm = _lightgbm()
+    lightgbm = load_lightgbm()
     params, data = task.params, task.dataset()
     check_grades(data.lists, data.source, pairs=True)
     settings = {**_settings(params, data), "num_threads": task.threads}
@@ -122,7 +122,8 @@ def _their_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train: A
     return made.construct()
 
 
-def _lightgbm() -> Any:
+def load_lightgbm() -> Any:
+    """The library, which is an extra."""
     try:
         import lightgbm
     except ImportError as error:

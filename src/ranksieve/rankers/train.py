@@ -22,7 +22,7 @@ from ranksieve.rankers.blend import Blend
 from ranksieve.rankers.feature import train_feature
 from ranksieve.rankers.inputs import Task
 from ranksieve.rankers.lambdarank import train_lambdarank
-from ranksieve.rankers.lightgbm import train_lightgbm
+from ranksieve.rankers.lightgbm import load_lightgbm, train_lightgbm
 from ranksieve.rankers.linear import one_feature
 from ranksieve.rankers.load import load
 from ranksieve.rankers.mcrank import train_mcrank
@@ -96,6 +96,12 @@ def train(
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
         return trainer(Task(data, valid, missing, params, callbacks, threads))
+
+
+def check_extra(algo: str) -> None:
+    """Refuse an algorithm whose optional dependency is not installed."""
+    if algo == "lightgbm":
+        load_lightgbm()
 
 
 def _saveable(model: Forest | Sum) -> Forest | Blend:
