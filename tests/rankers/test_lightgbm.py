@@ -9,7 +9,8 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.errors import DataError, MissingExtraError, ParameterError
-from ranksieve.experiments.read_spec import find_spec, load_spec
+from ranksieve.experiments.read_spec import load_spec
+from ranksieve.experiments.shipped import find_spec
 
 lightgbm = pytest.importorskip("lightgbm")
 
