@@ -20,13 +20,14 @@ import json
 import re
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import ranksieve as rs
-from pruning_summary import Summary
+from pruning_summary import DOCUMENTS, TIMED_DOCUMENTS, Summary
 from quality import folds
 from ranksieve.data.binned import bin_data
 from ranksieve.files import atomic_path
@@ -72,13 +73,23 @@ SIZES = {
 class Bench:
     """One data set, and the cells that are finished for it."""
 
-    def __init__(self, name: str, work: Path, splits: list[Split]) -> None:
-        self.name, self.folder, self.splits, self.sizes = name, work / name, splits, SIZES[name]
+    def __init__(self, name: str, work: Path, load: Callable[[], list[Split]]) -> None:
+        self.name, self.folder, self.sizes, self._load = name, work / name, SIZES[name], load
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.binned = []
-        for train, valid, _ in splits:
-            bins = bin_data(train)
-            self.binned.append((bins, bin_data(valid, binning=bins.binning)))
+
+    @cached_property
+    def splits(self) -> list[Split]:
+        splits = self._load()
+        test = splits[0][2].features[:TIMED_DOCUMENTS]
+        np.save(self.folder / DOCUMENTS, np.ascontiguousarray(test, dtype=np.float32))
+        return splits
+
+    @cached_property
+    def binned(self) -> list[tuple[Any, Any]]:
+        bins = [bin_data(train) for train, _, _ in self.splits]
+        return [
+            (one, bin_data(valid, binning=one.binning)) for one, (_, valid, _) in zip(bins, self.splits, strict=True)
+        ]
 
     def cell(self, table: str, what: str, make: Callable[[int], rs.Forest], **more: Any) -> Cell:
         """A system: a model for each fold, measured at its sizes; stored, and read where it is stored."""
@@ -125,11 +136,12 @@ class Bench:
         common = {**COMMON, "trees": self.sizes.trees, "early_stopping": self.sizes.patience}
         return lambda fold: rs.train(self.binned[fold][0], valid=self.binned[fold][1], **{**common, **params})
 
-    def xcleaver(self, base: str, full: Cell, rounds: Cell) -> Cell:
-        """X-CLEaVER over an algorithm with the setting of its full model."""
+    def xcleaver(self, base: str, full: Cell, rounds: Cell, **other: Any) -> Cell:
+        """X-CLEaVER over an algorithm with the setting of its full model, or another."""
         what = f"X-CLEaVER{'_G' * ('global_' in rounds)} of {base}, n {rounds['grow']}, p {rounds['rate']}"
+        what += "".join(f", {name} {value}" for name, value in other.items())
         params = {"algo": "xcleaver", "base": base, "trees": self.sizes.most, "early_stopping": 0}
-        return self.cell("xcleaver", what, self._trained(**params, **full["setting"], **rounds), base=base)
+        return self.cell("xcleaver", what, self._trained(**{**params, **full["setting"], **rounds, **other}), base=base)
 
     def pruned(self, full: Cell, strategy: str, rate: float) -> Cell:
         models = self.models(full)
@@ -153,7 +165,13 @@ class Bench:
                 self.xcleaver("lambdamart", full, rounds)
         if "bases" in parts:
             for base in BASES[1:]:
-                self.xcleaver(base, self.full(base), ROUNDS[0])
+                full_base = self.full(base)
+                self.xcleaver(base, full_base, ROUNDS[0])
+                others = (
+                    [n for n in self.sizes.leaves if n != full_base["setting"]["leaves"]] if base == "selgb" else []
+                )
+                for leaves in others:  # what is best for many trees need not be for few
+                    self.xcleaver(base, full_base, ROUNDS[0], leaves=leaves)
         if "strategies" in parts:
             self.pruned(full, "line search only", 0)
             for rate in self.sizes.rates:
@@ -220,10 +238,10 @@ def main() -> None:
         "bugs": lambda: bugs(arguments.folder),
         "two-stage": two_stage,
     }
-    bench = Bench(arguments.data, arguments.work, makers[arguments.data]())
+    bench = Bench(arguments.data, arguments.work, makers[arguments.data])
     if not arguments.only_rows:
         bench.run(arguments.parts)
-    save(f"pruning_quality_{arguments.data.replace('-', '_')}", Summary(bench).rows())
+    save(f"pruning_quality_{arguments.data.replace('-', '_')}", Summary(arguments.data, bench.folder).rows())
 
 
 if __name__ == "__main__":

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import ranksieve as rs
 
-if TYPE_CHECKING:
-    from pruning_quality import Bench
-
-TIMED_DOCUMENTS = 20_000
+DOCUMENTS, TIMED_DOCUMENTS = "documents.npy", 20_000  # of the test lists, to measure scoring with
 SIGNIFICANT = 0.05
 Cell = dict[str, Any]
 
@@ -22,9 +20,9 @@ Cell = dict[str, Any]
 class Summary:
     """Rows of the results file from stored cells."""
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        stored = [{**json.loads(path.read_text()), "path": path} for path in sorted(bench.folder.glob("*.json"))]
+    def __init__(self, data: str, folder: Path) -> None:
+        self.data, self.folder = data, folder
+        stored = [{**json.loads(path.read_text()), "path": path} for path in sorted(folder.glob("*.json"))]
         fulls = [cell for cell in stored if cell["table"] == "full"]
         chosen = {}
         for cell in fulls:
@@ -41,7 +39,7 @@ class Summary:
         return [*found, *self.smallest(), *self.equal_size(), *self.bases()]
 
     def _row(self, cell: Cell, size: Cell) -> Cell:
-        row = {"data": self.bench.name, "table": cell["table"], "what": cell["what"], "trees": size["trees"]}
+        row = {"data": self.data, "table": cell["table"], "what": cell["what"], "trees": size["trees"]}
         row |= {"valid ndcg@10": round(size["valid"], 4)} | _compared(size, self.reference)
         if size is cell["sizes"][-1]:
             row |= {name: cell[name] for name in ("cpu seconds", "phases") if name in cell}
@@ -57,20 +55,19 @@ class Summary:
             ]  # fmt: skip
             good = [pair for pair in sizes if pair[0]["valid"] >= self.reference["valid"]]
             if good:
-                size, cell = min(good, key=lambda pair: (pair[0]["trees"], -pair[0]["valid"]))
+                size, cell = min(good, key=_smallest)
                 yield self._shrunk(f"smallest by validation, {kind}", size, cell)
             alike = [pair for pair in sizes if _alike(pair[0], self.reference)]
             if alike:
-                size, cell = min(alike, key=lambda pair: (pair[0]["trees"], -pair[0]["valid"]))
+                size, cell = min(alike, key=_smallest)
                 yield self._shrunk(f"smallest equivalent on test, {kind}", size, cell)
 
     def _shrunk(self, what: str, size: Cell, cell: Cell) -> Cell:
-        test = self.bench.splits[0][2].features[:TIMED_DOCUMENTS]
-        documents = np.ascontiguousarray(test, dtype=np.float32)
-        models = [self.bench.models(one)[0] for one in (self.full, cell)]
+        documents = np.load(self.folder / DOCUMENTS)
+        models = [rs.load(one["path"].with_suffix(".0.txt")) for one in (self.full, cell)]
         times = _microseconds([models[0], models[1].first(min(size["size"], models[1].n_trees))], documents)
         return {
-            "data": self.bench.name, "table": "equal quality", "what": what, "model": cell["what"],
+            "data": self.data, "table": "equal quality", "what": what, "model": cell["what"],
             "full trees": self.reference["trees"], "trees": size["trees"],
             "share of trees removed": round(1 - size["trees"] / self.reference["trees"], 3),
             "valid ndcg@10": round(size["valid"], 4), **_compared(size, self.reference),
@@ -88,22 +85,31 @@ class Summary:
             if found:
                 size, cell = max(found, key=lambda pair: pair[0]["valid"])
                 yield {
-                    "data": self.bench.name, "table": "equal size", "trees": size["trees"], "what": cell["what"],
+                    "data": self.data, "table": "equal size", "trees": size["trees"], "what": cell["what"],
                     "lambdamart": round(float(np.nanmean(stage["test"])), 4), **_compared(size, stage),
                 }  # fmt: skip
 
     def bases(self) -> Iterator[Cell]:
         """X-CLEaVER over each algorithm, with the size that is best on validation lists, against its full base."""
-        for cell in self.cells:
-            if cell["table"] == "xcleaver" and cell["base"] in self.chosen and "n 100, p 0.75" in cell["what"]:
-                full = self.chosen[cell["base"]]["sizes"][-1]
-                size = max(cell["sizes"], key=lambda one: one["valid"])
+        for base, whole in self.chosen.items():
+            full = whole["sizes"][-1]
+            found = [
+                (size, cell) for cell in self.cells if cell["table"] == "xcleaver" and cell["base"] == base
+                and "_G" not in cell["what"] for size in cell["sizes"]
+            ]  # fmt: skip
+            if found:
+                size, cell = max(found, key=lambda pair: pair[0]["valid"])
                 yield {
-                    "data": self.bench.name, "table": "bases", "what": cell["what"], "trees": size["trees"],
+                    "data": self.data, "table": "bases", "what": cell["what"], "trees": size["trees"],
                     "full trees": full["trees"], "full base": round(float(np.nanmean(full["test"])), 4),
                     **_compared(size, full),
                     "p against full lambdamart": _compared(size, self.reference)["p"],
                 }  # fmt: skip
+
+
+def _smallest(pair: tuple[Cell, Cell]) -> tuple[float, float, bool]:
+    """The fewest trees, then the best on validation lists, then the plain variant."""
+    return pair[0]["trees"], -pair[0]["valid"], "_G" in pair[1]["what"]
 
 
 def _compared(size: Cell, other: Cell) -> Cell:

@@ -166,7 +166,8 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
             f"{source}: {len(given)} features, but the training data has {len(expected)}; "
             "give the features of the training data"
         )
-    if given == expected or default_names(len(given)) in (given, expected):
+    theirs = tuple(f"Column_{number}" for number in range(len(given)))  # LightGBM's names of features that have none
+    if given == expected or {given, expected} & {default_names(len(given)), theirs}:
         return
     place = next(i for i, (a, b) in enumerate(zip(given, expected, strict=True)) if a != b)
     raise DataError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import relations
 from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.grids import choices
 from ranksieve.experiments.samples import SAMPLES, check_sample
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
@@ -186,14 +186,7 @@ class _Reader:
         prune = self._checked((*place, "prune"), relations.pruning_table, own)
         seeds = own.get("seeds") or self._list("seeds", int, [0])
         seeds = seeds[: self._quick.get("seeds", len(seeds))]
-        axes = [("", key, value) for key, value in params.items() if isinstance(value, list)]
-        for part, table in (("sample", sample), ("prune", prune)):
-            axes += [(part, key, value) for key, value in (table or {}).items() if isinstance(value, list)]
-        for chosen in itertools.product(*(values for _, _, values in axes)):
-            picked = list(zip(axes, chosen, strict=True))
-            one_params = params | _of(picked, "")
-            one_sample = None if sample is None else sample | _of(picked, "sample")
-            one_prune = None if prune is None else prune | _of(picked, "prune")
+        for grid, (one_params, one_sample, one_prune) in choices(params, sample, prune):
             if one_sample is not None:
                 self._checked((*place, "sample"), check_sample, one_sample, data)
             for seed in seeds:
@@ -216,7 +209,7 @@ class _Reader:
                 cell = Cell(
                     data=data,
                     run=name,
-                    grid={key: value for (_, key, values), value in picked if len(values) > 1},
+                    grid=grid,
                     params=settings,
                     seed=seed,
                     sample=one_sample,
@@ -295,8 +288,3 @@ class _Reader:
         if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
             raise self.complain((name,), f"{name} is {values!r}; expected a list")
         return values
-
-
-def _of(picked: Sequence[tuple[tuple[str, str, Any], Any]], where: str) -> dict[str, Any]:
-    """The values picked on the axes of one table."""
-    return {key: value for (place, key, _), value in picked if place == where}
