@@ -157,7 +157,7 @@ class Bench:
 
         return self.cell("strategies", f"{strategy}, rate {rate}", make, strategy=strategy, rate=rate)
 
-    def run(self, parts: list[str]) -> None:
+    def run(self, parts: list[str], strategies: list[str]) -> None:
         """Every cell, those that matter most first."""
         full = self.full("lambdamart")
         if "xcleaver" in parts:
@@ -175,7 +175,7 @@ class Bench:
         if "strategies" in parts:
             self.pruned(full, "line search only", 0)
             for rate in self.sizes.rates:
-                for strategy in ("lambdamart", *STRATEGIES):
+                for strategy in ("lambdamart", *strategies):
                     self.pruned(full, strategy, rate)
 
 
@@ -231,6 +231,7 @@ def main() -> None:
     parser.add_argument("data", choices=("mq2008", "bugs", "two-stage"))
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--parts", nargs="+", default=["xcleaver", "bases", "strategies"])
+    parser.add_argument("--strategies", nargs="+", default=list(STRATEGIES), choices=STRATEGIES)
     parser.add_argument("--only-rows", action="store_true", help="summarise what is finished; train nothing")
     arguments = parser.parse_args()
     makers: dict[str, Callable[[], list[Split]]] = {
@@ -240,7 +241,7 @@ def main() -> None:
     }
     bench = Bench(arguments.data, arguments.work, makers[arguments.data])
     if not arguments.only_rows:
-        bench.run(arguments.parts)
+        bench.run(arguments.parts, arguments.strategies)
     save(f"pruning_quality_{arguments.data.replace('-', '_')}", Summary(arguments.data, bench.folder).rows())
 
 

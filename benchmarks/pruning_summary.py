@@ -43,6 +43,10 @@ class Summary:
         row |= {"valid ndcg@10": round(size["valid"], 4)} | _compared(size, self.reference)
         if size is cell["sizes"][-1]:
             row |= {name: cell[name] for name in ("cpu seconds", "phases") if name in cell}
+            rounds = rs.load(cell["path"].with_suffix(".0.txt")).info.get("rounds")
+            if rounds:
+                grown = {name: round(value, 4) for name, value in rounds[0]["after_growing"].items()}
+                row["ndcg@10 of the first trees grown"] = grown
         return row
 
     def smallest(self) -> Iterator[Cell]:
@@ -83,7 +87,7 @@ class Summary:
                 for size in cell["sizes"] if size["size"] == stage["size"]
             ]  # fmt: skip
             if found:
-                size, cell = max(found, key=lambda pair: pair[0]["valid"])
+                size, cell = max(found, key=lambda pair: (pair[0]["valid"], "_G" not in pair[1]["what"]))
                 yield {
                     "data": self.data, "table": "equal size", "trees": size["trees"], "what": cell["what"],
                     "lambdamart": round(float(np.nanmean(stage["test"])), 4), **_compared(size, stage),
