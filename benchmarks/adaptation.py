@@ -6,9 +6,11 @@ interpolated (Powell) and combined (exactly) on its validation lists, and Lambda
 
     python benchmarks/adaptation.py
     python benchmarks/adaptation.py --bugs build/bugs --project ecf    # files of benchmarks/bugs.py
+    python benchmarks/adaptation.py --two-stage 400
 
-With `--bugs` it is the shipped experiment `adaptation`: the small domain is one project, 30% of its reports train, 20%
-validate and 50% test; the background are the others. Cells that are finished in `--work` are kept.
+The latter are the shipped experiment `adaptation`. With `--bugs` the small domain is one project, 30% of its reports
+train, 20% validate and 50% test; the background are the others. With `--two-stage` it is generated search data of
+another seed than the background's. Cells that are finished in `--work` are kept.
 """
 
 from __future__ import annotations
@@ -39,21 +41,33 @@ def shifted(n_queries: int, start: int, every: int) -> rs.Dataset:
     return rs.Dataset.from_arrays(features, data.labels, group=data.lists.sizes)
 
 
-def bug_reports(folder: Path, project: str, work: Path) -> list[dict]:
-    """Every run of the experiment `adaptation` with its intervals and its p-values against the others."""
+def bug_project(folder: Path, project: str) -> list[DataSpec]:
+    """One project as the small domain, the others as its background."""
     others = sorted(path.name for path in folder.glob("*.parquet") if path.stem in PROJECTS and path.stem != project)
     table = {"file": f"{project}.parquet", "background": others, "split": [0.3, 0.2, 0.5]}
-    spec = load_spec(find_spec("adaptation"), data=DataSpec.folded(project, table, folder))
+    return DataSpec.folded(project, table, folder)
+
+
+def two_regions(queries: int) -> list[DataSpec]:
+    """Generated search data in which features show what they measure better or worse than in the background."""
+    table = {"generate": "two-stage", "queries": queries, "features": 60, "split": [0.2, 0.1, 0.7], "seed": 1}
+    return DataSpec.folded("two-stage", {**table, "background_queries": queries, "background_seed": 0}, Path())
+
+
+def experiment(data: list[DataSpec], work: Path) -> list[dict]:
+    """Every run of the experiment `adaptation` with its intervals and its p-values against the others."""
+    (small,) = data
+    spec = load_spec(find_spec("adaptation"), data=data)
     results = run_experiment(spec, work, jobs=1, tell=lambda cell, done, n: print(done, n, cell.label, flush=True))
     write_report(results)
-    lists = results.lists(project, "test")
     rows = []
-    for group in results.best(project):
+    for group in results.best(small.name):
         facts = group.cells[0].facts
-        row = {"small domain": project, "background": others, "run": group.label, "trees": group.n_trees,
+        row = {"small domain": small.name, "run": group.label, "trees": group.n_trees,
                "training queries": facts["taught"]["queries"], "training documents": facts["taught"]["documents"],
-               "test queries": len(lists["query"]), "training s": round(group.seconds("training"), 1)}  # fmt: skip
-        for table in (mutual_tests(results, project, metric) for metric in METRICS):
+               "test queries": len(results.lists(small.name, "test")["query"]),
+               "training s": round(group.seconds("training"), 1)}  # fmt: skip
+        for table in (mutual_tests(results, small.name, metric) for metric in METRICS):
             mine = next(one for one in table.rows if one[0].text == group.label)
             row |= {
                 f"{table.columns[1]} {name}".removesuffix(f" {table.columns[1]}"): round(value.number, 5)
@@ -67,8 +81,9 @@ def bug_reports(folder: Path, project: str, work: Path) -> list[dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bugs", type=Path, help="folder of feature files of bug reports")
+    parser.add_argument("--two-stage", type=int, default=0, help="generated queries of each domain")
     parser.add_argument("--project", default="ecf", help="the small domain among them")
-    parser.add_argument("--work", type=Path, help="results of the experiment; by default build/adaptation-PROJECT")
+    parser.add_argument("--work", type=Path, help="results of the experiment; by default build/adaptation_DOMAIN")
     parser.add_argument("--background", type=int, default=2000, help="queries of the background domain")
     parser.add_argument("--train", type=int, default=200, help="queries of the small domain; half as many validate")
     parser.add_argument("--test", type=int, default=1000)
@@ -76,11 +91,13 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=500)
     parser.add_argument("--threads", type=int, default=0)
     args = parser.parse_args()
-    if args.bugs is not None:
-        rows = bug_reports(args.bugs, args.project, args.work or Path("build", f"adaptation-{args.project}"))
+    if args.bugs is not None or args.two_stage:
+        data = bug_project(args.bugs, args.project) if args.bugs is not None else two_regions(args.two_stage)
+        name = f"adaptation_{data[0].name}"
+        rows = experiment(data, args.work or Path("build", name))
         for row in rows:
             print(row)
-        save(f"adaptation_{args.project}", rows)
+        save(name, rows)
         return
     options = {"algo": "lambdamart", "trees": args.trees, "leaves": 20, "learning_rate": 0.1, "threads": args.threads}
     sizes = (args.train, args.train // 2, args.test)

@@ -31,7 +31,7 @@ LAMBDAS = {
     "plain, cut at 10": {"normalize": False, "truncation": 10},  # as in the paper
     "normalised, cut at 30": {"normalize": True, "truncation": 30},  # our defaults
 }
-RATES = (0.01, 0.003, 0.001)
+RATES = (0.01, 0.003, 0.001, 0.0003)
 STAGES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 TREES = {"leaves": 10, "early_stopping": 100}
 
