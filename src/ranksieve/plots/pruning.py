@@ -35,7 +35,7 @@ def removed_trees(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = N
     >>> data = rs.cubic(20)
     >>> model = rs.train(data, trees=8, leaves=4)
     >>> pruned = {name: rs.prune(model, data, rate=0.5, strategy=name) for name in ("last", "skip")}
-    >>> [bar.get_height() for bar in rs.plots.removed_trees(pruned, buckets=2)[0].patches]
+    >>> [float(bar.get_height()) for bar in rs.plots.removed_trees(pruned, buckets=2)[0].patches]
     [0.0, 100.0]
     """
     panels = _panels(models, axes)

@@ -1,0 +1,136 @@
+"""Every code block of the README and of the pages in docs/ runs, and every command that is named there exists.
+
+The blocks of a page run in their order in one folder:
+
+- `python` blocks share their names;
+- lines of `sh` blocks, and what stands behind `$` in `text` blocks, are commands, run with less data (`smaller`);
+- a `toml` block is put into the file that its first line names;
+- what a page needs and does not show stands in blocks within a comment, `<!-- … -->`.
+
+A line that ends in `# needs …` is not run, but its flags are checked, as are those of commands within the text.
+`pip`, `make` and `source` are not run either; what they install and make must exist.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import sklearn
+import typer.main
+from typer.testing import CliRunner
+
+from ranksieve.boosting.registry import SELECTIONS
+from ranksieve.cli.app import app
+from ranksieve.evaluation.metrics import METRICS
+from ranksieve.pruning.strategies import STRATEGIES
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LANGUAGES = {"", "python", "sh", "text", "toml"}
+MOST = {"--queries": 8, "--trees": 5, "--set trees": 5, "--grow": 4, "--local-workers": 2}
+
+
+def smaller(code: str) -> str:
+    """The same on less data."""
+    for flag, most in MOST.items():
+        code = re.sub(rf"{flag}([ =])(\d+)", lambda found: f"{flag}{found[1]}{min(int(found[2]), most)}", code)  # noqa: B023
+    code = re.sub(r"two_stage\((\d+)", lambda found: f"two_stage({min(int(found[1]), 12)}", code)
+    if code.startswith("ranksieve train") and "--trees" not in code:
+        code += " --trees 5"
+    if code.startswith("ranksieve experiment"):
+        code = code.replace(" --quick", "").replace(" --jobs 4", "") + " --quick --jobs 1"
+    return code
+
+
+def commands(language: str, code: str) -> list[str]:
+    if language == "sh":
+        return code.splitlines()
+    return [line[2:] for line in code.splitlines() if line.startswith("$ ")]
+
+
+def check_flags(command: str) -> None:
+    """Fail where a command or a flag of it does not exist."""
+    words = shlex.split(command, comments=True)[1:]
+    known = typer.main.get_command(app)
+    if words and not words[0].startswith("-"):
+        known = known.commands[words.pop(0)]
+    flags = {flag for param in known.params for flag in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
+    assert {word for word in words if re.match("-+[a-z]", word)} <= flags, command
+
+
+def run(command: str) -> None:
+    words = shlex.split(command, comments=True)
+    if words[0] == "ranksieve" and "# needs " in command:
+        check_flags(command)
+    elif words[0] == "ranksieve":
+        words = shlex.split(smaller(command.partition(" #")[0].rstrip()))
+        found = [file for word in words[1:] for file in sorted(glob.glob(word)) or [word]]
+        result = CliRunner().invoke(app, found)
+        assert result.exit_code == 0, (command, result.output, result.exception)
+    elif words[0] == "make":
+        assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text()
+    elif words[0] != "pip":
+        subprocess.run(["bash", "-ec", command], check=True)
+
+
+def put(code: str) -> None:
+    """Keep a TOML block in the file its first line names."""
+    with open(code.splitlines()[0].removeprefix("# "), "a") as file:
+        file.write(code)
+
+
+@pytest.fixture
+def nothing_registered():
+    """Pages show how to register selections and metrics; other tests must not see them."""
+    known = [(table, set(table)) for table in (SELECTIONS, METRICS)]
+    yield
+    for table, names in known:
+        for name in table.keys() - names:
+            del table[name]
+
+
+@pytest.mark.usefixtures("nothing_registered")
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    names: dict[str, object] = {"__name__": "__main__"}
+    with sklearn.config_context(enable_metadata_routing=False):
+        for language, code in BLOCK.findall(page.read_text()):
+            assert language in LANGUAGES
+            if language == "python":
+                exec(compile(smaller(code), page.name, "exec"), names)
+            elif language == "toml":
+                put(code)
+            else:
+                for command in commands(language, code):
+                    run(command)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_commands_within_the_text_exist(page):
+    text = BLOCK.sub("", page.read_text())
+    for command in re.findall(r"`(ranksieve [^`]*)`", text.replace("\n", " ")):
+        check_flags(command.replace("…", ""))
+
+
+def test_pages_name_what_there_is():
+    for page, names in (("selections.md", SELECTIONS), ("pruning.md", STRATEGIES)):
+        text = (ROOT / "docs" / page).read_text()
+        assert all(f"| `{name}` |" in text for name in names)
+
+
+def test_lowest_versions_are_those_of_the_project():
+    project = (ROOT / "pyproject.toml").read_text()
+    shown = (ROOT / "docs" / "versions.md").read_text()
+    tables = re.search(r"^dependencies = \[.*?^test = ", project, re.DOTALL | re.MULTILINE)
+    lowest = re.findall(r'"([\w-]+)>=([\d.]+)', tables[0])
+    assert len(lowest) >= 16
+    for name, version in lowest:
+        assert re.search(rf"\b{name} {re.escape(version)}[,|; (]", shown.replace(" |", "|")), name
