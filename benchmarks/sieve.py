@@ -3,8 +3,8 @@
     python benchmarks/sieve.py ../shared/data/ir [--features FOLDER] [--work FOLDER] [--folds 5]
 
 3,000 bug reports of four projects, pooled: a project alone has 300 to 600 training reports, too few to tell rules
-apart, and the features mean the same in all of them. Each report comes with the 300 files BM25F ranks best. Four
-sides, the same number of settings each; in every fold a side's setting and its number of trees are those with the best
+apart, and the features mean the same in all of them. Each report comes with the 300 files BM25F ranks best. The
+sides have two settings each, a variant tried later one; in every fold a side's setting and its number of trees are those with the best
 NDCG@10 on the fold's validation lists. Test lists are full, and are looked at once, by what was chosen.
 
 A cell (fold, side, setting) is stored when it is done, so an interrupted run goes on with what is missing; the table
@@ -67,9 +67,7 @@ SIDES: dict[str, dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def feature_files(
-    collections: Path, folder: Path, projects: Sequence[str] = PROJECTS
-) -> list[Path]:
+def feature_files(collections: Path, folder: Path, projects: Sequence[str] = PROJECTS) -> list[Path]:
     """The projects' lists with features, made where they are not there."""
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{project}.parquet" for project in projects]
@@ -82,9 +80,7 @@ def feature_files(
                 folder / f"{project}.index",
                 fields=BUG_FIELDS,
             )
-            rs.write_parquet(
-                index.features(queries, judgements=judgements, depth=DEPTH), file
-            )
+            rs.write_parquet(index.features(queries, judgements=judgements, depth=DEPTH), file)
             print(file, flush=True)
     return files
 
@@ -113,9 +109,7 @@ class Fold:
 
     @cached_property
     def valid(self) -> Binned:
-        return bin_data(
-            self.data.take_queries(self.valid_queries), binning=self.train.binning
-        )
+        return bin_data(self.data.take_queries(self.valid_queries), binning=self.train.binning)
 
     @cached_property
     def test(self) -> rs.Dataset:
@@ -124,9 +118,7 @@ class Fold:
     def rows(self, cut: int) -> np.ndarray:
         """Training rows within the first stage's best; positives beyond are dropped, since keeping them misleads."""
         lists, rows = self.data.lists.take_queries(self.train_queries)
-        return truncated_rows(
-            lists, self.data.column(self.data.first_stage)[rows], cut, positives="drop"
-        )
+        return truncated_rows(lists, self.data.column(self.data.first_stage)[rows], cut, positives="drop")
 
     def shortened(self, cut: int | None) -> Binned:
         return self.train if cut is None else self.train.take_rows(self.rows(cut))
@@ -147,14 +139,10 @@ class Fold:
         if cut is None:
             return self.lightgbm_full
         part = self.data.take_queries(self.train_queries).take_rows(self.rows(cut))
-        return lightgbm.Dataset(
-            part.features, part.labels, group=part.lists.sizes, params={"verbose": -1}
-        ).construct()
+        return lightgbm.Dataset(part.features, part.labels, group=part.lists.sizes, params={"verbose": -1}).construct()
 
 
-def train_lightgbm(
-    fold: Fold, setting: dict[str, Any]
-) -> tuple[float, int, np.ndarray]:
+def train_lightgbm(fold: Fold, setting: dict[str, Any]) -> tuple[float, int, np.ndarray]:
     """The best validation value, its trees, and scores of the test lists; the trees are chosen as ours are."""
     part = fold.data.take_queries(fold.valid_queries)
 
@@ -188,27 +176,19 @@ def train_lightgbm(
 
 def train_ours(fold: Fold, setting: dict[str, Any]) -> tuple[float, int, np.ndarray]:
     own = {name: value for name, value in setting.items() if name != "cut"}
-    model = rs.train(
-        fold.shortened(setting.get("cut")), valid=fold.valid, threads=1, **COMMON, **own
-    )
+    model = rs.train(fold.shortened(setting.get("cut")), valid=fold.valid, threads=1, **COMMON, **own)
     return model.info["best_score"], model.n_trees, model.predict(fold.test)
 
 
 def run_cell(fold: Fold, side: str, setting: dict[str, Any], path: Path) -> None:
     start = time.process_time()
-    valid, trees, scores = (train_lightgbm if side == "LightGBM" else train_ours)(
-        fold, setting
-    )
+    valid, trees, scores = (train_lightgbm if side == "LightGBM" else train_ours)(fold, setting)
     cpu = time.process_time() - start
     values = METRIC.per_query(fold.test.labels, scores, fold.test.offsets)
     facts = {"valid": valid, "trees": trees, "cpu s": round(cpu, 1), "setting": setting}
     queries = [str(query) for query in fold.test.lists.query_ids]
     with atomic_path(path) as temporary:
-        temporary.write_text(
-            json.dumps(
-                {**facts, "test": dict(zip(queries, values.tolist(), strict=True))}
-            )
-        )
+        temporary.write_text(json.dumps({**facts, "test": dict(zip(queries, values.tolist(), strict=True))}))
     print(
         f"{path.stem}: valid {valid:.4f}, test {np.nanmean(values):.4f}, {trees} trees, {cpu:.0f} s",
         flush=True,
@@ -239,45 +219,24 @@ def table(n_folds: int, work: Path) -> list[dict]:
         for fold, side, name, path in cells(n_folds, work)
         if path.exists()
     }
-    complete = [
-        f
-        for f in range(n_folds)
-        if all((f, s, name) in found for s in SIDES for name in SIDES[s])
-    ]
+    complete = [f for f in range(n_folds) if all((f, s, name) in found for s in SIDES for name in SIDES[s])]
     values: dict[str, dict[str, float]] = {side: {} for side in SIDES}
-    rows: list[dict] = [
-        {"what": "complete folds", "folds": len(complete), "of": n_folds}
-    ]
+    rows: list[dict] = [{"what": "complete folds", "folds": len(complete), "of": n_folds}]
     for side in SIDES:
-        chosen = {
-            f: max(SIDES[side], key=lambda name, f=f: found[f, side, name]["valid"])
-            for f in complete
-        }
+        chosen = {f: max(SIDES[side], key=lambda name, f=f: found[f, side, name]["valid"]) for f in complete}
         for fold, name in chosen.items():
             values[side].update(found[fold, side, name]["test"])
         rows.append(
             {
                 "side": side,
                 "chosen by fold": list(chosen.values()),
-                "trees": [
-                    found[fold, side, name]["trees"] for fold, name in chosen.items()
-                ],
-                "validation NDCG@10": _mean(
-                    found[f, side, name]["valid"] for f, name in chosen.items()
-                ),
-                "cpu s, all settings": round(
-                    sum(
-                        found[f, side, n]["cpu s"]
-                        for f in complete
-                        for n in SIDES[side]
-                    )
-                ),
+                "trees": [found[fold, side, name]["trees"] for fold, name in chosen.items()],
+                "validation NDCG@10": _mean(found[f, side, name]["valid"] for f, name in chosen.items()),
+                "cpu s, all settings": round(sum(found[f, side, n]["cpu s"] for f in complete for n in SIDES[side])),
             }
         )
     queries = sorted(values["sieve"])
-    found_by = {
-        side: np.array([values[side][query] for query in queries]) for side in SIDES
-    }
+    found_by = {side: np.array([values[side][query] for query in queries]) for side in SIDES}
     for row in rows[1:]:
         row["NDCG@10"] = _mean(found_by[row["side"]])
     for side in SIDES:
@@ -285,17 +244,13 @@ def table(n_folds: int, work: Path) -> list[dict]:
             if side.startswith("sieve"):
                 test = rs.randomization_test(found_by[side], found_by[other])
                 difference, p = round(test.difference, 4), round(test.p_value, 4)
-                rows.append(
-                    {"side": side, "against": other, "difference": difference, "p": p}
-                )
+                rows.append({"side": side, "against": other, "difference": difference, "p": p})
     rows[0]["reports"] = int(np.isfinite(found_by["sieve"]).sum())
     rows.extend(
         {
             "side": side,
             "setting": name,
-            "validation NDCG@10": _mean(
-                found[f, side, name]["valid"] for f in complete
-            ),
+            "validation NDCG@10": _mean(found[f, side, name]["valid"] for f in complete),
         }
         for side in SIDES
         for name in SIDES[side]
@@ -308,12 +263,8 @@ def _mean(values: Any) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "collections", type=Path, help="folder that holds bugs-ecf, bugs-tomcat70, …"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("collections", type=Path, help="folder that holds bugs-ecf, bugs-tomcat70, …")
     parser.add_argument(
         "--features",
         type=Path,
@@ -327,9 +278,7 @@ def main() -> None:
         help="where finished cells are kept",
     )
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument(
-        "--depth", type=int, default=300, help="files a report comes with"
-    )
+    parser.add_argument("--depth", type=int, default=300, help="files a report comes with")
     parser.add_argument(
         "--table",
         action="store_true",
