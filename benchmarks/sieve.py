@@ -3,9 +3,10 @@
     python benchmarks/sieve.py ../shared/data/ir [--features FOLDER] [--work FOLDER] [--folds 5]
 
 3,000 bug reports of four projects, pooled: a project alone has 300 to 600 training reports, too few to tell rules
-apart, and the features mean the same in all of them. Each report comes with the 300 files BM25F ranks best. The
-sides have two settings each, a variant tried later one; in every fold a side's setting and its number of trees are those with the best
-NDCG@10 on the fold's validation lists. Test lists are full, and are looked at once, by what was chosen.
+apart, and the features mean the same in all of them. Each report comes with the 300 files BM25F ranks best. The sides
+have two settings each, a variant tried later one; in every fold a side's setting and its number of trees are those with
+the best NDCG@10 on the fold's validation lists. Test lists are never reduced; cells store what they say of them, and
+the table takes that of the chosen cells.
 
 A cell (fold, side, setting) is stored when it is done, so an interrupted run goes on with what is missing; the table
 is of the folds that are complete. One thread.
