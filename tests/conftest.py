@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 # small kernels by the thousand: threads that spin between them starve each other on a busy machine
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
@@ -9,3 +11,16 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 def pytest_collection_modifyitems(items):
     """Clusters last: threads of theirs go on for a while and draw random numbers, which Hypothesis does not like."""
     items.sort(key=lambda item: "tests/cluster/" in item.path.as_posix())
+
+
+@pytest.fixture
+def nothing_registered():
+    """Pages and docstrings show how to register selections and metrics; other tests must not see them."""
+    from ranksieve.boosting.registry import SELECTIONS
+    from ranksieve.evaluation.metrics import METRICS
+
+    known = [(table, set(table)) for table in (SELECTIONS, METRICS)]
+    yield
+    for table, names in known:
+        for name in table.keys() - names:
+            del table[name]

@@ -26,7 +26,6 @@ from typer.testing import CliRunner
 
 from ranksieve.boosting.registry import SELECTIONS
 from ranksieve.cli.app import app
-from ranksieve.evaluation.metrics import METRICS
 from ranksieve.pruning.strategies import STRATEGIES
 
 ROOT = Path(__file__).parent.parent
@@ -83,16 +82,6 @@ def put(code: str) -> None:
     """Keep a TOML block in the file its first line names."""
     with open(code.splitlines()[0].removeprefix("# "), "a") as file:
         file.write(code)
-
-
-@pytest.fixture
-def nothing_registered():
-    """Pages show how to register selections and metrics; other tests must not see them."""
-    known = [(table, set(table)) for table in (SELECTIONS, METRICS)]
-    yield
-    for table, names in known:
-        for name in table.keys() - names:
-            del table[name]
 
 
 @pytest.mark.usefixtures("nothing_registered")
