@@ -36,7 +36,8 @@ if TYPE_CHECKING:
         reciprocal_rank,
     )
     from ranksieve.evaluation.importance import importance
-    from ranksieve.evaluation.metrics import Metric, parse_metric, register_metric
+    from ranksieve.evaluation.known_metrics import register_metric
+    from ranksieve.evaluation.metrics import Metric, parse_metric
     from ranksieve.evaluation.significance import paired_t_test, randomization_test
     from ranksieve.forest.forest import Forest
     from ranksieve.forest.formats.objects import from_model
@@ -91,7 +92,7 @@ _HOMES = {
     "recall": "evaluation.functions",
     "reciprocal_rank": "evaluation.functions",
     "refit": "boosting.refit",
-    "register_metric": "evaluation.metrics",
+    "register_metric": "evaluation.known_metrics",
     "register_selection": "boosting.registry",
     "reweight": "pruning.prune",
     "split": "data.splits",

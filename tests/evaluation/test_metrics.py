@@ -18,8 +18,9 @@ from ranksieve.data.lists import Lists, lists_from_runs
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation import functions
 from ranksieve.evaluation.evaluate import evaluate
+from ranksieve.evaluation.known_metrics import METRICS, register_metric
 from ranksieve.evaluation.measures import BUILT_IN
-from ranksieve.evaluation.metrics import METRICS, Metric, mean, parse_metric, register_metric
+from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.kernels.metrics import top_k
 
 FEW_GRADES = st.sampled_from([0, 0, 1, 2, 2.5, 4])
@@ -351,6 +352,14 @@ def test_a_function_in_place_of_a_name_goes_by_its_own():
         metric = parse_metric(Best_Label)
         assert str(metric) == "best-label" and metric.per_query(*lists).tolist() == [3, 2]
         assert parse_metric("best-label") == metric
+    finally:
+        METRICS.pop("best-label", None)
+    other = type(lambda: 0)(Best_Label.__code__, Best_Label.__globals__, "Best_Label")
+    other.__qualname__ = Best_Label.__qualname__
+    register_metric("best-label", other)
+    try:
+        with pytest.raises(ParameterError, match="two metric functions are named 'best-label'"):
+            parse_metric(Best_Label)
     finally:
         METRICS.pop("best-label", None)
     for wrong, message in ((lambda *_: 0, "register_metric"), (3, "not int")):

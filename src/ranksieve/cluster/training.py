@@ -32,8 +32,9 @@ from ranksieve.data.lists import Lists
 from ranksieve.data.read import MISSING
 from ranksieve.dtypes import BIN, LABEL
 from ranksieve.errors import ClusterError, ParameterError
+from ranksieve.evaluation.known_metrics import METRICS
 from ranksieve.evaluation.measures import BUILT_IN
-from ranksieve.evaluation.metrics import METRICS, metric_of
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.scorer import using_threads
 from ranksieve.kernels.splitting import LANES
 from ranksieve.params import ALGORITHMS, AUTO, Params

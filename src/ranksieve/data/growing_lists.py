@@ -32,8 +32,8 @@ class GrowingLists:
         self._sizes.append(block.n_docs)
         self._labels.append(block.labels.copy())
         self._run_ids.extend(block.run_ids)
-        self._run_lengths.append(block.run_lengths)
-        self._doc_ids.append(block.doc_ids if self._with_doc_ids else None)
+        self._run_lengths.append(block.run_lengths.copy())
+        self._doc_ids.append(block.doc_ids.copy() if self._with_doc_ids and block.doc_ids is not None else None)
         self._weights.append(None if block.weights is None else block.weights.copy())
 
     def finish(self) -> Lists:

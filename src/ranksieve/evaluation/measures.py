@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import digamma
@@ -38,6 +38,7 @@ class Known:
     relevance: str = POSITIVE  # what it reads of a label, as `Metric.describe` says it; GRADED reads `Metric.gain`
     needs_k: bool = False
     mean_ties: bool = True  # knows the expectation over tied orders
+    function: Callable[..., Any] | None = None  # the user's own
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,12 @@ from typing import Any
 import numpy as np
 
 from ranksieve.dtypes import LABEL, OFFSET, SCORE
-from ranksieve.errors import DataError, ParameterError, did_you_mean
-from ranksieve.evaluation.measures import BUILT_IN, GRADED, OWN, Known, facts
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.known_metrics import ALIASES, METRICS, UserMetric, known_metric, own_name
+from ranksieve.evaluation.measures import GRADED, facts
 from ranksieve.params import AUTO, Params, read_gains
 
-UserMetric = Callable[[np.ndarray, np.ndarray, np.ndarray, "int | None"], Any]
-
-METRICS: dict[str, Known] = dict(BUILT_IN)
-
-# ir-measures and common spellings, in lower case. Only the spelling is theirs: our nDCG@10 has gains 2^label - 1.
-ALIASES = {"ap": "map", "rr": "mrr", "r": "recall", "precision": "p"}
 GAIN_OF_DCG = {"log2": "linear", "exp-log2": "exp"}  # the dcg= option of ir-measures
-
-OWN_NAME = r"[a-z][a-z0-9-]*"
 
 _SPELLING = re.compile(r"\s*(?P<name>[\w-]+)\s*(\((?P<options>[^)]*)\))?\s*(@\s*(?P<k>\w+))?\s*")
 
@@ -102,7 +95,7 @@ class Metric:
     def __post_init__(self) -> None:
         if isinstance(self.gain, list | np.ndarray):
             object.__setattr__(self, "gain", tuple(float(value) for value in self.gain))
-        known = _known(self.name)
+        known = known_metric(self.name)
         for option, (is_valid, expected) in VALID.items():
             if not is_valid(getattr(self, option)):
                 raise ParameterError(f"{option} of {self.name} is {getattr(self, option)!r}; expected {expected}")
@@ -119,7 +112,7 @@ class Metric:
     @property
     def sees_top_only(self) -> bool:
         """True where the k best-scored documents decide the value, whatever the order below them."""
-        return self.k is not None and self.ties == "order" and _known(self.name).mean_ties
+        return self.k is not None and self.ties == "order" and known_metric(self.name).mean_ties
 
     def per_query(self, labels: Any, scores: Any, offsets: Any) -> np.ndarray:
         """One number per query, whose documents are rows `offsets[q]:offsets[q + 1]`; NaN where it is left out."""
@@ -128,7 +121,7 @@ class Metric:
             query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
             order = np.lexsort((labels, query))
             labels, scores = labels[order], scores[order]
-        values = _known(self.name).measure(self, labels, scores, offsets)
+        values = known_metric(self.name).measure(self, labels, scores, offsets)
         if self.empty != "skip":
             values[np.isnan(values)] = float(self.empty)
         if self.one_label == "skip":
@@ -137,7 +130,7 @@ class Metric:
 
     def describe(self, ties: str | None = None) -> str:
         """The conventions behind the number, as one sentence; `ties` are words to use for equal scores."""
-        relevance = _known(self.name).relevance
+        relevance = known_metric(self.name).relevance
         if relevance == GRADED:
             relevance = f"gain table {self.gain}" if isinstance(self.gain, tuple) else _GAINS[self.gain]
         left_out = "left out" if self.empty == "skip" else f"count {float(self.empty):g}"
@@ -164,7 +157,7 @@ def parse_metric(text: str | Metric | UserMetric, **options: Any) -> Metric:
     ['ndcg@10', 'map', 'mrr@10', 'recall@100', 'rbp(p=0.5)']
     """
     if callable(text):
-        text = _registered(text)
+        text = own_name(text)
     if not isinstance(text, str | Metric):
         raise ParameterError(
             f"a metric is a text like 'ndcg@10', a Metric or a function of yours, not {type(text).__name__}"
@@ -181,7 +174,7 @@ def parse_metric(text: str | Metric | UserMetric, **options: Any) -> Metric:
         raise ParameterError(f"metric {text!r} cannot be read; metrics look like 'ndcg@10', 'map' or 'rbp(p=0.8)'")
     name = match["name"].lower().replace("_", "-")
     name = ALIASES.get(name, name)
-    _known(name)
+    known_metric(name)
     written = _written_options(text, name, match["options"] or "")
     if match["k"] is not None:
         if not match["k"].isdecimal():
@@ -204,61 +197,12 @@ def metric_of(params: Params) -> Metric:
     if params.gains == AUTO:
         return parse_metric(params.metric)
     metric = parse_metric(params.metric, gain=read_gains(params.gains))
-    if _known(metric.name).relevance != GRADED and not params.learns_gains:
+    if known_metric(metric.name).relevance != GRADED and not params.learns_gains:
         raise ParameterError(
             f"--gains is {params.gains}, and neither the metric {metric} nor what algo={params.algo} learns reads it; "
             "leave it out, or use ndcg"
         )
     return metric
-
-
-def register_metric(name: str, function: UserMetric) -> None:
-    """Make a function known as a metric, for `parse_metric`, `evaluate` and everything that takes metric names.
-
-    Parameters
-    ----------
-    name
-        Lower-case letters, digits and hyphens. Registering a name again replaces it; built-in names are refused.
-    function
-        `function(labels, scores, offsets, k)` → one number per query, NaN where it is undefined; k is None without a
-        cut-off.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> def best_label(labels, scores, offsets, k):
-    ...     return np.maximum.reduceat(labels, offsets[:-1])
-    >>> register_metric("best-label", best_label)
-    >>> parse_metric("best-label").per_query([0, 2, 1], [0.1, 0.2, 0.3], [0, 2, 3]).tolist()
-    [2.0, 1.0]
-    """
-    if re.fullmatch(OWN_NAME, name) is None:
-        raise ParameterError(f"metric name {name!r} has other characters than lower-case letters, digits, hyphens")
-    if name in BUILT_IN or name in ALIASES:
-        raise ParameterError(f"{name!r} is a built-in metric; choose another name")
-
-    def measure(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        values = np.array(function(labels, scores, offsets, metric.k), dtype=SCORE)  # a copy: we write into it
-        if values.shape != (len(offsets) - 1,):
-            raise DataError(
-                f"metric {name!r} returned an array of shape {values.shape}; "
-                f"expected one number for each of the {len(offsets) - 1} queries"
-            )
-        return values
-
-    METRICS[name] = Known(measure, relevance=OWN, mean_ties=False)
-
-
-def _registered(function: UserMetric) -> str:
-    """The name of a function given in place of one, known from now on."""
-    name = getattr(function, "__name__", type(function).__name__).lower().replace("_", "-")
-    if re.fullmatch(OWN_NAME, name) is None:
-        raise ParameterError(
-            f"a function given as a metric goes by its name, and {name!r} cannot be one; "
-            "give it a name with register_metric"
-        )
-    register_metric(name, function)
-    return name
 
 
 def mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
@@ -296,14 +240,6 @@ def checked_lists(labels: Any, scores: Any, offsets: Any) -> tuple[np.ndarray, n
     if (np.diff(offsets) < 0).any():
         raise DataError(f"offsets fall after query {int(np.argmax(np.diff(offsets) < 0))}; they must never fall")
     return labels, scores, offsets
-
-
-def _known(name: str) -> Known:
-    if name not in METRICS:
-        spellings = ", ".join(f"{alias} (= {name})" for alias, name in ALIASES.items())
-        hint = did_you_mean(name, [*METRICS, *ALIASES])
-        raise ParameterError(f"unknown metric {name!r}; {hint}known: {', '.join(METRICS)}, {spellings}")
-    return METRICS[name]
 
 
 def _written_options(text: str, name: str, written: str) -> dict[str, Any]:

@@ -52,7 +52,9 @@ def train_lambdarank(task: Task) -> Net:
     objective = lambda_objective(params, highest_grade(data.labels))
     state = Epochs(first_net(data, params))
     best = state.net
-    with threadpool_limits(1):  # small products: threads would cost more than they bring, and could change bits
+    with threadpool_limits(
+        1, user_api="blas"
+    ):  # small products: threads would cost more than they bring, and could change bits
         while state.step < params.epochs and not state.stopped:
             rng = np.random.default_rng([params.seed, state.step + 1])
             state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)

@@ -164,7 +164,7 @@ def train_ranksvm(task: Task) -> Linear:
         for callback in task.callbacks:
             callback(record)
 
-    with threadpool_limits(1):  # products of matrices on several threads could change bits
+    with threadpool_limits(1, user_api="blas"):  # products of matrices on several threads could change bits
         found = newton(objective, data.n_features, after_iteration)
     model = Linear(found.weights, standard, data.feature_names)
     info = {
