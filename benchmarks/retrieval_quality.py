@@ -4,8 +4,9 @@
 
 One protocol for all collections. For each fold that tests, every setting of one small grid is trained four times on
 three of the other folds and validated on the fourth; the setting and the number of trees with the best mean NDCG@10 on
-these validation lists are taken, and the mean of its four models ranks the fold that tests. So every query is ranked by
-models that have neither learned from it nor been chosen by it. Rows are saved one by one; `--resume` makes the missing.
+these validation lists are taken, and the mean of its four models ranks the fold that tests. So every query is ranked
+by models that have neither learned from it nor been chosen by it. BM25F has its default parameters, untuned, and SelGB
+at most 60 trees. Rows are saved one by one; `--resume` makes the missing.
 """
 
 from __future__ import annotations

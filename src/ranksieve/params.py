@@ -23,7 +23,7 @@ ALGORITHMS = {
     # name: (selection, objective, grower)
     "lambdamart": ("everything", "lambda", "best-first"),
     "selgb": ("top", "lambda", "best-first"),
-    "sieve": ("adaptive", "lambda", "best-first"),  # the best selection on validation lists: see docs/selections.md
+    "sieve": ("adaptive", "lambda", "best-first"),  # measured beside selgb in docs/selections.md
     "negsgb": ("random", "lambda", "best-first"),
     "sgb": ("rows", "lambda", "best-first"),
     "mart": ("everything", "squared", "best-first"),
