@@ -262,5 +262,8 @@ def test_a_tally_counts_who_taught():
     np.testing.assert_array_equal(tally.counts, expected)
     rs.train(data, algo="lambdamart", trees=2, leaves=4, tally=tally)
     assert tally.n_trees == tally.counts.sum() == 0
+    assert tally.lessons == 2 * data.n_docs
+    rs.train(data, algo="lambdamart", trees=2, leaves=4, row_fraction=0.5, tally=tally)
+    assert tally.lessons == 2 * np.ceil(0.5 * data.lists.sizes).sum()
     with pytest.raises(ParameterError, match="tally"):
         rs.train(data, trees=2, tally=tally, resume=True, checkpoint="never-made")

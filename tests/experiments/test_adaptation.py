@@ -10,20 +10,22 @@ import ranksieve as rs
 from ranksieve.data.parts import Joined
 from ranksieve.data.read import open_source
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.data import DataSpec, load_values
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
-from ranksieve.report.tables import mutual_tests
+from ranksieve.report.tables import all_cells, mutual_tests
 from samples import small_dataset
 
 SPEC = """\
 metrics = ["ndcg@10", "ndcg@1"]
+stages = [2]
 figures = ["tests"]
 baseline = "in-domain"
 
 [data.web]
 generate = "two-stage"
-queries = 10
+queries = 24
+split = [0.5, 0.1667, 0.3333]
 features = 6
 seed = 1
 background-queries = 8
@@ -51,6 +53,7 @@ interpolate = ["background", "in-domain"]
 name = "adapted"
 init = "background"
 row-fraction = 0.7
+early-stopping = 0
 """
 OPTIONS = {"algo": "lambdamart", "trees": 4, "leaves": 4, "min_docs": 2, "threads": 1}
 
@@ -61,16 +64,21 @@ def results(tmp_path_factory):
     return run_experiment(load_spec(write_spec(folder, SPEC)), folder / "out", jobs=1)
 
 
+def parts():
+    return (rs.two_stage(n, n_features=6, start=start, seed=1) for n, start in ((12, 0), (4, 12), (8, 16)))
+
+
 def test_the_cells_are_what_adapting_by_hand_gives(results):
-    train, valid, test = (rs.two_stage(n, n_features=6, start=start, seed=1) for n, start in ((6, 0), (2, 6), (2, 8)))
+    train, valid, test = parts()
     background = rs.train(rs.two_stage(8, n_features=6), valid=valid, **OPTIONS)
     in_domain = rs.train(train, valid=valid, **OPTIONS)
     models = {
         "background": background,
         "in-domain": in_domain,
         "both": rs.interpolate([background, in_domain], valid).model([background, in_domain]),
-        "adapted": rs.train(train, valid=valid, init=background, row_fraction=0.7, **OPTIONS),
+        "adapted": rs.train(train, valid=valid, init=background, row_fraction=0.7, early_stopping=0, **OPTIONS),
     }
+    assert len({rs.evaluate(model, test).mean() for model in models.values()}) >= 3
     for cell in results.cells:
         model = models[cell.run]
         np.testing.assert_array_equal(cell.model().predict(test), model.predict(test))
@@ -78,7 +86,32 @@ def test_the_cells_are_what_adapting_by_hand_gives(results):
         assert cell.facts["n_trees"] == model.n_trees
         assert cell.facts["valid"] == pytest.approx(rs.evaluate(model, valid).mean())
     assert results.cells[0].facts["taught"]["queries"] == 8
-    assert results.cells[3].facts["taught"]["queries"] == 6
+    assert results.cells[3].facts["taught"]["queries"] == 12
+
+
+def test_stages_of_an_adapted_model_count_its_new_trees(results):
+    train, valid, test = parts()
+    cells = {cell.run: cell for cell in results.cells}
+    background = cells["background"].model()
+    options = {**OPTIONS, "trees": 2, "early_stopping": 0, "row_fraction": 0.7}
+    early = rs.train(train, valid=valid, init=background, **options)
+    adapted = cells["adapted"]
+    assert adapted.facts["base_trees"] == background.n_trees
+    assert adapted.facts["n_trees"] == background.n_trees + 4
+    found = adapted.table("queries")["ndcg@10 at 2"]
+    np.testing.assert_allclose(found, rs.evaluate(early, test).per_query(), rtol=1e-12)
+    assert found.tolist() != rs.evaluate(background.first(2), test).per_query().tolist()
+    assert found.tolist() != adapted.table("queries")["ndcg@10"].tolist()
+
+
+def test_the_share_that_taught_a_tree_is_of_the_lists_it_learned_from(results):
+    table = all_cells(results, "web")
+    taught = {row[0].text: row[table.columns.index("taught a tree")].number for row in table.rows}
+    train, _, _ = parts()
+    kept = np.ceil(0.7 * train.lists.sizes - 1e-6).sum()
+    assert taught["background"] == taught["in-domain"] == 1
+    assert taught["adapted"] == pytest.approx(kept / train.n_docs)
+    assert taught["both"] is None
 
 
 def test_a_table_has_the_tests_of_all_against_all(results):
@@ -89,13 +122,16 @@ def test_a_table_has_the_tests_of_all_against_all(results):
         assert row[1].number == pytest.approx(results.cells[i].facts["test"]["ndcg@1"]["full"])
         assert row[3 + i].text == ""
         assert all(row[3 + j].number == table.rows[j][3 + i].number for j in range(4) if j != i)
+    values = [cell.table("queries")["ndcg@1"] for cell in results.cells]
+    assert table.rows[0][1].number != table.rows[1][1].number
+    assert table.rows[0][4].number == rs.paired_t_test(values[0], values[1]).p_value
 
 
 @pytest.mark.parametrize(
     ("old", "new", "where", "message"),
     [
         ('init = "background"', 'init = "later"', "init", "no earlier run is named 'later'"),
-        ('init = "background"\nrow-fraction = 0.7', 'init = "background"\nalgo = "ranksvm"', "init", "from no model"),
+        ("row-fraction = 0.7\nearly-stopping = 0", 'algo = "ranksvm"', "init", "from no model"),
         ('["background", "in-domain"]', '["background"]', "interpolate", "two or more earlier runs"),
         ('["background", "in-domain"]', '["background", "in-domain"]\nleaves = 3', "interpolate", "leave out leaves"),
         ("background = true", 'background = "yes"', "background = ", "expected true"),
@@ -103,6 +139,7 @@ def test_a_table_has_the_tests_of_all_against_all(results):
         ("background-seed = 0", "background-seed = 1", "[data.web]", "a background-seed other than 1"),
         ("background-queries = 8\n", "", "[data.web]", "needs background-queries"),
         ("background-queries = 8\nbackground-seed = 0", 'background = ["a"]', "[data.web]", "data that is in files"),
+        ("background = true", "background = true\nselections = true", "background = ", "leave one out"),
         ("background = true", 'background = true\nsample = {how = "truncate", k = 5}', "background = ", "leave one"),
     ],
 )
@@ -128,6 +165,38 @@ def test_background_files_are_read_as_one(tmp_path):
     np.testing.assert_array_equal(joined, np.concatenate([one.features, two.features]))
     with pytest.raises(DataError, match="query '0-0' is in"):
         list(Joined([sources[0], open_source(tmp_path / ".." / tmp_path.name / "0.parquet")]).blocks())
+
+
+def named_parquet(folder, name, features, seed):
+    data = small_dataset(seed=seed)
+    ids = np.repeat([f"{name}-{query}" for query in data.query_ids], data.lists.sizes)
+    values = data.features[:, : len(features)]
+    named = rs.Dataset.from_arrays(values, data.labels, qid=ids, feature_names=features)
+    rs.write_parquet(named, folder / f"{name}.parquet")
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (("clicks", "bm25"), "background.parquet: 2 features, but the training data has 3"),
+        (("price", "bm25", "clicks"), "background.parquet: feature 1 is 'price', but was 'bm25'"),
+        (("bm25", "price", "clicks", "more"), "background.parquet: 4 features, but the training data has 3"),
+    ],
+)
+def test_a_background_with_other_features_is_refused(features, message, tmp_path):
+    named_parquet(tmp_path, "small", ("bm25", "price", "clicks"), 0)
+    named_parquet(tmp_path, "background", features, 2)
+    data = DataSpec.folded("x", {"file": "small.parquet", "background": "background.parquet"}, tmp_path)[0]
+    with pytest.raises(DataError, match=message):
+        load_values(data)
+
+
+def test_text_without_its_trailing_zeros_is_widened(tmp_path):
+    (tmp_path / "small.txt").write_text("".join(f"{d % 2} qid:{q} 1:{d} 3:{q}\n" for q in range(1, 6) for d in (1, 2)))
+    (tmp_path / "background.txt").write_text("1 qid:8 1:5\n0 qid:8 1:4 2:3\n")
+    found = load_values(DataSpec.folded("x", {"file": "small.txt", "background": "background.txt"}, tmp_path)[0])
+    np.testing.assert_array_equal(found["background"].features, [[5, 0, 0], [4, 3, 0]])
+    assert found["background"].feature_names == found["train"].feature_names
 
 
 def test_tuning_tunes_what_an_adapted_run_starts_from(tmp_path):

@@ -8,12 +8,13 @@ from experiment_samples import write_spec
 
 import ranksieve as rs
 from ranksieve.errors import ParameterError
+from ranksieve.experiments.measuring import first_trees
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
 from ranksieve.report.tables import all_cells, comparison
 
 SPEC = """\
-stages = [2]
+stages = [2, 10]
 baseline = "λ-MART"
 
 [data.web]
@@ -43,6 +44,11 @@ sample = { how = "truncate", k = 300, positives = "drop" }
 shared-leaves = true
 
 [[runs]]
+name = "LightGBM, some rows"
+algo = "lightgbm"
+row-fraction = 0.5
+
+[[runs]]
 name = "SVM"
 algo = "ranksvm"
 
@@ -54,10 +60,17 @@ epochs = 2
 [[runs]]
 name = "McRank"
 algo = "mcrank"
+early-stopping = 0
 
 [[runs]]
 name = "BM25F"
 algo = "feature"
+
+[[runs]]
+name = "on BM25F"
+algo = "lambdamart"
+init = "BM25F"
+early-stopping = 0
 
 [[runs]]
 name = "hard"
@@ -82,15 +95,18 @@ def test_a_cell_is_what_training_by_hand_gives(results):
         ),
         "SVM": rs.train(train, algo="ranksvm"),
         "net": rs.train(train, valid=valid, algo="lambdarank", epochs=2),
-        "McRank": rs.train(train, valid=valid, algo="mcrank", trees=4, leaves=4, min_docs=2),
+        "McRank": rs.train(train, valid=valid, algo="mcrank", trees=4, leaves=4, min_docs=2, early_stopping=0),
         "BM25F": rs.train(train, algo="feature"),
     }  # fmt: skip
     for run, model in by_hand.items():
         expected = rs.evaluate(model, test).per_query()
         queries = cells[run].table("queries")
         np.testing.assert_allclose(queries["ndcg@10"], expected, rtol=1e-12, err_msg=run)
-        early = model.first(2) if run == "LightGBM" else model
-        np.testing.assert_allclose(queries["ndcg@10 at 2"], rs.evaluate(early, test).per_query(), rtol=1e-12)
+        for trees in (2, 10):
+            early = model.first(trees) if run == "LightGBM" else model
+            early = model.first(trees // model.n_outputs) if run == "McRank" else early
+            expected = rs.evaluate(early, test).per_query()
+            np.testing.assert_allclose(queries[f"ndcg@10 at {trees}"], expected, rtol=1e-12)
         np.testing.assert_array_equal(cells[run].model().predict(test), model.predict(test))
         curve = cells[run].table("curve")
         assert len(curve["valid"]) == len(curve["test"]) == cells[run].facts["n_grown"]
@@ -98,10 +114,26 @@ def test_a_cell_is_what_training_by_hand_gives(results):
     assert cells["McRank"].table("curve")["trees"].tolist() == [grades * n for n in (1, 2, 3, 4)]
 
 
+def test_stages_are_of_so_many_trees(results):
+    train, test = (rs.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 8)))
+    cells = {cell.run: cell.table("queries") for cell in results.cells}
+    mcrank = next(cell for cell in results.cells if cell.run == "McRank")
+    assert mcrank.facts["n_trees"] > 10 >= mcrank.model().n_outputs  # so that 10 trees are some rounds, not all
+    assert not np.array_equal(cells["McRank"]["ndcg@10 at 2"], cells["McRank"]["ndcg@10 at 10"])
+    base = rs.train(train, algo="feature")
+    early = rs.train(train, algo="lambdamart", init=base, trees=2, leaves=4, min_docs=2, threads=1, early_stopping=0)
+    found = cells["on BM25F"]["ndcg@10 at 2"]
+    np.testing.assert_allclose(found, rs.evaluate(early, test).per_query(), rtol=1e-12)
+    whole = next(cell for cell in results.cells if cell.run == "on BM25F").model()
+    np.testing.assert_array_equal(first_trees(whole, 2).predict(test), early.predict(test))
+    assert not np.array_equal(whole.predict(test), early.predict(test))
+
+
 def test_tables_say_what_taught_a_tree(results):
     table = all_cells(results, "web")
     taught = {row[0].text: row[table.columns.index("taught a tree")].number for row in table.rows}
-    assert taught["λ-MART"] == taught["SVM"] == 1
+    assert taught["λ-MART"] == taught["SVM"] == taught["on BM25F"] == 1
+    assert taught["LightGBM, some rows"] is None  # LightGBM does not tell
     assert 0.1 < taught["SelGB"] < 0.4  # the first of four trees sees everything
     trees = {row[0].text: row[-1].text for row in comparison(results, "web").rows}
     assert trees["SVM"] == trees["BM25F"] == "–"

@@ -14,6 +14,7 @@ from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.lists import Lists
+from ranksieve.data.negatives import share_of
 from ranksieve.dtypes import ROW
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import Metric, mean
@@ -123,16 +124,19 @@ class Tally:
     def __init__(self) -> None:
         self.counts = np.empty(0, np.int32)  # per document, in the order of the data set's lists
         self.n_trees = 0  # trees that a selection taught
-        self.lessons = 0  # documents taught, summed over all trees, those taught by everybody included
+        self.lessons = 0  # documents a tree was grown on, summed over all trees, those taught by everybody included
+        self._row_fraction = 1.0
 
-    def begin(self, lists: Lists, *, resume: bool) -> None:
+    def begin(self, lists: Lists, *, resume: bool, row_fraction: float = 1.0) -> None:
         if resume:
             raise ParameterError("a tally does not know the trees before a checkpoint; leave out resume or tally")
         self.counts, self.n_trees, self.lessons = np.zeros(lists.n_docs, np.int32), 0, 0
+        self._row_fraction = row_fraction
 
     def __call__(self, state: State) -> None:
         rows = state.sample.rows
-        self.lessons += len(self.counts) if rows is None else len(rows)
+        sizes = np.diff(state.sample.offsets)
+        self.lessons += int((sizes if self._row_fraction == 1.0 else share_of(sizes, self._row_fraction)).sum())
         if rows is not None:
             self.counts[rows] += 1
             self.n_trees += 1

@@ -130,7 +130,7 @@ def train(
 
         others: list[Callable[[State], None]] = []
         if tally is not None:
-            tally.begin(train_set.lists, resume=resume)
+            tally.begin(train_set.lists, resume=resume, row_fraction=settings.row_fraction)
             others.append(tally)
         return watch_and_boost(slots, state, train_set, base, settings, watched, callbacks, keep, mark, others)
 

@@ -49,7 +49,7 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
     rows = taught_rows(cell, out, loaded.train)
     taught = taught_part(loaded.train, rows)
     stopwatch = measuring.Stopwatch()
-    tally = Tally() if cell.on_bins and not cell.is_made_whole else None
+    tally = Tally() if cell.grows_trees else None
     parts = ("valid", "test", *(("train",) if cell.follow_training else ()))
     with nullcontext() if watch is None else watch(cell) as own:
         callbacks = (*(() if cell.is_made_whole else (stopwatch,)), *(() if own is None else (own,)))
@@ -70,7 +70,8 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
     if cell.shared_leaves:
         tables["shared_leaves"] = measuring.pairs_by_shared_leaves(cell, model, loaded.train.binned.lists)
     lists = load_values(cell.data)[BACKGROUND].lists if cell.background else taught.binned.lists
-    n_docs, n_taught = loaded.train.binned.lists.n_docs, lists.n_docs
+    n_taught = lists.n_docs
+    n_docs = n_taught if cell.background else loaded.train.binned.lists.n_docs  # before the sample
     per_tree = measuring.docs_per_tree(cell, tally, n_rounds, n_taught)
     facts = {
         "key": cell.key,
@@ -79,6 +80,7 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
         "data": cell.data.name,
         "fold": cell.data.fold,
         "n_trees": getattr(model, "n_trees", 0),
+        "base_trees": measuring.base_trees(model),
         "n_grown": len(seconds),
         "rounds": [facts["trees"] for facts in model.info.get("rounds", ())] if cell.in_rounds else [],
         "taught": {"queries": lists.n_queries, "documents": n_taught, "share": n_taught / n_docs,

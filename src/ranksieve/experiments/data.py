@@ -16,7 +16,7 @@ import numpy as np
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
 from ranksieve.data.blocks import Block, Source, widened
-from ranksieve.data.dataset import BLOCK_ROWS, Dataset
+from ranksieve.data.dataset import BLOCK_ROWS, Dataset, check_feature_names
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
 from ranksieve.data.parts import Joined, SourcePart, query_ids_of
 from ranksieve.data.read import open_source, read_source
@@ -219,23 +219,23 @@ def load_values(data: DataSpec) -> dict[str, Dataset]:
 
 @lru_cache(maxsize=1)
 def _load_values(identity: str, data: DataSpec) -> dict[str, Dataset]:
-    train, *others = map(read_source, data.sources())
-    names = list(FILES)
+    sources = dict(zip(FILES, data.sources(), strict=True))
     background = data.background_source()
     if background is not None:
-        others.append(read_source(background))
-        names.append(BACKGROUND)
-    fitted = [  # LETOR text leaves out trailing zeros
-        dataclasses.replace(
-            one,
-            features=widened(one.features, train.n_features, one.absent),
-            feature_names=train.feature_names,
-        )
-        if one.n_features < train.n_features
-        else one
-        for one in others
-    ]
-    return dict(zip(names, [train, *fitted], strict=True))
+        sources[BACKGROUND] = background
+    train = read_source(sources.pop("train"))
+    return {"train": train, **{name: _fitting(source, train) for name, source in sources.items()}}
+
+
+def _fitting(source: Source, train: Dataset) -> Dataset:
+    """A part's values, refused where its features are not those of the training part."""
+    values = read_source(source)
+    if source.feature_names is None and values.n_features < train.n_features:
+        # LETOR text, which names no features, leaves out trailing zeros
+        features = widened(values.features, train.n_features, values.absent)
+        values = dataclasses.replace(values, features=features, feature_names=train.feature_names)
+    check_feature_names(values.feature_names, train.feature_names, values.source)
+    return values
 
 
 class _Noted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from ranksieve.experiments.data import Loaded, Part, load_values
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.training import scores_by_values
 from ranksieve.forest.forest import Forest
+from ranksieve.rankers.blend import Blend
+from ranksieve.rankers.grades import Grades
 
 SHOWN = 20  # documents of each test query that are stored with their ranks, besides the positives
 
@@ -65,14 +68,15 @@ def _staged(cell: Cell, forest: Forest, loaded: Loaded, metric: str) -> dict[str
 
 
 def docs_per_tree(cell: Cell, tally: Tally | None, n_trees: int, n_docs: int) -> float | None:
-    """How many documents taught a tree on average; None of forests made in rounds by a selection, which do not tell,
-    and of interpolations and pruned forests, which nothing teaches.
+    """How many documents taught a tree on average; None of interpolations and pruned forests, which nothing teaches,
+    and of forests that draw rows or select without telling.
     """
     if cell.blended or cell.prune is not None:
         return None
     if tally is not None:
         return tally.lessons / n_trees
-    return None if cell.in_rounds and selection_name(cell.params) != "everything" else float(n_docs)
+    selects = cell.in_rounds and selection_name(cell.params) != "everything"
+    return None if selects or cell.params.row_fraction < 1 else float(n_docs)
 
 
 def measure(cell: Cell, model: Any, test: Part) -> tuple[dict[str, dict[str, float]], pa.Table, np.ndarray]:
@@ -110,8 +114,24 @@ def _by_values(cell: Cell, model: Any, test: Part) -> Staged:
     """The scores of any ranker; one without trees is the same at every stage."""
     values = load_values(cell.data)["test"]
     for stage in [*sorted(cell.stages), None]:
-        part = model.first(stage) if stage is not None and isinstance(model, Forest) else model
-        yield stage, scores_by_values(part, values)
+        yield stage, scores_by_values(model if stage is None else first_trees(model, stage), values)
+
+
+def first_trees(model: Any, stage: int) -> Any:
+    """A ranker with its first so many trees: those of whole rounds, and beside a base all of which stays."""
+    if isinstance(model, Grades):
+        return model.first(stage // model.n_outputs)
+    if isinstance(model, Forest):
+        return model.first(base_trees(model) + stage)
+    if isinstance(model, Blend) and "init" in model.info:  # a base of another kind, and the trees on top of it
+        base, forest = model.models
+        return replace(model, models=(base, forest.first(stage)))
+    return model
+
+
+def base_trees(model: Any) -> int:
+    """How many trees a forest starts with that are those of the model boosting started from."""
+    return int(model.info.get("init", {}).get("trees", 0)) if isinstance(model, Forest) else 0
 
 
 def documents(test: Part, scores: np.ndarray) -> pa.Table:

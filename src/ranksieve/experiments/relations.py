@@ -38,6 +38,8 @@ def check_relation(key: str, run: Mapping[str, Any], algo: str, data: DataSpec) 
             )
         if value and "sample" in run:
             raise ParameterError("a sample is of the training lists, not of the background; leave one of them out")
+        if value and run.get("selections"):
+            raise ParameterError("selections are shown of the training lists, not of the background; leave one out")
     if key == "init" and algo not in ALGORITHMS:
         raise ParameterError(f"algo={algo} starts from no model; use one of {', '.join(ALGORITHMS)}")
     if key == "interpolate":

@@ -133,6 +133,11 @@ class Group:
         return None if None in shares else float(np.mean(shares))
 
     @property
+    def base_trees(self) -> int:
+        """How many of the trees are those of the model boosting started from; stages count the others."""
+        return max(cell.facts.get("base_trees", 0) for cell in self.cells)
+
+    @property
     def n_trees(self) -> float | None:
         """Mean number of trees; None of rankers that have none."""
         return float(np.mean([cell.facts["n_trees"] for cell in self.cells])) or None

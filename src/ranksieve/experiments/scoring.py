@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from ranksieve.data.blocks import widened
+from ranksieve.experiments.measuring import base_trees, first_trees
 from ranksieve.experiments.spec import Cell
 from ranksieve.forest.forest import Forest
 
@@ -17,8 +18,9 @@ REPEATS = 5
 def scoring_times(cell: Cell, forest: Forest) -> dict[str, float]:
     """Microseconds a document on one thread, of the first trees at every stage and of all; the best of some runs."""
     documents = _documents(cell, forest.n_features)
-    sizes = {str(stage): stage for stage in cell.stages if stage < forest.n_trees} | {"full": forest.n_trees}
-    return {name: _microseconds(forest.first(size), documents) for name, size in sizes.items()}
+    new_trees = forest.n_trees - base_trees(forest)
+    parts = {str(stage): first_trees(forest, stage) for stage in cell.stages if stage < new_trees} | {"full": forest}
+    return {name: _microseconds(part, documents) for name, part in parts.items()}
 
 
 def _documents(cell: Cell, n_features: int) -> np.ndarray:

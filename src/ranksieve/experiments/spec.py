@@ -50,6 +50,11 @@ class Cell:
         return self.prune is not None or self.in_rounds
 
     @property
+    def grows_trees(self) -> bool:
+        """Whether our boosting grows the forest tree by tree, and can tell who taught each."""
+        return self.params.algo in ALGORITHMS and not (self.is_made_whole or self.blended)
+
+    @property
     def on_bins(self) -> bool:
         """Whether the model is a forest of ours, grown and measured on bins; all others see feature values.
 

@@ -96,7 +96,10 @@ def interpolated(cell: Cell, models: Sequence[Any], sets: Mapping[str, Dataset])
     """The models' sum with the weights that are best on validation lists, and what it is worth on all sets."""
     model = interpolate(models, sets["valid"], cell.params.metric).model(models)
     metric = str(parse_metric(cell.params.metric))
-    history = {name: {metric: [evaluate(model, data, metric).mean()]} for name, data in sets.items()}
+    history = {
+        name: {metric: [evaluate(model, data, metric, weighted=data.lists.weights is not None).mean()]}
+        for name, data in sets.items()
+    }
     return replace(model, info={**model.info, "history": history, "best_score": history["valid"][metric][0]})
 
 
@@ -111,7 +114,7 @@ def trained(
     callbacks: Sequence[Callable[[Any], None]] = (),
     tally: Tally | None = None,
 ) -> Any:
-    """The model of the cell's parameters, watched on the parts named `valid`.
+    """The model of the cell's parameters, watched on the parts named `valid`; `train` are the lists that taught it.
 
     `taught` are the training lists with `rows` alone, which rankers that see feature values take from those. Callbacks
     hear of trees, or of phases where a forest is made whole.
@@ -119,11 +122,11 @@ def trained(
     settings = {**cell.params.as_dict(), "threads": threads or cell.params.threads}
     if not cell.on_bins:
         values = load_values(cell.data)
-        sets = {name: values[name] for name in valid}
+        sets = {name: taught_values(cell, rows) if name == "train" else values[name] for name in valid}
         if cell.blended:
             return interpolated(cell, [read_model(out, one) for one in cell.blended], sets)
         init = None if cell.init is None else read_model(out, cell.init)
-        return train(taught_values(cell, rows), valid=sets, init=init, callbacks=callbacks, **settings)
+        return train(taught_values(cell, rows), valid=sets, init=init, callbacks=callbacks, tally=tally, **settings)
     binned = {name: taught.binned if name == "train" else getattr(loaded, name).binned for name in valid}
     if cell.prune is not None:
         forest = _pruned(cell, out, taught.binned, binned["valid"], settings["threads"], callbacks)

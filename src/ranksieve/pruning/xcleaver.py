@@ -169,7 +169,7 @@ class _Trees(Tally):
         super().__init__()
         self.grown: list[Tree] = []
 
-    def begin(self, lists: Lists, *, resume: bool) -> None:
+    def begin(self, lists: Lists, *, resume: bool, row_fraction: float = 1.0) -> None:
         pass
 
     def __call__(self, state: State) -> None:

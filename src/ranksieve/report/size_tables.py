@@ -22,7 +22,7 @@ class Sized:
 
     @property
     def trees(self) -> int:
-        return round(self.group.n_trees or 0) if self.stage is None else self.stage
+        return round(self.group.n_trees or 0) if self.stage is None else self.group.base_trees + self.stage
 
     @property
     def column(self) -> str:
@@ -174,7 +174,8 @@ def _lines(results: Results, data: str, groups: list[Group]) -> Iterator[Line]:
 def _stages(results: Results, group: Group) -> list[Sized]:
     """A group at its stages; of a forest made in rounds only where a round ended, of one pruned as a whole nowhere."""
     metric, ends = results.facts["metrics"][0], group.cells[0].facts["rounds"]
-    stages = [stage for stage in sorted(results.facts["stages"]) if stage < (group.n_trees or 0) and group.has_stages]
+    new_trees = (group.n_trees or 0) - group.base_trees
+    stages = [stage for stage in sorted(results.facts["stages"]) if stage < new_trees and group.has_stages]
     stages = [stage for stage in stages if not ends or stage in ends]
     return [*(Sized(group, metric, stage) for stage in stages), Sized(group, metric)]
 
