@@ -94,15 +94,17 @@ class Summary:
                 }  # fmt: skip
 
     def bases(self) -> Iterator[Cell]:
-        """X-CLEaVER over each algorithm, with the size that is best on validation lists, against its full base."""
+        """X-CLEaVER over each algorithm, with the size that is best on validation lists, against its full base; where
+        other leaves than the base's own were tried and are better there, both."""
         for base, whole in self.chosen.items():
             full = whole["sizes"][-1]
             found = [
                 (size, cell) for cell in self.cells if cell["table"] == "xcleaver" and cell["base"] == base
                 and "_G" not in cell["what"] for size in cell["sizes"]
             ]  # fmt: skip
-            if found:
-                size, cell = max(found, key=lambda pair: pair[0]["valid"])
+            own = [pair for pair in found if "leaves" not in pair[1]["what"]]
+            best = [max(pairs, key=lambda pair: pair[0]["valid"]) for pairs in (found, own) if pairs]
+            for size, cell in best[:1] if best and best[0] is best[-1] else best:
                 yield {
                     "data": self.data, "table": "bases", "what": cell["what"], "trees": size["trees"],
                     "full trees": full["trees"], "full base": round(float(np.nanmean(full["test"])), 4),

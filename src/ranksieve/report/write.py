@@ -17,6 +17,7 @@ from ranksieve.report.tables import Table, all_cells, comparison, mutual_tests, 
 
 FOLDER = "report"
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "ranksieve"}  # text stays text; equal input, equal file
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # nor do versions of matplotlib show
 
 
 def write_report(results: Results, out: str | os.PathLike[str] | None = None) -> Path:
@@ -68,7 +69,7 @@ def _save(figure: Any, path: Path) -> None:
     from matplotlib import pyplot
 
     with atomic_path(path) as temporary, matplotlib.rc_context(SVG):
-        figure.savefig(temporary, format="svg", metadata={"Date": None})
+        figure.savefig(temporary, format="svg", metadata=NO_METADATA)
     pyplot.close(figure)
 
 
