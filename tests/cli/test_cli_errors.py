@@ -206,3 +206,27 @@ def test_brackets_in_messages_are_not_markup(capsys):
 
 def test_data_in_the_place_of_a_model(run, files, model):
     refused(run("evaluate", files / "test.txt", model), "test.txt", "holds data, not a model")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train data.txt --trees 2 --out data.txt",
+        "predict model.txt data.txt --out data.txt",
+        "convert model.txt model.txt --to elasticsearch",
+        "prune model.txt --train data.txt --rate 0.5 --out model.txt",
+        "pack data.txt --out data.txt",
+        "split train.txt --letor --out .",
+        "sample truncate data.txt --k 3 --out data.txt",
+        "combine model.txt model.txt --data data.txt --out data.txt",
+    ],
+)
+def test_what_is_read_is_not_overwritten(files, run, model, tmp_path, monkeypatch, command):
+    for name in ("data.txt", "train.txt"):
+        (tmp_path / name).write_bytes((files / "train.txt").read_bytes())
+    (tmp_path / "model.txt").write_bytes(model.read_bytes())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.chdir(tmp_path)
+    outcome = run(*command.split())
+    assert outcome.code == 2 and "is read by this command" in outcome.output
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

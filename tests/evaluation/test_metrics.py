@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import dcg_score, ndcg_score
 
+import ranksieve as rs
 from naive import metric_of_list
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists, lists_from_runs
@@ -371,3 +372,27 @@ def test_a_function_in_place_of_a_name_goes_by_its_own():
 
     with pytest.raises(ParameterError, match="built-in"):
         parse_metric(ndcg)
+
+
+def test_file_names_in_place_of_data_and_models_are_refused(tmp_path):
+    data = rs.cubic(4)
+    model = rs.train(data, trees=2, leaves=4)
+    for call in (
+        lambda: rs.evaluate(model, "test.parquet"),
+        lambda: rs.evaluate(model, tmp_path),
+        lambda: rs.combine(model, model, "test.parquet"),
+        lambda: rs.explain(model, "test.parquet", query=1),
+        lambda: model.predict("test.parquet"),
+    ):
+        with pytest.raises(DataError, match=r"rs\.read\("):
+            call()
+    with pytest.raises(DataError, match=r"'model\.txt'; give the model, as rs\.load"):
+        rs.evaluate({"first": "model.txt"}, data)
+
+
+def test_evaluate_takes_a_function(own_metric):
+    def first_label(labels, scores, offsets, k):
+        return labels[offsets[:-1]]
+
+    lists = rs.Dataset.from_arrays(np.zeros((4, 1)), [1, 0, 2, 0], qid=[7, 7, 8, 8])
+    assert evaluate([1, 0, 1, 0], lists, first_label).values["scores"]["first-label"].tolist() == [1, 2]

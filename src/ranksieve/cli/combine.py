@@ -39,7 +39,7 @@ def combine(
     """Find the exact best weighted sum of two models; one forest where both are forests."""
     for path in (out, curve):
         if path is not None:
-            check_writable(path)
+            check_writable(path, first, second, data)
     from ranksieve.forest.scorer import using_threads
     from ranksieve.rankers.combination import combine as find
 
@@ -73,7 +73,7 @@ def interpolate(
     missing: Annotated[str | None, MISSING] = None,
 ) -> None:
     """Find weights for the sum of several models by Powell's method; one forest where all are forests."""
-    check_writable(out)
+    check_writable(out, *models, data)
     from ranksieve.forest.scorer import using_threads
     from ranksieve.rankers.interpolation import interpolate as find
 
@@ -106,7 +106,7 @@ def refit(
     missing: Annotated[str | None, MISSING] = None,
 ) -> None:
     """Set the weight of one tree after the other to its exact optimum; the metric never falls."""
-    check_writable(out)
+    check_writable(out, model, data)
     from ranksieve.boosting.refit import refit as improve
     from ranksieve.forest.formats.files import load_forest
     from ranksieve.forest.scorer import using_threads

@@ -69,8 +69,11 @@ def show_table(
     output().print(table)
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a file that could not be written in the end, before hours are spent on its content."""
+def check_writable(path: Path, *read: Path | str | None) -> None:
+    """Refuse a file that could not be written in the end, before hours are spent on its content; or that is `read`."""
+    for one in read:
+        if one is not None and path.exists() and Path(one).exists() and path.samefile(one):
+            raise DataError(f"{path}: is read by this command, and would be overwritten; choose another file to write")
     if path.is_dir():
         raise DataError(f"{path}: is a folder; expected the name of a file to write")
     try:

@@ -44,7 +44,7 @@ def convert(
 
     For float32 documents the converted model takes the same leaf in every tree, ties and missing values included.
     """
-    check_writable(out)
+    check_writable(out, model)
     from ranksieve.forest.formats.files import load_forest, save
 
     forest = load_forest(model, features=features)

@@ -47,7 +47,7 @@ def evaluate(
 ) -> None:
     """Measure models on a file, or runs against judgements, and test each against the first."""
     if per_query is not None:
-        check_writable(per_query)
+        check_writable(per_query, *(files or ()), *(run or ()), qrels)
     names = [str(path) for path in run or (files or [])[:-1]]
     if len(set(names)) < len(names):
         raise ParameterError("a model or run is given twice; name each once")

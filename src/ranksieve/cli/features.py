@@ -63,7 +63,7 @@ def features(
     if index is None or queries is None or out is None:
         raise ParameterError("features need INDEX, QUERIES and --out FILE; or list them with --list")
     opened = Index(index)
-    check_writable(out)
+    check_writable(out, queries, run, qrels)
     from ranksieve.retrieval.labelling import Pairs, write_features
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries

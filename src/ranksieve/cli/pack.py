@@ -16,7 +16,7 @@ def pack(
     missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
 ) -> None:
     """Turn a data file into Parquet, which loads many times faster."""
-    check_writable(out)
+    check_writable(out, data)
     from ranksieve.data.read import open_source
     from ranksieve.data.tables import write_parquet
 

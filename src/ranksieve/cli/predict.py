@@ -20,7 +20,7 @@ def predict(
     ] = None,
 ) -> None:
     """Score the documents of a file."""
-    check_writable(out)
+    check_writable(out, model, data)
     from ranksieve.files import atomic_path
     from ranksieve.forest.streaming import open_for, score_blocks
     from ranksieve.rankers.load import load

@@ -54,7 +54,7 @@ def prune(
 
     Ctrl-C keeps the best model so far.
     """
-    check_writable(out)
+    check_writable(out, model, train, valid, test)
     from ranksieve.data.read import open_source
     from ranksieve.forest.formats.files import load_forest
     from ranksieve.forest.streaming import open_for

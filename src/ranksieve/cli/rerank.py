@@ -37,7 +37,7 @@ def rerank(
     threads: Threads = 0,
 ) -> None:
     """Re-order candidates by a model: features are computed and scored in one stream."""
-    check_writable(out)
+    check_writable(out, model_file, queries, run)
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.pipeline import Pipeline
     from ranksieve.retrieval.queries import read_queries

@@ -39,7 +39,7 @@ def retrieve(
     threads: Threads = 0,
 ) -> None:
     """Retrieve candidates for queries: the first stage."""
-    check_writable(out)
+    check_writable(out, queries, tune)
     from ranksieve.retrieval.index import Index
     from ranksieve.retrieval.models import spelling
     from ranksieve.retrieval.notes import Notes

@@ -43,7 +43,7 @@ def sample(
     for name in NEEDS[how]:
         if given[name] is None:
             raise ParameterError(f"{how} needs --{name}; see ranksieve sample --help")
-    check_writable(out)
+    check_writable(out, data, model)
     from ranksieve.data import sampling
     from ranksieve.data.letor import write_letor
     from ranksieve.data.read import read

@@ -38,7 +38,7 @@ def split(
         raise DataError(f"{out}: cannot be made a folder ({error.strerror}); choose another place") from error
     files = [out / f"{name}{'.txt' if letor else '.parquet'}" for name in NAMES]
     for file in files:
-        check_writable(file)
+        check_writable(file, data)
     ids = query_ids_of(source)
     facts = []
     for file, numbers in zip(files, split_queries(len(ids), fractions, seed=seed), strict=True):

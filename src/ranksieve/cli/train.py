@@ -58,7 +58,7 @@ def train(
         raise ParameterError("--cluster and --local-workers are two answers to one question; give one of them")
     if resume and checkpoint is None:
         raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
-    check_writable(out)
+    check_writable(out, *data, *(valid or ()), test, init, params)
     from ranksieve.data.read import open_source
     from ranksieve.evaluation.metrics import metric_of
 

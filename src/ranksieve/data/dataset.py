@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -156,6 +157,16 @@ class Dataset:
 def default_names(n_features: int) -> tuple[str, ...]:
     """`f1`, `f2`, …: LETOR counts features from 1."""
     return tuple(f"f{number}" for number in range(1, n_features + 1))
+
+
+def check_is_data(data: Any) -> None:
+    """Refuse what is no data set, a file name above all."""
+    if isinstance(data, str | os.PathLike):
+        raise DataError(
+            f"the data is the file name {os.fspath(data)!r}; give what rs.read({os.fspath(data)!r}) returns"
+        )
+    if not isinstance(data, Dataset | Lists):
+        raise DataError(f"the data is {type(data).__name__}; give a Dataset, as rs.read returns it")
 
 
 def check_feature_names(given: Sequence[str], expected: Sequence[str], source: str) -> None:

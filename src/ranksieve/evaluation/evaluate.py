@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, check_is_data
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError
@@ -113,6 +114,7 @@ def evaluate(
     >>> result.conventions[1]
     'mrr: labels above 0 are positive, ties in input order, queries without positives left out; 2 of 2 queries counted'
     """
+    check_is_data(data)
     lists = data if isinstance(data, Lists) else data.lists
     if not isinstance(scores, Mapping):
         scores = {"model" if hasattr(scores, "predict") else "scores": scores}
@@ -131,7 +133,7 @@ def evaluate(
 
 
 def _metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
-    parsed = tuple(map(parse_metric, [metrics] if isinstance(metrics, str | Metric) else metrics))
+    parsed = tuple(map(parse_metric, [metrics] if isinstance(metrics, str | Metric) or callable(metrics) else metrics))
     if not parsed:
         raise ParameterError("got no metrics; give at least one, as in 'ndcg@10'")
     names = [str(metric) for metric in parsed]
@@ -143,6 +145,8 @@ def _metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ..
 
 def list_scores(name: str, system: Any, data: Dataset | Lists, lists: Lists) -> np.ndarray:
     """Scores of one system in the row order of the lists."""
+    if isinstance(system, str | os.PathLike):
+        raise DataError(f"{name!r} is the file name {os.fspath(system)!r}; give the model, as rs.load returns it")
     if hasattr(system, "predict"):
         if isinstance(data, Lists):
             raise ParameterError(f"{name!r} is a model but the data has no features; give the Dataset, or scores")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, check_is_data
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.forest.forest import Forest, forest_of
 
@@ -166,6 +166,7 @@ def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None
     (50,)
     """
     forest = forest_of(model)
+    check_is_data(data)
     one = data.take_queries([query_number(data.query_ids, query, data.source)])
     features = one.rows(0, one.n_docs)
     parts = forest.predict(one, contributions=True, threads=threads)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ranksieve.data.dataset import Dataset, check_feature_names
+from ranksieve.data.dataset import Dataset, check_feature_names, check_is_data
 from ranksieve.errors import ModelError
 from ranksieve.forest.model import Model
 
@@ -27,6 +27,8 @@ class Matrix(NamedTuple):
 
 def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
     """Number of documents, and the documents in one piece or several, in the order of their rows (or of the lists)."""
+    if isinstance(X, str):
+        check_is_data(X)
     if isinstance(X, Dataset):
         _check_features(X.n_features, model)
         check_feature_names(X.feature_names, model.feature_names, X.source)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.line_search import ROUNDING, Curve, LineSearch, best_step
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, check_is_data
 from ranksieve.data.lists import Lists
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import list_scores
@@ -109,6 +109,7 @@ def combine(
     if form not in RANGES:
         raise ParameterError(f"form is {form!r}; expected one of {', '.join(RANGES)}")
     low, high = _checked_range(RANGES[form] if range is None else range)
+    check_is_data(data)
     lists = data if isinstance(data, Lists) else data.lists
     a, b = (_finite(name, list_scores(name, given, data, lists)) for name, given in (("a", scores_a), ("b", scores_b)))
     search = LineSearch(lists, parse_metric(metric))
