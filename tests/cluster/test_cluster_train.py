@@ -85,7 +85,7 @@ def test_workers_that_send_rows_beside_workers_that_keep_them(client, data, monk
 
     monkeypatch.setattr(Crew, "reports", noted)
     monkeypatch.setitem(EXCHANGE, "auto", 148)
-    options = {**SMALL, "selection": "adaptive", "margin": 0.05, "min_negatives": 2, "trees": 12}
+    options = {**SMALL, "selection": "adaptive", "margin": 0.05, "min_negatives": 2, "max_negatives": 0.25, "trees": 12}
     model = rs.cluster.train(client, [data], workers=some(client, 2), **options)
     assert alike(model, rs.train(data, **options))
     assert kinds == {(True, True), (False, True), (False, False)}
