@@ -13,6 +13,7 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.experiments.data import DataSpec, load_values
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
+from ranksieve.experiments.training import interpolated
 from ranksieve.report.tables import all_cells, mutual_tests
 from samples import small_dataset
 
@@ -165,6 +166,23 @@ def test_background_files_are_read_as_one(tmp_path):
     np.testing.assert_array_equal(joined, np.concatenate([one.features, two.features]))
     with pytest.raises(DataError, match="query '0-0' is in"):
         list(Joined([sources[0], open_source(tmp_path / ".." / tmp_path.name / "0.parquet")]).blocks())
+
+
+def test_an_interpolation_is_measured_with_the_weights_of_the_lists(results):
+    cells = {cell.run: cell for cell in results.cells}
+    models = [cells[name].model() for name in ("background", "in-domain")]
+    _, valid, test = parts()
+    weights = {"valid": np.arange(valid.n_docs) // 300 + 1.0, "test": np.arange(test.n_docs) // 300 + 1.0}
+    sets = {
+        name: rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, weights=weights[name])
+        for name, data in (("valid", valid), ("test", test))
+    }
+    cell = next(one for one in load_spec(results.folder / "spec.toml").cells if one.run == "both")
+    model = interpolated(cell, models, sets)
+    for name, data in sets.items():
+        (found,) = model.info["history"][name]["ndcg@10"]
+        assert found == rs.evaluate(model, data, weighted=True).mean() != rs.evaluate(model, data).mean()
+    assert model.info["best_score"] == pytest.approx(model.info["interpolation"]["value"])
 
 
 def named_parquet(folder, name, features, seed):

@@ -11,7 +11,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
 
-HEAD = SPEC[: SPEC.index("[[runs]]")].replace('title = "small"', 'title = "small"\nfigures = ["by-size", "speed"]')
+HEAD = 'figures = ["by-size", "speed"]\ntimed = true\n' + SPEC[: SPEC.index("[[runs]]")]
 RUNS = HEAD + (
     '[[runs]]\nname = "plain"\nalgo = "lambdamart"\nearly-stopping = 0\n\n'
     '[[runs]]\nname = "smaller"\nprune = { model = "plain", first = 3 }\nrate = [0.0, 0.5]\nstrategy = "last"\n'

@@ -135,9 +135,25 @@ def test_tables_say_what_taught_a_tree(results):
     assert taught["λ-MART"] == taught["SVM"] == taught["on BM25F"] == 1
     assert taught["LightGBM, some rows"] is None  # LightGBM does not tell
     assert 0.1 < taught["SelGB"] < 0.4  # the first of four trees sees everything
+    assert "LightGBM's times" in table.note
     trees = {row[0].text: row[-1].text for row in comparison(results, "web").rows}
     assert trees["SVM"] == trees["BM25F"] == "–"
     assert int(trees["LightGBM"]) >= 1
+
+
+def test_training_lists_are_followed_as_they_taught(tmp_path):
+    text = SPEC[: SPEC.index("[[runs]]")] + "".join(
+        f'[[runs]]\nname = "{algo}"\nalgo = "{algo}"\nearly-stopping = 0\n'
+        'sample = { how = "truncate", k = 300, positives = "drop" }\n'
+        for algo in ("lambdamart", "lightgbm", "mcrank")
+    )
+    path = write_spec(tmp_path, 'figures = ["phases"]\n' + text.replace("λ-MART", "lambdamart"))
+    train = rs.two_stage(6, n_features=6)
+    taught = rs.truncate(train, 300, positives="drop")
+    for cell in run_experiment(load_spec(path), tmp_path / "out", jobs=1).cells:
+        model = cell.model()
+        assert cell.table("curve")["train"][-1] == pytest.approx(rs.evaluate(model, taught).mean()), cell.run
+        assert rs.evaluate(model, taught).mean() != rs.evaluate(model, train).mean()
 
 
 @pytest.mark.parametrize(

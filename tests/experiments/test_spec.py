@@ -60,6 +60,7 @@ def test_a_key_changes_with_what_the_result_depends_on(tmp_path):
         ("queries = 10", "querys = 10", "queries = 10", "did you mean 'queries'"),
         ('generate = "two-stage"', 'generate = "three"', "[data.web]", "expected one of two-stage, cubic"),
         ('generate = "two-stage"', 'file = "none.txt"', "[data.web]", "none.txt"),
+        ('title = "small"', 'figures = ["speed"]', "title =", "speed shows times.* add timed = true"),
         ('"map"', '"mapp"', "metrics =", "unknown metric 'mapp'; did you mean 'map'"),
         ('model = "plain"', 'model = "SelGB"', "by-model", "has a grid"),
         ('model = "plain"', 'model = "later"', "by-model", "no earlier run is named 'later'"),

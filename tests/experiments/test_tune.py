@@ -34,6 +34,47 @@ def test_the_best_trial_becomes_the_cell(tmp_path):
         assert one["value"] == max(trial["value"] for trial in one["trials"])
 
 
+RANKER_RUNS = """
+[[runs]]
+name = "plain"
+algo = "lambdamart"
+
+[[runs]]
+name = "SVM"
+algo = "ranksvm"
+
+[[runs]]
+name = "net"
+algo = "lambdarank"
+epochs = 2
+
+[[runs]]
+name = "SVM or not"
+algo = "ranksvm"
+c = [0.01, 1.0]
+
+[[runs]]
+name = "smaller"
+prune = "plain"
+rate = [0.0, 0.5]
+"""
+
+
+def test_runs_search_what_they_heed_and_run_as_they_are_where_nothing_is_left(tmp_path):
+    spec = load_spec(write_spec(tmp_path, SPEC[: SPEC.index("[[runs]]")] + RANKER_RUNS))
+    results = run_experiment(spec, tmp_path / "out", jobs=1, tune=2)
+    labels = ["plain", "SVM", "net", "SVM or not", "smaller, rate 0.0", "smaller, rate 0.5"]
+    assert [cell.label for cell in results.cells] == labels
+    found = [json.loads(path.read_text()) for path in sorted((tmp_path / "out" / "tune").glob("*.json"))]
+    chosen = {tuple(sorted(one["best"])): one["best"] for one in found}
+    assert set(chosen) == {("grid",), ("learning-rate",), ("learning-rate", "leaves")}
+    cells = {cell.label: cell for cell in results.cells}
+    assert cells["SVM"].facts["key"] == spec.cells[1].key
+    assert cells["smaller, rate 0.5"].facts["settings"]["teacher"] == cells["plain"].facts["key"]
+    rate = chosen["learning-rate",]["learning-rate"]
+    assert cells["net"].facts["settings"]["params"]["learning_rate"] == rate
+
+
 def test_an_interrupted_search_goes_on_as_one_that_was_not(tmp_path):
     spec = load_spec(write_spec(tmp_path, TUNE))
     found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -47,6 +48,20 @@ def test_validation_chooses_the_trees_by_our_metric():
     for name, data in (("a", mixed), ("b", valid)):
         assert curves[name][model.n_trees - 1] == pytest.approx(rs.evaluate(model, data, "map").mean(), rel=1e-12)
     assert [record.step for record in records] == list(range(1, 7))
+
+
+def test_fetching_scores_is_measuring_and_not_training(monkeypatch):
+    evaluate, records = lightgbm.Booster.eval, []
+
+    def slowly(*arguments):
+        time.sleep(0.03)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(lightgbm.Booster, "eval", slowly)
+    monkeypatch.setattr(lightgbm.Booster, "eval_valid", None)
+    sets = {"a": rs.cubic(5, start=20), "b": rs.cubic(5, start=30)}
+    rs.train(rs.cubic(20), valid=sets, algo="lightgbm", callbacks=[records.append], **SMALL)
+    assert len(records) == 6 and all(record.measuring >= 0.06 for record in records)
 
 
 def test_what_it_cannot_do_is_refused(monkeypatch):

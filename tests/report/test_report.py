@@ -115,4 +115,51 @@ def test_scoring_times_are_of_whole_and_equivalent_models(run_quick):
     table = speed(results, "two-stage")
     names = [row[0].text for row in table.rows]
     assert names[0] == "λ-MART" and names[1] == "Asadi and Lin" and names[2] == "X-CLEaVER"
-    assert table.rows[0][5].text == "1.0×" and all(row[4].number > 0 for row in table.rows)
+    groups = {group.label: group for group in results.groups("two-stage")}
+    full = groups["λ-MART"]
+    time_of_all = full.cells[0].facts["scoring"]["full"]
+    expected = []
+    for name in ("λ-MART", "Asadi and Lin", "X-CLEaVER"):
+        times = groups[name].cells[0].facts["scoring"]
+        sizes = [("full", groups[name].n_trees)]
+        smallest = smallest_by_hand(groups[name], full) if name == "X-CLEaVER" else None
+        sizes += [] if smallest in (None, groups[name].n_trees) else [(str(smallest), smallest)]
+        expected += [(name, trees, times[size], time_of_all / times[size]) for size, trees in sizes]
+    found = [(row[0].text, row[1].number, row[4].number, row[5].number) for row in table.rows]
+    assert found == expected
+    assert all(row[4].number > 0 for row in table.rows)
+    assert all(row[5].text == f"{row[5].number:.1f}×" for row in table.rows)
+    for row in table.rows[1:]:
+        column = "ndcg@10" if row[1].number == groups[row[0].text].n_trees else f"ndcg@10 at {row[1].number}"
+        ours, theirs = groups[row[0].text].per_query(column)[1], full.per_query("ndcg@10")[1]
+        assert row[2].number == pytest.approx(np.nanmean(ours))
+        assert row[3].number == rs.randomization_test(ours, theirs).p_value
+
+
+def smallest_by_hand(group, full):
+    """The smallest size, where a round ended or the end, that is not significantly worse than another forest."""
+    whole = int(group.n_trees)
+    ends = [trees for trees in (4, 8) if trees < whole and trees in group.cells[0].facts["rounds"]]
+    for trees in [*ends, whole]:
+        ours = group.per_query("ndcg@10" if trees == whole else f"ndcg@10 at {trees}")[1]
+        test = rs.randomization_test(ours, full.per_query("ndcg@10")[1])
+        if test.difference >= 0 or test.p_value > 0.05:
+            return trees
+    return None
+
+
+def test_times_without_the_baseline_are_against_the_first_run(run_quick):
+    results = run_quick("rounds")
+    part = Results(results.folder, results.facts, tuple(c for c in results.cells if c.run != results.facts["baseline"]))
+    table = speed(part, "two-stage")
+    assert part.cells and table.rows[0][5].number == 1.0
+    assert f"against {part.groups('two-stage')[0].label}" in table.note
+
+
+@pytest.mark.parametrize("name", ["undersampling", "rounds"])
+def test_a_report_does_without_its_baseline(name, run_quick, tmp_path):
+    results = run_quick(name)
+    cells = tuple(cell for cell in results.cells if cell.run != results.facts["baseline"])
+    assert 0 < len(cells) < len(results.cells)
+    page = write_report(Results(results.folder, results.facts, cells), tmp_path / "part")
+    assert "Unfinished" in page.read_text(encoding="utf-8")

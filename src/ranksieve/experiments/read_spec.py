@@ -93,6 +93,9 @@ class _Reader:
                     ("figures",),
                     f"unknown figure {figure!r}; {did_you_mean(figure, FIGURES)}known: {', '.join(FIGURES)}",
                 )
+        timed = bool(self._values.get("timed", False))
+        if "speed" in figures and not timed:
+            raise self.complain(("figures",), "speed shows times, which mean nothing side by side; add timed = true")
         data = replaced or tuple(self._data())
         common: dict[str, Any] = {"metrics": metrics, "stages": stages}
         common |= {"follow_training": "phases" in figures, "time_scoring": "speed" in figures}
@@ -118,7 +121,7 @@ class _Reader:
             figures=figures,
             baseline=baseline,
             compare=compare,
-            timed=bool(self._values.get("timed", False)),
+            timed=timed,
             quick=self._is_quick,
             data=data,
             cells=cells,

@@ -48,7 +48,7 @@ def run_experiment(
         experiment that measures times (`timed = true`) always has one.
     tune : int
         Search so many trials for each run's parameters (the specification's table `tune`) on validation lists, and run
-        the best; needs Optuna. A run's own grid is searched too.
+        the best; needs Optuna. A run's own grid is searched too. Runs that heed none of the parameters run as they are.
     tell : function
         Called after each cell with the cell, and how many of how many are done.
     watch : function
@@ -108,13 +108,16 @@ def _run_cells(cells: Sequence[Cell], folder: Path, jobs: int, tell: Tell, watch
 def _run_tuned(spec: Spec, folder: Path, jobs: int, n_trials: int, tell: Tell) -> None:
     """Search, then run the best of each run; runs that need another run's model come after it."""
     tuned: list[Cell] = []
+    runs = list(dict.fromkeys(cell.run for cell in spec.cells))
     for depth in sorted({_depth(cell) for cell in spec.cells}):
         cells = [_on_tuned(cell, tuned) for cell in spec.cells if _depth(cell) == depth]
-        searched = studies([cell for cell in cells if not cell.blended], spec.tune, n_trials)
+        searched = studies(cells, spec.tune, n_trials)
         tasks = [Task(study.key, study) for study in searched]
         run_tasks(tasks, search, folder, jobs=jobs, tell=lambda task: None)
-        tuned += [cell for study in searched for cell in tuned_cells(cells, study, folder)]
-        tuned += [cell for cell in cells if cell.blended]  # nothing of theirs can be tuned
+        places = [study.place for study in searched]
+        found = [cell for cell in cells if cell.place not in places]  # nothing of theirs can be tuned
+        found += [cell for study in searched for cell in tuned_cells(cells, study, folder)]
+        tuned += sorted(found, key=lambda cell: runs.index(cell.run))
         _store_experiment(dataclasses.replace(spec, cells=tuple(tuned)), folder)
         _run_cells(tuned, folder, jobs, tell)
 

@@ -40,6 +40,11 @@ class Cell:
         return ", ".join([self.run, *(f"{name} {value}" for name, value in self.grid.items())])
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The data set, with its fold, and the run: what cells that differ by grid and seed have in common."""
+        return self.data.title, self.run
+
+    @property
     def in_rounds(self) -> bool:
         """Whether the forest is grown and pruned in rounds."""
         return self.params.algo == "xcleaver" and self.prune is None

@@ -15,7 +15,7 @@ from ranksieve.experiments.data import load
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.training import taught_part, taught_rows, trained
 from ranksieve.files import atomic_path
-from ranksieve.params import Params
+from ranksieve.params import RANKERS, Params, flag
 
 FOLDER = "tune"
 SPACE: dict[str, Any] = {  # where a specification has no table [tune]
@@ -32,6 +32,11 @@ class Study:
     cells: tuple[Cell, ...]  # of one seed
     space: Mapping[str, Any]
     n_trials: int
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The data set, fold and run it is for."""
+        return self.cells[0].place
 
     @property
     def key(self) -> str:
@@ -59,14 +64,27 @@ def check_space(space: Mapping[str, Any]) -> None:
 
 
 def studies(cells: Iterable[Cell], space: Mapping[str, Any], n_trials: int) -> list[Study]:
-    """One study for each data set, fold and run, of the run's first seed."""
+    """One study for each data set, fold and run where there is something to choose, of the run's first seed.
+
+    A run searches what its algorithm heeds of the space. Interpolations and runs that prune train nothing.
+    """
     found: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
-        found.setdefault((cell.data.title, cell.run), []).append(cell)
-    return [
-        Study(tuple(cell for cell in mine if cell.seed == mine[0].seed), space or SPACE, n_trials)
+        if not cell.blended and cell.prune is None:
+            found.setdefault(cell.place, []).append(cell)
+    made = [
+        Study(tuple(cell for cell in mine if cell.seed == mine[0].seed), _heeded(mine[0], space or SPACE), n_trials)
         for mine in found.values()
     ]
+    return [study for study in made if study.space or len(study.cells) > 1]
+
+
+def _heeded(cell: Cell, space: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of a search space that the cell's algorithm heeds."""
+    if cell.params.algo not in RANKERS:
+        return space
+    heeded = {flag(name) for name in RANKERS[cell.params.algo]}
+    return {name: wanted for name, wanted in space.items() if flag(name) in heeded}
 
 
 def search(study: Study, out: Path, *, threads: int = 0, alone: bool = True) -> None:

@@ -24,8 +24,9 @@ MOST_GRADES = 31  # LightGBM has no gain table beyond, unless one is given
 
 @dataclass
 class Boosting:
-    """What LightGBM has grown so far, and its scores of the watched sets."""
+    """What LightGBM has grown so far."""
 
+    booster: Any  # a lightgbm.Booster
     step: int = 0
     stopped: bool = False
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
@@ -34,15 +35,21 @@ class Boosting:
 
 @dataclass
 class WatchedSet:
-    """A data set that LightGBM scores after each tree."""
+    """A data set that LightGBM scores as part of growing each tree; fetching the scores is part of measuring."""
 
     name: str
     data: Dataset
     theirs: Any  # a lightgbm.Dataset
-    scores: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def measure(self, state: Boosting, metric: Metric) -> float:
-        return checked_mean(metric, self.data.lists, self.scores, self.name)
+        fetched: list[np.ndarray] = []
+
+        def fetch(scores: np.ndarray, theirs: Any) -> tuple[str, float, bool]:
+            fetched.append(scores.copy())
+            return "", 0.0, True
+
+        state.booster.eval(self.theirs, self.name, fetch)
+        return checked_mean(metric, self.data.lists, fetched[0], self.name)
 
 
 def train_lightgbm(task: Task) -> Forest:
@@ -56,21 +63,15 @@ def train_lightgbm(task: Task) -> Forest:
         WatchedSet(name, valid, _their_data(lightgbm, valid, settings, train)) for name, valid in task.valid_sets(data)
     ]
     monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, task.callbacks)
-    booster, state = lightgbm.Booster(settings, train), Boosting()
+    booster = lightgbm.Booster(settings, train)
+    state = Boosting(booster)
     for one in watched:
         booster.add_valid(one.theirs, one.name)
-
-    def note(scores: np.ndarray, theirs: Any) -> tuple[str, float, bool]:
-        for one in watched:
-            if one.theirs is theirs:
-                one.scores = scores.copy()
-        return "", 0.0, True
 
     while state.step < params.trees and not state.stopped:
         if booster.update():  # no leaf can be split any more
             break
         state.step += 1
-        booster.eval_valid(note)
         monitor(state)
     best = monitor.best_step or state.step
     forest = from_text(booster.model_to_string(num_iteration=best if params.early_stopping else -1), source="LightGBM")

@@ -108,8 +108,10 @@ def shared(results: Results, data: str) -> Named:
 
 def shares(results: Results, data: str) -> Named:
     """Each metric against the share of the training set, and the training time."""
-    full = results.groups(data, results.facts["baseline"])[0]
-    runs = sampled_runs(results, data)
+    baseline = results.groups(data, results.facts["baseline"])
+    if not baseline:  # it is not finished
+        return
+    full, runs = baseline[0], sampled_runs(results, data)
     for metric in results.facts["metrics"]:
         lines = {
             run: ([group.share for group in groups], [group.value(metric) for group in groups])

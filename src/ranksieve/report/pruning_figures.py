@@ -46,7 +46,8 @@ def phases(results: Results, data: str) -> Iterator[tuple[str, Any]]:
     values = baseline[0].cells[0].table("curve").get("train") if baseline else None
     for group in _in_rounds(results, data):
         ax = plots.rounds(group.cells[0].model(), baseline=values)
-        yield f"{metric} on the training lists of {data} while {group.label} is made; dashed: {baseline[0].label}", ax
+        dashed = f"; dashed: {baseline[0].label}" if baseline else ""
+        yield f"{metric} on the training lists of {data} while {group.label} is made{dashed}", ax
 
 
 def costs(results: Results, data: str) -> Iterator[tuple[str, Any]]:

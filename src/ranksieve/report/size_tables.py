@@ -106,7 +106,8 @@ def _cell(size: Sized | None, line: Line, smallest: Sized | None) -> Value:
 def speed(results: Results, data: str) -> Table:
     """Every full model and every smallest equivalent one: trees, quality and the time to score a document."""
     metric = results.facts["metrics"][0]
-    baseline = Sized(results.groups(data, results.facts["baseline"])[0], metric)
+    groups = results.groups(data, results.facts["baseline"]) or results.groups(data)  # it may not be finished
+    baseline = Sized(groups[0], metric)
     rows = []
     for _, lines in _blocks(results, data):
         for line in lines:

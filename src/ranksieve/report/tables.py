@@ -171,11 +171,13 @@ def all_cells(results: Results, data: str) -> Table:
             )
         )
     first = results.facts["metrics"][0]
+    peers = any(cell.facts["settings"]["params"]["algo"] == "lightgbm" for cell in results.cells if cell.data == data)
     return Table(
         title=f"All runs on {data}",
         columns=("", f"{first}, validation", *metrics, "trees", "a tree", "training", "taught a tree", "cells"),
         rows=tuple(rows),
         note="Taught a tree: the share of the training documents it learned from, the mean over trees."
+        + (" LightGBM's times have the scoring of validation and test lists in them." if peers else "")
         + ("" if results.facts["timed"] else " Cells ran side by side, so times are rough."),
     )
 

@@ -59,7 +59,7 @@ def tables(results: Results) -> Iterator[Table]:
             yield from by_size(results, data)
         if "speed" in wanted:
             yield speed(results, data)
-        if "shares" in wanted:
+        if "shares" in wanted and results.groups(data, results.facts["baseline"]):  # else there is no whole to share
             yield share_table(results, data)
         yield all_cells(results, data)
 
