@@ -53,6 +53,14 @@ class Evaluation:
             for name, by_metric in self.values.items()
         ]
 
+    def __str__(self) -> str:
+        """The means as a table, and their conventions."""
+        names = [str(metric) for metric in self.metrics]
+        rows = [["", *names], *([row["name"], *(f"{row[name]:.4f}" for name in names)] for row in self.table())]
+        widths = [max(len(str(row[column])) for row in rows) for column in range(len(names) + 1)]
+        lines = ["  ".join(str(cell).ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([*lines, *self.conventions])
+
     @property
     def conventions(self) -> list[str]:
         """What stands behind the numbers, one sentence per metric."""
@@ -111,6 +119,12 @@ def evaluate(
     >>> result = evaluate({"first": [2, 1, 1, 2], "second": [1, 2, 1, 2]}, data, ["ndcg@10", "mrr"])
     >>> result.mean("first", "mrr"), result.values["second"]["mrr"].tolist()
     (0.75, [0.5, 0.5])
+    >>> print(result)
+            ndcg@10  mrr
+    first   0.8155   0.7500
+    second  0.6309   0.5000
+    ndcg@10: gain 2^label-1, ties in input order, queries without positives left out; 2 of 2 queries counted
+    mrr: labels above 0 are positive, ties in input order, queries without positives left out; 2 of 2 queries counted
     >>> result.conventions[1]
     'mrr: labels above 0 are positive, ties in input order, queries without positives left out; 2 of 2 queries counted'
     """
