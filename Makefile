@@ -42,6 +42,7 @@ dist: | $(VENV)/bin/python
 	ls -l dist
 
 $(VENV)/bin/python:
+	@echo "making $(VENV); the first time this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready-demo: pyproject.toml | $(VENV)/bin/python

@@ -177,7 +177,7 @@ class Params:
     step_shrinkage: float = _param(1.0, "Factor of the optimal step", _fraction, "a number in (0, 1]")
     negatives: float = _param(0.01, "Share of a query's negatives (sgb: of all rows) kept", _fraction, "in (0, 1]")
     min_negatives: int = _param(
-        -1, "Fewest negatives kept of a query that has them (-1: 1; for adaptive and progress 20)",
+        -1, "Fewest negatives kept of a query that has them (-1 means 1, or 20 for adaptive and progress)",
         lambda v: isinstance(v, int) and v >= -1, "a whole number from -1",
     )  # fmt: skip
     max_negatives: float = _param(0.5, "Largest share of a query's negatives adaptive and progress keep",

@@ -142,6 +142,8 @@ BAD_FLAGS = {
     "leaves": (["--leaves", "1"], "--leaves is 1"),
     "rate": (["--learning-rate", "nan"], "--learning-rate is nan"),
     "metric": (["--metric", "nonsense@10"], "unknown metric"),
+    "cut-off": (["--metric", "NDCG10"], "did you mean 'ndcg@10'?"),
+    "hyphen": (["--metric", "rr-5"], "did you mean 'rr@5'?"),
     "missing": (["--missing", "nonsense"], "'zero'"),
 }
 
@@ -230,3 +232,14 @@ def test_what_is_read_is_not_overwritten(files, run, model, tmp_path, monkeypatc
     outcome = run(*command.split())
     assert outcome.code == 2 and "is read by this command" in outcome.output
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_model_in_the_place_of_data(run, model, tmp_path):
+    refused(run("train", model, "--out", tmp_path / "new.txt"), "model.txt: holds a model, not data")
+
+
+def test_a_run_in_the_place_of_a_model(run, tmp_path):
+    path = tmp_path / "first.run"
+    path.write_text("1 Q0 d0 1 2.5 x\n")
+    (tmp_path / "qrels").write_text("1 0 d0 1\n")
+    refused(run("evaluate", path, tmp_path / "qrels"), "is a TREC run", f"--run {path} and --qrels QRELS")

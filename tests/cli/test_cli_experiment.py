@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ranksieve.experiments.shipped import shipped_specs
+
 SPEC = """
 [data.web]
 generate = "two-stage"
@@ -72,4 +74,17 @@ def test_a_report_is_made_from_the_folder(run, tmp_path):
     assert (tmp_path / "out" / "report" / "report.md").exists()
     nothing = run("report", tmp_path)
     assert nothing.code == 2
-    assert "no experiment is there" in nothing.output
+    assert "no experiment is there; give the folder" in " ".join(nothing.output.split())
+
+
+def test_the_quick_size_says_that_it_decides_nothing(run, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(SPEC)
+    common = ("experiment", path, "--jobs", 1, "--quiet", "--out")
+    assert "not who wins; test queries: 2 on web" in run(*common, tmp_path / "quick", "--quick").output
+    assert "not who wins" not in run(*common, tmp_path / "full").output
+
+
+def test_help_names_the_shipped_specifications(run):
+    text = run("experiment", "--help").output
+    assert all(name in text for name in shipped_specs())

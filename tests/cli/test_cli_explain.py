@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import ranksieve as rs
@@ -15,6 +16,9 @@ def test_a_query_is_explained(files, run, model):
     line = next(line for line in outcome.output.splitlines() if line.startswith("│ 1 "))
     assert found.documents[best] in line and f"{found.scores[best]:.4f}" in line
     assert "Without the feature" in outcome.output
+    labels, scores = found.labels, found.scores
+    now = rs.parse_metric("ndcg@10").per_query(labels, scores, np.array([0, len(scores)]))[0]
+    assert f"change of ndcg@10 (now {now:.4f})" in outcome.output
 
 
 def test_two_documents_are_compared(files, run, model):
@@ -24,6 +28,10 @@ def test_two_documents_are_compared(files, run, model):
     assert f"difference  {found.scores[1] - found.scores[4]:+.4f}" in outcome.output
     assert f"{found.why(2, 5)[0].difference:+.4f}" in outcome.output
     assert "the other 3" in outcome.output
+    best, worst = (found.documents[found.order[place]] for place in (0, -1))
+    asked = ("explain", model, files / "test.txt", "--query", 302, "--above")
+    assert f"{worst} stands below {best}, not above" in run(*asked, worst, "--below", best).output
+    assert "stands below" not in run(*asked, best, "--below", worst).output
 
 
 @pytest.mark.parametrize("by", ["contribution", "missing"])
@@ -45,6 +53,7 @@ def test_what_does_not_fit_is_refused(files, run, model):
         (("--query", 301, "--above", 1), "give both"),
         (("--above", 1, "--below", 2), "add --query"),
         (("--query", 77), "no query is called '77'"),
+        (("--query", 301, "--above", 1, "--below", "zz"), "row among the query's rows in the file, from 1 to 12"),
         (("--query", 301, "--drop", "zz"), "no feature 'zz'"),
         (("--query", 301, "--metric", "nonsense"), "unknown metric"),
     ]:

@@ -79,7 +79,11 @@ def _score_models(
 ) -> tuple[Scored, dict[str, str]]:
     from ranksieve.forest.streaming import open_for, score_file
     from ranksieve.rankers.load import load
+    from ranksieve.retrieval.runs import is_run
 
+    for name in names:
+        if is_run(name):
+            raise ParameterError(f"{name}: is a TREC run, not a model; give --run {name} and --qrels QRELS")
     loaded = {name: load(name) for name in names}
     scored = score_file(loaded, open_for(data, loaded, missing), threads)
     return scored, {name: model.size for name, model in loaded.items()}

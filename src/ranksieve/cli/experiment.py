@@ -11,6 +11,7 @@ import typer
 
 from ranksieve.cli.console import duration, output, progress_output, show_error, show_facts, show_table
 from ranksieve.errors import ParameterError
+from ranksieve.experiments.shipped import find_spec, shipped_specs
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def experiment(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="TOML file, or a shipped one by name: fig1, table2, …")],
+    spec: Annotated[
+        str,
+        typer.Argument(metavar="SPEC", help=f"TOML file, or a shipped one by name: {', '.join(shipped_specs())}."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results; finished cells in it are kept.")],
     quick: Annotated[bool, typer.Option("--quick", help="The small size: minutes, on generated data.")] = False,
     jobs: Annotated[int, typer.Option(min=0, help="Cells at a time, one thread each; 0: one per core.")] = 0,
@@ -52,7 +56,6 @@ def experiment(
     """Run an experiment: data sets × algorithms × parameter grids × seeds. Interrupted, it goes on where it stopped."""
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
-    from ranksieve.experiments.shipped import find_spec
 
     common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
     if background:
@@ -135,6 +138,11 @@ def _show(results: Results) -> None:
                 for group in results.groups(data)
             ],
             title=f"{results.facts['title']}: {data}",
+        )
+    if results.facts["quick"]:
+        counts = (f"{len(results.groups(data)[0].per_query(metric)[0])} on {data}" for data in results.data)
+        output().print(
+            f"quick size: shows that everything works, not who wins; test queries: {', '.join(counts)}", markup=False
         )
     output().print(
         f"{results.cells[0].facts['conventions'][0]}; trees chosen on validation lists; taught a tree: "

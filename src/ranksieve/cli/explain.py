@@ -23,7 +23,9 @@ def explain(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents, with labels where the metric is to count.")],
     query: Annotated[str | None, typer.Option("--query", help="The query to explain; without it, all data.")] = None,
-    above: Annotated[str | None, typer.Option(help="Why this document (id, or place in the list from 1) …")] = None,
+    above: Annotated[
+        str | None, typer.Option(help="Why this document (id, or row among the query's in DATA, from 1) …")
+    ] = None,
     below: Annotated[str | None, typer.Option(help="… stands above this one.")] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Ranks without this feature; may be repeated, then without all of them.")
@@ -134,7 +136,7 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
             "spread of contributions",
             f"leave the top {top}",
             "largest move",
-            f"change of {metric} {_number(before)}",
+            f"change of {metric}" + ("" if np.isnan(before) else f" (now {before:.4f})"),
         ],
         rows,
         title="Without the feature",
@@ -153,6 +155,8 @@ def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
             ("difference", f"{found.scores[a] - found.scores[b]:+.4f}"),
         ]
     )  # fmt: skip
+    if ranks[a] > ranks[b]:
+        output().print(f"{names[a]} stands below {names[b]}, not above it", markup=False)
     differences = found.why(above, below)
     rows = [
         [item.feature, _number(item.value_above), _number(item.value_below), f"{item.above:+.4f}",

@@ -50,6 +50,10 @@ def open_source(
     head = first_bytes(name)
     if missing not in MISSING:
         raise ParameterError(f"missing={missing!r} is unknown; expected one of {', '.join(map(repr, MISSING))}")
+    if head.startswith((b"tree\n", b"tree\r\n")):
+        raise DataError(
+            f"{name}: holds a model, not data; read it with ranksieve.load, and give a file of documents here"
+        )
     if head.startswith(MAGIC):
         return ParquetSource(name, label=label, qid=qid, first_stage=first_stage)
     return TextSource(name, absent=MISSING[missing], first_stage=first_stage)

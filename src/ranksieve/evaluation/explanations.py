@@ -68,7 +68,7 @@ class Explanation:
         return np.argsort(-self.scores, kind="stable")
 
     def document(self, name: str | int) -> int:
-        """A document's number, from 0, by its id; or by its place in the list, from 1, where no id is that text."""
+        """A document's number, from 0, by its id; or by its row among the query's, from 1, where no id is that text."""
         text = str(name)
         if text in self.documents:
             return self.documents.index(text)
@@ -76,8 +76,8 @@ class Explanation:
         if place.isascii() and place.isdigit() and 1 <= int(place) <= len(self.documents):
             return int(place) - 1
         raise DataError(
-            f"query {self.query_id} has no document {text!r}; give an id ({', '.join(self.documents[:3])}, …) or a "
-            f"place in its list, from 1 to {len(self.documents)}"
+            f"query {self.query_id} has no document {text!r}; give an id ({', '.join(self.documents[:3])}, …) or its "
+            f"row among the query's rows in the file, from 1 to {len(self.documents)}"
         )
 
     def why(self, above: str | int, below: str | int) -> list[Difference]:

@@ -25,9 +25,18 @@ def known_metric(name: str) -> Known:
     """How a metric is measured."""
     if name not in METRICS:
         spellings = ", ".join(f"{alias} (= {name})" for alias, name in ALIASES.items())
-        hint = did_you_mean(name, [*METRICS, *ALIASES])
+        hint = _hint(name)
         raise ParameterError(f"unknown metric {name!r}; {hint}known: {', '.join(METRICS)}, {spellings}")
     return METRICS[name]
+
+
+def _hint(name: str) -> str:
+    """What was probably meant: a cut-off without its `@`, as in ndcg10, or the nearest name."""
+    bare = name.rstrip("0123456789")
+    base = bare.rstrip("-")
+    if bare != name and (base in METRICS or base in ALIASES):
+        return f"did you mean '{base}@{name[len(bare) :]}'? "
+    return did_you_mean(name, [*METRICS, *ALIASES])
 
 
 def register_metric(name: str, function: UserMetric) -> None:

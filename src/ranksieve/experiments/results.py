@@ -158,8 +158,9 @@ class Results:
         try:
             facts = json.loads((folder / EXPERIMENT).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
+            why = "" if isinstance(error, FileNotFoundError) else f" ({error})"
             raise DataError(
-                f"{folder}: no experiment is there ({error}); give the folder that ranksieve experiment --out wrote"
+                f"{folder}: no experiment is there{why}; give the folder that ranksieve experiment --out wrote"
             ) from error
         cells = tuple(_cells(folder, facts["cells"]))
         if not cells:

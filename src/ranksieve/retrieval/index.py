@@ -27,7 +27,7 @@ class Hit(NamedTuple):
 
     docno: str
     score: float
-    rank: int
+    rank: int  # from 1, as in TREC runs
 
 
 class Index:
@@ -109,7 +109,7 @@ class Index:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     index = Index.build(corpus, f"{folder}/index")
         ...     [(hit.docno, hit.rank) for hit in index.search("red roses", k=5)]
-        [('b', 0), ('a', 1)]
+        [('b', 1), ('a', 2)]
         """
         from ranksieve.retrieval.building import build_index
 
@@ -235,10 +235,11 @@ class Index:
         return to_dataset(pairs, FeatureMaker(self, select, extra), notes if notes is not None else Notes())
 
     def search(self, text: str, k: int = 10, stage: FirstStage | None = None) -> list[Hit]:
-        """The k best documents for a text by the first stage alone."""
+        """The k best documents for a text by the first stage alone; ranks count from 1."""
         from ranksieve.retrieval.searching import Searcher
 
         docs, scores = Searcher(self, stage).candidates([text], k).list_of(0)
         return [
-            Hit(self.ids[doc], float(score), rank) for rank, (doc, score) in enumerate(zip(docs, scores, strict=True))
+            Hit(self.ids[doc], float(score), rank)
+            for rank, (doc, score) in enumerate(zip(docs, scores, strict=True), 1)
         ]

@@ -51,7 +51,7 @@ class Pipeline:
     ...     model = rs.train(data, trees=5, leaves=4, min_docs=1)
     ...     hits = rs.Pipeline(index, model).search("red", k=2)
     >>> hits[0].docno, hits[0].rank
-    ('d7', 0)
+    ('d7', 1)
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class Pipeline:
         return tuple(self.model.feature_names)
 
     def search(self, text: str, k: int = 10) -> list[Hit]:
-        """The k best documents for a text; ranks count from 0."""
+        """The k best documents for a text; ranks count from 1."""
         pairs = Pairs({"": text}, self._searcher, self.depth)
         self._check_origin(pairs)
         _, docs, scores = next(self._lists(pairs, Notes()))
         best = zip(docs[:k], scores[:k], strict=True)
-        return [Hit(doc, float(score), rank) for rank, (doc, score) in enumerate(best)]
+        return [Hit(doc, float(score), rank) for rank, (doc, score) in enumerate(best, 1)]
 
     def rerank(self, queries: Any, run: Run | None = None, *, notes: Notes | None = None) -> Run:
         """Both stages for many queries, or the second on a run; features are computed and scored in one stream."""

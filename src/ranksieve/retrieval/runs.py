@@ -123,6 +123,16 @@ def _run_rows(name: str) -> Iterator[tuple[str, str, str, str, int]]:
         yield f"{name}:{number}", id, doc, score, place
 
 
+def is_run(path: str | os.PathLike[str]) -> bool:
+    """Whether the first line of a file looks like one of a TREC run."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            cells = file.readline(10_000).split()
+    except (OSError, ValueError):
+        return False
+    return len(cells) == 6 and cells[1].upper() == "Q0"
+
+
 def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") -> None:
     """Write a TREC run file; ranks count from 1.
 
