@@ -2,15 +2,15 @@
 
     export NUMBA_NUM_THREADS=1
     python benchmarks/pruning_quality.py WORK mq2008 FOLDER    # holds MQ2008/S1.txt.xz …; five folds
-    python benchmarks/pruning_quality.py WORK bugs FOLDER      # holds ecf.parquet …, made by `ranksieve features`
+    python benchmarks/pruning_quality.py WORK bugs FOLDER      # holds ecf.parquet …, made by sieve.py
     python benchmarks/pruning_quality.py WORK two-stage        # generated
 
 WORK keeps every finished cell, so an interrupted run goes on, and `--only-rows` writes the results of what there is.
-After Lucchese et al. 2018, tables 3 to 8, at a smaller size (`SIZES`). The number of trees of the full models and their
-leaves (SelGB: and share of negatives) are those best on validation lists. They are pruned by every strategy and rate;
-X-CLEaVER grows n trees a round and removes the share p. NDCG@10 on test lists; p of Fisher's randomization test (10,000
-permutations) and 95% intervals of the paired t-test, both against the full λ-MART. What is called chosen was chosen on
-validation lists alone.
+After Lucchese et al. 2018, tables 3 to 8, at a smaller size (`SIZES`). The number of trees of the full models and
+their leaves (SelGB: and share of negatives) are those best on validation lists. They are pruned by every strategy and
+rate; X-CLEaVER grows n trees a round and removes the share p, with the leaves of its full base; over SelGB the other
+leaves are tried, too. NDCG@10 on test lists; p of Fisher's randomization test (10,000 permutations) and 95% intervals
+of the paired t-test, both against the full λ-MART. What is called chosen was chosen on validation lists alone.
 """
 
 from __future__ import annotations
