@@ -189,7 +189,8 @@ def tl2cgen_peer(path: Path, n_features: int, threads: int) -> Predict | None:
 
     library = path.with_suffix(".so")
     model = treelite.frontend.load_lightgbm_model(path)
-    tl2cgen.export_lib(model, toolchain="gcc", libpath=library, params={"parallel_comp": 32}, verbose=False)
+    if not library.exists() or library.stat().st_mtime < path.stat().st_mtime:
+        tl2cgen.export_lib(model, toolchain="gcc", libpath=library, params={"parallel_comp": 32}, verbose=False)
     predictor = tl2cgen.Predictor(library, nthread=threads, verbose=False)
     return lambda X: predictor.predict(tl2cgen.DMatrix(X), pred_margin=True)
 
