@@ -47,6 +47,16 @@ def test_every_format_is_written(run, model, tmp_path, name):
         assert b"double first_stage_score(const float *x)" in content
 
 
+def test_the_ending_says_the_format(run, model, tmp_path):
+    outcome = run("convert", model, tmp_path / "first.c")
+    assert outcome.code == 0 and "first.c, c, " in outcome.output
+    assert "double first_score(const float *x)" in (tmp_path / "first.c").read_text()
+    for name in ("model.json", "new.txt"):
+        outcome = run("convert", model, tmp_path / name)
+        assert outcome.code == 2 and "add --to with lightgbm, xgboost" in outcome.output
+        assert not (tmp_path / name).exists()
+
+
 def test_what_cannot_be_said_is_refused(run, tmp_path):
     forest = random_forest(np.random.default_rng(3), n_trees=5)
     forest.save(tmp_path / "model.txt")

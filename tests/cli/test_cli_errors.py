@@ -234,6 +234,14 @@ def test_what_is_read_is_not_overwritten(files, run, model, tmp_path, monkeypatc
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_name_that_promises_another_format_is_found_before_training(files, run, model, tmp_path):
+    train = files / "train.txt"
+    for name, words in (("m.onnx", "--to onnx"), ("m.c", "--to c"), ("m.json", "--to xgboost")):
+        refused(run("train", train, "--out", tmp_path / name), "LightGBM text", words)
+        refused(run("prune", model, "--train", train, "--rate", "0.5", "--out", tmp_path / name), words)
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_model_in_the_place_of_data(run, model, tmp_path):
     refused(run("train", model, "--out", tmp_path / "new.txt"), "model.txt: holds a model, not data")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -26,6 +27,14 @@ def test_prune_writes_a_smaller_model_and_compares(files, model, run, tmp_path):
     run("prune", model, "--train", files / "train.txt", "--valid", files / "valid.txt", "--rate", "0.5",
         "--rounds", "4", "--threads", "1", "--out", same, "--quiet")  # fmt: skip
     assert rs.load(same).info["pruning"]["weights"] == pruned.info["pruning"]["weights"]
+
+
+def test_progress_ends_with_why_it_ended(files, model, run, tmp_path):
+    outcome = run("prune", model, "--train", files / "train.txt", "--valid", files / "valid.txt", "--rate", "0.5",
+                  "--patience", "1", "--threads", "1", "--out", tmp_path / "pruned.txt")  # fmt: skip
+    assert outcome.code == 0, outcome.output
+    assert re.search(r"re-weighting: ended after \d+ rounds, no gain for 1  training", outcome.output), outcome.output
+    assert "at most" not in outcome.output.split("ended after")[1]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts, show_table
+from ranksieve.cli.console import check_writable, show_compiling, show_facts, show_table
+from ranksieve.cli.model_file import check_model_file, save_model
 
 if TYPE_CHECKING:
     from ranksieve.boosting.line_search import Curve
@@ -37,9 +38,9 @@ def combine(
     missing: Annotated[str | None, MISSING] = None,
 ) -> None:
     """Find the exact best weighted sum of two models; one forest where both are forests."""
-    for path in (out, curve):
-        if path is not None:
-            check_writable(path, first, second, data)
+    check_model_file(out, first, second, data)
+    if curve is not None:
+        check_writable(curve, first, second, data)
     from ranksieve.forest.scorer import using_threads
     from ranksieve.rankers.combination import combine as find
 
@@ -48,7 +49,7 @@ def combine(
         scores_a, scores_b = scored.scores.values()
         found = find(scores_a, scores_b, scored.lists, metric, form=form, range=range)
     model = found.model(a, b, missing=missing)
-    model.save(out)
+    save_model(model, out)
     weights = " and ".join(f"{weight:.6g}" for weight in found.weights)
     ends = ", ".join(f"{value:.4f} at α = {place:g}" for place, value in _ends(found.curve))
     show_facts(
@@ -73,7 +74,7 @@ def interpolate(
     missing: Annotated[str | None, MISSING] = None,
 ) -> None:
     """Find weights for the sum of several models by Powell's method; one forest where all are forests."""
-    check_writable(out, *models, data)
+    check_model_file(out, *models, data)
     from ranksieve.forest.scorer import using_threads
     from ranksieve.rankers.interpolation import interpolate as find
 
@@ -81,7 +82,7 @@ def interpolate(
     with using_threads(threads or None):
         found = find(scored.scores, scored.lists, metric)
     model = found.model(loaded, missing=missing)
-    model.save(out)
+    save_model(model, out)
     show_table(
         ["model", "weight", f"{found.metric} alone"],
         [
@@ -106,12 +107,13 @@ def refit(
     missing: Annotated[str | None, MISSING] = None,
 ) -> None:
     """Set the weight of one tree after the other to its exact optimum; the metric never falls."""
-    check_writable(out, model, data)
+    check_model_file(out, model, data, is_forest=True)
     from ranksieve.boosting.refit import refit as improve
     from ranksieve.forest.formats.files import load_forest
     from ranksieve.forest.scorer import using_threads
     from ranksieve.forest.streaming import open_for, read_for
 
+    show_compiling()
     forest = load_forest(model)
     lists = read_for(forest, str(model), open_for(data, {str(model): forest}, missing))
     with using_threads(threads or None):
@@ -137,6 +139,7 @@ def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) ->
 
     if len(set(paths)) < len(paths):
         raise ParameterError("a model is given twice; name each model once")
+    show_compiling()
     models = {str(path): load(path) for path in paths}
     common_features(list(models.values()))
     return list(models.values()), score_file(models, open_for(data, models, missing), threads or None)

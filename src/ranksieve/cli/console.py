@@ -15,6 +15,8 @@ from rich.text import Text
 
 from ranksieve.errors import DataError
 
+COMPILING = "reading the data; compiling kernels (first use only)…"
+
 
 def output() -> Console:
     """Standard output; made anew so that a redirected stream is seen. Never wraps: a table may go to a file."""
@@ -24,6 +26,11 @@ def output() -> Console:
 
 def progress_output() -> Console:
     return Console(stderr=True, highlight=False)
+
+
+def show_compiling() -> None:
+    """Why nothing may be seen for a while; on standard error."""
+    progress_output().print(COMPILING, markup=False)
 
 
 def show_error(message: str) -> None:

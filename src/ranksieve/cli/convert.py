@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, file_size, show_facts
+from ranksieve.errors import ParameterError
 
 TO = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, onnx or c"
 
@@ -20,7 +21,12 @@ def convert(
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the converted model goes.")],
-    to: Annotated[str, typer.Option("--to", help=f"Format to write: {TO}.")],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", help=f"Format to write: {TO}.", show_default="by the ending of OUT: .onnx, .c, .xml (quickrank)"
+        ),
+    ] = None,
     missing: Annotated[
         str,
         typer.Option(
@@ -45,7 +51,12 @@ def convert(
     For float32 documents the converted model takes the same leaf in every tree, ties and missing values included.
     """
     check_writable(out, model)
-    from ranksieve.forest.formats.files import load_forest, save
+    from ranksieve.forest.formats.files import ENDINGS, load_forest, save
+
+    meant = ENDINGS.get(out.suffix.lower(), ()) if to is None else (to,)
+    if len(meant) != 1:
+        raise ParameterError(f"{out}: does not say which format it is to have; add --to with {TO}")
+    (to,) = meant
 
     forest = load_forest(model, features=features)
     save(forest, out, format=to, missing=missing, nearest=nearest)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from ranksieve.cli.console import duration, progress_output
+from ranksieve.cli.console import COMPILING, duration, progress_output
 
 if TYPE_CHECKING:
     from ranksieve.boosting.callbacks import Record
 
 SECONDS_BETWEEN_LINES = 10.0
 RECENT = 50  # trees whose time stands for those to come
-FIRST = "reading the data; compiling kernels (first use only)…"
 
 
 class TrainingProgress:
@@ -42,7 +41,7 @@ class TrainingProgress:
         if self._quiet:
             return self
         if not self._console.is_terminal:
-            self._line(FIRST)
+            self._line(COMPILING)
             return self
         self._bar = Progress(
             SpinnerColumn(),
@@ -52,7 +51,7 @@ class TrainingProgress:
             TextColumn("{task.description}"),
             console=self._console,
         )
-        self._task = self._bar.add_task(FIRST, total=None, title=self._title)
+        self._task = self._bar.add_task(COMPILING, total=None, title=self._title)
         self._bar.start()
         return self
 

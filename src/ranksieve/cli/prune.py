@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_facts
+from ranksieve.cli.console import duration, show_facts
+from ranksieve.cli.model_file import check_model_file
 from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def prune(
 
     Ctrl-C keeps the best model so far.
     """
-    check_writable(out, model, train, valid, test)
+    check_model_file(out, model, train, valid, test, is_forest=True)
     from ranksieve.data.read import open_source
     from ranksieve.forest.formats.files import load_forest
     from ranksieve.forest.streaming import open_for

@@ -53,7 +53,9 @@ class PruningProgress:
             return
         if self._bar is not None:
             title = _title(record)
-            self._bar.update(self._task, completed=record.done, description=_describe(record), title=title)
+            self._bar.update(
+                self._task, completed=1.0 if record.ended else record.done, description=_describe(record), title=title
+            )
         else:
             if self._last is not None and self._last.phase != record.phase and self._last.phase != "leaves":
                 self._print(self._last)
@@ -71,7 +73,8 @@ class PruningProgress:
 
     def _print(self, record: PruningRecord) -> None:
         self._printed_at = time.monotonic()
-        text = f"{_title(record)} {record.done:.0%}  {_describe(record)}"
+        state = f" {record.done:.0%} " if record.ended is None else ":"
+        text = f"{_title(record)}{state} {_describe(record)}"
         self._console.print(text.rstrip(), markup=False, soft_wrap=True)
 
 
@@ -88,7 +91,7 @@ def _title(record: PruningRecord) -> str:
 
 
 def _describe(record: PruningRecord) -> str:
-    parts = []
+    parts = [] if record.ended is None else [record.ended]
     if record.value is not None:
         parts.append(f"training {record.metric} {record.value:.4f}")
     if record.best_valid is not None:

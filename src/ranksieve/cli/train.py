@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_facts
+from ranksieve.cli.console import duration, show_facts
+from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.options import chosen_params, with_params
 from ranksieve.cli.progress import TrainingProgress
 from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
 from ranksieve.errors import ParameterError
+from ranksieve.params import ALGORITHMS
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
@@ -58,7 +60,8 @@ def train(
         raise ParameterError("--cluster and --local-workers are two answers to one question; give one of them")
     if resume and checkpoint is None:
         raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
-    check_writable(out, *data, *(valid or ()), test, init, params)
+    read = (*data, *(valid or ()), test, init, params)
+    check_model_file(out, *read, is_forest=init is None and chosen.algo in ALGORITHMS)
     from ranksieve.data.read import open_source
     from ranksieve.evaluation.metrics import metric_of
 
@@ -81,7 +84,7 @@ def train(
             model = _train_here(data, valid, options)
         else:
             model = _train_on_cluster(cluster, local_workers, data, valid, options)
-    model.save(out)
+    save_model(model, out)
     show_facts(_facts(model, out, metric))
     if test is not None:
         _show_test(model, test, metric)

@@ -179,7 +179,7 @@ class Forest:
         self,
         path: str | os.PathLike[str],
         *,
-        format: str = "lightgbm",
+        format: str | None = None,
         missing: str = "nan",
         nearest: bool = False,
     ) -> None:
@@ -189,8 +189,9 @@ class Forest:
         ----------
         path : str or path
             Replaced if it exists. Its name, less what follows the dot, is the model's for Solr and C.
-        format : str
+        format : str, optional
             `lightgbm`, `xgboost`, `elasticsearch` (also OpenSearch), `ranklib`, `quickrank`, `solr`, `onnx` or `c`.
+            Where not given `lightgbm`, and paths that promise something else (.json, .xml, .onnx, .c) are refused.
         missing : str
             What missing values of served documents are. `nan`: they go where each split sends them, which RankLib
             and QuickRank have no place for. `zero`: they count as 0. `never`: there are none.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -22,15 +22,23 @@ class PruningRecord:
     value: float | None  # the metric on the training lists now
     best_valid: float | None  # the best on the validation lists so far
     seconds: float  # of the phase so far
+    ended: str | None = None  # why a phase is over before all of it was done
 
     @property
     def seconds_left(self) -> float | None:
         """To the end of the phase, at the pace so far; re-weighting often ends sooner."""
-        return self.seconds * (1 - self.done) / self.done if self.done else None
+        return self.seconds * (1 - self.done) / self.done if self.done and self.ended is None else None
 
 
 Callbacks = Sequence[Callable[[PruningRecord], None]]
-Report = Callable[[float, "float | None", "float | None"], None]
+
+
+class Report(Protocol):
+    """Tells callbacks how far a phase is; the fields are those of `PruningRecord`."""
+
+    def __call__(
+        self, done: float, value: float | None, best_valid: float | None, ended: str | None = None
+    ) -> None: ...
 
 
 @dataclass
@@ -46,10 +54,10 @@ class Reporter:
     def phase(self, name: str) -> Iterator[Report]:
         begin = time.perf_counter()
 
-        def report(done: float, value: float | None, best_valid: float | None) -> None:
+        def report(done: float, value: float | None, best_valid: float | None, ended: str | None = None) -> None:
             seconds = time.perf_counter() - begin
             for callback in self.callbacks:
-                callback(PruningRecord(self.round, name, done, self.metric, value, best_valid, seconds))
+                callback(PruningRecord(self.round, name, done, self.metric, value, best_valid, seconds, ended))
 
         report(0.0, None, None)
         try:

@@ -19,6 +19,7 @@ class Weighing(NamedTuple):
     weights: np.ndarray
     total: int
     valid_total: int | None
+    idle: int  # rounds since the watched metric was best
 
 
 def weighings(
@@ -41,7 +42,7 @@ def weighings(
         valid_total = None if valid is None else valid.total(weights=weights)
         watched = total if valid_total is None else valid_total
         best, since = (watched, 0) if watched > best else (best, since + 1)
-        yield Weighing(number, weights, total, valid_total)
+        yield Weighing(number, weights, total, valid_total, since)
         if since >= patience:
             break
 

@@ -126,11 +126,13 @@ class Task:
                 nonlocal best
                 best = best_weighing(found, best)
                 values = {"train": outputs.mean(found.total)}
+                idle = found.idle >= search.patience
+                ended = f"ended after {found.round} rounds, no gain for {found.idle}" if idle else None
                 if valid is not None and best.valid_total is not None and found.valid_total is not None:
                     values["valid"] = valid.mean(found.valid_total)
-                    report(found.round / search.rounds, values["train"], valid.mean(best.valid_total))
+                    report(found.round / search.rounds, values["train"], valid.mean(best.valid_total), ended)
                 else:
-                    report(found.round / search.rounds, values["train"], None)
+                    report(found.round / search.rounds, values["train"], None, ended)
                 self.curve.append(values)
 
             steps = weighings(

@@ -11,7 +11,7 @@ import ranksieve as rs
 from naive_forest import random_forest
 from naive_formats import evaluate_solr, singles_in_order
 from ranksieve.errors import MissingExtraError, ModelError, ParameterError
-from ranksieve.forest.formats.files import FORMATS
+from ranksieve.forest.formats.files import ENDINGS, FORMATS
 
 FOREST = random_forest(np.random.default_rng(2), n_trees=4)
 PLAIN = dataclasses.replace(FOREST, default_left=np.zeros_like(FOREST.default_left))
@@ -82,6 +82,16 @@ def test_broken_forests_are_not_written(tmp_path, name):
 def test_unknown_formats(tmp_path):
     with pytest.raises(ParameterError, match="format is 'pmml'; expected one of lightgbm, xgboost"):
         FOREST.save(tmp_path / "model", format="pmml")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_names_that_promise_another_format(tmp_path, ending):
+    path = tmp_path / f"model{ending}"
+    with pytest.raises(ParameterError, match=f"format='{ENDINGS[ending][0]}' or "):
+        FOREST.save(path)
+    assert not path.exists()
+    FOREST.save(path, format="lightgbm")
+    assert path.read_text().startswith("tree\n")
 
 
 def test_onnx_is_an_extra(tmp_path, monkeypatch):

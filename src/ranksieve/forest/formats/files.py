@@ -42,6 +42,12 @@ FORMATS = {
     "onnx": Format("ONNX TreeEnsembleRegressor, for onnxruntime", to_onnx),
     "c": Format("one C file without dependencies", to_c),
 }
+ENDINGS = {
+    ".json": ("xgboost", "elasticsearch", "solr"),
+    ".xml": ("quickrank",),
+    ".onnx": ("onnx",),
+    ".c": ("c",),
+}  # of files in which nobody expects LightGBM text
 READ = "LightGBM text, XGBoost JSON or UBJSON, RankLib, QuickRank XML and CatBoost JSON"
 
 
@@ -49,11 +55,16 @@ def save(
     forest: Forest,
     path: str | os.PathLike[str],
     *,
-    format: str = "lightgbm",
+    format: str | None = None,
     missing: str = "nan",
     nearest: bool = False,
 ) -> None:
     """See `Forest.save`."""
+    ending = Path(path).suffix.lower()
+    if format is None and ending in ENDINGS:
+        meant = " or ".join(f"format={name!r}" for name in (*ENDINGS[ending], "lightgbm"))
+        raise ParameterError(f"{path}: say what a {ending} file is to hold: {meant}")
+    format = "lightgbm" if format is None else format
     if format not in FORMATS:
         raise ParameterError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     if missing not in MISSING:
