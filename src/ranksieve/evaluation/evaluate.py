@@ -56,7 +56,10 @@ class Evaluation:
     def __str__(self) -> str:
         """The means as a table, and their conventions."""
         names = [str(metric) for metric in self.metrics]
-        rows = [["", *names], *([row["name"], *(f"{row[name]:.4f}" for name in names)] for row in self.table())]
+        rows: list[list[Any]] = [
+            ["", *names],
+            *([row["name"], *(f"{row[name]:.4f}" for name in names)] for row in self.table()),
+        ]
         widths = [max(len(str(row[column])) for row in rows) for column in range(len(names) + 1)]
         lines = ["  ".join(str(cell).ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, *self.conventions])
