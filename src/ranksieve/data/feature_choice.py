@@ -11,8 +11,6 @@ import numpy as np
 from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.params import read_signs
 
-EVERY = "*"
-
 
 def choose_features(text: str, names: Sequence[str]) -> np.ndarray:
     """Numbers, from 0 and ascending, of the features that a text chooses.

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from ranksieve.kernels.extents import longest_piece
+
 WORDS_PER_ROW = 8  # 512 documents as bits: one AVX-512 register
 TOGETHER = 4  # trees evaluated at a time
 
@@ -160,10 +162,7 @@ def compile_trees(left, right, test, leaf_values, split_offsets, leaf_offsets, l
 @njit(cache=True, nogil=True)
 def most_leaves(leaf_offsets):
     """Leaves of the largest tree."""
-    most = 1
-    for t in range(len(leaf_offsets) - 1):
-        most = max(most, leaf_offsets[t + 1] - leaf_offsets[t])
-    return most
+    return max(1, longest_piece(leaf_offsets))
 
 
 @njit(cache=True, nogil=True)

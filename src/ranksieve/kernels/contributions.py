@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange, uintp
 
+from ranksieve.kernels.extents import longest_piece
 from ranksieve.kernels.ranking import ZERO
 
 WIDTH = 32  # documents side by side; with fewer, LLVM does not make vector instructions of the loops
@@ -42,18 +43,16 @@ class Paths(NamedTuple):
 @njit(cache=True, nogil=True)
 def lay_out_paths(feature, left, right, split_offsets, leaf_offsets, values, leaf_covers, split_covers, paths):
     """Fill `paths`, whose arrays are allocated."""
-    most = 1
-    for t in range(len(leaf_offsets) - 1):
-        most = max(most, leaf_offsets[t + 1] - leaf_offsets[t])
-    todo, parents, n_unique = np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2 * most, np.int64)
+    most = max(1, longest_piece(leaf_offsets))
+    pending, parents, n_unique = np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2 * most, np.int64)
     edge_feature = np.empty(2 * most, np.int64)
     for t in range(len(leaf_offsets) - 1):
         a, b, base = split_offsets[t], leaf_offsets[t], paths.starts[t]
-        todo[0], parents[0], n_todo = (0 if split_offsets[t + 1] > a else ~0), -1, 1
+        pending[0], parents[0], n_pending = (0 if split_offsets[t + 1] > a else ~0), -1, 1
         longest, n = 0, 0
-        while n_todo > 0:
-            n_todo -= 1
-            child, parent, node = todo[n_todo], parents[n_todo], base + n
+        while n_pending > 0:
+            n_pending -= 1
+            child, parent, node = pending[n_pending], parents[n_pending], base + n
             cover = split_covers[a + child] if child >= 0 else leaf_covers[b + ~child]
             paths.parent[node], paths.shares[node], edge_feature[n], n_unique[n] = max(parent, 0), 1.0, -1, 0
             if parent >= 0:
@@ -73,9 +72,9 @@ def lay_out_paths(feature, left, right, split_offsets, leaf_offsets, values, lea
                 while k > 0 and edge_feature[k] != feature[a + child]:
                     k = paths.parent[base + k]
                 paths.above[node] = k
-                todo[n_todo], parents[n_todo] = right[a + child], n
-                todo[n_todo + 1], parents[n_todo + 1] = left[a + child], n
-                n_todo += 2
+                pending[n_pending], parents[n_pending] = right[a + child], n
+                pending[n_pending + 1], parents[n_pending + 1] = left[a + child], n
+                n_pending += 2
             else:
                 paths.values[node] = values[b + ~child]
             n += 1

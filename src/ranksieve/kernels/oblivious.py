@@ -9,7 +9,7 @@ from numba import njit, prange
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.growing import MANY_ROWS, SMALLEST_GAIN, divide_rows, leaf_gain
-from ranksieve.kernels.splitting import LANES, NO_SPLIT, add_histogram, build_histogram, widest
+from ranksieve.kernels.splitting import LANES, NO_SPLIT, add_histogram, build_histogram, cut_gain, widest
 
 
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
@@ -54,19 +54,10 @@ def add_gains(
             for k in range(LANES):
                 left_hess[k] += row_hess[k]
         for k in range(LANES):
-            n_left = left[k] & mask
-            n_right = n - n_left
-            hess_left = np.float64(left_hess[k]) * hess_unit
-            hess_right = all_hess - hess_left
-            sum_left = np.float64(left[k] >> count_bits)
-            sum_right = all_sum - sum_left
-            x = hess_left + l2 if newton else np.float64(n_left)
-            y = hess_right + l2 if newton else np.float64(n_right)
-            good = (
-                (x > 0.0) & (y > 0.0) & (n_left >= min_docs) & (n_right >= min_docs)
-                & (hess_left >= min_hess) & (hess_right >= min_hess)
-            )  # fmt: skip
-            gains[b, k] += sum_left * sum_left / x + sum_right * sum_right / y if good else unsplit
+            gain, possible = cut_gain(
+                left[k], left_hess[k], all_sum, n, all_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton
+            )
+            gains[b, k] += gain if possible else unsplit
 
 
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")

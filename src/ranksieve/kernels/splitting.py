@@ -71,6 +71,24 @@ def add_histogram(hist, other, n_bins, first, last, sign):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def cut_gain(left, left_hess, all_sum, n, all_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton):
+    """What a cut gains, from the packed sums left of it, and whether both sides are large enough. No branches."""
+    n_left = left & ((np.int64(1) << count_bits) - 1)
+    n_right = n - n_left
+    hess_left = np.float64(left_hess) * hess_unit
+    hess_right = all_hess - hess_left
+    sum_left = np.float64(left >> count_bits)
+    sum_right = all_sum - sum_left
+    x = hess_left + l2 if newton else np.float64(n_left)
+    y = hess_right + l2 if newton else np.float64(n_right)
+    possible = (
+        (x > 0.0) & (y > 0.0) & (n_left >= min_docs) & (n_right >= min_docs)
+        & (hess_left >= min_hess) & (hess_right >= min_hess)
+    )  # fmt: skip
+    return sum_left * sum_left / x + sum_right * sum_right / y, possible
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def search_lanes_hessian(
     hist, n_bins, left, left_hess, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton,
     gains, split_bins,
@@ -86,19 +104,10 @@ def search_lanes_hessian(
         for k in range(LANES):
             left[k] += row[k]
             left_hess[k] += row_hess[k]
-            n_left = left[k] & mask
-            n_right = n - n_left
-            hess_left = np.float64(left_hess[k]) * hess_unit
-            hess_right = all_hess - hess_left
-            sum_left = np.float64(left[k] >> count_bits)
-            sum_right = all_sum - sum_left
-            x = hess_left + l2 if newton else np.float64(n_left)
-            y = hess_right + l2 if newton else np.float64(n_right)
-            gain = sum_left * sum_left / x + sum_right * sum_right / y
-            better = (
-                (x > 0.0) & (y > 0.0) & (n_left >= min_docs) & (n_right >= min_docs)
-                & (hess_left >= min_hess) & (hess_right >= min_hess) & (gain > gains[k])
-            )  # fmt: skip
+            gain, possible = cut_gain(
+                left[k], left_hess[k], all_sum, n, all_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton
+            )
+            better = possible & (gain > gains[k])
             gains[k] = gain if better else gains[k]
             split_bins[k] = b if better else split_bins[k]
 

@@ -10,19 +10,11 @@ Eight variants of a list are ranked side by side, one in each lane: variant l of
 import numpy as np
 from numba import njit, prange, uintp
 
+from ranksieve.kernels.extents import longest_piece
 from ranksieve.kernels.lanes import add_words, count_larger, load_words, no_words, store
 from ranksieve.kernels.pruning import FAR, value_of
 
 LANES = 8
-
-
-@njit(cache=True, nogil=True)
-def longest(offsets):
-    """The size of the longest list."""
-    most = 0
-    for q in range(len(offsets) - 1):
-        most = max(most, offsets[q + 1] - offsets[q])
-    return most
 
 
 @njit(cache=True, nogil=True)
@@ -127,7 +119,7 @@ def changes_without(
     """
     k, n_lists = width - 1, len(pool_offsets) - 1
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
-    most = longest(pool_offsets)
+    most = longest_piece(pool_offsets)
     for part in prange(len(out)):
         x, mine = np.empty(LANES * most, np.int64), np.empty(most, np.int64)
         counts, totals = np.empty(2 * LANES, np.int64), np.empty(LANES, np.int64)
@@ -175,7 +167,7 @@ def changes_with(
     k, n_lists, n_weights = width - 1, len(pool_offsets) - 1, out.shape[2]
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
     furthest = reaches.max() if reaches.size else 0
-    most = longest(pool_offsets)
+    most = longest_piece(pool_offsets)
     for part in prange(len(out)):
         x, mine = np.empty(LANES * most, np.int64), np.empty(most, np.int64)
         counts, totals = np.empty(2 * LANES, np.int64), np.empty(LANES, np.int64)
@@ -215,7 +207,7 @@ def values_along(
     """
     n_lists, n_weights = len(pool_offsets) - 1, out.shape[1]
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
-    most = longest(pool_offsets)
+    most = longest_piece(pool_offsets)
     for part in prange(len(out)):
         x, mine = np.empty(LANES * most, np.int64), np.empty(most, np.int64)
         counts, totals = np.empty(2 * LANES, np.int64), np.empty(LANES, np.int64)

@@ -14,15 +14,15 @@ def nested(forest: Forest, tree: int, *, before: Piece, between: Piece, after: P
     first_split, first_leaf = int(forest.split_offsets[tree]), int(forest.leaf_offsets[tree])
     left, right = (side[first_split : forest.split_offsets[tree + 1]].tolist() for side in (forest.left, forest.right))
     pieces: list[str] = []
-    todo: list[tuple[Piece | None, int, int]] = [(None, 0 if left else ~0, 0)]
-    while todo:
-        piece, node, depth = todo.pop()
+    pending: list[tuple[Piece | None, int, int]] = [(None, 0 if left else ~0, 0)]
+    while pending:
+        piece, node, depth = pending.pop()
         if piece is not None:
             pieces.append(piece(first_split + node, depth))
         elif node < 0:
             pieces.append(leaf(first_leaf + ~node, depth))
         else:
-            todo += [
+            pending += [
                 (after, node, depth),
                 (None, right[node], depth + 1),
                 (between, node, depth),

@@ -1,0 +1,12 @@
+"""Sizes of the pieces into which offsets cut an array: lists of a data set, leaves of a forest."""
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def longest_piece(offsets):
+    """The size of the longest piece."""
+    most = 0
+    for i in range(len(offsets) - 1):
+        most = max(most, offsets[i + 1] - offsets[i])
+    return most
