@@ -256,3 +256,24 @@ def feedback_features(index: NaiveIndex, docs: list[int], scores: list[float], r
             share[t] / total * index.idf(index.df(t)) * 2.2 * mine[t] / (mine[t] + norm) for t in best
         )
     return out
+
+
+def neighbour_features(index: NaiveIndex, docs: list[int], scores: list[float], rank: int) -> dict[str, float]:
+    """Scores of the candidates most like the one at a rank."""
+    lowest, highest = min(scores), max(scores)
+    scaled = [(score - lowest) / ((highest - lowest) or 1) for score in scores]
+
+    def telling(doc: int) -> dict[str, float]:
+        counts = Counter(term for text in index.terms[doc] for term in text)
+        weights = {t: round((1 + math.log(counts[t])) * index.idf(index.df(t)), 6) for t in sorted(counts)}
+        kept = {t: weights[t] for t in sorted(weights, key=lambda t: -weights[t])[:32]}
+        return {t: weight / math.hypot(*kept.values()) for t, weight in kept.items()}
+
+    vectors = [telling(doc) for doc in docs]
+    likeness = {k: round(sum(x * v.get(t, 0) for t, x in vectors[rank].items()), 6) for k, v in enumerate(vectors)}
+    nearest = sorted((k for k in likeness if k != rank and likeness[k] > 0), key=lambda k: -likeness[k])
+    out = {}
+    for n in (5, 20):
+        total = sum(likeness[k] for k in nearest[:n])
+        out[f"score_{n}"] = sum(likeness[k] * scaled[k] for k in nearest[:n]) / total if total else 0.0
+    return out

@@ -14,7 +14,7 @@ import ranksieve
 
 PACKAGE = Path(ranksieve.__file__).parent
 LAYERS = [
-    ("errors", "dtypes", "files", "params"),
+    ("errors", "dtypes", "files", "importing", "params"),
     ("kernels",),
     ("data",),
     ("forest",),

@@ -155,3 +155,30 @@ def test_split_by_query(files, run, tmp_path):
     assert run("split", files / "train.txt", "--out", tmp_path / "text", "--letor").code == 0
     assert rs.read(tmp_path / "text" / "test.txt").n_queries == 6
     assert run("split", files / "train.txt", "--out", tmp_path / "x", "--shares", "60/40").code == 2
+
+
+def test_features_of_the_users_own(corpus, index, run, tmp_path):
+    own, data, model = tmp_path / "own.py", tmp_path / "data.parquet", tmp_path / "model.txt"
+    own.write_text(
+        "def shout(query, documents):\n"
+        '    """Twice the letters of the query."""\n'
+        "    return [2 * len(query) + len(id) for id in documents]\n"
+        "number = 7\n"
+    )
+    queries = corpus / "queries.tsv"
+    made = run("features", index, queries, "--qrels", corpus / "qrels.txt", "--out", data, "-s", "shout", "-s", "loud",
+               "-s", "first.score", "--own", f"{own}:shout", "--own", f"loud={own}:shout")  # fmt: skip
+    assert made.code == 0, made.output
+    assert rs.read(data).column("shout").tolist() == rs.read(data).column("loud").tolist()
+    assert rs.read(data).column("shout")[0] == 2 * len("red wine") + 2
+    assert "Twice the letters of the query." in run("features", index, "--list", "--own", f"{own}:shout").output
+    assert run("train", data, "--out", model, "--trees", 2, "--leaves", 2, "--min-docs", 1, "--quiet").code == 0
+    again = ("rerank", index, model, queries, "--out", tmp_path / "b.trec")
+    assert "'shout'" in run(*again).output
+    assert run(*again, "--own", f"{own}:shout", "--own", f"loud={own}:shout").code == 0
+    for wrong, message in (
+        (f"{own}:number", "which is int"), (f"{own}:none", "cannot be imported"), (f"{own}:", "names no function"),
+        (f"bm25.title={own}:shout", "named 'bm25.title' already"),
+    ):  # fmt: skip
+        refused = run("features", index, queries, "--out", data, "--own", wrong)
+        assert refused.code == 2 and message in refused.output.replace("\n", " "), refused.output

@@ -7,7 +7,7 @@ import pytest
 
 import ranksieve as rs
 from corpus_samples import QUERIES
-from naive_retrieval import NaiveIndex, feedback_features, lexical_features, proximity_features
+from naive_retrieval import NaiveIndex, feedback_features, lexical_features, neighbour_features, proximity_features
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import matching
 from ranksieve.retrieval.families import layout_of
@@ -78,7 +78,7 @@ def test_query_number_and_first_stage_features(index, documents, data):
 
 def test_names_are_documented_and_unique(index):
     features = layout_of(index).features
-    assert len(features) == 3 * 28 + 2 * 9 + 7 + 3 + 5 + 1
+    assert len(features) == 3 * 28 + 2 * 9 + 7 + 3 + 5 + 2 + 1
     assert len({feature.name for feature in features}) == len(features)
     assert all(feature.meaning for feature in features)
 
@@ -96,7 +96,7 @@ def test_searching_long_lists_finds_what_scanning_finds(index, data):
     assert index.document_frequency[:, -1].max() > matching.RARE * 1
     got = to_dataset(Pairs(QUERIES, Searcher(index), 40, run=few), FeatureMaker(index), Notes())
     for name in data.feature_names:
-        if not name.startswith("feedback."):  # which is about the other candidates
+        if not name.startswith(("feedback.", "neighbours.")):  # which are about the other candidates
             np.testing.assert_array_equal(got.column(name), data.column(name)[data.offsets[:-1]])
 
 
@@ -117,6 +117,39 @@ def test_feedback_of_short_lists_and_scores_below_zero(index):
     data = index.features(QUERIES, run, select=["feedback.*"])
     assert np.isfinite(data.features).all()
     assert data.column("feedback.cosine_3")[2] == 0  # there is no other
+
+
+def test_neighbours_are_the_candidates_with_the_most_like_terms(index, documents, data):
+    naive = NaiveIndex(documents, index.fields)
+    for q in range(data.n_queries):
+        docs = [int(doc[1:]) for doc in data.lists.doc_ids[data.offsets[q] : data.offsets[q + 1]]]
+        scores = data.column("first.score")[data.offsets[q] : data.offsets[q + 1]]
+        for rank in range(0, len(docs), 7):
+            for name, value in neighbour_features(naive, docs, scores.tolist(), rank).items():
+                got = data.column(f"neighbours.{name}")[data.offsets[q] + rank]
+                assert got == pytest.approx(value, rel=1e-4, abs=1e-5), (name, q, rank)
+
+
+def test_neighbours_of_documents_with_many_terms(tmp_path):
+    random = np.random.default_rng(4)
+    texts = [" ".join(f"w{n}" for n in random.zipf(1.4, 150) % 200) + " w0" for _ in range(30)]
+    documents = [{"id": f"d{n}", "t": text} for n, text in enumerate(texts)]
+    index = Index.build(documents, tmp_path / "index")
+    assert index.document_array("distinct").min() > 32
+    data = features_of(index, {"1": "w0 w2"})
+    naive, docs = NaiveIndex(documents, index.fields), [int(doc[1:]) for doc in data.lists.doc_ids]
+    for rank in range(30):
+        for name, value in neighbour_features(naive, docs, data.column("first.score").tolist(), rank).items():
+            assert data.column(f"neighbours.{name}")[rank] == pytest.approx(value, rel=1e-4), (name, rank)
+
+
+def test_candidates_without_neighbours(tmp_path):
+    corpus = [{"id": "a", "t": "red"}, {"id": "b", "t": "red wine"}, {"id": "c", "t": "rose"}, {"id": "d", "t": "the"}]
+    index = Index.build(corpus, tmp_path / "index")
+    run = Run.from_rows([("1", "b", 3.0), ("1", "c", 2.0), ("1", "a", 1.0), ("1", "d", 0.0), ("2", "b", -1.0)])
+    data = index.features({"1": "red", "2": "wine"}, run, select=["neighbours.*"])
+    # b and a have each other; c shares no term with another, d has none at all, and the last is alone
+    np.testing.assert_allclose(data.column("neighbours.score_5"), [1 / 3, 0, 1, 0, 0], rtol=1e-6)
 
 
 def test_features_are_chosen_by_pattern(index, data):

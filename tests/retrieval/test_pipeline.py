@@ -11,6 +11,7 @@ from corpus_samples import QUERIES
 from ranksieve.errors import ModelError, ParameterError
 from ranksieve.retrieval.labelling import Pairs, write_features
 from ranksieve.retrieval.notes import Notes
+from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import Searcher, retrieve
 
 JUDGEMENTS = {"1": {"d3": 2.0, "d9": 1.0}, "2": {"d4": 1.0, "d20": 1.0}, "7": {"d11": 2.0}}
@@ -70,7 +71,8 @@ def test_frames_as_pyterrier_has_them(index, model, tmp_path):
     result = pipeline.transform(topics)
     assert list(result.columns) == ["qid", "query", "docno", "score", "rank"]
     few = result[result["rank"] < 3]
-    assert len(pipeline.transform(few)) == 9
+    with pytest.warns(UserWarning, match="re-orders a run with other scores"):  # they are the model's
+        assert len(pipeline.transform(few)) == 9
 
 
 def test_texts_that_find_nothing(index, model):
@@ -93,3 +95,16 @@ def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
     of_run = rs.train(index.features(QUERIES, retrieve(index, QUERIES, 50), judgements=JUDGEMENTS), trees=2, min_docs=1)
     with pytest.warns(UserWarning, match="candidates of '--run' and these"):
         rs.Pipeline(index, of_run).rerank(QUERIES)
+
+
+def test_a_run_with_other_scores_than_in_training_is_warned_of(index):
+    ours = retrieve(index, QUERIES, 50)
+    theirs = Run.from_lists((id, docs, 2 * scores) for id, docs, scores in ours.lists())
+    model = rs.train(index.features(QUERIES, judgements=JUDGEMENTS), trees=2, min_docs=1)
+    rs.Pipeline(index, model).rerank(QUERIES, ours)  # what our first stage makes is no news
+    with pytest.warns(UserWarning, match=r"re-orders a run with other scores; 10 of its \d+ features are of the first"):
+        rs.Pipeline(index, model).rerank(QUERIES, theirs)
+    with pytest.warns(UserWarning, match="re-orders a run"):
+        rs.Pipeline(index, model, stage=rs.FirstStage(k1=0.9)).rerank(QUERIES, ours)
+    data = index.features(QUERIES, judgements=JUDGEMENTS, select=["bm25.*", "length.*"])
+    rs.Pipeline(index, rs.train(data, trees=2, min_docs=1)).rerank(QUERIES, theirs)  # needs no first stage

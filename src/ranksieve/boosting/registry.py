@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 
 from ranksieve.boosting import selections as plain
 from ranksieve.boosting.adaptive_selections import by_progress, near_positives
@@ -13,6 +10,7 @@ from ranksieve.boosting.gradient_selections import goss, steepest_negatives
 from ranksieve.boosting.mixed_selections import top_and_bottom, top_and_random
 from ranksieve.boosting.selections import Selection
 from ranksieve.errors import ParameterError, did_you_mean
+from ranksieve.importing import import_function
 from ranksieve.params import ALGORITHMS, AUTO, Params
 
 ADAPTIVE_MINIMUM = 20  # a list chosen by its scores alone can get so short that trees become unstable
@@ -80,31 +78,9 @@ def named_selection(params: Params) -> Selection:
     if name in SELECTIONS:
         return SELECTIONS[name](params)
     if ":" in name:
-        return _imported(name)
+        return import_function(name, flag="--selection", of="a view")
     hint = did_you_mean(name, SELECTIONS)
     raise ParameterError(
         f"--selection is {name!r}; {hint}known: {', '.join([AUTO, *SELECTIONS])}, what register_selection added, "
         "and file.py:function"
     )
-
-
-def _imported(name: str) -> Selection:
-    """A function named `file.py:function` or `package.module:function`."""
-    home, _, function = name.rpartition(":")
-    try:
-        if home.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(home).stem, home)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            module = importlib.import_module(home)
-        rule = getattr(module, function)
-    except Exception as error:  # the file is the user's: whatever is wrong with it is for them to see
-        raise ParameterError(
-            f"--selection is {name!r}, which cannot be imported ({type(error).__name__}: {error}); expected "
-            "file.py:function or package.module:function"
-        ) from error
-    if not callable(rule):
-        raise ParameterError(f"--selection is {name!r}, which is {type(rule).__name__}; expected a function of a view")
-    return rule

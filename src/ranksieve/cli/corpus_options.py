@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ranksieve.cli.console import progress_output
 from ranksieve.errors import ParameterError
+from ranksieve.importing import import_function
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.models import FirstStage
@@ -33,6 +34,26 @@ Settings = Annotated[
     str, typer.Option("--set", help="Parameters of the model, as in 'k1=0.9,b=0.4', 'b.title=0.3' for one field.",
                       rich_help_panel=PANEL)
 ]  # fmt: skip
+Own = Annotated[
+    list[str] | None,
+    typer.Option("--own", metavar="[NAME=]FILE.py:FUNCTION",
+                 help="A feature of your own: a function (query, document ids) → one number per document."),
+]  # fmt: skip
+
+
+def own_features(given: list[str] | None) -> dict[str, Callable[..., Any]]:
+    """The functions that `--own` names, by the names of their features."""
+    found: dict[str, Callable[..., Any]] = {}
+    for text in given or []:
+        name, sign, place = text.rpartition("=")
+        feature = name if sign else place.rpartition(":")[2]
+        if not feature or feature in found:
+            raise ParameterError(
+                f"--own is {text!r}, which {'names a feature twice' if feature else 'names no function'}; expected "
+                "file.py:function or name=file.py:function, each name once"
+            )
+        found[feature] = import_function(place, flag="--own", of="(query, document ids)")
+    return found
 
 
 def first_stage(model: str, weights: str, settings: str) -> FirstStage:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,10 +13,12 @@ from ranksieve.cli.console import check_writable, duration, show_compiling, show
 from ranksieve.cli.corpus_options import (
     Depth,
     Model,
+    Own,
     Settings,
     Threads,
     Weights,
     first_stage,
+    own_features,
     show_notes,
 )
 from ranksieve.errors import ParameterError
@@ -49,6 +52,7 @@ def features(
     list_them: Annotated[
         bool, typer.Option("--list", help="List the features of the index, or of any index, and stop.")
     ] = False,
+    own: Own = None,
     model: Model = "bm25f",
     weights: Weights = "",
     settings: Settings = "",
@@ -58,7 +62,7 @@ def features(
     from ranksieve.retrieval.index import Index
 
     if list_them:
-        _list(None if index is None else Index(index), select or [])
+        _list(None if index is None else Index(index), select or [], own_features(own))
         return
     if index is None or queries is None or out is None:
         raise ParameterError("features need INDEX, QUERIES and --out FILE; or list them with --list")
@@ -79,7 +83,9 @@ def features(
         None if run is None else read_run(run),
         None if qrels is None else read_judgements(qrels),
     )
-    written = write_features(pairs, out, select=select or (), notes=notes, threads=threads or None)
+    written = write_features(
+        pairs, out, select=select or (), extra=own_features(own), notes=notes, threads=threads or None
+    )
     show_notes(notes)
     show_facts(
         [
@@ -93,11 +99,12 @@ def features(
     )
 
 
-def _list(index: Index | None, patterns: list[str]) -> None:
+def _list(index: Index | None, patterns: list[str], own: dict[str, Callable[..., Any]]) -> None:
     from ranksieve.retrieval.families import any_features, choose, layout_of
     from ranksieve.retrieval.relative import RELATIVE
 
     meanings = dict(any_features() if index is None else layout_of(index).features)
+    meanings |= {name: (make.__doc__ or "your own").strip().splitlines()[0] for name, make in own.items()}
     chosen = choose(tuple(meanings), patterns)
     show_facts(
         [

@@ -13,11 +13,13 @@ from ranksieve.cli.corpus_options import (
     Depth,
     IndexArgument,
     Model,
+    Own,
     QueriesArgument,
     Settings,
     Threads,
     Weights,
     first_stage,
+    own_features,
     show_notes,
 )
 
@@ -31,6 +33,7 @@ def rerank(
         Path | None, typer.Option(help="Candidates: any system's TREC run; else our first stage finds them.")
     ] = None,
     depth: Depth = 1000,
+    own: Own = None,
     model: Model = "bm25f",
     weights: Weights = "",
     settings: Settings = "",
@@ -45,7 +48,7 @@ def rerank(
 
     show_compiling()
     stage = first_stage(model, weights, settings)
-    pipeline = Pipeline(index, model_file, stage=stage, depth=depth, threads=threads or None)
+    pipeline = Pipeline(index, model_file, stage=stage, depth=depth, extra=own_features(own), threads=threads or None)
     texts, candidates, notes = read_queries(queries), None if run is None else read_run(run), Notes()
     start = time.perf_counter()
     result = pipeline.rerank(texts, candidates, notes=notes)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ranksieve.errors import ParameterError
 from ranksieve.kernels.feedback import MODELS, N_TERMS, SIZES
 from ranksieve.kernels.lexical import N_LEXICAL
+from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
+from ranksieve.kernels.neighbours import NEAREST
 from ranksieve.kernels.proximity import NEAR
 from ranksieve.retrieval.relative import RELATIVE
 
@@ -83,6 +85,16 @@ FEEDBACK = {
         for n in MODELS
     },
 }
+NEIGHBOURS = {
+    f"neighbours.score_{n}": f"mean score in the first stage, from 0 to 1 within the list, of the {n} other candidates "
+    f"most like it in their {N_COMPARED} terms of largest tf·idf"
+    for n in NEAREST
+}
+
+
+def of_candidates(name: str) -> bool:
+    """Whether a feature depends on the candidates and scores of the first stage, not on query and document alone."""
+    return name.startswith(RELATIVE) or name in FIRST or name in FEEDBACK or name in NEIGHBOURS
 
 
 class Layout(NamedTuple):
@@ -149,6 +161,6 @@ def _features(columns: Sequence[str], positional: Sequence[str], numbers: Sequen
     return (
         *(Feature(f"{family}.{column}", what) for column in columns for family, what in LEXICAL.items()),
         *(Feature(f"{family}.{field}", what) for field in positional for family, what in PROXIMITY.items()),
-        *(Feature(name, what) for name, what in (QUERY | FIRST | FEEDBACK).items()),
+        *(Feature(name, what) for name, what in (QUERY | FIRST | FEEDBACK | NEIGHBOURS).items()),
         *(Feature(f"number.{name}", f"the document's {name}") for name in numbers),
     )

@@ -13,9 +13,10 @@ from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import lexical
 from ranksieve.kernels.feedback import N_FEEDBACK, describe_feedback
+from ranksieve.kernels.neighbours import N_NEIGHBOURS, describe_all_neighbours
 from ranksieve.kernels.pairs import describe_pairs
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
-from ranksieve.retrieval.families import FEEDBACK, FIRST, FIRST_STAGE, QUERY, choose, layout_of
+from ranksieve.retrieval.families import FEEDBACK, FIRST, FIRST_STAGE, NEIGHBOURS, QUERY, choose, layout_of
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import Prepared
 from ranksieve.retrieval.relative import RELATIVE, within_lists
@@ -177,7 +178,7 @@ class FeatureMaker:
         best = candidates.scores[starts]
         share = np.divide(candidates.scores, best, out=np.zeros(len(best)), where=best != 0)
         others |= zip(FIRST, (candidates.scores, np.arange(len(starts)) - starts + 1, share), strict=True)
-        others |= self._feedback(candidates)
+        others |= self._feedback(candidates) | self._neighbours(candidates)
         numbers = self.index.document_array("numbers")
         return others | {f"number.{name}": numbers[row][candidates.docs] for row, name in enumerate(self.index.numbers)}
 
@@ -193,6 +194,18 @@ class FeatureMaker:
             min(self._threads, max(n_queries, 1)), made,
         )  # fmt: skip
         return dict(zip(FEEDBACK, made.T, strict=True))
+
+    def _neighbours(self, candidates: Candidates) -> dict[str, np.ndarray]:
+        """Scores of the candidates most like each, if they are asked for."""
+        if not set(self._made) & NEIGHBOURS.keys():
+            return {}
+        made = np.empty((len(candidates.docs), N_NEIGHBOURS))
+        scores = within_lists(candidates.scores[:, None], candidates.offsets).ravel()
+        describe_all_neighbours(
+            self.index.forward, self._idf, candidates.offsets, candidates.docs, scores,
+            min(self._threads, max(len(candidates.offsets) - 1, 1)), made,
+        )  # fmt: skip
+        return dict(zip(NEIGHBOURS, made.T, strict=True))
 
     @cached_property
     def _idf(self) -> np.ndarray:

@@ -11,12 +11,13 @@ import numpy as np
 
 from ranksieve.errors import ModelError, ParameterError
 from ranksieve.forest.model import Model
+from ranksieve.retrieval.families import of_candidates
 from ranksieve.retrieval.features import FeatureMaker, UserFeature
 from ranksieve.retrieval.index import Hit, Index
 from ranksieve.retrieval.labelling import Pairs
-from ranksieve.retrieval.models import FirstStage
+from ranksieve.retrieval.models import FirstStage, spelling
 from ranksieve.retrieval.notes import Notes
-from ranksieve.retrieval.queries import as_queries
+from ranksieve.retrieval.queries import Queries, as_queries
 from ranksieve.retrieval.relative import RELATIVE
 from ranksieve.retrieval.runs import Run, pandas_module
 from ranksieve.retrieval.searching import Searcher
@@ -105,14 +106,32 @@ class Pipeline:
         return Run.from_lists(self._lists(pairs, notes if notes is not None else Notes()))
 
     def _check_origin(self, pairs: Pairs) -> None:
-        """Warn where the model has learned from candidates of another first stage; a run does not say what made it."""
-        learned = getattr(self.model, "info", {}).get("candidates", pairs.origin)
-        if pairs.run is None and learned != pairs.origin:
+        """Warn where the model has learned from candidates of another first stage."""
+        learned = getattr(self.model, "info", {}).get("candidates")
+        if learned is None or learned == pairs.origin:
+            return
+        bound = sum(map(of_candidates, self.model.feature_names))
+        if pairs.run is None:
             warnings.warn(
                 f"the model has learned from candidates of '{learned}' and these are of '{pairs.origin}'; the first "
                 "stage's scores and lists differ, so use the same first stage, or train on features of this one",
                 stacklevel=3,
             )
+        elif bound and not self._made(pairs.run, pairs.queries, learned):
+            warnings.warn(
+                f"the model has learned from candidates of '{learned}' and re-orders a run with other scores; {bound} "
+                f"of its {len(self.model.feature_names)} features are of the first stage (first.*, feedback.*, "
+                "neighbours.*, relative.*) and mean something else there, so train on features of such runs (--run)",
+                stacklevel=3,
+            )
+
+    def _made(self, run: Run, queries: Queries, learned: str) -> bool:
+        """Whether our first stage, as it was in training, gives the scores that the run has, by its first list."""
+        for id, docs, scores in run.lists():
+            if id in queries and learned == spelling(self._searcher.stage):
+                _, ours = self._searcher.candidates([queries[id]], max(len(docs), 1)).list_of(0)
+                return len(ours) == len(scores) and bool(np.allclose(ours, scores, rtol=1e-5))
+        return False
 
     def transform(self, frame: Any) -> Any:
         """PyTerrier's way: a DataFrame with `qid` and `query`, and `docno` and `score` if there are candidates already.
