@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from typer.testing import CliRunner
 
@@ -13,7 +15,7 @@ from ranksieve.cli.app import app
 def files(tmp_path) -> list[str]:
     names = [str(tmp_path / f"{name}.parquet") for name in ("a", "b", "valid")]
     for i, name in enumerate(names):
-        rs.write_parquet(rs.cubic(8, start=8 * i), name)
+        rs.write_parquet(replace(rs.cubic(8, start=8 * i), candidates="all fifty"), name)
     return names
 
 
@@ -30,6 +32,7 @@ def test_parts_give_the_same_file_here_and_there(client, files, tmp_path):
     assert there.exit_code == 0, there.output
     assert "validation" in there.output
     assert (tmp_path / "here.txt").read_bytes() == (tmp_path / "there.txt").read_bytes()
+    assert "all fifty" in (tmp_path / "there.txt").read_text(), "where the documents come from"
 
 
 def test_wrong_addresses_and_too_many_answers(files, tmp_path, monkeypatch):

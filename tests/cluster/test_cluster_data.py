@@ -24,7 +24,7 @@ def frame_of(data: rs.Dataset) -> pd.DataFrame:
 
 def survey_of(queries: dict[str, int]) -> Survey:
     sizes = np.array(list(queries.values()))
-    return Survey(int(sizes.sum()), list(queries), sizes, ("a",), 1, None, 0.0, 1.0, None)
+    return Survey(int(sizes.sum()), list(queries), sizes, ("a",), 1, None, "", 0.0, 1.0, None)
 
 
 def parts_like(surveys) -> list[Part]:

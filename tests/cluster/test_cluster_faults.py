@@ -7,7 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +18,10 @@ from distributed import Client, LocalCluster
 
 import ranksieve as rs
 from ranksieve.cluster import crew
+from ranksieve.cluster.copies import AN_HOUR, PREFIX, Held, LocalCopy, NoCopy, folder_of, remove_old
+from ranksieve.cluster.crew import Crew
+from ranksieve.data.binned import bin_data
+from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.errors import ClusterError
 from ranksieve.forest.lightgbm_text import to_text
 from samples import small_dataset
@@ -36,17 +43,34 @@ def files(data, tmp_path_factory) -> list[str]:
     return names
 
 
+def alone(files: list[str], **options) -> str:
+    """The model file of one process."""
+    return to_text(rs.train(Pieces([Piece(file) for file in files]), **options))
+
+
 @pytest.fixture(scope="module")
-def mortals(client) -> Iterator[Client]:
+def cluster(client) -> Iterator[LocalCluster]:
     """Workers to be killed; `client` only so that everything is compiled."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster,
-        Client(cluster) as client,
-    ):
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def mortals(cluster) -> Iterator[Client]:
+    """Two workers, however many were killed before."""
+    with Client(cluster) as client:
+        wait_until(lambda: len(client.run(os.getpid, on_error="ignore")) == 2)
         yield client
 
 
-def killer(client: Client, at: int):
+def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def killer(client: Client, at: int) -> Callable[[rs.Record], None]:
     """A callback that kills a worker after so many trees."""
 
     def kill(record) -> None:
@@ -56,13 +80,79 @@ def killer(client: Client, at: int):
     return kill
 
 
-@pytest.mark.parametrize(("algo", "watched"), [("selgb", False), ("lambdamart", True)])
-def test_a_killed_worker_changes_no_bit(mortals, data, files, algo, watched):
+@pytest.fixture
+def copied(monkeypatch) -> list[list[int]]:
+    """The shards that were made from copies, for each time that some were lost."""
+    found = []
+    ask = Crew._with_copies
+
+    def noted(self, homes):
+        found.append(ask(self, homes))
+        return found[-1]
+
+    monkeypatch.setattr(Crew, "_with_copies", noted)
+    return found
+
+
+def copies_of(client: Client) -> set[str]:
+    """The names of all copies on the machine."""
+
+    def names(dask_worker) -> list[str]:
+        return [path.name for path in folder_of(dask_worker).glob(f"{PREFIX}*")]
+
+    return {name for here in client.run(names).values() for name in here}
+
+
+@pytest.mark.parametrize(
+    ("algo", "watched", "copies"), [("selgb", False, True), ("selgb", False, False), ("lambdamart", True, True)]
+)
+def test_a_killed_worker_changes_no_bit(mortals, files, copied, algo, watched, copies):
     """With a set to watch, the lesson is there already and the worker is missed while the tree grows."""
     options = {**SMALL, "algo": algo, "every": 2, **({"valid": files[1:2]} if watched else {})}
-    expected = rs.cluster.train(mortals, files, **options)
-    survived = rs.cluster.train(mortals, files, callbacks=[killer(mortals, at=4)], **options)
-    assert to_text(survived) == to_text(expected)
+    before = copies_of(mortals)
+    survived = rs.cluster.train(mortals, files, callbacks=[killer(mortals, at=4)], copies=copies, **options)
+    assert to_text(survived) == alone(files, **{**options, "valid": files[1] if watched else None})
+    assert copied and len(copied[-1]) == copies, "one of two, from the copy if there was to be one"
+    assert copies_of(mortals) <= before, "they go with the run"
+
+
+def test_scores_to_start_from_are_in_the_copy_too(mortals, data, files, copied):
+    base = rs.train(data, trees=2, leaves=4, min_docs=3)
+    survived = rs.cluster.train(mortals, files, init=base, callbacks=[killer(mortals, at=4)], **SMALL)
+    assert to_text(survived) == alone(files, init=base, **SMALL)
+    assert len(copied[-1]) == 1
+
+
+def test_a_damaged_copy_is_no_harm(mortals, files, copied):
+    def damage(dask_worker) -> None:
+        for path in folder_of(dask_worker).glob(f"{PREFIX}*"):
+            os.truncate(path, 1000)
+
+    def damage_and_kill(record) -> None:
+        if record.step == 4:
+            mortals.run(damage)
+        kill(record)
+
+    kill = killer(mortals, at=4)
+    survived = rs.cluster.train(mortals, files, callbacks=[damage_and_kill], **SMALL)
+    assert to_text(survived) == alone(files, **SMALL)
+    assert any(copied) and not copied[-1], "tried, and then read from the source"
+
+
+def test_a_source_that_changed_meanwhile_is_refused(mortals, data, tmp_path):
+    path = tmp_path / "part.parquet"
+    rs.write_parquet(data, path)
+
+    def change_and_kill(record) -> None:
+        if record.step == 4:
+            other = data.features.copy()
+            other[0], other[-1] = -other[0], -other[-1]
+            rs.write_parquet(replace(data, features=other), path)
+        kill(record)
+
+    kill = killer(mortals, at=4)
+    with pytest.raises(ClusterError, match=r"part.parquet: changed during the run"):
+        rs.cluster.train(mortals, path, callbacks=[change_and_kill], copies=False, **SMALL)
 
 
 def test_a_worker_that_dies_of_its_lists_is_named_with_their_sizes(mortals, files, monkeypatch):
@@ -77,42 +167,75 @@ def test_a_worker_that_dies_of_its_lists_is_named_with_their_sizes(mortals, file
 
 def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files, monkeypatch):
     limits = {worker: {"memory_limit": 10_000} for worker in client.nthreads()}
-    monkeypatch.setattr("ranksieve.cluster.training._known_workers", lambda client: limits)
+    monkeypatch.setattr("ranksieve.cluster.layout._known_workers", lambda client: limits)
     with pytest.raises(
         ClusterError, match=r"1e-05 GB of memory would hold .* largest partition, .*part-1.parquet, has"
     ):
         rs.cluster.train(client, files, **SMALL)
 
 
-@pytest.fixture
-def scheduler(tmp_path) -> Iterator[tuple[str, int]]:
-    """The address and the process of a scheduler with one worker, each a process of its own."""
-    place = tmp_path / "scheduler.json"
+@contextmanager
+def processes(tmp_path: Path, n_workers: int) -> Iterator[tuple[Client, list[subprocess.Popen]]]:
+    """A scheduler and workers that nobody starts again, each a process of its own, and a client."""
+    place = str(tmp_path / "scheduler.json")
     run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
     work = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes = [subprocess.Popen([*command, "--scheduler-file", str(place)], **quiet) for command in (run, work)]
+    started = [
+        subprocess.Popen([*command, "--scheduler-file", place], **quiet) for command in (run, *[work] * n_workers)
+    ]
     try:
-        yield str(place), processes[0].pid
+        with Client(scheduler_file=place, timeout=20) as client:
+            client.wait_for_workers(n_workers)
+            yield client, started
     finally:
-        for process in processes:
+        for process in started:
             process.kill()
             process.wait()
 
 
-def test_a_lost_scheduler_leaves_a_checkpoint_to_go_on_from(client, scheduler, files, tmp_path):
-    place, pid = scheduler
-    while not os.path.exists(place):
-        time.sleep(0.05)
+def test_those_that_are_left_take_over_where_no_new_worker_comes(client, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(crew, "REPLACEMENT", 0.5)
+    with processes(tmp_path, n_workers=3) as (few, (_, first, second, _)):
+
+        def kill(record) -> None:
+            if record.step in (2, 5):
+                (first if record.step == 2 else second).kill()
+
+        survived = rs.cluster.train(few, files, callbacks=[kill], copies=False, **SMALL)
+        assert len(few.nthreads()) == 1
+    assert to_text(survived) == alone(files, **SMALL)
+
+
+def test_a_lost_scheduler_leaves_a_checkpoint_to_go_on_from(client, files, tmp_path):
     options = {**SMALL, "checkpoint": tmp_path / "kept", "checkpoint_every": 3}
+    with processes(tmp_path, n_workers=1) as (lonely, (scheduler, _)):
 
-    def kill(record) -> None:
-        if record.step == 5:
-            os.kill(pid, signal.SIGKILL)
+        def kill(record) -> None:
+            if record.step == 5:
+                scheduler.kill()
 
-    with Client(scheduler_file=place, timeout=2) as lonely:
-        lonely.wait_for_workers(1)
         with pytest.raises(ClusterError, match=r"scheduler is lost .* after 5 trees.*goes on from the checkpoint"):
             rs.cluster.train(lonely, files, callbacks=[kill], **options)
     resumed = rs.cluster.train(client, files, resume=True, **options)
-    assert to_text(resumed) == to_text(rs.cluster.train(client, files, **SMALL))
+    assert to_text(resumed) == alone(files, **SMALL)
+
+
+def test_copies_are_whole_or_not_there(data, tmp_path):
+    binned = bin_data(data)
+    copy = LocalCopy(tmp_path, "run-0")
+    with pytest.raises(NoCopy):
+        copy.read()
+    copy.write(Held({"train": binned}, {}, {"train": np.arange(3.0)}))
+    path = tmp_path / f"{PREFIX}run-0"
+    wait_until(path.exists)
+    held = LocalCopy(tmp_path, "run-0").read()
+    np.testing.assert_array_equal(held.sets["train"].bins, binned.bins)
+    assert held.sets["train"].bins.flags.writeable and held.starts["train"].tolist() == [0, 1, 2]
+    del copy
+    assert not list(tmp_path.iterdir()), "a copy goes with its shard"
+    for name, age in (("run-1", 0), ("run-2", 2 * AN_HOUR)):
+        (tmp_path / f"{PREFIX}{name}").touch()
+        os.utime(tmp_path / f"{PREFIX}{name}", (time.time() - age,) * 2)
+    remove_old(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{PREFIX}run-1"]

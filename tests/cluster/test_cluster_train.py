@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from distributed import Client
 
 import ranksieve as rs
 from ranksieve.cluster.crew import Crew
@@ -184,3 +185,7 @@ def test_what_a_cluster_refuses(client, parts):
         train(client, "nowhere/*.parquet")
     with pytest.raises(DataError, match="no partitions"):
         train(client, [])
+    with Client(processes=False, n_workers=0, dashboard_address=":0") as empty:
+        for call in (train, lambda *given: rs.cluster.predict(given[0], rs.train(rs.cubic(4), **SMALL), given[1])):
+            with pytest.raises(ClusterError, match="no workers; start some"):
+                call(empty, parts)

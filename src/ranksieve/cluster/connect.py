@@ -1,9 +1,9 @@
-"""A client for the command line: of a cluster that runs, or of workers started on this machine."""
+"""The cluster: a client for the command line, and the workers there are."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -40,3 +40,16 @@ def connected(address: str | None, local_workers: int, threads: int = 0) -> Iter
         ) from error
     with client:
         yield client
+
+
+def workers_of(client: Client, chosen: Sequence[str] | None = None) -> dict[str, int]:
+    """The chosen workers, or all, with their threads; complains where there are none."""
+    threads = client.nthreads()
+    if not threads:
+        raise ClusterError("the cluster has no workers; start some, and wait for them with client.wait_for_workers(n)")
+    if chosen is None:
+        return threads
+    unknown = [worker for worker in chosen if worker not in threads]
+    if unknown or not chosen:
+        raise ClusterError(f"no worker has the address {', '.join(unknown)}; there are {', '.join(threads)}")
+    return {worker: threads[worker] for worker in chosen}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksieve.boosting.base import Base
 from ranksieve.boosting.tree import Tree
+from ranksieve.cluster.copies import NoCopy, copies_here, remove_copies
 from ranksieve.cluster.layout import Share
 from ranksieve.cluster.messages import Facts, Report, Setup
 from ranksieve.cluster.parts import Part
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 PATIENCE = 2.0  # seconds without an answer after which to ask whether the worker is still there
+NOTICE = 30.0  # seconds for the scheduler to notice that a worker which cannot be reached is gone
 REPLACEMENT = 5.0  # seconds to wait for a new worker before a lost one's lists go to one that has its own already
+RETURN = 60.0  # seconds to wait for a worker where none is left
 TRIES = 3  # workers lost over one shard from one tree to the next, before its lists are called too large
 
 
@@ -37,7 +41,8 @@ class _Lost(Exception):
 class Crew:
     """Shards on workers. Their answers come in the order of the shards, which is that of the queries.
 
-    A shard whose worker is lost is loaded by another, goes through the trees that all have, and is asked again.
+    A shard whose worker is lost is loaded by another, from the copy of the lost one where that is on its disk; it goes
+    through the trees that all have, and is asked again.
     """
 
     def __init__(
@@ -48,11 +53,11 @@ class Crew:
         self._futures: dict[int, Future] = {}
         self._actors: dict[int, Any] = {}
         self._homes: dict[int, str] = {}
+        self._facts: list[dict[str, Facts]] = []
         self._base: Base | None = None
         self._n_told = 0  # trees that every shard has
         self._reports: list[Report] | None = None  # what they said to them
         self.trees: list[Tree] = []
-        self.n_losses = 0
         self._tries: dict[int, int] = {}  # workers that each shard lost since the last tree
 
     def load(self, workers: Sequence[str]) -> list[dict[str, Facts]]:
@@ -60,7 +65,8 @@ class Crew:
         lost = self._make(dict(enumerate(workers)))
         while lost:
             lost = self._make(self._new_homes(lost))
-        return self._everyone("facts")
+        self._facts = self._everyone("facts")
+        return self._facts
 
     def begin(self, base: Base) -> np.ndarray:
         """Tell all shards where boosting starts; returns a checksum of each query's start."""
@@ -93,6 +99,9 @@ class Crew:
         for future in self._futures.values():
             future.release()
         self._futures.clear()
+        if self._setup.copies and self._client.status == "running":
+            with suppress(OSError):
+                self._client.run(remove_copies, self._run, on_error="ignore")
 
     def _all(self) -> range:
         return range(len(self._shares))
@@ -143,11 +152,12 @@ class Crew:
 
     def _is_gone(self, worker: str) -> bool:
         """Whether a worker that cannot be reached is lost, which the scheduler may hear of a moment later."""
-        for _ in range(20):
-            if worker not in self._workers():
-                return True
+        deadline = time.monotonic() + NOTICE
+        while worker in self._workers():
+            if time.monotonic() > deadline:
+                return False
             time.sleep(0.1)
-        return False
+        return True
 
     def _workers(self) -> dict[str, int]:
         """The workers there are, with their threads."""
@@ -162,35 +172,63 @@ class Crew:
 
     def _revive(self, lost: Sequence[int]) -> None:
         """Make lost shards anew elsewhere, with all they knew before the last question."""
-        self.n_losses += len(lost)
         while lost:
-            failed = self._make(self._new_homes(lost))
+            homes = self._new_homes(lost)
+            failed = self._make(homes, self._with_copies(homes))
+            made = [i for i in lost if i not in failed]
+            if self._facts:
+                failed += self._check_unchanged(made)
             if self._base is not None:
                 made = [i for i in lost if i not in failed]
                 failed += self._ask(made, "begin", (self._base, self.trees[: self._n_told]))[1]
             lost = failed
 
-    def _make(self, homes: dict[int, str]) -> list[int]:
+    def _make(self, homes: dict[int, str], with_copies: Collection[int] = ()) -> list[int]:
         """Load shards on workers; return those whose workers were lost meanwhile."""
         threads = self._workers()
         for i, worker in homes.items():
-            givens = {
+            givens = None if i in with_copies else {
                 name: [self._parts[name][number].sent(self._client, worker) for number, _ in share.pieces]
                 for name, share in self._shares[i].items()
-            }
+            }  # fmt: skip
             key = f"ranksieve-shard-{i}-{self._run}-{os.urandom(2).hex()}"
             self._homes[i] = worker
             self._futures[i] = self._client.submit(
-                Shard, self._setup, self._shares[i], givens, threads.get(worker, 1),
+                Shard, self._setup, self._shares[i], givens, threads.get(worker, 1), self._copy(i),
                 key=key, workers=[worker], actor=True, pure=False,
             )  # fmt: skip
         lost = []
         for i in homes:
             try:
                 self._actors[i] = self._wait(self._futures[i], i)
-            except _Lost:
+            except (_Lost, NoCopy):
                 self._futures[i].release()
                 lost.append(i)
+        return lost
+
+    def _copy(self, shard: int) -> str:
+        """The name of a shard's copy."""
+        return f"{self._run}-{shard}"
+
+    def _with_copies(self, homes: dict[int, str]) -> list[int]:
+        """The shards whose copies lie on the machines of their new homes."""
+        if not self._setup.copies:
+            return []
+        names = {self._copy(i): i for i in homes}
+        found = self._client.run(copies_here, list(names), workers=list(set(homes.values())), on_error="ignore")
+        return [names[name] for worker, here in found.items() for name in here if homes[names[name]] == worker]
+
+    def _check_unchanged(self, shards: Sequence[int]) -> list[int]:
+        """Complain if shards made anew hold other lists than before; return those lost meanwhile."""
+        told, lost = self._ask(shards, "facts", ())
+        for i, facts in told.items():
+            for name, found in facts.items():
+                if not np.array_equal(found.marks, self._facts[i][name].marks):
+                    parts = ", ".join(self._parts[name][number].name for number, _ in self._shares[i][name].pieces)
+                    raise ClusterError(
+                        f"{parts}: changed during the run, so a worker that was lost cannot be replaced; leave files "
+                        "as they are until the model is there, and start again"
+                    )
         return lost
 
     def _new_homes(self, lost: Sequence[int]) -> dict[int, str]:
@@ -200,14 +238,14 @@ class Crew:
             if self._tries[i] == TRIES:
                 raise ClusterError(self._too_large(i))
         busy = [home for i, home in self._homes.items() if i not in lost]
-        deadline = time.monotonic() + REPLACEMENT
+        started = time.monotonic()
         while True:
             workers = self._workers()
-            late = time.monotonic() > deadline
-            if late and not workers:
+            waited = time.monotonic() - started
+            if waited > RETURN and not workers:
                 raise ClusterError(f"all workers are lost after {len(self.trees)} trees; start new ones and resume")
             free = [worker for worker in workers if worker not in busy]
-            if len(free) >= len(lost) or (late and workers):
+            if len(free) >= len(lost) or (waited > REPLACEMENT and workers):
                 break
             time.sleep(0.1)
         homes = {}
@@ -225,13 +263,8 @@ class Crew:
             for name, share in self._shares[shard].items()
             if share.n_docs
         ]
-        n_bytes = sum(share.n_docs for share in self._shares[shard].values()) * bytes_per_doc(self._setup)
+        n_bytes = sum(share.n_docs for share in self._shares[shard].values()) * self._setup.bytes_per_doc
         return (
             f"workers were lost while they held {'; '.join(held)}: {n_bytes / 1e9:.2g} GB as bins and scores, and a "
             "block of features more while they load; give workers more memory, or start more of them"
         )
-
-
-def bytes_per_doc(setup: Setup) -> int:
-    """What a document costs a worker: a byte a feature, its label, two scores, and places in work arrays."""
-    return setup.binning.n_features + 60

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksieve.boosting.base import TRAIN
 from ranksieve.boosting.selections import Portion
-from ranksieve.cluster.parts import Part, Survey
+from ranksieve.cluster.messages import Setup
+from ranksieve.cluster.parts import Part, Partitioned, Survey
 from ranksieve.data.pieces import check_alike
-from ranksieve.errors import DataError
+from ranksieve.errors import ClusterError, DataError
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 SNAP = 0.05  # of a share: so far from equal shares a cut may lie if it then falls between two parts
 
@@ -23,6 +29,48 @@ class Share:
     pieces: tuple[tuple[int, range | None], ...]  # number of the part, its queries (None: all)
     portion: Portion
     n_docs: int
+
+
+def deal(
+    client: Client, threads: Mapping[str, int], sets: Mapping[str, Partitioned], setup: Setup
+) -> tuple[list[str], list[dict[str, Share]]]:
+    """The workers that get lists of the sets, and which: as many as their threads say."""
+    train_set = sets[TRAIN]
+    shares = share_out(train_set.parts, train_set.surveys, list(threads.values()))
+    used = [(worker, share) for worker, share in zip(threads, shares, strict=True) if share.n_docs]
+    workers = [worker for worker, _ in used]
+    all_shares = [{TRAIN: share} for _, share in used]
+    for name, found in sets.items():
+        if name != TRAIN:
+            dealt = share_out(found.parts, found.surveys, [threads[worker] for worker in workers])
+            for mine, share in zip(all_shares, dealt, strict=True):
+                mine[name] = share
+    _check_memory(client, workers, all_shares, train_set, setup)
+    return workers, all_shares
+
+
+def _check_memory(
+    client: Client, workers: list[str], shares: list[dict[str, Share]], train_set: Partitioned, setup: Setup
+) -> None:
+    """Refuse before anything is loaded what cannot fit."""
+    limits = {address: worker.get("memory_limit") for address, worker in _known_workers(client).items()}
+    for worker, share in zip(workers, shares, strict=True):
+        needed, limit = sum(s.n_docs for s in share.values()) * setup.bytes_per_doc, limits.get(worker)
+        if limit and needed > limit:
+            largest = max(zip(train_set.parts, train_set.surveys, strict=True), key=lambda pair: pair[1].n_docs)
+            raise ClusterError(
+                f"a worker with {limit / 1e9:.2g} GB of memory would hold {needed / 1e9:.2g} GB of bins and scores "
+                f"({sum(s.n_docs for s in share.values()):,} documents × {setup.binning.n_features} features; the "
+                f"largest partition, {largest[0].name}, has {largest[1].n_docs:,}); give workers more memory, or start "
+                "more of them"
+            )
+
+
+def _known_workers(client: Client) -> dict[str, Any]:
+    try:
+        return client.scheduler_info(n_workers=-1)["workers"]
+    except TypeError:  # before 2025.4 it told of all without being asked
+        return client.scheduler_info()["workers"]
 
 
 def share_out(parts: Sequence[Part], surveys: Sequence[Survey], weights: Sequence[int]) -> list[Share]:

@@ -31,6 +31,12 @@ class Setup:
     highest: dict[str, float]  # label of each set
     remembers: bool  # whether a selection depends on those before it
     most_rows: int  # a worker with more rows that teach does not send them: then trees grow on sums of histograms
+    copies: bool  # whether workers keep what they hold on their disks, too
+
+    @property
+    def bytes_per_doc(self) -> int:
+        """What a document costs a worker: a byte a feature, its label, two scores, and places in work arrays."""
+        return self.binning.n_features + 60
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.data.binning import BinningSketch
-from ranksieve.data.blocks import blocks_of
+from ranksieve.cluster.connect import workers_of
+from ranksieve.data.binned import Binned
+from ranksieve.data.binning import Binning, BinningSketch
+from ranksieve.data.blocks import blocks_of, candidates_of
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists
 from ranksieve.data.pieces import name_of, opened
+from ranksieve.dtypes import BIN, LABEL
 from ranksieve.errors import DataError
 from ranksieve.forest.scorer import using_threads
+from ranksieve.kernels.splitting import LANES
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -82,6 +87,7 @@ class Survey:
     feature_names: tuple[str, ...] | None  # None: text, whose features have numbers
     n_features: int
     first_stage: int | None
+    candidates: str
     absent: float
     highest: float  # label, at least 1
     sketch: BinningSketch | None
@@ -117,6 +123,7 @@ def survey(given: Any, name: str, missing: str, max_bins: int, first_row: int, n
         feature_names=data.feature_names,
         n_features=width,
         first_stage=data.first_stage,
+        candidates=candidates_of(data),
         absent=data.absent,
         highest=highest,
         sketch=sketch,
@@ -125,7 +132,7 @@ def survey(given: Any, name: str, missing: str, max_bins: int, first_row: int, n
 
 def look_at(client: Client, parts: Sequence[Part], missing: str, max_bins: int) -> tuple[list[Part], list[Survey]]:
     """The parts that hold documents, and what the workers found in them; `max_bins=0` sketches nothing."""
-    threads = min(client.nthreads().values())
+    threads = min(workers_of(client).values())
     given = [part.sent(client) for part in parts]
     counts: list[Future] = client.map(count, given, missing=missing, key=keys("count", parts), pure=False)
     kept = [(part, n) for part, n in zip(parts, client.gather(counts), strict=True) if n]
@@ -139,6 +146,41 @@ def look_at(client: Client, parts: Sequence[Part], missing: str, max_bins: int) 
         for part, start, key in zip(parts, starts[:-1], keys("survey", parts), strict=True)
     ]  # fmt: skip
     return parts, client.gather(surveys)
+
+
+class Partitioned:
+    """A data set in parts, as the coordinator knows it."""
+
+    def __init__(self, parts: list[Part], surveys: list[Survey]) -> None:
+        self.parts, self.surveys = parts, surveys
+        self.names = next((survey.feature_names for survey in surveys if survey.feature_names is not None), None)
+
+    @classmethod
+    def look(cls, client: Client, partitions: Any, missing: str, max_bins: int) -> Partitioned:
+        """What the workers find in the partitions; `max_bins=0` sketches nothing."""
+        return cls(*look_at(client, parts_of(partitions), missing, max_bins))
+
+    @property
+    def highest(self) -> float:
+        """The highest label."""
+        return max(survey.highest for survey in self.surveys)
+
+    def learned_binning(self) -> Binning:
+        """The thresholds of all parts together."""
+        sketches = [survey.sketch for survey in self.surveys if survey.sketch is not None]
+        for sketch in sketches[1:]:
+            sketches[0].merge(sketch)
+        return sketches[0].finish()
+
+    def without_documents(self, binning: Binning, names: tuple[str, ...]) -> Binned:
+        """The set in the form that training takes, all but its documents."""
+        empty = Lists(np.empty(0, LABEL), np.zeros(1, np.int64), np.empty(0, np.int64))
+        width = -(-binning.n_features // LANES) * LANES
+        first = self.surveys[0]
+        source = self.parts[0].name + (f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else "")
+        return Binned(
+            np.empty((0, width), BIN), empty, binning, names, first.first_stage, source, first.absent, first.candidates
+        )
 
 
 def keys(what: str, parts: Sequence[Part]) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ranksieve.cluster.connect import workers_of
 from ranksieve.cluster.parts import ONE_AT_A_TIME, keys, parts_of
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.files import atomic_path
@@ -67,7 +68,7 @@ def predict(
         folder = Path(out).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         names = [str(folder / f"scores-{i:05d}.parquet") for i in range(len(parts))]
-    threads = min(client.nthreads().values())
+    threads = min(workers_of(client).values())
     shared = client.scatter(loaded, broadcast=True, hash=False)
     kind = missing or str(loaded.info.get("missing", "zero"))
     scored = [

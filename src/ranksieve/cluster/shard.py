@@ -18,6 +18,7 @@ from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.slots import make_rules
 from ranksieve.boosting.train import label_sums
 from ranksieve.boosting.tree import Tree
+from ranksieve.cluster.copies import Held, LocalCopy, folder_of, remove_old
 from ranksieve.cluster.growing import LeafSums
 from ranksieve.cluster.layout import Share
 from ranksieve.cluster.messages import Divide, Facts, Report, Rows, Setup, Sums
@@ -37,46 +38,53 @@ class Shard:
     """Training and validation lists of one worker as bins, with their scores.
 
     Every method is one message of the coordinator. Trees reach it with `advance`, in order; whatever else it knows
-    follows from its lists and the trees, so a lost one is made anew from its parts and `begin`.
+    follows from its lists and the trees, so a lost one is made anew from its parts, or from the copy called `copy`
+    where `givens` is None, and `begin`.
     """
 
-    def __init__(self, setup: Setup, shares: dict[str, Share], givens: dict[str, list[Any]], threads: int) -> None:
-        self._setup, self._threads = setup, threads
+    def __init__(
+        self, setup: Setup, shares: dict[str, Share], givens: dict[str, list[Any]] | None, threads: int, copy: str
+    ) -> None:
+        self._setup, self._threads, self._portion = setup, threads, shares[TRAIN].portion
         if setup.own_metric is not None:
             METRICS.setdefault(setup.metric.name, setup.own_metric)
-        self._sources: dict[str, Pieces] = {}
-        self._sets: dict[str, Binned] = {}
-        with ONE_AT_A_TIME, using_threads(threads):
-            for name, share in shares.items():
-                if share.n_docs:
-                    self._load(name, share, givens[name])
-        self._portion = shares[TRAIN].portion
-        self._sums = LeafSums(self._sets[TRAIN], setup.params, threads)
+        from distributed import get_worker
 
-    def _load(self, name: str, share: Share, given: Sequence[Any]) -> None:
-        pieces = [Piece(part, queries) for part, (_, queries) in zip(given, share.pieces, strict=True)]
-        source = Pieces(pieces, missing=self._setup.missing, n_docs=share.n_docs)
-        binned = bin_data(source, binning=self._setup.binning)
-        check_feature_names(binned.feature_names, self._setup.feature_names, binned.source)
-        self._sources[name], self._sets[name] = source, binned
+        folder = folder_of(get_worker())
+        remove_old(folder)
+        self._copy = LocalCopy(folder, copy)
+        self._sources: dict[str, Pieces] = {}
+        with ONE_AT_A_TIME, using_threads(threads):
+            self._held = self._copy.read() if givens is None else self._load(shares, givens)
+            self._sums = LeafSums(self._held.sets[TRAIN], setup.params, threads)
+
+    def _load(self, shares: dict[str, Share], givens: dict[str, list[Any]]) -> Held:
+        """Read the parts."""
+        setup, sets = self._setup, {}
+        for name, share in shares.items():
+            if share.n_docs:
+                pieces = [Piece(part, queries) for part, (_, queries) in zip(givens[name], share.pieces, strict=True)]
+                source = Pieces(pieces, missing=setup.missing, n_docs=share.n_docs)
+                sets[name] = bin_data(source, binning=setup.binning)
+                check_feature_names(sets[name].feature_names, setup.feature_names, sets[name].source)
+                self._sources[name] = source
+        return Held(sets, {name: _facts(data) for name, data in sets.items()}, {})
 
     def facts(self) -> dict[str, Facts]:
         """What the coordinator must know of each set."""
-        return {name: _facts(data) for name, data in self._sets.items()}
+        return self._held.facts
 
     def begin(self, base: Base, trees: Sequence[Tree]) -> np.ndarray:
         """Start from a base, and go through a forest that is there; returns a checksum of each query's start."""
-        setup, train_set = self._setup, self._sets[TRAIN]
+        setup, sets = self._setup, self._held.sets
         with ONE_AT_A_TIME, using_threads(self._threads):
-            start = self._start(base, TRAIN)
-            self._scores = Scores(train_set, start=start)
+            starts = self._starts(base)
+            self._scores = Scores(sets[TRAIN], start=starts[TRAIN])
             self._watched = [
-                _watched(name, data, self._start(base, name), setup.highest[name])
-                for name, data in self._sets.items()
-                if name != TRAIN
+                _watched(name, data, starts[name], setup.highest[name]) for name, data in sets.items() if name != TRAIN
             ]
             rules = make_rules(setup.params, base, setup.selection, setup.objective, setup.highest[TRAIN])
-            lists = train_set.lists
+            lists = sets[TRAIN].lists
             self._lessons = Lessons(lists, rules, setup.params.seed, self._portion)
             self._sample = Sample.of(lists, None)
             self._lesson: Lesson | None = None
@@ -85,10 +93,17 @@ class Shard:
             self._n_places = 0
             self._shipped: np.ndarray | None = None
             self._replay(trees)
-        return _marks(lists, start)
+        return _marks(lists, starts[TRAIN])
 
-    def _start(self, base: Base, name: str) -> np.ndarray:
-        return base.scores(name, self._sources[name], self._sets[name])
+    def _starts(self, base: Base) -> dict[str, np.ndarray]:
+        """The scores that the sets start from; with them the copy is complete."""
+        held = self._held
+        if not held.starts:
+            starts = {name: base.scores(name, self._sources[name], data) for name, data in held.sets.items()}
+            self._held = held = replace(held, starts=starts)
+            if self._setup.copies:
+                self._copy.write(held)
+        return held.starts
 
     def _replay(self, trees: Sequence[Tree]) -> None:
         """Add trees that taught lessons made elsewhere, with the selections that still matter."""

@@ -15,29 +15,28 @@ from ranksieve.boosting.checkpoint import Keep, choices
 from ranksieve.boosting.lessons import Sample
 from ranksieve.boosting.loop import Slots, State
 from ranksieve.boosting.objectives import Objective
-from ranksieve.boosting.registry import named_selection
+from ranksieve.boosting.registry import named_selection, selection_name
 from ranksieve.boosting.selections import Selection
 from ranksieve.boosting.slots import make_rules, settle
 from ranksieve.boosting.steps import shrinkage
 from ranksieve.boosting.train import check_grades, constant_of, starts_at_mean, watch_and_boost
+from ranksieve.cluster.connect import workers_of
 from ranksieve.cluster.coordinator import FarGrower, FarLessons, FarScores, FarSet
-from ranksieve.cluster.crew import Crew, bytes_per_doc
-from ranksieve.cluster.layout import Share, share_out
+from ranksieve.cluster.crew import Crew
+from ranksieve.cluster.layout import deal
 from ranksieve.cluster.messages import Facts, Setup
-from ranksieve.cluster.parts import Part, Survey, look_at, parts_of
+from ranksieve.cluster.parts import Partitioned
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning
 from ranksieve.data.dataset import check_feature_names, default_names
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import MISSING
-from ranksieve.dtypes import BIN, LABEL
 from ranksieve.errors import ClusterError, ParameterError
 from ranksieve.evaluation.known_metrics import METRICS
 from ranksieve.evaluation.measures import BUILT_IN
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.scorer import using_threads
-from ranksieve.kernels.splitting import LANES
-from ranksieve.params import ALGORITHMS, AUTO, Params
+from ranksieve.params import ALGORITHMS, Params
 from ranksieve.rankers.load import load
 
 if TYPE_CHECKING:
@@ -66,6 +65,7 @@ def train(
     missing: str = "zero",
     workers: Sequence[str] | None = None,
     exchange: str = "auto",
+    copies: bool = True,
     **params: Any,
 ) -> Any:
     """Learn on the workers of a Dask cluster the forest that `ranksieve.train` learns on one machine.
@@ -87,6 +87,9 @@ def train(
     exchange : "auto", "rows" or "histograms"
         How a tree is grown on selected rows: here, from rows that the workers send once, or by all together on sums of
         their histograms. "auto" sends rows where they are few. The model is the same.
+    copies : bool
+        Whether each worker writes its bins to its local directory too, a byte for each feature of each document. A
+        worker that is started again on that machine then reads those in place of the source. They go with the run.
     **params
         Everything in `Params`; `threads` is for this process, workers have their own.
 
@@ -109,43 +112,67 @@ def train(
     _check(settings, missing, exchange)
     keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     rule = own_rule or _own(named_selection(settings))
-    train_set = _Set.look(client, partitions, missing, 0 if binning else settings.max_bins)
-    valid_sets = {name: _Set.look(client, given, missing, 0) for name, given in _named(valid).items()}
-    binning = binning or train_set.learned_binning()
-    names = train_set.names or default_names(binning.n_features)
-    for found in valid_sets.values():
-        check_feature_names(found.names or default_names(binning.n_features), names, found.parts[0].name)
-    metric = metric_of(settings)
-    setup = Setup(
-        params=settings,
-        selection=rule,
+    threads = workers_of(client, workers)
+    sets = {TRAIN: Partitioned.look(client, partitions, missing, 0 if binning else settings.max_bins)}
+    for name, given in _named(valid).items():
+        sets[name] = Partitioned.look(client, given, missing, 0)
+    setup = _setup(sets, settings, rule, objective, binning, missing, EXCHANGE[exchange], copies)
+    homes, shares = deal(client, threads, sets, setup)
+    crew = Crew(client, setup, {name: found.parts for name, found in sets.items()}, shares)
+    try:
+        told = crew.load(homes)
+        facts = {name: Facts.joined([one[name] for one in told if name in one]) for name in sets}
+        data = sets[TRAIN].without_documents(setup.binning, setup.feature_names)
+        base = _base(init, data, setup, facts[TRAIN])
+        mark = _mark(setup, facts, crew.begin(base))
+        return _boost(crew, data, base, setup, facts, mark, callbacks, keep)
+    finally:
+        crew.close()
+
+
+def _setup(
+    sets: dict[str, Partitioned],
+    params: Params,
+    selection: Selection | None,
+    objective: Objective | None,
+    binning: Binning | None,
+    missing: str,
+    most_rows: int,
+    copies: bool,
+) -> Setup:
+    """What all workers must know; refuses sets whose features differ from those of the training set."""
+    binning = binning or sets[TRAIN].learned_binning()
+    unnamed = default_names(binning.n_features)
+    names = sets[TRAIN].names or unnamed
+    for found in sets.values():
+        check_feature_names(found.names or unnamed, names, found.parts[0].name)
+    metric = metric_of(params)
+    return Setup(
+        params=params,
+        selection=selection,
         objective=objective,
         metric=metric,
         own_metric=None if metric.name in BUILT_IN else METRICS[metric.name],
         binning=binning,
         feature_names=names,
         missing=missing,
-        highest={name: found.highest for name, found in ((TRAIN, train_set), *valid_sets.items())},
-        remembers=rule is not None or _selection_name(settings) == "progress",
-        most_rows=EXCHANGE[exchange],
+        highest={name: found.highest for name, found in sets.items()},
+        remembers=selection is not None or selection_name(params) == "progress",
+        most_rows=most_rows,
+        copies=copies,
     )
-    homes, shares = _shares(client, workers, train_set, valid_sets, setup)
-    crew = Crew(client, setup, {TRAIN: train_set.parts, **{n: s.parts for n, s in valid_sets.items()}}, shares)
-    try:
-        told = crew.load(homes)
-        facts = {name: Facts.joined([one[name] for one in told if name in one]) for name in (TRAIN, *valid_sets)}
-        data = train_set.without_documents(binning, names)
-        _check_grades(facts[TRAIN], data.source, pairs=objective is None and ALGORITHMS[settings.algo][1] == "lambda")
-        at_mean = starts_at_mean(settings, objective)
-        constant = constant_of(facts[TRAIN].sums, facts[TRAIN].weights) if at_mean else 0.0
-        base = make_base(init, constant, data, None, load)
-        if isinstance(base, ScoresBase):
-            raise ParameterError("init is an array of scores; on a cluster give a model or a feature to start from")
-        make_rules(settings, base, rule, objective, setup.highest[TRAIN])  # complains here rather than on a worker
-        mark = _mark(setup, facts, crew.begin(base))
-        return _boost(crew, data, base, setup, facts, mark, callbacks, keep)
-    finally:
-        crew.close()
+
+
+def _base(init: Any, data: Binned, setup: Setup, facts: Facts) -> Base:
+    """What to start from, checked together with all that can be: complaints come from here rather than a worker."""
+    params, objective = setup.params, setup.objective
+    _check_grades(facts, data.source, pairs=objective is None and ALGORITHMS[params.algo][1] == "lambda")
+    constant = constant_of(facts.sums, facts.weights) if starts_at_mean(params, objective) else 0.0
+    base = make_base(init, constant, data, None, load)
+    if isinstance(base, ScoresBase):
+        raise ParameterError("init is an array of scores; on a cluster give a model or a feature to start from")
+    make_rules(params, base, setup.selection, objective, setup.highest[TRAIN])
+    return base
 
 
 def _boost(
@@ -179,37 +206,6 @@ def _boost(
             raise ClusterError(f"{error}{hint}") from error
 
 
-class _Set:
-    """A data set in parts."""
-
-    def __init__(self, parts: list[Part], surveys: list[Survey]) -> None:
-        self.parts, self.surveys = parts, surveys
-        self.names = next((survey.feature_names for survey in surveys if survey.feature_names is not None), None)
-
-    @property
-    def highest(self) -> float:
-        """The highest label."""
-        return max(survey.highest for survey in self.surveys)
-
-    @classmethod
-    def look(cls, client: Client, partitions: Any, missing: str, max_bins: int) -> _Set:
-        return cls(*look_at(client, parts_of(partitions), missing, max_bins))
-
-    def learned_binning(self) -> Binning:
-        sketches = [survey.sketch for survey in self.surveys if survey.sketch is not None]
-        for sketch in sketches[1:]:
-            sketches[0].merge(sketch)
-        return sketches[0].finish()
-
-    def without_documents(self, binning: Binning, names: tuple[str, ...]) -> Binned:
-        """What the coordinator knows of the training set: all but the documents."""
-        empty = Lists(np.empty(0, LABEL), np.zeros(1, np.int64), np.empty(0, np.int64))
-        width = -(-binning.n_features // LANES) * LANES
-        first = self.surveys[0]
-        source = f"{self.parts[0].name}" + (f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else "")
-        return Binned(np.empty((0, width), BIN), empty, binning, names, first.first_stage, source, first.absent)
-
-
 def _check(params: Params, missing: str, exchange: str) -> None:
     if missing not in MISSING:
         raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
@@ -221,15 +217,11 @@ def _check(params: Params, missing: str, exchange: str) -> None:
     for name, idle in (("collapse", 0.0), ("step", "shrinkage")):
         if getattr(params, name) != idle:
             raise ParameterError(f"{name}={getattr(params, name)} works on one machine; on a cluster leave it out")
-    if _selection_name(params) in ALONE:
+    if selection_name(params) in ALONE:
         raise ParameterError(
             f"selection={params.selection} compares documents of all queries, so it works on one machine only; "
             "choose a selection that looks at each query alone"
         )
-
-
-def _selection_name(params: Params) -> str:
-    return ALGORITHMS[params.algo][0] if params.selection == AUTO else params.selection
 
 
 def _own(rule: Selection) -> Selection | None:
@@ -244,55 +236,6 @@ def _named(valid: Any) -> Mapping[str, Any]:
     if TRAIN in named:
         raise ParameterError(f"a validation set is named {TRAIN!r}, like the training set; give it another name")
     return named
-
-
-def _shares(
-    client: Client, chosen: Sequence[str] | None, train_set: _Set, valid_sets: Mapping[str, _Set], setup: Setup
-) -> tuple[list[str], list[dict[str, Share]]]:
-    """The workers that get lists, and which."""
-    threads = client.nthreads()
-    if chosen is not None:
-        unknown = [worker for worker in chosen if worker not in threads]
-        if unknown or not chosen:
-            raise ClusterError(f"no worker has the address {', '.join(unknown)}; there are {', '.join(threads)}")
-        threads = {worker: threads[worker] for worker in chosen}
-    if not threads:
-        raise ClusterError("the cluster has no workers; start some, and wait for them with client.wait_for_workers(n)")
-    shares = share_out(train_set.parts, train_set.surveys, list(threads.values()))
-    used = [(worker, share) for worker, share in zip(threads, shares, strict=True) if share.n_docs]
-    workers = [worker for worker, _ in used]
-    all_shares = [{TRAIN: share} for _, share in used]
-    for name, found in valid_sets.items():
-        for mine, share in zip(
-            all_shares, share_out(found.parts, found.surveys, [threads[w] for w in workers]), strict=True
-        ):
-            mine[name] = share
-    _check_memory(client, workers, all_shares, train_set, setup)
-    return workers, all_shares
-
-
-def _check_memory(
-    client: Client, workers: list[str], shares: list[dict[str, Share]], train_set: _Set, setup: Setup
-) -> None:
-    """Refuse before anything is loaded what cannot fit."""
-    limits = {address: worker.get("memory_limit") for address, worker in _known_workers(client).items()}
-    for worker, share in zip(workers, shares, strict=True):
-        needed, limit = sum(s.n_docs for s in share.values()) * bytes_per_doc(setup), limits.get(worker)
-        if limit and needed > limit:
-            largest = max(zip(train_set.parts, train_set.surveys, strict=True), key=lambda pair: pair[1].n_docs)
-            raise ClusterError(
-                f"a worker with {limit / 1e9:.2g} GB of memory would hold {needed / 1e9:.2g} GB of bins and scores "
-                f"({sum(s.n_docs for s in share.values()):,} documents × {setup.binning.n_features} features; the "
-                f"largest partition, {largest[0].name}, has {largest[1].n_docs:,}); give workers more memory, or start "
-                "more of them"
-            )
-
-
-def _known_workers(client: Client) -> dict[str, Any]:
-    try:
-        return client.scheduler_info(n_workers=-1)["workers"]
-    except TypeError:  # before 2025.4 it told of all without being asked
-        return client.scheduler_info()["workers"]
 
 
 def _check_grades(facts: Facts, source: str, *, pairs: bool) -> None:
