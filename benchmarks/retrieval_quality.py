@@ -4,9 +4,14 @@
 
 One protocol for all collections. For each fold that tests, every setting of one small grid is trained four times on
 three of the other folds and validated on the fourth; the setting and the number of trees with the best mean NDCG@10 on
-these validation lists are taken, and the mean of its four models ranks the fold that tests. So every query is ranked
-by models that have neither learned from it nor been chosen by it. BM25F has its default parameters, untuned, and SelGB
-at most 60 trees. Rows are saved one by one; `--resume` makes the missing.
+these validation lists (a mean over five numbers of trees in a row, as the curves are rough) are taken, and the mean of
+its four models ranks the fold that tests. So every query is ranked by models that have neither learned from it nor been
+chosen by it. Where there are few queries, all of it is done with several splits into folds and the values of each query
+are averaged over them.
+
+SelGB re-orders the best documents of BM25F with default parameters. It is compared with these, and with BM25F whose
+parameters and field weights are tuned on the four other folds of each fold that tests. Rows are saved one by one, each
+with its settings; `--resume` makes those that are missing or have other settings.
 """
 
 from __future__ import annotations
@@ -17,14 +22,19 @@ import json
 import re
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import ranksieve as rs
+from ranksieve.evaluation.significance import randomization_test
 from ranksieve.forest.forest import concatenate
+from ranksieve.retrieval.models import spelling
 from ranksieve.retrieval.queries import read_queries
 from ranksieve.retrieval.runs import Run
+from ranksieve.retrieval.searching import retrieve
+from ranksieve.retrieval.tuning import ascend
 from results import FOLDER, save
 
 BUG_FIELDS = ["file=path~[^/]+$", "path", "text"]
@@ -39,12 +49,15 @@ FIELDS = {
 }
 NUMBERS = {"esci_us_shrunk": ["price", "rating", "rating_count"]}
 FOLDS = 5
+FEW, SPLITS = 300, 3  # with fewer queries than that, so many splits into folds
+SMOOTH = 5  # numbers of trees in a row over which validation curves are averaged
 SELGB = {
     "algo": "selgb", "negatives": 0.2, "leaves": 8, "learning_rate": 0.2, "trees": 60, "early_stopping": 0,
-    "min_docs": 50, "l2": 20.0, "feature_fraction": 0.3, "threads": 1,
+    "min_docs": 50, "l2": 5.0, "gain": "newton", "feature_fraction": 0.3, "threads": 1,
 }  # fmt: skip
 GRID = {"relative": {"features": "relative.*"}, "both": {"features": "*"}}
 METRICS = ("ndcg@10", "map", "mrr")
+TUNED_DEPTH = 100  # documents retrieved to measure NDCG@10
 MOST_POSITIVES = 50  # a few bug reports concern hundreds of files
 
 
@@ -61,6 +74,10 @@ def read_collection(folder: Path) -> tuple[dict[str, str], dict]:
     return queries, {id: judgements[id] for id in queries}
 
 
+def split(n_queries: int, seed: int) -> list[np.ndarray]:
+    return [np.sort(part) for part in np.array_split(np.random.default_rng(seed).permutation(n_queries), FOLDS)]
+
+
 Model = tuple[rs.Forest, dict[int, np.ndarray]]  # and its validation NDCG@10 after every tree, by fold left out
 
 
@@ -75,9 +92,8 @@ def models_without(data: rs.Dataset, folds: list[np.ndarray], setting: dict) -> 
     return models
 
 
-def cross_validated(data: rs.Dataset) -> tuple[np.ndarray, list[dict]]:
+def cross_validated(data: rs.Dataset, folds: list[np.ndarray]) -> tuple[np.ndarray, list[dict]]:
     """Scores of all documents by models that have not seen their queries, and what was chosen for each fold."""
-    folds = [np.sort(part) for part in np.array_split(np.random.default_rng(0).permutation(data.n_queries), FOLDS)]
     models = {name: models_without(data, folds, setting) for name, setting in GRID.items()}
     scores, chosen = np.empty(data.n_docs), []
     for test in range(FOLDS):
@@ -88,47 +104,106 @@ def cross_validated(data: rs.Dataset) -> tuple[np.ndarray, list[dict]]:
             name: np.average([found[pair][1][fold] for pair, fold in zip(pairs, others, strict=True)], 0, sizes)
             for name, found in models.items()
         }
-        best = max(curves, key=lambda name: curves[name].max())
-        n_trees = int(curves[best].argmax()) + 1
+        smooth = {name: np.convolve(curve, np.full(SMOOTH, 1 / SMOOTH), "valid") for name, curve in curves.items()}
+        best = max(smooth, key=lambda name: smooth[name].max())
+        n_trees = int(smooth[best].argmax()) + SMOOTH // 2 + 1
         bag = concatenate([models[best][pair][0].first(n_trees) for pair in pairs])
         scores[data.lists.take_queries(folds[test])[1]] = bag.predict(data.take_queries(folds[test]))
-        chosen.append({"setting": best, "trees": n_trees, "valid": round(float(curves[best].max()), 4)})
+        chosen.append({"setting": best, "trees": n_trees, "valid": round(float(smooth[best].max()), 4)})
     return scores, chosen
+
+
+def tuned_values(index: rs.Index, folds: list[np.ndarray], per_query: Callable) -> tuple[np.ndarray, list[str]]:
+    """NDCG@10 of every query by BM25F tuned on the other folds, and the parameters found for each fold."""
+    values, found = np.empty(sum(map(len, folds))), []
+    for test in range(FOLDS):
+        rest = np.concatenate([folds[fold] for fold in range(FOLDS) if fold != test])
+        measure = lambda stage, rest=rest: float(per_query(stage)[rest].mean())  # noqa: E731
+        stage, _ = ascend(index, rs.FirstStage(), measure, measure(rs.FirstStage()))
+        values[folds[test]] = per_query(stage)[folds[test]]
+        found.append(spelling(stage))
+    return values, found
+
+
+def measurer(index: rs.Index, queries: dict[str, str], judgements: dict) -> Callable[[rs.FirstStage], np.ndarray]:
+    """NDCG@10 of every query by a first stage; remembers, as folds try the same ones."""
+    known: dict[str, np.ndarray] = {}
+
+    def per_query(stage: rs.FirstStage) -> np.ndarray:
+        if spelling(stage) not in known:
+            run = retrieve(index, queries, TUNED_DEPTH, stage, threads=1)
+            known[spelling(stage)] = rs.evaluate_run({"bm25f": run}, judgements, "ndcg@10").per_query()
+        return known[spelling(stage)]
+
+    return per_query
 
 
 def measure(folder: Path, depth: int) -> dict:
     queries, judgements = read_collection(folder)
+    spans = {"features": 0.0, "learning": 0.0, "tuning": 0.0}
+
+    def timed(what: str, call: Callable, *arguments):
+        start = time.process_time()
+        result = call(*arguments)
+        spans[what] += time.process_time() - start
+        return result
+
+    seeds = range(SPLITS if len(queries) < FEW else 1)
+    order, values, tuned, chosen, stages = list(judgements), [], [], [], []
     with tempfile.TemporaryDirectory() as out:
         index = rs.Index.build(
             folder / "corpus.jsonl.xz", f"{out}/index", fields=FIELDS[folder.name], numbers=NUMBERS.get(folder.name, [])
         )
-        start = time.perf_counter()
-        data = index.features(queries, judgements=judgements, depth=depth, select=["*", "relative.*"])
-        seconds = time.perf_counter() - start
-        deep = index.retrieve(queries, 1000)
-    start = time.perf_counter()
-    scores, chosen = cross_validated(data)
-    learning = time.perf_counter() - start
-    ids = np.repeat(data.query_ids.astype(str), data.lists.sizes)
-    runs = {
-        "bm25f": Run.from_rows(zip(ids, data.lists.doc_ids, data.column("first.score"), strict=True)),
-        "selgb": Run.from_rows(zip(ids, data.lists.doc_ids, scores, strict=True)),
+        make = lambda: index.features(queries, judgements=judgements, depth=depth, select=["*", "relative.*"])  # noqa: E731
+        data = timed("features", make)
+        deep = rs.evaluate_run({"bm25f": index.retrieve(queries, 1000)}, judgements, "recall@1000").mean()
+        ids = np.repeat(data.query_ids.astype(str), data.lists.sizes)
+        as_run = lambda scores: Run.from_rows(zip(ids, data.lists.doc_ids, scores, strict=True))  # noqa: E731
+        first = rs.evaluate_run({"bm25f": as_run(data.column("first.score"))}, judgements, METRICS)
+        per_query = measurer(index, queries, judgements)
+        for seed in seeds:
+            scores, found = timed("learning", cross_validated, data, split(data.n_queries, seed))
+            result = rs.evaluate_run({"selgb": as_run(scores)}, judgements, METRICS)
+            values.append([result.per_query("selgb", metric) for metric in METRICS])
+            some, parameters = timed("tuning", tuned_values, index, split(len(order), seed), per_query)
+            tuned.append(some)
+            chosen.extend(found)
+            stages.extend(parameters)
+    means = dict(zip(METRICS, np.mean(values, axis=0), strict=True))
+    tests = {
+        "": randomization_test(means["ndcg@10"], first.per_query("bm25f", "ndcg@10")),
+        " tuned": randomization_test(means["ndcg@10"], np.mean(tuned, axis=0)),
     }
-    result = rs.evaluate_run(runs, judgements, METRICS)
-    test = result.compare("selgb", "bm25f")
     return {
         "collection": folder.name,
         "queries": len(queries),
         "documents": index.n_docs,
         "depth": depth,
         "features": data.n_features,
-        "recall@1000": round(rs.evaluate_run({"bm25f": deep}, judgements, "recall@1000").mean(), 4),
-        **{f"{name} {metric}": round(result.mean(name, metric), 4) for name in runs for metric in METRICS},
-        "relative %": round(test.relative, 1),
-        "p": round(test.p_value, 4),
+        "splits": len(seeds),
+        "recall@1000": round(deep, 4),
+        **{f"bm25f {metric}": round(first.mean("bm25f", metric), 4) for metric in METRICS},
+        "tuned bm25f ndcg@10": round(float(np.mean(tuned)), 4),
+        **{f"selgb {metric}": round(float(means[metric].mean()), 4) for metric in METRICS},
+        **{f"relative %{name}": round(test.relative, 1) for name, test in tests.items()},
+        **{f"p{name}": round(test.p_value, 4) for name, test in tests.items()},
         "chosen": chosen,
-        "feature seconds": round(seconds, 1),
-        "learning seconds": round(learning, 1),
+        "stages": sorted(set(stages)),
+        **{f"{what} cpu s": round(span, 1) for what, span in spans.items()},
+        "settings": settings(depth),
+    }
+
+
+def settings(depth: int) -> dict:
+    """What a row depends on, apart from the code."""
+    return {
+        "depth": depth,
+        "selgb": SELGB,
+        "grid": GRID,
+        "folds": FOLDS,
+        "few": FEW,
+        "splits": SPLITS,
+        "smooth": SMOOTH,
     }
 
 
@@ -137,7 +212,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--depth", type=int, default=300)
     parser.add_argument("--collection", nargs="+", default=list(FIELDS))
-    parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
+    parser.add_argument("--resume", action="store_true", help="keep the rows that have these settings")
     arguments = parser.parse_args()
     rows = kept_rows(arguments)
     for name in arguments.collection:
@@ -148,10 +223,15 @@ def main() -> None:
 
 
 def kept_rows(arguments: argparse.Namespace) -> dict[str, dict]:
-    """Rows of an earlier run: with --resume all of them, else those of collections that are not measured now."""
+    """Rows of an earlier run: of collections not measured now, and with --resume those of the same settings."""
     path = FOLDER / "retrieval_quality.json"
     rows = {row["collection"]: row for row in json.loads(path.read_text())["rows"]} if path.exists() else {}
-    return {name: row for name, row in rows.items() if arguments.resume or name not in arguments.collection}
+    same = json.loads(json.dumps(settings(arguments.depth)))
+    return {
+        name: row
+        for name, row in rows.items()
+        if name not in arguments.collection or (arguments.resume and row.get("settings") == same)
+    }
 
 
 if __name__ == "__main__":

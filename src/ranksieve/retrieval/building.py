@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import sys
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +53,7 @@ def build_index(
         )
     notes = Notes()
     documents = read_documents(corpus) if isinstance(corpus, str | os.PathLike) else _given(corpus)
-    first = list(itertools.islice(documents, SEEN_FIRST))
+    first = _first_documents(documents, 1 if fields else SEEN_FIRST, memory // 4)
     if not first:
         raise DataError("the corpus holds no documents; expected at least one")
     chosen = _fields(fields, first, id, numbers, analyzer or Analyzer(), positions)
@@ -61,7 +63,7 @@ def build_index(
         try:
             inverter = Inverter(chosen, folder / RUNS, memory // 2)
             reader = _Reader(chosen, numbers, id, notes, writer)
-            for number, (place, document) in enumerate(itertools.chain(first, documents), 1):
+            for number, (place, document) in enumerate(itertools.chain(_drained(first), documents), 1):
                 inverter.add(reader.texts(place, document))
                 if progress is not None and number % SEEN_FIRST == 0:
                     progress(number)
@@ -69,7 +71,7 @@ def build_index(
             reader.check()
             lengths = np.concatenate(inverter.lengths, axis=1)
             writer.append("lengths", np.concatenate([lengths, lengths.sum(axis=0, keepdims=True)]))
-            runs = [Run.open(folder / RUNS, number) for number in range(inverter.n_runs)]
+            runs = [Run(folder / RUNS, number) for number in range(inverter.n_runs)]
             sizes = merge_runs(runs, inverter.n_docs, len(chosen), memory // 2, writer)
         finally:
             writer.close()
@@ -99,9 +101,27 @@ def _given(documents: Iterable[Document]) -> Iterator[tuple[str, Document]]:
         yield f"document {number}", document
 
 
+def _first_documents(documents: Iterator[tuple[str, Document]], most: int, memory: int) -> deque[tuple[str, Document]]:
+    """Documents to find the text fields in: so many, or those whose text fills the memory."""
+    first: deque[tuple[str, Document]] = deque()
+    size = 0
+    for place, document in documents:
+        first.append((place, document))
+        size += sum(sys.getsizeof(value) for value in document.values())
+        if len(first) == most or size > memory:
+            break
+    return first
+
+
+def _drained(documents: deque[tuple[str, Document]]) -> Iterator[tuple[str, Document]]:
+    """Documents that are not held any longer than needed."""
+    while documents:
+        yield documents.popleft()
+
+
 def _fields(
     given: Sequence[str | Field],
-    first: list[tuple[str, Document]],
+    first: Sequence[tuple[str, Document]],
     id: str,
     numbers: Sequence[str],
     analyzer: Analyzer,

@@ -14,10 +14,20 @@ from ranksieve.retrieval.fields import Field
 
 BYTES_PER_TOKEN = 40  # the token, its place in the sort, its share of an entry, and growing arrays: measured
 BYTES_PER_WORD = 450  # a distinct word: the word, its terms and their numbers
-RUN_ARRAYS = (
-    *("entry_starts", "byte_starts", "docs", "fields", "tfs", "position_starts", "positions", "term_ends"),
-    *("forward_counts", "forward_terms", "forward_tfs"),
-)
+RUN_ARRAYS = {  # of a run on disk, one file each: names and types
+    "entry_starts": "i8",
+    "byte_starts": "i8",
+    "docs": "i4",
+    "fields": "u1",
+    "tfs": "i4",
+    "position_starts": "u4",
+    "positions": "u1",
+    "terms": "u1",  # one behind the other
+    "term_ends": "i8",
+    "forward_counts": "i8",
+    "forward_terms": "i4",
+    "forward_tfs": "i4",
+}
 
 
 class _Numbers(dict[str, int]):
@@ -117,6 +127,7 @@ class Inverter:
             "tfs": np.empty(n_entries, np.int32),
             "position_starts": np.empty(n_entries, np.uint32),
             "positions": np.empty(n_bytes, np.uint8),
+            "terms": np.frombuffer(b"".join(terms), np.uint8),
             "term_ends": np.cumsum([len(term) for term in terms], dtype=np.int64),
         }
         kernels.write_entries(
@@ -130,6 +141,5 @@ class Inverter:
         kernels.write_forward(run["entry_starts"], run["docs"], run["tfs"], self._first_doc, ends - counts, *forward)
         run |= zip(("forward_counts", "forward_terms", "forward_tfs"), (counts, *forward), strict=True)
         for name, values in run.items():
-            np.save(self._folder / f"{self.n_runs}.{name}.npy", values)
-        (self._folder / f"{self.n_runs}.terms").write_bytes(b"".join(terms))
+            np.asarray(values, dtype=RUN_ARRAYS[name]).tofile(self._folder / f"{self.n_runs}.{name}")
         self.n_runs += 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import os
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,41 +17,69 @@ from ranksieve.retrieval.weighting import idf
 
 WRITTEN_TERMS = 1 << 16  # buffered before they are appended
 BYTES_PER_ENTRY = 60  # of the stretch in memory: entries, positions, both once from the run and once merged
+BYTES_PER_TERM = 80  # of a run's terms in memory while vocabularies are merged
+NUMBERS = "numbers"
 
 
-@dataclass
 class Run:
-    """A run on disk, mapped into memory, and the number of each of its terms in the merged vocabulary."""
+    """A run on disk, read a part at a time (a memory map would keep all that was read), and its merged term numbers."""
 
-    arrays: dict[str, np.ndarray]
-    term_bytes: np.ndarray
-    numbers: np.ndarray
+    def __init__(self, folder: Path, number: int):
+        self._stem = f"{folder / str(number)}."
+        self._new = array("i")
 
-    @classmethod
-    def open(cls, folder: Path, number: int) -> Run:
-        arrays = {name: np.load(folder / f"{number}.{name}.npy", mmap_mode="r") for name in RUN_ARRAYS}
-        blob = folder / f"{number}.terms"
-        term_bytes = np.memmap(blob, dtype=np.uint8, mode="r") if blob.stat().st_size else np.empty(0, np.uint8)
-        return cls(arrays, term_bytes, np.empty(len(arrays["term_ends"]), np.int32))
+    def part(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Some of an array of the run, or all."""
+        dtype = np.dtype(RUN_ARRAYS[name])
+        count = -1 if stop is None else stop - start
+        return np.fromfile(self._stem + name, dtype=dtype, count=count, offset=start * dtype.itemsize)
 
-    def terms(self) -> Iterator[bytes]:
-        """The run's terms in order."""
-        ends, start = self.arrays["term_ends"], 0
-        for first in range(0, len(ends), WRITTEN_TERMS):
-            stops = ends[first : first + WRITTEN_TERMS].tolist()
-            blob, base = self.term_bytes[start : stops[-1]].tobytes(), start
+    def size(self, name: str) -> int:
+        return os.path.getsize(self._stem + name) // np.dtype(RUN_ARRAYS[name]).itemsize
+
+    def terms(self, most: int) -> Iterator[bytes]:
+        """The run's terms in order, so many of them in memory."""
+        start = 0
+        for first in range(0, self.size("term_ends"), most):
+            stops = self.part("term_ends", first, min(first + most, self.size("term_ends"))).tolist()
+            blob, base = self.part("terms", start, stops[-1]).tobytes(), start
             for stop in stops:
                 yield blob[start - base : stop - base]
                 start = stop
 
+    def add_number(self, number: int, most: int) -> None:
+        """Note the number of the run's next term in the merged vocabulary; so many are kept in memory."""
+        self._new.append(number)
+        if len(self._new) >= most:
+            self.write_numbers()
+
+    def write_numbers(self) -> None:
+        with open(self._stem + NUMBERS, "ab") as file:
+            self._new.tofile(file)
+        del self._new[:]
+
+    def numbers(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """The numbers of the run's terms in the merged vocabulary, ascending."""
+        count = -1 if stop is None else stop - start
+        return np.fromfile(self._stem + NUMBERS, dtype=np.int32, count=count, offset=4 * start)
+
+    def between(self, first: int, stop: int) -> tuple[int, int]:
+        """Which of the run's terms have merged numbers first:stop."""
+        if not self.size("term_ends"):
+            return 0, 0
+        numbers = np.memmap(self._stem + NUMBERS, dtype=np.int32, mode="r")
+        a, b = np.searchsorted(numbers, [first, stop])
+        return int(a), int(b)
+
 
 def merge_runs(runs: list[Run], n_docs: int, n_fields: int, memory: int, writer: Writer) -> dict[str, int]:
     """Write vocabulary, postings and statistics; returns the sizes of what was written."""
-    n_terms, n_term_bytes = _merge_vocabularies(runs, writer)
+    n_terms, n_term_bytes = _merge_vocabularies(runs, memory, writer)
     entries, n_bytes = np.zeros(n_terms, np.int64), np.zeros(n_terms, np.int64)
     for run in runs:
-        entries[run.numbers] += np.diff(run.arrays["entry_starts"])
-        n_bytes[run.numbers] += np.diff(run.arrays["byte_starts"])
+        numbers = run.numbers()
+        entries[numbers] += np.diff(run.part("entry_starts"))
+        n_bytes[numbers] += np.diff(run.part("byte_starts"))
     writer.append("entry_starts", np.concatenate([[0], np.cumsum(entries)]))
     writer.append("byte_starts", np.concatenate([[0], np.cumsum(n_bytes)]))
     squares, distinct = np.zeros((n_fields + 1, n_docs)), np.zeros((n_fields + 1, n_docs), np.int32)
@@ -78,25 +106,27 @@ def merge_runs(runs: list[Run], n_docs: int, n_fields: int, memory: int, writer:
 
 def _append_forward(runs: list[Run], memory: int, writer: Writer) -> int:
     """Write the terms of every document, run by run; returns how many there are in all."""
-    counts = np.concatenate([run.arrays["forward_counts"] for run in runs])
+    counts = np.concatenate([run.part("forward_counts") for run in runs])
     writer.append("forward_starts", np.concatenate([[0], np.cumsum(counts)]))
     size = max(memory // BYTES_PER_ENTRY, 1)
     for run in runs:
-        for start in range(0, len(run.arrays["forward_terms"]), size):
-            writer.append("forward_terms", run.numbers[run.arrays["forward_terms"][start : start + size]])
-            writer.append("forward_tfs", run.arrays["forward_tfs"][start : start + size])
+        numbers, n_forward = run.numbers(), run.size("forward_terms")
+        for start in range(0, n_forward, size):
+            stop = min(start + size, n_forward)
+            writer.append("forward_terms", numbers[run.part("forward_terms", start, stop)])
+            writer.append("forward_tfs", run.part("forward_tfs", start, stop))
     return int(counts.sum())
 
 
-def _merge_vocabularies(runs: list[Run], writer: Writer) -> tuple[int, int]:
+def _merge_vocabularies(runs: list[Run], memory: int, writer: Writer) -> tuple[int, int]:
     """Write the sorted terms of all runs, and number those of each run; returns how many there are, and their bytes."""
-    cursors = [0] * len(runs)
+    most = max(memory // (BYTES_PER_TERM * max(len(runs), 1)), 1)
     last: bytes | None = None
     number, end = -1, 0
     blob, ends = bytearray(), array("q")
 
     def tagged(position: int) -> Iterator[tuple[bytes, int]]:
-        return ((term, position) for term in runs[position].terms())
+        return ((term, position) for term in runs[position].terms(most))
 
     for term, position in heapq.merge(*map(tagged, range(len(runs)))):
         if term != last:
@@ -105,8 +135,9 @@ def _merge_vocabularies(runs: list[Run], writer: Writer) -> tuple[int, int]:
             ends.append(end)
             if len(ends) == WRITTEN_TERMS:
                 _write_terms(writer, blob, ends)
-        runs[position].numbers[cursors[position]] = number
-        cursors[position] += 1
+        runs[position].add_number(number, most)
+    for run in runs:
+        run.write_numbers()
     _write_terms(writer, blob, ends)
     return number + 1, end
 
@@ -141,12 +172,12 @@ def _merge_stretch(
     positions = np.empty(byte_starts[-1], np.uint8)
     names = ("docs", "fields", "tfs", "position_starts")
     for run in runs:
-        a, b = np.searchsorted(run.numbers, [first, stop])
-        local, local_bytes = (np.array(run.arrays[name][a : b + 1]) for name in ("entry_starts", "byte_starts"))
-        parts = tuple(np.array(run.arrays[name][local[0] : local[-1]]) for name in names)
-        some_positions = np.array(run.arrays["positions"][local_bytes[0] : local_bytes[-1]])
+        a, b = run.between(first, stop)
+        local, local_bytes = (run.part(name, a, b + 1) for name in ("entry_starts", "byte_starts"))
+        parts = tuple(run.part(name, local[0], local[-1]) for name in names)
+        some_positions = run.part("positions", local_bytes[0], local_bytes[-1])
         kernels.append_run(
-            local, local_bytes, run.numbers[a:b] - first, parts, some_positions,
+            local, local_bytes, run.numbers(a, b) - first, parts, some_positions,
             cursors, byte_cursors, term_bytes, merged, positions,
         )  # fmt: skip
     for name, values in zip(names, merged, strict=True):

@@ -64,6 +64,13 @@ class Searcher:
         taken = np.arange(k) < counts[:, None]
         return Candidates(np.concatenate([[0], np.cumsum(counts)]), docs[taken], scores[taken])
 
+    def lists(self, ids: Sequence[str], prepared: Prepared, k: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """The ids of the k best documents of every prepared query, and their scores."""
+        found = self.of_prepared(prepared, k)
+        for number, id in enumerate(ids):
+            docs, scores = found.list_of(number)
+            yield id, self.index.ids[docs], scores
+
 
 def blocks_of_queries(ids: Sequence[str], size: int = BLOCK_QUERIES) -> Iterator[Sequence[str]]:
     for start in range(0, len(ids), size):
@@ -100,11 +107,7 @@ def retrieve(
 
 
 def _lists(searcher: Searcher, queries: dict[str, str], depth: int, notes: Notes) -> Iterable[tuple[str, Any, Any]]:
-    index = searcher.index
     for ids in blocks_of_queries(list(queries)):
-        prepared = index.analysis.prepare(queries[id] for id in ids)
+        prepared = searcher.index.analysis.prepare(queries[id] for id in ids)
         note_odd_queries({id: queries[id] for id in ids}, prepared, notes)
-        found = searcher.of_prepared(prepared, depth)
-        for number, id in enumerate(ids):
-            docs, scores = found.list_of(number)
-            yield id, index.ids[docs], scores
+        yield from searcher.lists(ids, prepared, depth)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ranksieve.errors import DataError
@@ -10,8 +10,8 @@ from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.measuring import evaluate_run
 from ranksieve.retrieval.models import MODELS, FirstStage
 from ranksieve.retrieval.queries import Queries
-from ranksieve.retrieval.runs import Judgements
-from ranksieve.retrieval.searching import retrieve
+from ranksieve.retrieval.runs import Judgements, Run
+from ranksieve.retrieval.searching import Searcher, blocks_of_queries
 
 GRIDS: dict[str, tuple[float, ...]] = {
     "k1": (0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 3.0),
@@ -29,11 +29,11 @@ LEAST_GAIN = 1e-6
 
 @dataclass(frozen=True)
 class Tuned:
-    """The model found, and the metric before and after on the queries it was tuned on."""
+    """The model found, and the metric after and before on the queries it was tuned on."""
 
     stage: FirstStage
-    before: float
     after: float
+    before: float
 
 
 def tune(
@@ -57,12 +57,21 @@ def tune(
         raise DataError("no query has judgements to tune on; query ids must be the same in both files")
     depth = max(DEPTH, wanted.k or index.n_docs)
     judgements = {id: judgements[id] for id in judged}
+    blocks = [(ids, index.analysis.prepare(judged[id] for id in ids)) for ids in blocks_of_queries(list(judged))]
 
     def measure(candidate: FirstStage) -> float:
-        run = retrieve(index, judged, depth, candidate, threads=threads)
+        searcher = Searcher(index, candidate, threads)
+        run = Run.from_lists(item for ids, prepared in blocks for item in searcher.lists(ids, prepared, depth))
         return evaluate_run({"run": run}, judgements, wanted).mean()
 
-    before = best = measure(stage)
+    before = measure(stage)
+    return Tuned(*ascend(index, stage, measure, before), before)
+
+
+def ascend(
+    index: Index, stage: FirstStage, measure: Callable[[FirstStage], float], best: float
+) -> tuple[FirstStage, float]:
+    """The stage that changes of one value at a time lead to from one that measures `best`, and what it measures."""
     for _ in range(ROUNDS):
         last = best
         for name, field in _coordinates(index, stage):
@@ -72,7 +81,7 @@ def tune(
                     best, stage = found, candidate
         if best <= last:
             break
-    return Tuned(stage, before, best)
+    return stage, best
 
 
 def _coordinates(index: Index, stage: FirstStage) -> Iterator[tuple[str, str]]:
