@@ -8,7 +8,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,13 @@ class Checkpointer:
         if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.trees:
             save_checkpoint(self._folder, state, self._data, self._mark)
             self._saved = time.monotonic()
+
+    def save_finished(self, state: State) -> None:
+        """Save the trees that were measured, where a run ends in the middle of one."""
+        n = len(state.seconds)
+        history = {name: {key: values[:n] for key, values in found.items()} for name, found in state.history.items()}
+        finished = replace(state, trees=state.trees[:n], steps=state.steps[:n], history=history)
+        save_checkpoint(self._folder, finished, self._data, self._mark)
 
 
 def save_checkpoint(folder: Path, state: State, data: Binned, mark: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from ranksieve.data.binning import Binning
 from ranksieve.data.dataset import check_feature_names
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import MISSING, open_source
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import ClusterError, DataError, ParameterError
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.files import load_forest
@@ -152,6 +152,7 @@ def watch_and_boost(
     if base.ranks:
         monitor.measure_base(state)
     after_tree: list[Callable[[State], None]] = [monitor, *others]
+    keeper = None
     if keep.folder is not None:
         keeper = Checkpointer(keep.folder, data, params, mark(), keep.every, keep.minutes)
         if keep.resume:
@@ -162,7 +163,12 @@ def watch_and_boost(
         after_tree.append(keeper)
     elif keep.resume:
         raise ParameterError("resume needs a checkpoint folder; give checkpoint=... (--checkpoint DIR)")
-    boost(slots, state, n_trees=params.trees, seed=params.seed, after_tree=after_tree)
+    try:
+        boost(slots, state, n_trees=params.trees, seed=params.seed, after_tree=after_tree)
+    except ClusterError:
+        if keeper is not None:
+            keeper.save_finished(state)  # the trees are here, whatever was lost
+        raise
     return base.join(_forest(state, data, params, monitor, base))
 
 
