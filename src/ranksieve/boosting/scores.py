@@ -71,7 +71,7 @@ class Scores:
         self._done = np.empty(0, np.int32)
         self._heads: dict[bool, np.ndarray] = {}  # see kernels.updating; of scores, and of negated scores
         self._n_copied = -1  # `_values` began as the scores under so many trees
-        self._n_walked = 0  # walks since then
+        self._n_walked = 0  # walks since all documents were scored together
         self._n_trees = 0
         self._splits = np.empty((1024, 5), np.int32)
         self._leaf_values = np.empty(1024, SCORE)
@@ -122,7 +122,7 @@ class Scores:
         """The scores of every document."""
         if self._n_settled < self._n_trees:
             add_trees_binned(self._bins, self._compiled(self._n_settled), self._settled)
-            self._n_settled = self._n_trees
+            self._n_settled, self._n_walked = self._n_trees, 0
         return self._settled
 
     def at(self, rows: np.ndarray) -> np.ndarray:

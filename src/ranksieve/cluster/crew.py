@@ -172,6 +172,7 @@ class Crew:
 
     def _revive(self, lost: Sequence[int]) -> None:
         """Make lost shards anew elsewhere, with all they knew before the last question."""
+        self._settle_others(lost)
         while lost:
             homes = self._new_homes(lost)
             failed = self._make(homes, self._with_copies(homes))
@@ -182,6 +183,16 @@ class Crew:
                 made = [i for i in lost if i not in failed]
                 failed += self._ask(made, "begin", (self._base, self.trees[: self._n_told]))[1]
             lost = failed
+
+    def _settle_others(self, lost: Sequence[int]) -> None:
+        """Let the others score all their documents meanwhile, as shards made anew will.
+
+        From then on that falls due at about the same trees for all. Where it does not, they wait for each other.
+        """
+        if self._base is not None:
+            for i in set(self._all()).difference(lost):
+                with suppress(RuntimeError):  # it is lost, too: that shows when it is next asked
+                    self._actors[i].settle()
 
     def _make(self, homes: dict[int, str], with_copies: Collection[int] = ()) -> list[int]:
         """Load shards on workers; return those whose workers were lost meanwhile."""

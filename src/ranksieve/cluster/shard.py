@@ -138,6 +138,11 @@ class Shard:
                 return Report(values, Extent.of(lesson.grad, lesson.hess))
             return Report(values, Extent.of(lesson.grad, lesson.hess), self._rows(lesson))
 
+    def settle(self) -> None:
+        """Score all documents now, though nobody asks yet."""
+        with ONE_AT_A_TIME, using_threads(self._threads):
+            self._scores.all()
+
     def _rows(self, lesson: Lesson) -> Rows:
         bins, rows = self._sums.bins, lesson.rows
         assert rows is not None
