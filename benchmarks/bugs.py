@@ -3,7 +3,7 @@
     python benchmarks/bugs.py ../shared/data/ir build/bugs [--depth 1000]
 
 A report's own number is cut from its text, because comments of the fix may name it. Reports that concern more than 50
-files are left out. Files that are there already are kept.
+files are left out. Files that are there already are kept. `pooled` makes one file of all projects.
 """
 
 from __future__ import annotations
@@ -11,10 +11,17 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 import ranksieve as rs
-from ranksieve.retrieval.labelling import Pairs, write_features
+from ranksieve.data.blocks import Block
+from ranksieve.data.tables import write_blocks
+from ranksieve.retrieval.features import FeatureMaker
+from ranksieve.retrieval.labelling import Pairs, labelled_blocks, write_features
+from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.searching import Searcher
 from retrieval_quality import FIELDS, read_collection
 
@@ -30,6 +37,41 @@ def make(folder: Path, out: Path, depth: int, threads: int | None = None) -> Non
         start = time.perf_counter()
         written = write_features(pairs, out, threads=threads)
         print(out, written, f"{time.perf_counter() - start:.0f} s", flush=True)
+
+
+def pooled(folder: Path, out: Path, *, depth: int, reports: int, select: tuple[str, ...], threads: int = 1) -> Path:
+    """One file of as many reports of every project, drawn at random, with their candidates; kept if it is there."""
+    if out.exists():
+        return out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        parts = []
+        for name in PROJECTS:
+            queries, judgements = read_collection(folder / f"bugs-{name}")
+            chosen = sorted(np.random.default_rng(0).choice(len(queries), reports, replace=False))
+            queries = {id: queries[id] for id in np.array(list(queries), dtype=object)[chosen]}
+            judgements = {id: judgements[id] for id in queries}
+            corpus = folder / f"bugs-{name}" / "corpus.jsonl.xz"
+            index = rs.Index.build(corpus, f"{temporary}/{name}", fields=FIELDS[f"bugs-{name}"])
+            pairs = Pairs(queries, Searcher(index), depth, judgements=judgements)
+            parts.append((pairs, FeatureMaker(index, select, threads=threads)))
+        _write_pooled(parts, out)
+    return out
+
+
+def _write_pooled(parts: list[tuple[Pairs, FeatureMaker]], out: Path) -> None:
+    def blocks() -> Iterator[Block]:
+        for pairs, maker in parts:
+            yield from labelled_blocks(pairs, maker, Notes())
+
+    first = parts[0][1]
+    write_blocks(
+        blocks(),
+        out,
+        query_ids=[id for pairs, _ in parts for id in pairs.queries],
+        feature_names=first.names,
+        first_stage=first.names.index(first.first_stage),
+    )
 
 
 def main() -> None:

@@ -4,13 +4,15 @@
     python benchmarks/experiments.py bugs ../shared/data/ir    # on real bug reports, smaller than in the papers
 
 Each goes to `docs/results/`: a page with all tables and figures, the figures as SVG, and the tables as JSON. Finished
-cells are kept in `build/experiments`, so an interrupted run goes on; `--specs fig4 table2` takes some alone.
+cells are kept in `build/experiments`, so an interrupted run goes on. `--specs fig4 table2` runs some alone; on the page
+the sections of the others stay as they are.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -18,51 +20,40 @@ import matplotlib
 
 matplotlib.use("agg")
 
+from bugs import pooled
 from ranksieve.errors import MissingExtraError
 from ranksieve.experiments.data import DataSpec
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
-from ranksieve.experiments.shipped import SHIPPED, find_spec
+from ranksieve.experiments.shipped import find_spec, shipped_specs
 from ranksieve.report.tables import Table
 from ranksieve.report.write import tables, write_report
-from sieve import feature_files, shortened
+from sieve import SELECT
 
 PAGES = Path(__file__).parent.parent / "docs" / "results"
-PROJECT = "eclipse.jdt.debug"
-BUGS = {"trees": 100, "leaves": 16, "min-docs": 20, "early-stopping": 30}
+DEPTH = 5000  # files a report comes with at the most
+REPORTS = 120  # of each project
+SPLIT = (0.5, 0.2, 0.3)
+BUGS = {
+    "trees": 200, "early-stopping": 25, "learning-rate": 0.1, "leaves": 16, "min-docs": 50, "l2": 10.0,
+    "feature-fraction": 0.3,
+}  # fmt: skip
 SETTINGS = ", ".join(f"{name} {value}" for name, value in BUGS.items())
-DEPTH = 300
-ON_BUGS = ("table2", "fig2", "fig3", "fig4", "fig5", "fig7", "fig8", "selections", "static")
+ON_BUGS = ("fig1", "fig2", "fig3", "fig4", "fig5", "table2", "fig6", "fig7", "fig8", "static", "efficiency",
+           "selections", "undersampling")  # fmt: skip
 ABOUT = {
     "quick": "Every shipped experiment at its quick size, on generated data: it shows what each makes, not who wins.",
-    "bugs": f"Experiments on real two-stage lists: the bug reports of {PROJECT} with the {DEPTH} files BM25F ranks "
-    f"best, 149 features (without `feedback.*`), split by report 60/20/20. Relevant files beyond those {DEPTH} are "
-    "dropped, from test lists, too, so NDCG is that of the relevant files retrieved. Trees are fewer and smaller "
-    f"than in the papers ({SETTINGS}), so that all of it runs in minutes; `fig6` wants lists of different lengths "
-    "and is left out. It is one project and one split: most intervals contain 0.",
+    "bugs": "XX",
 }
-FEW = (
-    "1% of a list's negatives are 3 files here, and SelGB learns nothing from them that helps on validation lists: "
-    "its best model is the first tree, which sees everything, the same in all rows with 1 tree."
-)
-LAST_COLUMN = (
-    f"No model has more than {BUGS['trees']} trees, so the column of 150 trees equals that of the full models."
-)
-NOTES = {  # what a reader of the page would stumble over
-    "table2": f"{LAST_COLUMN} Lists have {DEPTH} files, so λ-MART 500 and λ-MART are the same model. {FEW} `static` "
-    "fails on validation lists as well; its sample is too small, see `static` below.",
-    "fig4": f"{FEW} So it is with shares up to 2.5%, 8 files.",
-    "fig5": f"{FEW} Selecting every 50 trees or more rarely is λ-MART: its best trees come before the "
-    "second selection.",
-    "fig7": f"{FEW} The picture is of all trees grown until early stopping.",
-    "fig8": f"{FEW} The picture is of all trees grown until early stopping.",
-    "selections": f"{LAST_COLUMN} {FEW}",
-    "static": "Small samples fail, on validation lists as well. They have all positives but only the negatives that a "
-    "model of the full lists ranks best. A likely reason: negatives like the lower positives are gone, so low values "
-    "look relevant, and on full lists files of a kind never seen come out on top. The larger the share, the smaller "
-    "the harm.",
-}
+NOTES: dict[str, str] = {}  # what a reader of the page of bugs would stumble over
+
+
+def bug_reports(collections: Path, features: Path) -> list[DataSpec]:
+    """Reports of all projects with their files, to be split by report."""
+    file = features / f"reports-{REPORTS}-{DEPTH}.parquet"
+    pooled(collections, file, depth=DEPTH, reports=REPORTS, select=SELECT)
+    return DataSpec.folded("bug reports", {"file": str(file), "split": SPLIT}, Path())
 
 
 def run_spec(name: str, kind: str, work: Path, jobs: int, data: list[DataSpec]) -> Results:
@@ -91,35 +82,44 @@ def as_json(table: Table) -> dict:
     return {"title": table.title, "columns": table.columns, "rows": rows, "note": table.note}
 
 
+def sections_of(page: Path) -> dict[str, str]:
+    """The sections of a page that was written before, by specification."""
+    if not page.exists():
+        return {}
+    _, *parts = re.split(r"^(?=## \S+: )", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {part[3 : part.index(": ")]: part.rstrip() for part in parts}
+
+
+def write_page(kind: str, names: list[str], sections: dict[str, str]) -> None:
+    parts = [f"# Results: {kind}", ABOUT[kind], f"Made by `python benchmarks/experiments.py {kind}`."]
+    parts += [sections[name] for name in names if name in sections]
+    (PAGES / f"{kind}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=list(ABOUT))
     parser.add_argument("collections", type=Path, nargs="?", help="for bugs: the folder that holds bugs-ecf, …")
     parser.add_argument("--features", type=Path, default=Path("build/bugs"), help="where features of bugs are or go")
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
-    parser.add_argument("--specs", nargs="+", help="only these; the page holds what has been run")
+    parser.add_argument("--specs", nargs="+", help="only these; sections of others stay as they are")
     parser.add_argument("--jobs", type=int, default=0)
     arguments = parser.parse_args()
-    kind, data = arguments.kind, []
-    if kind == "bugs":
-        file = shortened(*feature_files(arguments.collections, arguments.features, (PROJECT,)), arguments.work, DEPTH)
-        data = DataSpec.folded(PROJECT, {"file": str(file)}, Path())
-    shipped = sorted(path.stem for path in next(f for f in SHIPPED if f.is_dir()).glob("*.toml"))
-    known = shipped if kind == "quick" else [name for name in ON_BUGS if name in shipped]
+    kind = arguments.kind
+    data = bug_reports(arguments.collections, arguments.features) if kind == "bugs" else []
+    known = list(shipped_specs()) if kind == "quick" else list(ON_BUGS)
     folder = PAGES / kind
     folder.mkdir(parents=True, exist_ok=True)
-    parts = [f"# Results: {kind}", ABOUT[kind], f"Made by `python benchmarks/experiments.py {kind}`."]
-    for name in known:
-        out = arguments.work / kind / name
-        if arguments.specs is None or name in arguments.specs:
-            try:
-                run_spec(name, kind, arguments.work, arguments.jobs, data)
-            except MissingExtraError as error:
-                print(f"{name}: left out, {error}")
-        if (out / "experiment.json").exists():
-            parts.append(write_up(Results.open(out), name, folder))
-            print(name, flush=True)
-            (PAGES / f"{kind}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    sections = sections_of(PAGES / f"{kind}.md")
+    for name in arguments.specs or known:
+        try:
+            results = run_spec(name, kind, arguments.work, arguments.jobs, data)
+        except MissingExtraError as error:
+            print(f"{name}: left out, {error}")
+            continue
+        sections[name] = write_up(results, name, folder).rstrip()
+        write_page(kind, known, sections)
+        print(name, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve.dtypes import MAX_BINS
 from ranksieve.errors import ParameterError, did_you_mean
+from ranksieve.heeding import EVERYWHERE, OPTIMAL, RANKERS, SELECTING, of_boosting
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
@@ -31,37 +32,6 @@ ALGORITHMS = {
     "oblivious-lambdamart": ("everything", "lambda", "oblivious"),
     "oblivious-mart": ("everything", "squared", "oblivious"),
 }
-_GROWING = ("trees", "leaves", "learning_rate", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth",
-            "collapse", "feature_fraction", "max_bins", "seed")  # fmt: skip
-_ROUNDS = ("step", "step_range", "step_shrinkage", "negatives", "min_negatives", "max_negatives", "rest", "margin",
-           "every", "truncation", "normalize", "first_tree", "row_fraction", "base", "grow", "rate", "strategy",
-           "global_", "selection", "objective", "features", "monotone")  # fmt: skip
-RANKERS = {
-    # rankers that are no boosted forest: the parameters each heeds
-    "ranksvm": ("c",),
-    "lambdarank": ("hidden", "epochs", "learning_rate", "truncation", "normalize", "early_stopping", "seed"),
-    "mcrank": _GROWING,
-    "mcrank-ordinal": _GROWING,
-    "feature": ("feature",),
-    "lightgbm": (
-        "trees",
-        "leaves",
-        "learning_rate",
-        "early_stopping",
-        "min_docs",
-        "min_hessian",
-        "l2",
-        "max_depth",
-        "feature_fraction",
-        "row_fraction",
-        "max_bins",
-        "truncation",
-        "normalize",
-        "seed",
-    ),
-    "xcleaver": (*_GROWING, *_ROUNDS),  # a forest, but grown and pruned in rounds
-}
-EVERYWHERE = ("algo", "metric", "gains", "threads", "seed")  # a ranker that draws nothing is the same for any seed
 STRATEGIES = ("last", "random", "skip", "low-weights", "quality-loss", "quality-loss-once", "score-loss")
 
 
@@ -283,16 +253,36 @@ class Params:
             given[plain] = value
         return cls(**given)
 
-    def check_heeded(self) -> None:
-        """Refuse parameters that are set to anything but their default and that the ranker would not heed."""
-        heeded = RANKERS[self.algo]
-        idle = [item.name for item in dataclasses.fields(self) if item.name not in (*EVERYWHERE, *heeded)
-                and getattr(self, item.name) != item.default]  # fmt: skip
-        if idle:
-            raise ParameterError(
-                f"{', '.join(map(flag, idle))}: not for algo={self.algo}, which heeds {', '.join(map(flag, heeded))}; "
-                "leave it out, or choose another algorithm"
-            )
+    @property
+    def heeded(self) -> frozenset[str]:
+        """Names of the parameters that count, the algorithm, its selection and its steps being what they are."""
+        own = RANKERS.get(self.algo, ())
+        if self.algo in (*ALGORITHMS, "xcleaver"):
+            rule, objective, _ = ALGORITHMS[self.base if self.algo == "xcleaver" else self.algo]
+            own = (*own, *of_boosting(rule if self.selection == AUTO else self.selection, objective, self.step))
+        return frozenset((*EVERYWHERE, *own)) - ({"step_on"} if self.algo == "xcleaver" else set())
+
+    def with_heeded_alone(self) -> Params:
+        """The same training, what does not count set to its default."""
+        return Params(**{name: value for name, value in self.as_dict().items() if name in self.heeded})
+
+    def check_heeded(self, names: Iterable[str] | None = None) -> None:
+        """Refuse parameters, some or all, that are set to anything but their default and that training ignores.
+
+        Boosted forests are not asked in Python, where one set of options may go through several algorithms.
+        """
+        idle = [item.name for item in dataclasses.fields(self) if (names is None or item.name in names)
+                and item.name not in self.heeded and getattr(self, item.name) != item.default]  # fmt: skip
+        if not idle:
+            return
+        if self.algo in (*ALGORITHMS, "xcleaver"):  # which heed too many to tell
+            others = "; ".join(f"{flag(name)} is for {_where_heeded(name)}" for name in idle)
+        else:
+            others = f"which heeds {', '.join(map(flag, RANKERS[self.algo]))}"
+        what = f"algo={self.algo}" + ("" if self.selection == AUTO else f" with selection={self.selection}")
+        raise ParameterError(
+            f"{', '.join(map(flag, idle))}: not for {what}, {others}; leave it out, or choose another algorithm"
+        )
 
     @property
     def learns_gains(self) -> bool:
@@ -303,6 +293,16 @@ class Params:
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+
+def _where_heeded(name: str) -> str:
+    """What has to be chosen for a parameter to count."""
+    rules = [rule for rule, names in SELECTING.items() if name in names]
+    if rules:
+        return f"selection={', '.join(rules)}"
+    if name in OPTIMAL:
+        return "step=optimal"
+    return f"algo={', '.join(algo for algo in (*ALGORITHMS, *RANKERS) if name in Params(algo=algo).heeded)}"
 
 
 def flag(name: str) -> str:

@@ -3,10 +3,13 @@ import pytest
 
 import naive
 from ranksieve.boosting.objectives import lambda_ndcg
+from ranksieve.boosting.registry import SELECTIONS
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import Negatives, View, random_negatives, random_rows, top_negatives
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import bin_data
+from ranksieve.heeding import SELECTING
+from ranksieve.params import Params
 from samples import small_dataset
 
 LAMBDA = lambda_ndcg(truncation=10)
@@ -104,3 +107,16 @@ def test_random_rows_are_a_share_of_all(binned):
     rows = random_rows(share=0.25)(view)
     assert len(rows) == np.ceil(0.25 * binned.lists.n_docs)
     assert (np.diff(rows) > 0).all()
+
+
+@pytest.mark.parametrize("name", SELECTING)
+def test_a_rule_heeds_what_it_is_said_to(name):
+    read = set()
+
+    class Noted:
+        def __getattr__(self, parameter):
+            read.add(parameter)
+            return getattr(Params(), parameter)
+
+    SELECTIONS[name](Noted())
+    assert read == set(SELECTING[name]) - {"every"}

@@ -47,6 +47,13 @@ def test_every_command_has_help(run):
     assert len(app.registered_commands) == len(COMMANDS)
 
 
+def test_help_is_whole_in_80_columns(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    for command in COMMANDS:
+        assert not re.search(r"\S… *│", run(command, "--help").output), command
+
+
 def test_train_has_a_flag_for_every_parameter(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERMINAL_WIDTH", "200")

@@ -74,6 +74,11 @@ def test_what_only_forests_can_do_is_refused(files, run, tmp_path):
     [
         (["--algo", "ranksvm", "--trees", "3"], "--trees: not for algo=ranksvm, which heeds --c; leave it out"),
         (["--algo", "mcrank", "--negatives", "0.2", "--c", "3"], "--negatives, --c: not for algo=mcrank"),
+        (["--algo", "lambdamart", "--negatives", "0.2"], "not for algo=lambdamart, --negatives is for selection=top, "),
+        (["--grow", "3"], "--grow: not for algo=selgb, --grow is for algo=xcleaver; leave it out"),
+        (["--selection", "adaptive", "--rest", "0.2"], "--rest: not for algo=selgb with selection=adaptive"),
+        (["--step-range", "0", "1"], "--step-range is for step=optimal"),
+        (["--algo", "mart", "--no-normalize"], "--normalize: not for algo=mart"),
         (["--algo", "mcrank", "--metric", "err", "--gains", "0,1,3"], "--gains is 0,1,3, and neither the metric err"),
     ],
 )

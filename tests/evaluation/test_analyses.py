@@ -88,6 +88,8 @@ def test_differences_by_size_skip_queries_without_a_value():
     buckets = difference_by_size(a, b, [10, 15, 35, 38], width=10)
     assert buckets.n_queries.tolist() == [0, 1, 0, 2]
     np.testing.assert_allclose(buckets.differences, [np.nan, 0.4, np.nan, 0.15])
+    spread = np.std([-0.1, 0.4], ddof=1) / np.sqrt(2)
+    np.testing.assert_allclose(buckets.errors, [np.nan, np.nan, np.nan, spread])
     with pytest.raises(DataError, match="one per query"):
         difference_by_size(a, b, [1, 2])
     with pytest.raises(DataError, match="nothing to compare"):

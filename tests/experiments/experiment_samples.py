@@ -7,12 +7,7 @@ from pathlib import Path
 
 from ranksieve.errors import DataError
 
-SPEC = """\
-title = "small"
-stages = [2]
-metrics = ["ndcg@10", "map"]
-baseline = "plain"
-
+WEB = """\
 [data.web]
 generate = "two-stage"
 queries = 10
@@ -23,34 +18,36 @@ trees = 4
 leaves = 4
 min-docs = 2
 threads = 1
+"""
 
-[[runs]]
-name = "plain"
-algo = "lambdamart"
-shared-leaves = true
 
-[[runs]]
-name = "SelGB"
-algo = "selgb"
-negatives = [0.02, 0.1]
-selections = true
+def run_table(name: str, algo: str, *lines: str) -> str:
+    """The table of a run."""
+    return "\n".join(["", "[[runs]]", f'name = "{name}"', f'algo = "{algo}"', *lines, ""])
 
-[[runs]]
-name = "hard"
-algo = "lambdamart"
-sample = { how = "by-model", model = "plain", share = 0.2 }
 
-[[runs]]
-name = "some"
-algo = "lambdamart"
-sample = { how = "undersample", order = "random", share = 0.3 }
-seeds = [0, 1]
+SPEC = (
+    """\
+title = "small"
+stages = [2]
+metrics = ["ndcg@10", "map"]
+baseline = "plain"
 
+"""
+    + WEB
+    + run_table("plain", "lambdamart", "shared-leaves = true")
+    + run_table("SelGB", "selgb", "negatives = [0.02, 0.1]", "selections = true")
+    + run_table("hard", "lambdamart", 'sample = { how = "by-model", model = "plain", share = 0.2 }')
+    + run_table(
+        "some", "lambdamart", 'sample = { how = "undersample", order = "random", share = 0.3 }', "seeds = [0, 1]"
+    )
+    + """
 [quick]
 data = { queries = 8 }
 params = { trees = 2 }
 seeds = 1
 """
+)
 
 
 def write_spec(folder: Path, text: str = SPEC) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiment_samples import write_spec
+from experiment_samples import WEB, run_table, write_spec
 
 import ranksieve as rs
 from ranksieve.errors import ParameterError
@@ -13,70 +13,22 @@ from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
 from ranksieve.report.tables import all_cells, comparison
 
-SPEC = """\
-stages = [2, 10]
-baseline = "λ-MART"
-
-[data.web]
-generate = "two-stage"
-queries = 10
-features = 6
-
-[params]
-trees = 4
-leaves = 4
-min-docs = 2
-threads = 1
-
-[[runs]]
-name = "λ-MART"
-algo = "lambdamart"
-
-[[runs]]
-name = "SelGB"
-algo = "selgb"
-negatives = 0.1
-
-[[runs]]
-name = "LightGBM"
-algo = "lightgbm"
-sample = { how = "truncate", k = 300, positives = "drop" }
-shared-leaves = true
-
-[[runs]]
-name = "LightGBM, some rows"
-algo = "lightgbm"
-row-fraction = 0.5
-
-[[runs]]
-name = "SVM"
-algo = "ranksvm"
-
-[[runs]]
-name = "net"
-algo = "lambdarank"
-epochs = 2
-
-[[runs]]
-name = "McRank"
-algo = "mcrank"
-early-stopping = 0
-
-[[runs]]
-name = "BM25F"
-algo = "feature"
-
-[[runs]]
-name = "on BM25F"
-algo = "lambdamart"
-init = "BM25F"
-early-stopping = 0
-
-[[runs]]
-name = "hard"
-algo = "lambdamart"
-sample = { how = "by-model", model = "LightGBM", share = 0.2 }
-"""
+SPEC = (
+    'stages = [2, 10]\nbaseline = "λ-MART"\n\n'
+    + WEB
+    + run_table("λ-MART", "lambdamart")
+    + run_table("SelGB", "selgb", "negatives = 0.1")
+    + run_table(
+        "LightGBM", "lightgbm", 'sample = { how = "truncate", k = 300, positives = "drop" }', "shared-leaves = true"
+    )
+    + run_table("LightGBM, some rows", "lightgbm", "row-fraction = 0.5")
+    + run_table("SVM", "ranksvm")
+    + run_table("net", "lambdarank", "epochs = 2")
+    + run_table("McRank", "mcrank", "early-stopping = 0")
+    + run_table("BM25F", "feature")
+    + run_table("on BM25F", "lambdamart", 'init = "BM25F"', "early-stopping = 0")
+    + run_table("hard", "lambdamart", 'sample = { how = "by-model", model = "LightGBM", share = 0.2 }')
+)
 
 
 @pytest.fixture(scope="module")
@@ -142,12 +94,9 @@ def test_tables_say_what_taught_a_tree(results):
 
 
 def test_training_lists_are_followed_as_they_taught(tmp_path):
-    text = SPEC[: SPEC.index("[[runs]]")] + "".join(
-        f'[[runs]]\nname = "{algo}"\nalgo = "{algo}"\nearly-stopping = 0\n'
-        'sample = { how = "truncate", k = 300, positives = "drop" }\n'
-        for algo in ("lambdamart", "lightgbm", "mcrank")
-    )
-    path = write_spec(tmp_path, 'figures = ["phases"]\n' + text.replace("λ-MART", "lambdamart"))
+    lines = ("early-stopping = 0", 'sample = { how = "truncate", k = 300, positives = "drop" }')
+    runs = "".join(run_table(algo, algo, *lines) for algo in ("lambdamart", "lightgbm", "mcrank"))
+    path = write_spec(tmp_path, 'figures = ["phases"]\n' + WEB + runs)
     train = rs.two_stage(6, n_features=6)
     taught = rs.truncate(train, 300, positives="drop")
     for cell in run_experiment(load_spec(path), tmp_path / "out", jobs=1).cells:

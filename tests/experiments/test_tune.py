@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from experiment_samples import SPEC, write_spec
+from experiment_samples import SPEC, run_table, write_spec
 
 from ranksieve.errors import MissingExtraError, ParameterError
 from ranksieve.experiments.read_spec import load_spec
@@ -34,30 +34,13 @@ def test_the_best_trial_becomes_the_cell(tmp_path):
         assert one["value"] == max(trial["value"] for trial in one["trials"])
 
 
-RANKER_RUNS = """
-[[runs]]
-name = "plain"
-algo = "lambdamart"
-
-[[runs]]
-name = "SVM"
-algo = "ranksvm"
-
-[[runs]]
-name = "net"
-algo = "lambdarank"
-epochs = 2
-
-[[runs]]
-name = "SVM or not"
-algo = "ranksvm"
-c = [0.01, 1.0]
-
-[[runs]]
-name = "smaller"
-prune = "plain"
-rate = [0.0, 0.5]
-"""
+RANKER_RUNS = (
+    run_table("plain", "lambdamart")
+    + run_table("SVM", "ranksvm")
+    + run_table("net", "lambdarank", "epochs = 2")
+    + run_table("SVM or not", "ranksvm", "c = [0.01, 1.0]")
+    + '\n[[runs]]\nname = "smaller"\nprune = "plain"\nrate = [0.0, 0.5]\n'
+)
 
 
 def test_runs_search_what_they_heed_and_run_as_they_are_where_nothing_is_left(tmp_path):

@@ -166,5 +166,5 @@ def test_optimal_steps_are_drawn_tree_by_tree():
     assert len(ax.lines[1].get_xdata()) == 2
     with pytest.raises(ParameterError, match="'plain' was trained with one step for all trees"):
         plots.tree_steps({"plain": rs.train(data, **options)})
-    with pytest.raises(ParameterError, match="got no models"):
+    with pytest.raises(ParameterError, match="nothing to draw"):
         plots.tree_steps({})

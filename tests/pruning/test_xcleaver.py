@@ -32,7 +32,8 @@ def test_the_names_of_the_strategies_are_known_to_the_parameters():
 @pytest.mark.parametrize("base", ["lambdamart", "selgb", "gbrt", "oblivious-lambdamart"])
 @pytest.mark.parametrize("whole", [False, True])
 def test_every_base_learns_in_rounds(data, base, whole, tmp_path):
-    model = rs.train(data, base=base, global_=whole, negatives=0.3, **QUICK)
+    share = {"negatives": 0.3} if base == "selgb" else {}
+    model = rs.train(data, base=base, global_=whole, **share, **QUICK)
     rounds = model.info["rounds"]
     values = [facts["after"]["train"] for facts in rounds if facts["improved"]]
     assert values == sorted(values) and len(rounds) >= 2
@@ -162,6 +163,8 @@ def test_queries_count_by_their_weights(data, valid):
 def test_what_boosting_alone_can_heed_is_refused(data):
     with pytest.raises(rs.errors.ParameterError, match=r"--step-on: not for algo=xcleaver"):
         rs.train(data, algo="xcleaver", step_on="valid")
+    with pytest.raises(rs.errors.ParameterError, match=r"--negatives: not for algo=xcleaver, .* selection=top"):
+        rs.train(data, algo="xcleaver", base="lambdamart", negatives=0.5)
     with pytest.raises(rs.errors.ParameterError, match=r"init .* is for boosted forests, not for algo=xcleaver"):
         rs.train(data, algo="xcleaver", init="model.txt")
     with pytest.raises(rs.errors.ParameterError, match=r"objective .* is for boosted forests, not for algo=xcleaver"):

@@ -91,7 +91,7 @@ def demo(
     results = run_experiment(spec, out / "results", jobs=1, watch=lambda cell: _progress(cell, compiling))
     groups = results.groups("two-stage")
     models = {group.run: group.cells[0].model() for group in groups}
-    seconds = {group.run: group.seconds("per_tree") for group in groups if group.pruned is None}
+    seconds = {group.run: group.seconds_per_tree for group in groups if group.seconds_per_tree is not None}
     for name, model in models.items():
         model.save(out / FILES[name])
     _show(models, seconds, loaded)

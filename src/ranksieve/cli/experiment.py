@@ -132,7 +132,7 @@ def _show(results: Results) -> None:
                     f"{group.valid:.4f}",
                     f"{group.value(metric):.4f}",
                     _maybe(group.n_trees, ".0f"),
-                    f"{group.seconds('per_tree'):.4f}",
+                    _maybe(group.seconds_per_tree, ".4f"),
                     _maybe(group.share_per_tree, ".1%"),
                 ]
                 for group in results.groups(data)
@@ -152,4 +152,4 @@ def _show(results: Results) -> None:
 
 
 def _maybe(number: float | None, style: str) -> str:
-    return "" if number is None else format(number, style)
+    return "–" if number is None else format(number, style)

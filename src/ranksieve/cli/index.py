@@ -20,9 +20,10 @@ def index(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the index.")],
     field: Annotated[
         list[str] | None,
-        typer.Option("--field", "-f", metavar="NAME[:OPTION,…][=SOURCE][~PATTERN]", show_default="all text fields",
-                     help="A field to index; options: [no]lower, [no]split, [no]stop, [no]stem, [no]positions. May be "
-                     "repeated. 'file:nostem=path~[^/]+$' is what the pattern finds in the field 'path'."),
+        typer.Option("--field", "-f", metavar="FIELD", show_default="all text fields",
+                     help="A field to index: NAME, or NAME:OPTIONS = SOURCE ~ PATTERN without blanks; options with "
+                     "commas: lower, split, stop, stem, positions, or with 'no' in front. May be repeated. "
+                     "'file:nostem=path~[^/]+$' is what the pattern finds in the field 'path'."),
     ] = None,
     number: Annotated[
         list[str] | None, typer.Option("--number", "-n", help="A numeric field to make a feature of. May be repeated.")

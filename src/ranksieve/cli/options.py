@@ -43,7 +43,9 @@ def _option(item: dataclasses.Field[Any]) -> inspect.Parameter:
     text = item.metadata["help"]
     if kind is not bool:
         text = f"{text}; {item.metadata['expected']}"
-    option = typer.Option(spelling, help=f"{text}.", rich_help_panel=PANEL)
+    # the two types of a pair would make the column so wide that 80 columns leave no room for examples in the help
+    metavar = "LOW HIGH" if item.type == "tuple[float, float]" else None
+    option = typer.Option(spelling, help=f"{text}.", rich_help_panel=PANEL, metavar=metavar)
     return inspect.Parameter(
         item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=Annotated[kind, option]
     )
@@ -56,12 +58,14 @@ def chosen_params(context: typer.Context, file: Path | None) -> Params:
     """
     given, of_run = read_toml(file) if file else ({}, {})
     context.params.update((name, value) for name, value in of_run.items() if not _is_flag(context, name))
-    for item in dataclasses.fields(Params):
-        if _is_flag(context, item.name):
-            given.pop(item.name, None)
-            given.pop(item.name.replace("_", "-"), None)
-            given[item.name] = context.params[item.name]
-    return Params.from_mapping(given, source=str(file) if file else "command line")
+    flags = [item.name for item in dataclasses.fields(Params) if _is_flag(context, item.name)]
+    for name in flags:
+        given.pop(name, None)
+        given.pop(name.replace("_", "-"), None)
+        given[name] = context.params[name]
+    chosen = Params.from_mapping(given, source=str(file) if file else "command line")
+    chosen.check_heeded(flags)  # a file may be for several algorithms
+    return chosen
 
 
 def _is_flag(context: typer.Context, name: str) -> bool:

@@ -18,6 +18,7 @@ class SizeBuckets:
     edges: np.ndarray
     n_queries: np.ndarray
     differences: np.ndarray  # mean of a minus b; NaN where a bucket has no query
+    errors: np.ndarray  # standard error of that mean; NaN where a bucket has fewer than two queries
 
 
 def difference_by_size(a: Any, b: Any, sizes: Any, *, width: int = 100) -> SizeBuckets:
@@ -46,13 +47,14 @@ def difference_by_size(a: Any, b: Any, sizes: Any, *, width: int = 100) -> SizeB
     counted = ~(np.isnan(a) | np.isnan(b))
     if not counted.any():
         raise DataError("no query has a value in both systems; there is nothing to compare")
-    bucket = sizes[counted] // width
+    bucket, gaps = sizes[counted] // width, (a - b)[counted]
     n_buckets = int(bucket.max()) + 1
     n_queries = np.bincount(bucket, minlength=n_buckets)
-    total = np.bincount(bucket, weights=(a - b)[counted], minlength=n_buckets)
-    with np.errstate(invalid="ignore"):
-        differences = np.where(n_queries > 0, total / np.maximum(n_queries, 1), np.nan)
-    return SizeBuckets(np.arange(n_buckets + 1) * width, n_queries, differences)
+    with np.errstate(invalid="ignore", divide="ignore"):  # of buckets that have no, or one, query
+        differences = np.bincount(bucket, weights=gaps, minlength=n_buckets) / n_queries
+        squares = np.bincount(bucket, weights=(gaps - differences[bucket]) ** 2, minlength=n_buckets)
+        errors = np.where(n_queries > 1, np.sqrt(squares / (n_queries - 1) / n_queries), np.nan)
+    return SizeBuckets(np.arange(n_buckets + 1) * width, n_queries, differences, errors)
 
 
 def smallest_shares(

@@ -6,10 +6,10 @@ import json
 import os
 import platform
 import shutil
-import statistics
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ranksieve.boosting.callbacks import Tally
 from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import measuring
-from ranksieve.experiments.data import BACKGROUND, Loaded, load, load_values
+from ranksieve.experiments.data import BACKGROUND, Loaded, Part, load, load_values
 from ranksieve.experiments.scoring import scoring_times
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.training import CELLS, MODEL, taught_part, taught_rows, trained
@@ -37,6 +37,26 @@ UNFINISHED = ".unfinished-"
 Watch = Callable[[Cell], AbstractContextManager[Any]]
 
 
+@dataclass(frozen=True)
+class Made:
+    """A cell's model, and what was noted while it was trained."""
+
+    model: Any
+    taught: Part
+    tally: Tally | None
+    stopwatch: measuring.Stopwatch
+    history: dict[str, list[float]]
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.history["valid"])
+
+    @property
+    def trees_a_round(self) -> int:
+        """More than one where every grade has its own; none where there are no trees."""
+        return getattr(self.model, "n_outputs", 1) if getattr(self.model, "n_trees", 0) else 0
+
+
 def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, watch: Watch | None = None) -> None:
     """Train and measure a cell into `out/cells/<key>`; the folder appears when everything in it is written.
 
@@ -46,6 +66,28 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
     loaded = load(cell.data, cell.params.max_bins)
     loading = time.perf_counter() - clock
     _store_lists(cell, out, loaded)
+    made = _trained(cell, out, loaded, threads, watch)
+    measured, queries, scores = measuring.measure(cell, made.model, loaded.test)
+    tables = {**_tables(cell, made, loaded), "queries": queries, "documents": measuring.documents(loaded.test, scores)}
+    facts = {
+        **_facts(cell, made, loaded),
+        "test": measured,
+        "seconds": {
+            "loading": loading,
+            **made.stopwatch.summary(0 if cell.is_made_whole or cell.blended else made.trees_a_round),
+            "all": time.perf_counter() - clock,
+            "cpu": time.process_time() - cpu,
+        },
+        "threads": threads or cell.params.threads or os.cpu_count(),
+        "alone": alone,
+        "began": began.isoformat(timespec="seconds"),
+        "versions": versions(),
+    }
+    _store(out / CELLS, cell.key, facts, made.model, tables)
+
+
+def _trained(cell: Cell, out: Path, loaded: Loaded, threads: int, watch: Watch | None) -> Made:
+    """Sample and train, with the time of every tree and who taught it."""
     rows = taught_rows(cell, out, loaded.train)
     taught = taught_part(loaded.train, rows)
     stopwatch = measuring.Stopwatch()
@@ -57,23 +99,29 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
         model = trained(cell, out, loaded, taught, rows, parts, threads, callbacks, tally)
         in_all = time.perf_counter() - start
     history = measuring.history_of(cell, model, loaded)
-    n_rounds = len(history["valid"])
-    stopwatch.fit(n_rounds, in_all)
-    seconds = stopwatch.seconds
-    trees = getattr(model, "n_outputs", 1) * np.arange(1, n_rounds + 1)
-    steps = {"step": model.info["steps"]} if "steps" in model.info else {}
-    tables = {"curve": pa.table({"trees": trees, **history, "seconds": seconds, **steps})}
-    measured, tables["queries"], scores = measuring.measure(cell, model, loaded.test)
-    tables["documents"] = measuring.documents(loaded.test, scores)
-    if cell.selections and tally is not None:
-        tables["selected"] = measuring.selected(taught, tally)
+    stopwatch.fit(len(history["valid"]), in_all)
+    return Made(model, taught, tally, stopwatch, history)
+
+
+def _tables(cell: Cell, made: Made, loaded: Loaded) -> dict[str, pa.Table]:
+    """The curve, and who taught and which leaves negatives share where the cell is to record them."""
+    trees = max(made.trees_a_round, 1) * np.arange(1, made.n_rounds + 1)
+    steps = {"step": made.model.info["steps"]} if "steps" in made.model.info else {}
+    tables = {"curve": pa.table({"trees": trees, **made.history, "seconds": made.stopwatch.seconds, **steps})}
+    if cell.selections and made.tally is not None:
+        tables["selected"] = measuring.selected(made.taught, made.tally)
     if cell.shared_leaves:
-        tables["shared_leaves"] = measuring.pairs_by_shared_leaves(cell, model, loaded.train.binned.lists)
-    lists = load_values(cell.data)[BACKGROUND].lists if cell.background else taught.binned.lists
-    n_taught = lists.n_docs
-    n_docs = n_taught if cell.background else loaded.train.binned.lists.n_docs  # before the sample
-    per_tree = measuring.docs_per_tree(cell, tally, n_rounds, n_taught)
-    facts = {
+        tables["shared_leaves"] = measuring.pairs_by_shared_leaves(cell, made.model, loaded.train.binned.lists)
+    return tables
+
+
+def _facts(cell: Cell, made: Made, loaded: Loaded) -> dict[str, Any]:
+    """What the cell is, its model's size, what taught it, and its validation value."""
+    model = made.model
+    lists = load_values(cell.data)[BACKGROUND].lists if cell.background else made.taught.binned.lists
+    n_docs = lists.n_docs if cell.background else loaded.train.binned.lists.n_docs  # before the sample
+    per_tree = measuring.docs_per_tree(cell, made.tally, made.n_rounds, lists.n_docs)
+    return {
         "key": cell.key,
         "label": cell.label,
         "settings": cell.settings(),
@@ -81,23 +129,18 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
         "fold": cell.data.fold,
         "n_trees": getattr(model, "n_trees", 0),
         "base_trees": measuring.base_trees(model),
-        "n_grown": len(seconds),
-        "rounds": [facts["trees"] for facts in model.info.get("rounds", ())] if cell.in_rounds else [],
-        "taught": {"queries": lists.n_queries, "documents": n_taught, "share": n_taught / n_docs,
-                   "per_tree": None if per_tree is None else per_tree / n_docs},
+        "n_grown": made.n_rounds,
+        "rounds": [one["trees"] for one in model.info.get("rounds", ())] if cell.in_rounds else [],
+        "taught": {
+            "queries": lists.n_queries,
+            "documents": lists.n_docs,
+            "share": lists.n_docs / n_docs,
+            "per_tree": None if per_tree is None else per_tree / n_docs,
+        },
         "valid": model.info.get("best_score"),
-        "test": measured,
         "scoring": scoring_times(cell, model) if cell.time_scoring and isinstance(model, Forest) else None,
         "conventions": [parse_metric(metric).describe() for metric in cell.metrics],
-        "seconds": {"loading": loading, "training": float(sum(seconds)), "measuring": float(sum(stopwatch.measuring)),
-                    "per_tree": statistics.median(seconds[1:] or seconds), "all": time.perf_counter() - clock,
-                    "cpu": time.process_time() - cpu},
-        "threads": threads or cell.params.threads or os.cpu_count(),
-        "alone": alone,
-        "began": began.isoformat(timespec="seconds"),
-        "versions": versions(),
-    }  # fmt: skip
-    _store(out / CELLS, cell.key, facts, model, tables)
+    }
 
 
 def versions() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -44,6 +45,12 @@ class Stopwatch:
         """Share the time in all out among n points of a curve, where no tree told its own."""
         if len(self.seconds) != n:
             self.seconds, self.measuring = [in_all / n] * n, [0.0] * n
+
+    def summary(self, trees_a_round: int) -> dict[str, float | None]:
+        """Training and measuring in all, and the median of a tree; None where no trees are grown one after another."""
+        median = statistics.median(self.seconds[1:] or self.seconds)
+        per_tree = median / trees_a_round if trees_a_round else None
+        return {"training": sum(self.seconds), "measuring": sum(self.measuring), "per_tree": per_tree}
 
 
 def history_of(cell: Cell, model: Any, loaded: Loaded) -> dict[str, list[float]]:

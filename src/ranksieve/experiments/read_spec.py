@@ -18,7 +18,7 @@ from ranksieve.experiments.samples import SAMPLES, check_sample
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
 from ranksieve.experiments.tune import check_space
-from ranksieve.params import EVERYWHERE, RANKERS, Params, flag
+from ranksieve.params import RANKERS, Params, flag
 from ranksieve.rankers.train import check_extra
 
 if sys.version_info >= (3, 11):
@@ -30,6 +30,7 @@ TOP = ("title", "about", "metrics", "stages", "seeds", "figures", "baseline", "c
        "runs", "quick", "tune")  # fmt: skip
 QUICK = ("data", "params", "stages", "seeds", "tune")
 RUN = ("name", "seeds", "sample", "prune", "selections", "shared-leaves", *relations.RELATIONS)  # not of training
+CHOOSING = ("algo", "base", "selection", "step")  # what the other parameters that count depend on
 FIGURES = ("curves", "steps", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency",
            "by-size", "speed", "removed", "weights", "phases", "costs")  # fmt: skip
 
@@ -64,6 +65,12 @@ def _checked_params(params: Mapping[str, Any]) -> dict[str, Any]:
         for one in value if isinstance(value, list) else [value]:
             Params.from_mapping({name: one}, source="--set")
     return {name.replace("_", "-"): value for name, value in params.items()}
+
+
+def _check_selection(params: Params) -> None:
+    """Refuse a rule for who teaches that nobody knows."""
+    if params.algo == "xcleaver" or params.algo not in RANKERS:
+        named_selection(params)
 
 
 class _Reader:
@@ -184,9 +191,10 @@ class _Reader:
                 params[key.replace("_", "-")] = value  # a list makes a grid smaller, never a grid
         params.update(self._replaced)
         params.setdefault("metric", self._values.get("metrics", ["ndcg@10"])[0])
-        params = self._heeded(place, params, own)
         sample = self._sample(place, own.get("sample"))
         prune = self._checked((*place, "prune"), relations.pruning_table, own)
+        if prune is None:
+            params = self._heeded(place, params, own)
         seeds = own.get("seeds") or self._list("seeds", int, [0])
         seeds = seeds[: self._quick.get("seeds", len(seeds))]
         for grid, (one_params, one_sample, one_prune) in choices(params, sample, prune):
@@ -199,11 +207,10 @@ class _Reader:
                     one_params["algo"] = teacher.params.algo
                 try:
                     settings = Params.from_mapping({**one_params, "seed": seed}, source=f"run {name!r}")
-                    if settings.algo in RANKERS and prune is None:
-                        settings.check_heeded()
+                    if prune is None:
+                        settings = settings.with_heeded_alone()
                         check_extra(settings.algo)
-                    if settings.algo == "xcleaver" or settings.algo not in RANKERS:
-                        named_selection(settings)
+                    _check_selection(settings)
                 except RanksieveError as error:
                     key = next((key for key in one_params if f"--{key} " in str(error)), "algo")
                     where = (*place, key) if key in own else ("params", key) if key in common else place
@@ -224,14 +231,20 @@ class _Reader:
                 yield self._related(place, own, settings.algo, cell, done)
 
     def _heeded(self, place: tuple[str | int, ...], params: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-        """What a ranker beside boosted forests heeds; parameters meant for every run are left out silently."""
-        algo = params.get("algo")
-        if not isinstance(algo, str) or algo not in RANKERS:
-            return params
-        heeded = [flag(name)[2:] for name in (*EVERYWHERE, *RANKERS[algo])]
+        """What some choice of the run's grid heeds; parameters meant for every run are left out silently."""
+        heeded: set[str] = set()
+        for _, (one,) in choices({key: params[key] for key in CHOOSING if key in params}):
+            try:
+                chosen = Params.from_mapping(one)
+                _check_selection(chosen)
+            except RanksieveError:
+                return params  # to be told with its line
+            heeded.update(flag(name)[2:] for name in chosen.heeded)
         for name in params:
             if name in own and name not in heeded and name not in self._replaced:
-                raise self.complain((*place, name), f"{name} is not for algo={algo}, which heeds {', '.join(heeded)}")
+                what = ", ".join(f"{key}={params[key]}" for key in CHOOSING if key in params)
+                known = [key for key in (flag(item.name)[2:] for item in dataclasses.fields(Params)) if key in heeded]
+                raise self.complain((*place, name), f"{name} is not for {what}, which heeds {', '.join(known)}")
         return {name: value for name, value in params.items() if name in heeded}
 
     def _check_extras(self, place: tuple[str | int, ...], algo: str, own: Mapping[str, Any]) -> None:

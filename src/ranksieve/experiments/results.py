@@ -118,8 +118,14 @@ class Group:
         return next(table["trees"] for table in tables if len(table["trees"]) == longest), np.mean(padded, axis=0)
 
     def seconds(self, name: str) -> float:
-        """Mean of a time of the cells: `training`, `per_tree`, …"""
+        """Mean of a time of the cells: `training`, `loading`, …"""
         return float(np.mean([cell.facts["seconds"][name] for cell in self.cells]))
+
+    @property
+    def seconds_per_tree(self) -> float | None:
+        """Mean over cells of a tree's median time; None where no trees are grown one after another."""
+        times = [cell.facts["seconds"]["per_tree"] for cell in self.cells]
+        return None if None in times else float(np.mean(times))
 
     @property
     def share(self) -> float:

@@ -15,7 +15,7 @@ from ranksieve.experiments.data import load
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.training import taught_part, taught_rows, trained
 from ranksieve.files import atomic_path
-from ranksieve.params import RANKERS, Params, flag
+from ranksieve.params import Params, flag
 
 FOLDER = "tune"
 SPACE: dict[str, Any] = {  # where a specification has no table [tune]
@@ -81,9 +81,7 @@ def studies(cells: Iterable[Cell], space: Mapping[str, Any], n_trials: int) -> l
 
 def _heeded(cell: Cell, space: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of a search space that the cell's algorithm heeds."""
-    if cell.params.algo not in RANKERS:
-        return space
-    heeded = {flag(name) for name in RANKERS[cell.params.algo]}
+    heeded = set(map(flag, cell.params.heeded))
     return {name: wanted for name, wanted in space.items() if flag(name) in heeded}
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from ranksieve.errors import MissingExtraError
+from ranksieve.errors import MissingExtraError, ParameterError
+from ranksieve.plots.style import line_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,3 +21,12 @@ def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
     if ax is not None:
         return ax
     return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def lines_for(
+    named: Mapping[str, Any], ax: Axes | None, size: tuple[float, float], *, like: str, baseline: str | None = None
+) -> tuple[Axes, dict[str, dict[str, Any]]]:
+    """Axes for one line of each name, and how each is drawn; `like` is an example for those who give none."""
+    if not named:
+        raise ParameterError(f"there is nothing to draw; give at least one, as in {like}")
+    return axes_for(ax, size), line_styles(list(named), baseline)

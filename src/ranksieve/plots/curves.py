@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.errors import ParameterError
-from ranksieve.plots.canvas import axes_for
+from ranksieve.plots.canvas import axes_for, lines_for
 from ranksieve.plots.style import add_legend, dress, line_styles, log_axis
 
 if TYPE_CHECKING:
@@ -50,10 +50,7 @@ def learning_curves(
     >>> rs.plots.learning_curves({"SelGB": model}).get_ylabel()
     'ndcg@10'
     """
-    if not curves:
-        raise ParameterError("got no curves; give at least one, as in {'SelGB': model}")
-    ax = axes_for(ax, (7.0, 4.0))
-    styles = line_styles(list(curves), baseline)
+    ax, styles = lines_for(curves, ax, (7.0, 4.0), like="{'SelGB': model}", baseline=baseline)
     for name, given in curves.items():
         trees, values = given if isinstance(given, tuple) else (None, _values(name, given, metric, set_name))
         places = np.arange(1, len(values) + 1) if trees is None else trees
@@ -102,10 +99,7 @@ def share_curves(
     >>> rs.plots.share_curves({"random": ([0.01, 0.1, 0.5], [0.3, 0.4, 0.41])}, full=0.42).get_xlabel()
     'share of the training set'
     """
-    if not curves:
-        raise ParameterError("got no curves; give at least one")
-    ax = axes_for(ax, (6.0, 4.0))
-    styles = line_styles(list(curves))
+    ax, styles = lines_for(curves, ax, (7.0, 4.0), like="{'random': ([0.1, 0.5], [0.40, 0.41])}")
     for name, (shares, values) in curves.items():
         order = np.argsort(shares)
         ax.plot(
@@ -160,7 +154,8 @@ def time_against_quality(
         line = {**styles[kind], "linewidth": 0.8, "alpha": 0.9}
         ax.plot(places[:, 0], places[:, 1], marker="o", markersize=5, label=kind, **line)
         for name in names if groups is not None and len(names) > 1 else ():
-            ax.annotate(name, points[name], textcoords="offset points", xytext=(5, 4), fontsize="x-small", color="0.25")
+            text = name if marks is None else marks[name]
+            ax.annotate(text, points[name], textcoords="offset points", xytext=(5, 4), fontsize="x-small", color="0.25")
     log_axis(ax, lambda seconds: f"{seconds:g}")
     dress(ax, x=time, y=metric)
     add_legend(ax, kinds)

@@ -178,7 +178,7 @@ def _panels(models: Mapping[str, Any], axes: Any) -> list[Axes]:
         return given
     columns = min(3, len(models))
     rows = -(-len(models) // columns)
-    one = axes_for(None, (3.2 * columns + 0.6, 2.4 * rows))
+    one = axes_for(None, (7.0, 3.0) if len(models) == 1 else (max(3.2 * columns + 0.6, 7.0), 2.4 * rows))
     figure = one.figure
     assert figure is not None
     one.remove()

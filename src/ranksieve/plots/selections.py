@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.errors import ParameterError
-from ranksieve.plots.canvas import axes_for
-from ranksieve.plots.style import add_legend, dress, line_styles
+from ranksieve.plots.canvas import axes_for, lines_for
+from ranksieve.plots.style import add_legend, dress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,10 +72,7 @@ def rank_distribution(distributions: Mapping[str, Any], *, ax: Axes | None = Non
     >>> rs.plots.rank_distribution({"SelGB": [0.5, 0.8, 1.0]}).get_ylabel()
     'selections up to this rank'
     """
-    if not distributions:
-        raise ParameterError("got no distributions; give at least one")
-    ax = axes_for(ax, (6.0, 4.0))
-    styles = line_styles(list(distributions))
+    ax, styles = lines_for(distributions, ax, (7.0, 4.0), like="{'SelGB': [0.5, 0.8, 1.0]}")
     for name, shares in distributions.items():
         ax.plot(np.arange(len(shares) + 1), np.concatenate([[0.0], shares]), label=name, linewidth=1.6, **styles[name])
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
@@ -102,10 +99,7 @@ def shared_leaves(counts: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
     >>> rs.plots.shared_leaves({"full": [2, 5, 9], "10%": [9, 5, 2]}).get_xlabel()
     'share of trees in which two negatives share a leaf'
     """
-    if not counts:
-        raise ParameterError("got no counts; give at least one")
-    ax = axes_for(ax, (6.0, 4.0))
-    styles = line_styles(list(counts))
+    ax, styles = lines_for(counts, ax, (7.0, 4.0), like="{'full': [2, 5, 9]}")
     for name, pairs in counts.items():
         pairs = np.asarray(pairs, dtype=np.float64)
         n_trees = max(len(pairs) - 1, 1)

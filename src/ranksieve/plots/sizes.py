@@ -19,6 +19,8 @@ def difference_by_size(
 ) -> tuple[Axes, Axes]:
     """Mean difference of two systems by list size, above the numbers of queries (Lucchese et al. 2018, Fig. 6).
 
+    Thin lines are one standard error of the mean to both sides, where a bucket has two queries or more.
+
     Parameters
     ----------
     buckets : SizeBuckets
@@ -50,6 +52,8 @@ def difference_by_size(
     differences = np.nan_to_num(buckets.differences)
     colours = np.where(differences >= 0, COLOURS[0], COLOURS[1])
     above.bar(middles, differences, width, color=colours.tolist())
+    known = np.isfinite(buckets.errors)
+    above.errorbar(middles[known], differences[known], buckets.errors[known], fmt="none", ecolor="0.25", elinewidth=0.8)
     above.axhline(0, color="0.3", linewidth=0.8)
     dress(above, x="", y=f"difference in {metric}", title=f"{names[0]} − {names[1]}")
     below.bar(middles, buckets.n_queries, width, color=BASELINE)

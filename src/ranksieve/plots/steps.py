@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.errors import ParameterError
-from ranksieve.plots.canvas import axes_for
-from ranksieve.plots.style import BASELINE, COLOURS, add_legend, dress, line_styles
+from ranksieve.plots.canvas import axes_for, lines_for
+from ranksieve.plots.style import BASELINE, COLOURS, add_legend, dress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,10 +60,7 @@ def tree_steps(models: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
     >>> rs.plots.tree_steps({"OC": model}).get_xlabel()
     'trees'
     """
-    if not models:
-        raise ParameterError("got no models; give at least one, as in {'OC': model}")
-    ax = axes_for(ax, (7.0, 3.5))
-    styles = line_styles(list(models))
+    ax, styles = lines_for(models, ax, (7.0, 3.5), like="{'OC': model}")
     for name, given in models.items():
         steps = _steps(name, given)
         line = {**styles[name], "linewidth": 0.6, "alpha": 0.8}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,22 +11,52 @@ import numpy as np
 from ranksieve import plots
 from ranksieve.evaluation.comparisons import difference_by_size
 from ranksieve.evaluation.ranks import rank_distribution, rank_heat_map
-from ranksieve.experiments.results import CellResult, Results
+from ranksieve.experiments.results import CellResult, Group, Results
 from ranksieve.report import pruning_figures
 from ranksieve.report.tables import sampled_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Named = Iterator[tuple[str, Any]]  # a caption and the axes
+Named = Iterator[tuple[str, Any]]  # a title and the axes
+MEANINGS = {  # what a reader sees in a figure of each kind
+    "curves": "Tree by tree, also beyond those that validation lists chose, until training stopped. The mean over "
+    "seeds and folds; dashed: the baseline.",
+    "steps": "The step that is best for the metric on the lists that steps are chosen on.",
+    "sizes": "Above: the mean difference over the queries whose lists have so many documents, with its standard "
+    "error; above 0 the first is better. Below: how many test queries these are.",
+    "heat": "Each row is a training query, short lists above, each column a range of first-stage ranks. Bright: "
+    "negatives there were selected for many trees.",
+    "cumulative": "Of all selections of a negative for a tree, the share that fell on first-stage ranks up to each.",
+    "shared-leaves": "All pairs of negatives of one training query, under each model: further right, a model tells "
+    "negatives apart less.",
+    "shares": "Points are means over samples; dashed: everything.",
+    "efficiency": "The upper left is best: more quality in less time. Points are choices of the grid.",
+    "removed": "The forest from its first tree to its last, cut into runs of trees: how many of each were removed.",
+    "weights": "Mean weight of the trees that stayed, 1 being the mean before; in the bars, the share removed.",
+    "phases": "Rounds are numbered: a circle where a round has grown its trees, a square after it pruned and weighed "
+    "them.",
+    "costs": "Shares of the time of all rounds.",
+}
 
 
-def figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
-    """Every figure an experiment asks for: a file name, a caption and the picture, which the caller closes."""
+@dataclass(frozen=True)
+class Picture:
+    """A figure with the name of its file, its title, and what is to be seen."""
+
+    name: str
+    title: str
+    meaning: str
+    figure: Figure  # to be closed by the caller
+
+
+def figures(results: Results) -> Iterator[Picture]:
+    """Every figure an experiment asks for."""
     for data in results.data:
         for kind in results.facts["figures"]:
-            for number, (caption, ax) in enumerate(FIGURES[kind](results, data) if kind in FIGURES else ()):
-                yield "-".join([kind, *data.split(), *([str(number + 1)] if number else [])]), caption, ax.figure
+            for number, (title, ax) in enumerate(FIGURES[kind](results, data) if kind in FIGURES else ()):
+                name = "-".join([kind, *data.split(), *([str(number + 1)] if number else [])])
+                yield Picture(name, title, MEANINGS[kind], ax.figure)
 
 
 def curves(results: Results, data: str) -> Named:
@@ -134,11 +165,15 @@ def shares(results: Results, data: str) -> Named:
 def efficiency(results: Results, data: str) -> Named:
     """The metric against the time of a tree and of the whole training."""
     metric = results.facts["metrics"][0]
-    groups = results.groups(data)
+    groups = [group for group in results.groups(data) if group.seconds_per_tree is not None]
     kinds = {group.label: ", ".join(filter(None, [group.run, _others(group.grid)])) for group in groups}
     marks = {group.label: _first(group.grid) for group in groups}
-    for time, words in (("per_tree", "seconds for a tree (median)"), ("training", "seconds of training")):
-        points = {group.label: (group.seconds(time), group.value(metric)) for group in groups}
+    times: dict[str, Callable[[Group], Any]] = {
+        "seconds for a tree (median)": lambda group: group.seconds_per_tree,
+        "seconds of training": lambda group: group.seconds("training"),
+    }
+    for words, seconds in times.items() if groups else ():
+        points = {group.label: (seconds(group), group.value(metric)) for group in groups}
         yield (
             f"{metric} on {data} against {words}",
             plots.time_against_quality(points, metric=metric, time=words, groups=kinds, marks=marks),

@@ -10,19 +10,22 @@ from importlib import resources
 
 from ranksieve.experiments.results import Results
 from ranksieve.report.explorer import MOST_QUERIES, explorer_data
-from ranksieve.report.tables import Table
+from ranksieve.report.figures import Picture
+from ranksieve.report.tables import Table, data_table
 
 
-def page(results: Results, head: str, foot: str, tables: Iterable[Table], pictures: Iterable[tuple[str, str]]) -> str:
-    """The whole page. `head` and `foot` are paragraphs of plain text, `pictures` captions and SVG texts."""
+def page(
+    results: Results, head: str, foot: str, tables: Iterable[Table], pictures: Iterable[tuple[Picture, str]]
+) -> str:
+    """The whole page. `head` and `foot` (how it was made) are plain text; `pictures` come with their SVG texts."""
     title, *about = head.split("\n\n")
     title = title.removeprefix("# ")
     explorable = explorer_data(results)
     sections = {
         "Tables": "".join(map(_table, tables)),
-        "Figures": "".join(_figure(caption, svg) for caption, svg in pictures),
+        "Figures": "".join(_figure(picture, svg) for picture, svg in pictures),
         "Queries": _explorer(results.facts["metrics"][0]) if explorable else "",
-        "What was run": _settings(results),
+        "What was run": _table(data_table(results)) + _settings(results),
     }
     shown = {name: body for name, body in sections.items() if body}
     links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name in shown)
@@ -33,8 +36,9 @@ def page(results: Results, head: str, foot: str, tables: Iterable[Table], pictur
         f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_asset('page.css')}</style></head><body><header><h1>{html.escape(title)}</h1>"
-        f"{''.join(f'<p>{html.escape(text)}</p>' for text in about)}<nav>{links}</nav></header>"
-        f'<main>{body}</main><footer class="quiet"><p>{html.escape(foot)}</p></footer>'
+        f"{''.join(f'<p>{html.escape(text)}</p>' for text in about)}"
+        f'<p class="quiet">{html.escape(foot)}</p><nav>{links}</nav></header>'
+        f"<main>{body}</main>"
         f'<script type="application/json" id="explorer-data">{data}</script>'
         f"<script>{_asset('page.js')}</script></body></html>\n"
     )
@@ -65,7 +69,7 @@ def _table(table: Table) -> str:
     )
     note = f'<p class="quiet">{_text(table.note)}</p>' if table.note else ""
     return (
-        f'<div class="wide"><table class="sortable"><caption>{_text(table.title)}</caption>'
+        f'<h3>{_text(table.title)}</h3><div class="wide"><table class="sortable" aria-label="{_text(table.title)}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{note}"
     )
 
@@ -75,13 +79,14 @@ def _text(markdown: str) -> str:
     return html.escape(markdown.replace("\\*", "*"))
 
 
-def _figure(caption: str, svg: str) -> str:
+def _figure(picture: Picture, svg: str) -> str:
     """An SVG file's picture, without what only a file of its own needs; its names are made the figure's own."""
     drawing = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    mark = re.sub(r"\W+", "-", caption.lower()).strip("-")
+    mark = re.sub(r"\W+", "-", picture.name.lower()).strip("-")
     drawing = re.sub(r'\bid="([^"]+)"', rf'id="{mark}-\1"', drawing)
     drawing = re.sub(r'(href="#|url\(#)', rf"\1{mark}-", drawing)
-    return f"<figure>{drawing}<figcaption>{html.escape(caption)}</figcaption></figure>"
+    title, meaning = html.escape(picture.title), html.escape(picture.meaning)
+    return f"<figure><h3>{title}</h3>{drawing}<figcaption>{meaning}</figcaption></figure>"
 
 
 def _explorer(metric: str) -> str:

@@ -14,13 +14,13 @@ BUCKETS = 10
 def removed(results: Results, data: str) -> Iterator[tuple[str, Any]]:
     """Which trees each strategy removed."""
     for title, models in _pruned(results, data):
-        yield f"Trees removed on {data}, {title}", _drawn(plots.removed_trees, models)
+        yield f"Trees that were removed: {title}, on {data}", _drawn(plots.removed_trees, models)
 
 
 def weights(results: Results, data: str) -> Iterator[tuple[str, Any]]:
     """Weights of the remaining trees along the forest."""
     for title, models in _pruned(results, data):
-        yield f"Mean weights on {data} after re-weighting, {title}", _drawn(plots.tree_weights, models)
+        yield f"Weights of the trees that stayed: {title}, on {data}", _drawn(plots.tree_weights, models)
 
 
 def _drawn(draw: Callable[..., list[Any]], models: dict[str, Any]) -> Any:
@@ -34,8 +34,8 @@ def _pruned(results: Results, data: str) -> Iterator[tuple[str, dict[str, Any]]]
     for group in results.groups(data):
         if group.pruned is not None:
             words = [f"{name} {value}" for name, value in group.grid.items() if name != "strategy"]
-            params = group.cells[0].facts["settings"]["params"]
-            found.setdefault(", ".join([group.run, *words]), {})[params["strategy"]] = group.cells[0].model()
+            strategy = group.cells[0].facts["settings"]["params"]["strategy"]
+            found.setdefault(", ".join([group.run, *words]), {})[f"strategy {strategy}"] = group.cells[0].model()
     yield from found.items()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from ranksieve.experiments.results import Group, Results
 
 TARGETS = (0.90, 0.95, 0.98)
 SIGNIFICANT = 0.05
+SUMS = ("n_docs", "n_positives")
 
 
 @dataclass(frozen=True)
@@ -49,28 +52,31 @@ def comparison(results: Results, data: str) -> Table:
         row = [Value(group.label)]
         for column in columns:
             known = group.has_stages or column == metric
-            row += _compared(group, baseline, column) if known else [Value(""), Value(""), Value("")]
+            row += _compared(group, baseline, column) if known else [Value("–"), Value("–")]
         rows.append((*row, _maybe(group.n_trees, ".0f")))
+    n_queries = int(np.count_nonzero(~np.isnan(baseline.per_query(metric)[1])))
     return Table(
-        title=f"{metric} on {data}, against {baseline.label}",
-        columns=("", *(part for name in names for part in (name, "difference", "95% interval")), "trees"),
+        title=f"{metric} on {n_queries:,} test queries of {data}, against {baseline.label}",
+        columns=("", *(part for name in names for part in (name, "difference")), "trees"),
         rows=tuple(rows),
-        note=f"\\* randomization test against {baseline.label}: p ≤ {SIGNIFICANT}; intervals are of the difference, by "
-        "the paired t-test. Where a run has a grid, its best choice on validation lists stands here.",
+        note=f"\\* differs from {baseline.label}: p ≤ {SIGNIFICANT} in Fisher's randomization "
+        "test, two-sided. Difference: of the means, in percent of the baseline's, with its 95% interval by the paired "
+        "t-test. Full: all trees, as many as validation lists chose. A run with a grid stands with its best choice on "
+        "validation lists.",
     )
 
 
 def _compared(group: Group, baseline: Group, column: str) -> list[Value]:
     mean = group.value(column)
     if group is baseline:
-        return [Value(f"{mean:.4f}", mean), Value(""), Value("")]
+        return [Value(f"{mean:.4f}", mean), Value("")]
     test, interval = compare(group, baseline, column)
     star = "\\*" if test.p_value <= SIGNIFICANT else ""
-    low, high = interval or (np.nan, np.nan)
+    percent = 100 / baseline.value(column) if baseline.value(column) else np.nan
+    low, high = (percent * end for end in interval or (np.nan, np.nan))
     return [
         Value(f"{mean:.4f}{star}", mean),
-        Value(f"{test.relative:+.1f}%", test.relative),
-        Value(f"[{low:+.4f}, {high:+.4f}]", low),
+        Value(f"{test.relative:+.1f}% [{low:+.1f}, {high:+.1f}]", test.relative),
     ]
 
 
@@ -157,15 +163,15 @@ def all_cells(results: Results, data: str) -> Table:
     metrics: Sequence[str] = results.facts["metrics"]
     rows = []
     for group in results.groups(data):
-        per_tree, training = group.seconds("per_tree"), group.seconds("training")
+        per_tree, training = group.seconds_per_tree, group.seconds("training")
         rows.append(
             (
                 Value(group.label),
                 Value(f"{group.valid:.4f}", group.valid),
                 *(Value(f"{group.value(metric):.4f}", group.value(metric)) for metric in metrics),
                 _maybe(group.n_trees, ".0f"),
-                Value(f"{1000 * per_tree:.1f} ms", per_tree),
-                Value(f"{training:.2f} s", training),
+                _maybe(None if per_tree is None else 1000 * per_tree, ".1f"),
+                Value(f"{training:.2f}", training),
                 _maybe(group.share_per_tree, ".1%"),
                 Value(str(len(group.cells)), len(group.cells)),
             )
@@ -174,12 +180,50 @@ def all_cells(results: Results, data: str) -> Table:
     peers = any(cell.facts["settings"]["params"]["algo"] == "lightgbm" for cell in results.cells if cell.data == data)
     return Table(
         title=f"All runs on {data}",
-        columns=("", f"{first}, validation", *metrics, "trees", "a tree", "training", "taught a tree", "cells"),
+        columns=("", f"{first}, validation", *metrics, "trees", "ms a tree", "s training", "taught a tree", "cells"),
         rows=tuple(rows),
-        note="Taught a tree: the share of the training documents it learned from, the mean over trees."
+        note="Means over test lists, trees chosen on validation lists. Times are without measuring, that of a tree is "
+        "the median. Taught a tree: the share of the training documents it learned from, the mean over trees. Cells: "
+        "seeds times folds, which are averaged."
         + (" LightGBM's times have the scoring of validation and test lists in them." if peers else "")
         + ("" if results.facts["timed"] else " Cells ran side by side, so times are rough."),
     )
+
+
+def data_table(results: Results) -> Table:
+    """The lists of every data set, part by part."""
+    rows = []
+    for data in results.data:
+        facts = next(one for one in results.facts["data"] if one["name"] == data)
+        folds = sorted({cell.facts["fold"] for cell in results.cells if cell.data == data}, key=lambda fold: fold or 0)
+        for part, words in (("train", "training"), ("valid", "validation"), ("test", "test")):
+            lists = [results.lists(data, part, fold) for fold in folds]
+            queries = float(np.mean([len(one["query"]) for one in lists]))
+            documents, positives = (float(np.mean([one[name].sum() for one in lists])) for name in SUMS)
+            rows.append(
+                (
+                    Value(f"{data}, {words}" + (f", mean of {len(folds)} folds" if len(folds) > 1 else "")),
+                    Value(f"{queries:,.0f}", queries),
+                    Value(f"{documents:,.0f}", documents),
+                    Value(f"{positives:,.0f}", positives),
+                    Value(f"{documents / queries:,.0f}", documents / queries),
+                    Value(f"{positives / queries:.1f}", positives / queries),
+                    Value(_source(facts, part)),
+                )
+            )
+    return Table(
+        title="The lists",
+        columns=("", "queries", "documents", "positives", "documents a query", "positives a query", "from"),
+        rows=tuple(rows),
+        note="Before any sample. Documents with a label above 0 are positives.",
+    )
+
+
+def _source(facts: Mapping[str, Any], part: str) -> str:
+    """Where a part comes from; of files the names alone."""
+    if "generate" in facts:
+        return f"generated {facts['generate']}, seed {facts['seed']}"
+    return Path(facts.get("file") or facts[part]).name
 
 
 def _maybe(number: float | None, style: str) -> Value:

@@ -13,7 +13,7 @@ from ranksieve.files import atomic_path
 from ranksieve.report.figures import figures
 from ranksieve.report.page import page
 from ranksieve.report.size_tables import by_size, speed
-from ranksieve.report.tables import Table, all_cells, comparison, mutual_tests, share_table
+from ranksieve.report.tables import Table, all_cells, comparison, data_table, mutual_tests, share_table
 
 FOLDER = "report"
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "ranksieve"}  # text stays text; equal input, equal file
@@ -33,15 +33,15 @@ def write_report(results: Results, out: str | os.PathLike[str] | None = None) ->
     except OSError as error:
         raise DataError(f"{folder}: cannot be made ({error.strerror}); choose another folder") from error
     pictures = []
-    for name, caption, figure in figures(results):
-        _save(figure, folder / "figures" / f"{name}.svg")
-        pictures.append((name, caption))
+    for picture in figures(results):
+        _save(picture.figure, folder / "figures" / f"{picture.name}.svg")
+        pictures.append(picture)
     head, foot, found = _head(results), _made_with(results), list(tables(results))
-    shown = [f"![{caption}](figures/{name}.svg)\n\n*{caption}*" for name, caption in pictures]
-    parts = [head, *(table.markdown() for table in found), *shown, foot]
+    shown = [f"![{one.title}](figures/{one.name}.svg)\n\n*{one.title}.* {one.meaning}" for one in pictures]
+    parts = [head, *(table.markdown() for table in found), *shown, data_table(results).markdown(), foot]
     with atomic_path(folder / "report.md") as path:
         path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    drawn = [(caption, (folder / "figures" / f"{name}.svg").read_text(encoding="utf-8")) for name, caption in pictures]
+    drawn = [(one, (folder / "figures" / f"{one.name}.svg").read_text(encoding="utf-8")) for one in pictures]
     with atomic_path(folder / "report.html") as path:
         path.write_text(page(results, head, foot, found, drawn), encoding="utf-8")
     return folder / "report.html"
