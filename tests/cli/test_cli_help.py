@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 import ranksieve
+from ranksieve.cli import console
 from ranksieve.cli.app import app
 from ranksieve.cli.console import duration, file_size
 from ranksieve.params import Params, flag
@@ -82,3 +83,10 @@ def test_the_shell_completes_commands(run, monkeypatch):
     monkeypatch.setenv("COMP_WORDS", "ranksieve tr")
     monkeypatch.setenv("COMP_CWORD", "1")
     assert run().output.split() == ["train"]
+
+
+def test_compiling_is_told_where_nothing_was_compiled_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "COMPILED", tmp_path)
+    assert console.waiting() == "reading the data; compiling kernels (first use only)…"
+    (tmp_path / "ranking.sort-1.py311.nbi").touch()
+    assert console.waiting("6 cells") == "6 cells…"

@@ -42,7 +42,7 @@ def test_retrieve_writes_a_run(corpus, index, run, tmp_path):
     outcome = run("retrieve", index, corpus / "queries.tsv", "--out", tmp_path / "run.trec", "--depth", 3)
     assert outcome.code == 0, outcome.output
     assert "1 queries are empty" in outcome.output
-    assert "compiling kernels (first use only)" in outcome.output
+    assert "reading the data" in outcome.output
     assert "1 queries have no word that occurs in the index" in outcome.output
     lines = (tmp_path / "run.trec").read_text().splitlines()
     assert lines[0].split()[:4] == ["1", "Q0", "d4", "1"]

@@ -34,7 +34,7 @@ def test_train_says_where_the_model_is_and_how_good(files, run, tmp_path):
     test = rs.evaluate(forest, rs.read(files / "test.txt"))
     for text in (
         f"model {out}, {forest.n_trees} trees",
-        "compiling kernels (first use only)",
+        "reading the data",
         "12/12 trees",
         f"best tree {forest.info['best_iteration']}",
         f"validation ndcg@10 {forest.info['best_score']:.4f}",
@@ -46,7 +46,7 @@ def test_train_says_where_the_model_is_and_how_good(files, run, tmp_path):
 
 def test_quiet_training_shows_no_progress(files, run, tmp_path):
     outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt", "--quiet", *QUICK)
-    assert "compiling" not in outcome.output
+    assert "reading the data" not in outcome.output
     assert "12 trees" in outcome.output
 
 

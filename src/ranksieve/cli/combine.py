@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_compiling, show_facts, show_table
+from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.model_file import check_model_file, save_model
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def refit(
     from ranksieve.forest.scorer import using_threads
     from ranksieve.forest.streaming import open_for, read_for
 
-    show_compiling()
+    show_waiting()
     forest = load_forest(model)
     lists = read_for(forest, str(model), open_for(data, {str(model): forest}, missing))
     with using_threads(threads or None):
@@ -139,7 +139,7 @@ def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) ->
 
     if len(set(paths)) < len(paths):
         raise ParameterError("a model is given twice; name each model once")
-    show_compiling()
+    show_waiting()
     models = {str(path): load(path) for path in paths}
     common_features(list(models.values()))
     return list(models.values()), score_file(models, open_for(data, models, missing), threads or None)

@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import ranksieve
 from ranksieve.errors import DataError
 
-COMPILING = "reading the data; compiling kernels (first use only)…"
+COMPILED = Path(ranksieve.__file__).parent / "kernels" / "__pycache__"  # where Numba keeps kernels, if it may
 
 
 def output() -> Console:
@@ -28,9 +29,14 @@ def progress_output() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def show_compiling() -> None:
-    """Why nothing may be seen for a while; on standard error."""
-    progress_output().print(COMPILING, markup=False)
+def waiting(doing: str = "reading the data") -> str:
+    """Why nothing may be seen for a while; kernels that a run before this one compiled are not compiled again."""
+    return f"{doing}…" if any(COMPILED.glob("*.nbi")) else f"{doing}; compiling kernels (first use only)…"
+
+
+def show_waiting() -> None:
+    """The same on standard error."""
+    progress_output().print(waiting(), markup=False)
 
 
 def show_error(message: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, output, progress_output, show_table
+from ranksieve.cli.console import check_writable, duration, output, progress_output, show_table, waiting
 from ranksieve.cli.progress import TrainingProgress
 from ranksieve.cli.pruning_progress import PruningProgress
 from ranksieve.errors import MissingExtraError
@@ -79,7 +79,7 @@ def demo(
 
     (out / "demo.toml").write_text(SPEC.substitute(queries=queries, trees=trees, seed=seed), encoding="utf-8")
     spec = load_spec(out / "demo.toml")
-    progress_output().print(f"generating {queries} queries; compiling kernels (first use only)…", markup=False)
+    progress_output().print(waiting(f"generating {queries} queries"), markup=False)
     compiling = multiprocessing.get_context("spawn").Process(target=compile_kernels, args=(METRIC,), daemon=True)
     compiling.start()
     _compile_training()

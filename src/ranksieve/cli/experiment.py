@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import duration, output, progress_output, show_error, show_facts, show_table
+from ranksieve.cli.console import duration, output, progress_output, show_error, show_facts, show_table, waiting
 from ranksieve.errors import ParameterError
 from ranksieve.experiments.shipped import find_spec, shipped_specs
 
@@ -109,7 +109,7 @@ class _Progress:
     def __init__(self, n_cells: int, quiet: bool) -> None:
         self._quiet, self._began = quiet, time.monotonic()
         if not quiet:
-            progress_output().print(f"{n_cells} cells; compiling kernels (first use only)…", markup=False)
+            progress_output().print(waiting(f"{n_cells} cells; reading the data"), markup=False)
 
     def __call__(self, cell: Cell, n_done: int, n_cells: int) -> None:
         if not self._quiet:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_compiling, show_facts
+from ranksieve.cli.console import check_writable, duration, show_facts, show_waiting
 from ranksieve.cli.corpus_options import (
     Depth,
     Model,
@@ -74,7 +74,7 @@ def features(
     from ranksieve.retrieval.runs import read_judgements, read_run
     from ranksieve.retrieval.searching import Searcher
 
-    show_compiling()
+    show_waiting()
     start, notes = time.perf_counter(), Notes()
     pairs = Pairs(
         read_queries(queries),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from ranksieve.cli.console import COMPILING, duration, progress_output
+from ranksieve.cli.console import duration, progress_output, waiting
 
 if TYPE_CHECKING:
     from ranksieve.boosting.callbacks import Record
@@ -41,7 +41,7 @@ class TrainingProgress:
         if self._quiet:
             return self
         if not self._console.is_terminal:
-            self._line(COMPILING)
+            self._line(waiting())
             return self
         self._bar = Progress(
             SpinnerColumn(),
@@ -51,7 +51,7 @@ class TrainingProgress:
             TextColumn("{task.description}"),
             console=self._console,
         )
-        self._task = self._bar.add_task(COMPILING, total=None, title=self._title)
+        self._task = self._bar.add_task(waiting(), total=None, title=self._title)
         self._bar.start()
         return self
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_compiling, show_facts
+from ranksieve.cli.console import check_writable, duration, show_facts, show_waiting
 from ranksieve.cli.corpus_options import (
     Depth,
     IndexArgument,
@@ -46,7 +46,7 @@ def rerank(
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_run, write_run
 
-    show_compiling()
+    show_waiting()
     stage = first_stage(model, weights, settings)
     pipeline = Pipeline(index, model_file, stage=stage, depth=depth, extra=own_features(own), threads=threads or None)
     texts, candidates, notes = read_queries(queries), None if run is None else read_run(run), Notes()

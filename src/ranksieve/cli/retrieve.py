@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_compiling, show_facts
+from ranksieve.cli.console import check_writable, duration, show_facts, show_waiting
 from ranksieve.cli.corpus_options import (
     Depth,
     IndexArgument,
@@ -48,7 +48,7 @@ def retrieve(
     from ranksieve.retrieval.searching import retrieve as search
     from ranksieve.retrieval.tuning import tune as tune_stage
 
-    show_compiling()
+    show_waiting()
     stage, notes = first_stage(model, weights, settings), Notes()
     opened, texts = Index(index), read_queries(queries)
     if tune is not None:
