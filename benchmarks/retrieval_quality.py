@@ -49,7 +49,7 @@ FIELDS = {
 }
 NUMBERS = {"esci_us_shrunk": ["price", "rating", "rating_count"]}
 FOLDS = 5
-FEW, SPLITS = 300, 3  # with fewer queries than that, so many splits into folds
+FEW, SPLITS = 100, 3  # with fewer queries than that, so many splits into folds
 SMOOTH = 5  # numbers of trees in a row over which validation curves are averaged
 SELGB = {
     "algo": "selgb", "negatives": 0.2, "leaves": 8, "learning_rate": 0.2, "trees": 60, "early_stopping": 0,
@@ -226,11 +226,12 @@ def kept_rows(arguments: argparse.Namespace) -> dict[str, dict]:
     """Rows of an earlier run: of collections not measured now, and with --resume those of the same settings."""
     path = FOLDER / "retrieval_quality.json"
     rows = {row["collection"]: row for row in json.loads(path.read_text())["rows"]} if path.exists() else {}
-    same = json.loads(json.dumps(settings(arguments.depth)))
+    same = settings(arguments.depth).items()
     return {
         name: row
         for name, row in rows.items()
-        if name not in arguments.collection or (arguments.resume and row.get("settings") == same)
+        if name not in arguments.collection
+        or (arguments.resume and all(row.get("settings", {}).get(key) == value for key, value in same))
     }
 
 

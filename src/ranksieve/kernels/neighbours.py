@@ -8,6 +8,7 @@ from ranksieve.kernels.feedback import N_LOGS, damped
 N_TERMS = 32  # terms of a document that are compared, those with the largest tf·idf
 NEAREST = (5, 20)  # neighbours that a feature is of
 N_NEIGHBOURS = 2
+STRIDE = 16  # values compared at a time
 
 
 @njit(cache=True, nogil=True)
@@ -26,15 +27,34 @@ def keep_largest(value, number, n, values, numbers):
 
 
 @njit(cache=True, nogil=True)
-def tell(forward, doc, idf, logs, weights, terms):
+def largest(values, best, numbers):
+    """The largest values above 0, at most `len(best)`, largest first, equal ones in order; returns how many."""
+    n, least = 0, np.float32(0.0)
+    for start in range(0, len(values), STRIDE):
+        some = values[start : start + STRIDE]
+        above = 0
+        for k in range(len(some)):  # without jumps: the processor compares many at a time
+            above += some[k] > least
+        if above:
+            for k in range(len(some)):
+                if some[k] > least:
+                    n = keep_largest(some[k], np.int32(start + k), n, best, numbers)
+                    if n == len(best):
+                        least = best[n - 1]
+    return n
+
+
+@njit(cache=True, nogil=True)
+def tell(forward, doc, idf, logs, all_weights, weights, terms):
     """The terms of a document with the largest tf·idf, as a vector of length one; returns how many."""
     starts, all_terms, tfs = forward
-    n = 0
-    for k in range(starts[doc], starts[doc + 1]):
-        term = np.uint32(all_terms[k])
-        n = keep_largest(np.float32(damped(tfs[k], logs) * idf[term]), np.int32(term), n, weights, terms)
+    first, size = starts[doc], starts[doc + 1] - starts[doc]
+    for k in range(size):
+        all_weights[k] = damped(tfs[first + k], logs) * idf[np.uint32(all_terms[first + k])]
+    n = largest(all_weights[:size], weights, terms)
     squares = 0.0
     for k in range(n):
+        terms[k] = all_terms[first + terms[k]]
         squares += weights[k] * weights[k]
     norm = np.sqrt(squares)
     for k in range(n):
@@ -42,13 +62,27 @@ def tell(forward, doc, idf, logs, weights, terms):
     return n
 
 
+@njit(cache=True, nogil=True, parallel=True)
+def tell_all(forward, docs, idf, n_threads, sizes, terms, weights):
+    """What documents tell, each once: the terms of document d are `terms[d, : sizes[d]]`."""
+    longest = 0
+    for doc in docs:
+        longest = max(longest, forward[0][doc + 1] - forward[0][doc])
+    for thread in prange(n_threads):
+        all_weights, logs = np.empty(longest, np.float32), np.zeros(N_LOGS)
+        logs[1:] = 1.0 + np.log(np.arange(1, N_LOGS))
+        for i in range(thread, len(docs), n_threads):
+            sizes[docs[i]] = tell(forward, docs[i], idf, logs, all_weights, weights[docs[i]], terms[docs[i]])
+
+
 @njit(cache=True, nogil=True)
-def renumber(terms, sizes, places):
-    """Number the terms of the candidates from 0 in the order they are met; returns how many. `places` is -1 before."""
+def renumber(all_terms, all_sizes, docs, places, terms, sizes):
+    """The terms of candidates, numbered from 0 in the order they are met; returns how many. `places` is -1 before."""
     n = 0
-    for c in range(len(sizes)):
+    for c in range(len(docs)):
+        sizes[c] = all_sizes[docs[c]]
         for k in range(sizes[c]):
-            term = terms[c, k]
+            term = all_terms[docs[c], k]
             if places[term] < 0:
                 places[term] = n
                 n += 1
@@ -57,7 +91,7 @@ def renumber(terms, sizes, places):
 
 
 @njit(cache=True, nogil=True)
-def invert(terms, weights, sizes, starts, owners, values):
+def invert(terms, weights, sizes, docs, starts, owners, values):
     """The candidates that have each term, in order, and its weight in them: those of term t are `starts[t]` and on."""
     starts[:] = 0
     for c in range(len(sizes)):
@@ -70,60 +104,57 @@ def invert(terms, weights, sizes, starts, owners, values):
         for k in range(sizes[c]):
             place = cursors[terms[c, k]]
             cursors[terms[c, k]] += 1
-            owners[place], values[place] = c, weights[c, k]
+            owners[place], values[place] = c, weights[docs[c], k]
 
 
 @njit(cache=True, nogil=True)
-def describe_neighbours(terms, weights, size, starts, owners, values, scores, me, likeness, best, numbers, row):
-    """Mean score of the candidates most like candidate `me`, weighted by likeness; 0 where none has a term of it."""
+def compare(terms, weights, starts, owners, values, likeness):
+    """The likeness of all candidates to one that has these terms."""
     likeness[:] = 0.0
-    for k in range(size):
+    for k in range(len(terms)):
         weight = weights[k]
         for i in range(starts[terms[k]], starts[terms[k] + 1]):
             likeness[np.uint32(owners[i])] += weight * values[i]
-    likeness[me] = 0.0
-    n, least = 0, np.float32(0.0)
-    for c in range(len(likeness)):
-        if likeness[c] > least:
-            n = keep_largest(likeness[c], np.int32(c), n, best, numbers)
-            if n == len(best):
-                least = best[n - 1]
-    total = np.float32(0.0)
-    found = 0.0
-    k = 0
+
+
+@njit(cache=True, nogil=True)
+def mean_scores(best, numbers, n, scores, row):
+    """Mean score of the nearest candidates, weighted by likeness; 0 where there is none."""
+    total, found, k = 0.0, 0.0, 0
     for place in range(N_NEIGHBOURS):
         while k < min(n, NEAREST[place]):
             total += best[k]
             found += best[k] * scores[numbers[k]]
             k += 1
-        row[place] = found / total if total > 0.0 else 0.0
+        row[place] = found / total if k > 0 else 0.0
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def describe_all_neighbours(forward, idf, candidate_starts, candidates, scores, n_threads, out):
-    """Scores of every candidate's nearest neighbours in its list; `scores` lie between 0 and 1 in every list."""
+def describe_neighbours(told, n_terms, candidate_starts, candidates, scores, n_threads, out):
+    """Scores of every candidate's nearest neighbours in its list; `scores` lie between 0 and 1 in every list.
+
+    `told` is what `tell_all` has found for the candidates.
+    """
+    all_sizes, all_terms, weights = told
     most = 0
     for q in range(len(candidate_starts) - 1):
         most = max(most, candidate_starts[q + 1] - candidate_starts[q])
     for thread in prange(n_threads):
-        places = np.full(len(idf), -1, np.int32)
-        terms, weights = np.empty((most, N_TERMS), np.int32), np.empty((most, N_TERMS), np.float32)
-        sizes = np.empty(most, np.int64)
+        places = np.full(n_terms, -1, np.int32)
+        terms, sizes = np.empty((most, N_TERMS), np.int32), np.empty(most, np.int64)
         owners, values = np.empty(most * N_TERMS, np.int32), np.empty(most * N_TERMS, np.float32)
-        starts = np.empty(most * N_TERMS + 1, np.int64)
-        likeness = np.empty(most, np.float32)
+        starts, likeness = np.empty(most * N_TERMS + 1, np.int64), np.empty(most, np.float32)
         best, numbers = np.empty(max(NEAREST), np.float32), np.empty(max(NEAREST), np.int32)
-        logs = np.zeros(N_LOGS)
-        logs[1:] = 1.0 + np.log(np.arange(1, N_LOGS))
         for q in range(thread, len(candidate_starts) - 1, n_threads):
-            first, n = candidate_starts[q], candidate_starts[q + 1] - candidate_starts[q]
-            for c in range(n):
-                sizes[c] = tell(forward, candidates[first + c], idf, logs, weights[c], terms[c])
-            originals = terms[:n].copy()
-            n_terms = renumber(terms[:n], sizes[:n], places)
-            invert(terms[:n], weights[:n], sizes[:n], starts[: n_terms + 1], owners, values)
-            for c in range(n):
-                describe_neighbours(terms[c], weights[c], sizes[c], starts, owners, values, scores[first : first + n],
-                                    c, likeness[:n], best, numbers, out[first + c])  # fmt: skip
-                for k in range(sizes[c]):
-                    places[originals[c, k]] = -1
+            first, stop = candidate_starts[q], candidate_starts[q + 1]
+            docs, like = candidates[first:stop], likeness[: stop - first]
+            n_met = renumber(all_terms, all_sizes, docs, places, terms, sizes)
+            invert(terms, weights, sizes[: len(docs)], docs, starts[: n_met + 1], owners, values)
+            for c in range(len(docs)):
+                compare(terms[c, : sizes[c]], weights[docs[c]], starts, owners, values, like)
+                like[c] = 0.0
+                n = largest(like, best, numbers)
+                mean_scores(best, numbers, n, scores[first:stop], out[first + c])
+            for doc in docs:
+                for k in range(all_sizes[doc]):
+                    places[all_terms[doc, k]] = -1

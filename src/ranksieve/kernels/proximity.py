@@ -82,15 +82,13 @@ def add_runs(places, slots, place_starts, query_places, span, query_slots, runs,
     match before; a match that follows none has stretches of one.
     """
     paired[:span] = False
-    fresh = True
+    fresh, longest, phrases, bigrams = True, 1, 0, 0
     for k in range(len(places)):
-        slot = slots[k]
         if k == 0 or places[k] != places[k - 1] + 1:
             fresh = True
-            row[RUN] = max(row[RUN], 1.0)
-            if span == 1:
-                row[PHRASE] += 1.0
+            phrases += span == 1
             continue
+        slot = slots[k]
         # from the last place to the first: place i reads what the match before left at place i - 1
         for j in range(place_starts[slot + 1] - 1, place_starts[slot] - 1, -1):
             i = query_places[j]
@@ -99,26 +97,27 @@ def add_runs(places, slots, place_starts, query_places, span, query_slots, runs,
                 run = 2 if fresh else runs[i - 1] + 1
                 if not paired[i]:
                     paired[i] = True
-                    row[BIGRAMS] += 1.0
+                    bigrams += 1
             runs[i] = run
-            row[RUN] = max(row[RUN], float(run))
-            if run == span:
-                row[PHRASE] += 1.0
+            longest = max(longest, run)
+            phrases += run == span
         fresh = False
+    row[RUN], row[PHRASE], row[BIGRAMS] = longest, phrases, bigrams
 
 
 @njit(cache=True, nogil=True)
 def add_neighbours(places, slots, place_starts, query_places, idf, row):
     """Pairs of neighbouring matches of different terms."""
+    nearness, unordered, ordered = 0.0, 0, 0
     for k in range(1, len(places)):
         a, b = slots[k - 1], slots[k]
         if a != b:
             distance = places[k] - places[k - 1]
-            row[NEARNESS] += idf[a] * idf[b] / (distance * distance)
+            nearness += idf[a] * idf[b] / (distance * distance)
             if distance <= NEAR:
-                row[UNORDERED] += 1.0
-                if query_places[place_starts[a]] < query_places[place_starts[b]]:
-                    row[ORDERED] += 1.0
+                unordered += 1
+                ordered += query_places[place_starts[a]] < query_places[place_starts[b]]
+    row[NEARNESS], row[UNORDERED], row[ORDERED] = nearness, unordered, ordered
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,8 @@ from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import lexical
 from ranksieve.kernels.feedback import N_FEEDBACK, describe_feedback
-from ranksieve.kernels.neighbours import N_NEIGHBOURS, describe_all_neighbours
+from ranksieve.kernels.neighbours import N_NEIGHBOURS, describe_neighbours, tell_all
+from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.pairs import describe_pairs
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
 from ranksieve.retrieval.families import FEEDBACK, FIRST, FIRST_STAGE, NEIGHBOURS, QUERY, choose, layout_of
@@ -199,13 +200,26 @@ class FeatureMaker:
         """Scores of the candidates most like each, if they are asked for."""
         if not set(self._made) & NEIGHBOURS.keys():
             return {}
+        sizes, terms, weights = self._told
+        docs = np.unique(candidates.docs)
+        docs = docs[sizes[docs] < 0]
+        tell_all(self.index.forward, docs, self._idf, min(self._threads, max(len(docs), 1)), sizes, terms, weights)
         made = np.empty((len(candidates.docs), N_NEIGHBOURS))
         scores = within_lists(candidates.scores[:, None], candidates.offsets).ravel()
-        describe_all_neighbours(
-            self.index.forward, self._idf, candidates.offsets, candidates.docs, scores,
+        describe_neighbours(
+            self._told, self.index.n_terms, candidates.offsets, candidates.docs, scores,
             min(self._threads, max(len(candidates.offsets) - 1, 1)), made,
         )  # fmt: skip
         return dict(zip(NEIGHBOURS, made.T, strict=True))
+
+    @cached_property
+    def _told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The most telling terms of documents: how many (-1: not known yet), which, and their weights.
+
+        They are found when a document is first a candidate; memory that is never written to is never taken.
+        """
+        shape = (self.index.n_docs, N_COMPARED)
+        return np.full(shape[0], -1, np.int32), np.empty(shape, np.int32), np.empty(shape, np.float32)
 
     @cached_property
     def _idf(self) -> np.ndarray:
