@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster
 
 import ranksieve as rs
 from ranksieve.cluster import crew
 from ranksieve.cluster.copies import AN_HOUR, PREFIX, Held, LocalCopy, NoCopy, folder_of, remove_old
 from ranksieve.cluster.crew import Crew
+from ranksieve.cluster.parts import Part, gathered
 from ranksieve.data.binned import bin_data
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.errors import ClusterError
@@ -49,9 +51,11 @@ def alone(files: list[str], **options) -> str:
 
 
 @pytest.fixture(scope="module")
-def cluster(client) -> Iterator[LocalCluster]:
+def cluster(client, tmp_path_factory) -> Iterator[LocalCluster]:
     """Workers to be killed; `client` only so that everything is compiled."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster:
+    place = str(tmp_path_factory.mktemp("workers"))  # where copies of those that died stay
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0, "local_directory": place}
+    with LocalCluster(n_workers=2, **options) as cluster:
         yield cluster
 
 
@@ -167,11 +171,31 @@ def test_a_worker_that_dies_of_its_lists_is_named_with_their_sizes(mortals, file
 
 def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files, monkeypatch):
     limits = {worker: {"memory_limit": 10_000} for worker in client.nthreads()}
-    monkeypatch.setattr("ranksieve.cluster.layout._known_workers", lambda client: limits)
+    monkeypatch.setattr("ranksieve.cluster.layout.known_workers", lambda client: limits)
     with pytest.raises(
         ClusterError, match=r"1e-05 GB of memory would hold .* largest partition, .*part-1.parquet, has"
     ):
         rs.cluster.train(client, files, **SMALL)
+
+
+def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client, monkeypatch):
+    parts = [Part("a.parquet", "a.parquet"), Part("b.parquet", "b.parquet")]
+    paused = {worker: {"status": "paused"} for worker in client.nthreads()}
+    monkeypatch.setattr("ranksieve.cluster.connect.known_workers", lambda client: paused)
+    monkeypatch.setattr("ranksieve.cluster.connect.PAUSE", -1)
+    monkeypatch.setattr("ranksieve.cluster.parts.PATIENCE", 0.05)
+    never = [client.submit(time.sleep, 1, pure=False) for _ in parts]
+    with pytest.raises(
+        ClusterError, match=r"paused.*2 partitions of 1,005 documents \(the largest, b.parquet, has 1,000"
+    ):
+        gathered(client, never, parts, [5, 1000])
+
+    def killed(tasks):
+        raise KilledWorker("task", None, 4)
+
+    killing = SimpleNamespace(gather=killed)
+    with pytest.raises(ClusterError, match=r"lost one after the other while they read 2 partitions"):
+        gathered(killing, [SimpleNamespace(status="error")], parts)
 
 
 @contextmanager
@@ -179,7 +203,8 @@ def processes(tmp_path: Path, n_workers: int) -> Iterator[tuple[Client, list[sub
     """A scheduler and workers that nobody starts again, each a process of its own, and a client."""
     place = str(tmp_path / "scheduler.json")
     run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
-    work = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    work = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard",
+            "--local-directory", str(tmp_path)]  # fmt: skip
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [
         subprocess.Popen([*command, "--scheduler-file", place], **quiet) for command in (run, *[work] * n_workers)

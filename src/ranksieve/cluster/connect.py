@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ranksieve.errors import ClusterError, MissingExtraError
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 SECONDS = 20  # to wait for a scheduler to answer
+PATIENCE = 2.0  # seconds without an answer after which to ask whether the worker is still there
+PAUSE = 30.0  # seconds in which paused workers may find memory again
 
 
 @contextmanager
@@ -53,3 +56,29 @@ def workers_of(client: Client, chosen: Sequence[str] | None = None) -> dict[str,
     if unknown or not chosen:
         raise ClusterError(f"no worker has the address {', '.join(unknown)}; there are {', '.join(threads)}")
     return {worker: threads[worker] for worker in chosen}
+
+
+def known_workers(client: Client) -> dict[str, Any]:
+    """What the scheduler knows of each worker."""
+    try:
+        return client.scheduler_info(n_workers=-1)["workers"]
+    except TypeError:  # before 2025.4 it told of all without being asked
+        return client.scheduler_info()["workers"]
+
+
+class Pauses:
+    """Notes how long workers have been paused: Dask gives no tasks to those whose memory is nearly full."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._since: float | None = None
+
+    def too_long(self, workers: Collection[str] = ()) -> bool:
+        """Whether these workers, or all there are, have been paused whenever this was asked for a while."""
+        known = known_workers(self._client)
+        asked = [known[worker] for worker in workers or known if worker in known]
+        if not asked or any(worker.get("status") != "paused" for worker in asked):
+            self._since = None
+            return False
+        self._since = self._since or time.monotonic()
+        return time.monotonic() - self._since > PAUSE

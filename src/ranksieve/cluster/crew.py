@@ -13,6 +13,7 @@ import numpy as np
 
 from ranksieve.boosting.base import Base
 from ranksieve.boosting.tree import Tree
+from ranksieve.cluster.connect import PATIENCE, Pauses
 from ranksieve.cluster.copies import NoCopy, copies_here, remove_copies
 from ranksieve.cluster.layout import Share
 from ranksieve.cluster.messages import Facts, Report, Setup
@@ -23,7 +24,6 @@ from ranksieve.errors import ClusterError
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-PATIENCE = 2.0  # seconds without an answer after which to ask whether the worker is still there
 NOTICE = 30.0  # seconds for the scheduler to notice that a worker which cannot be reached is gone
 REPLACEMENT = 5.0  # seconds to wait for a new worker before a lost one's lists go to one that has its own already
 RETURN = 60.0  # seconds to wait for a worker where none is left
@@ -137,12 +137,15 @@ class Crew:
         return answers, lost
 
     def _wait(self, future: Any, shard: int) -> Any:
+        pauses = Pauses(self._client)
         while True:
             try:
                 return future.result(timeout=PATIENCE)
             except (TimeoutError, asyncio.TimeoutError):  # two classes before Python 3.11
                 if self._homes[shard] not in self._workers():
                     raise _Lost from None
+                if future is self._futures[shard] and pauses.too_long([self._homes[shard]]):  # it would never load
+                    raise ClusterError(self._too_large(shard)) from None
             except MemoryError as error:
                 raise ClusterError(self._too_large(shard)) from error
             except OSError as error:
@@ -276,6 +279,6 @@ class Crew:
         ]
         n_bytes = sum(share.n_docs for share in self._shares[shard].values()) * self._setup.bytes_per_doc
         return (
-            f"workers were lost while they held {'; '.join(held)}: {n_bytes / 1e9:.2g} GB as bins and scores, and a "
-            "block of features more while they load; give workers more memory, or start more of them"
+            f"workers were lost or paused while they held {'; '.join(held)}: {n_bytes / 1e9:.2g} GB as bins and scores,"
+            " and a block of features more while they load; give workers more memory, or start more of them"
         )

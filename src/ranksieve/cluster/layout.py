@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksieve.boosting.base import TRAIN
 from ranksieve.boosting.selections import Portion
+from ranksieve.cluster.connect import known_workers
 from ranksieve.cluster.messages import Setup
 from ranksieve.cluster.parts import Part, Partitioned, Survey
 from ranksieve.data.pieces import check_alike
@@ -53,7 +54,7 @@ def _check_memory(
     client: Client, workers: list[str], shares: list[dict[str, Share]], train_set: Partitioned, setup: Setup
 ) -> None:
     """Refuse before anything is loaded what cannot fit."""
-    limits = {address: worker.get("memory_limit") for address, worker in _known_workers(client).items()}
+    limits = {address: worker.get("memory_limit") for address, worker in known_workers(client).items()}
     for worker, share in zip(workers, shares, strict=True):
         needed, limit = sum(s.n_docs for s in share.values()) * setup.bytes_per_doc, limits.get(worker)
         if limit and needed > limit:
@@ -64,13 +65,6 @@ def _check_memory(
                 f"largest partition, {largest[0].name}, has {largest[1].n_docs:,}); give workers more memory, or start "
                 "more of them"
             )
-
-
-def _known_workers(client: Client) -> dict[str, Any]:
-    try:
-        return client.scheduler_info(n_workers=-1)["workers"]
-    except TypeError:  # before 2025.4 it told of all without being asked
-        return client.scheduler_info()["workers"]
 
 
 def share_out(parts: Sequence[Part], surveys: Sequence[Survey], weights: Sequence[int]) -> list[Share]:

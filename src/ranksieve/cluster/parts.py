@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import glob
 import os
 import threading
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.cluster.connect import workers_of
+from ranksieve.cluster.connect import PATIENCE, Pauses, workers_of
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import blocks_of, candidates_of
@@ -20,7 +21,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.data.pieces import name_of, opened
 from ranksieve.dtypes import BIN, LABEL
-from ranksieve.errors import DataError
+from ranksieve.errors import ClusterError, DataError
 from ranksieve.forest.scorer import using_threads
 from ranksieve.kernels.splitting import LANES
 
@@ -135,7 +136,7 @@ def look_at(client: Client, parts: Sequence[Part], missing: str, max_bins: int) 
     threads = min(workers_of(client).values())
     given = [part.sent(client) for part in parts]
     counts: list[Future] = client.map(count, given, missing=missing, key=keys("count", parts), pure=False)
-    kept = [(part, n) for part, n in zip(parts, client.gather(counts), strict=True) if n]
+    kept = [(part, n) for part, n in zip(parts, gathered(client, counts, parts), strict=True) if n]
     if not kept:
         raise DataError(f"{parts[0].name}: no documents in any of {len(parts)} partitions")
     starts = np.concatenate([[0], np.cumsum([n for _, n in kept])]).tolist()
@@ -145,7 +146,32 @@ def look_at(client: Client, parts: Sequence[Part], missing: str, max_bins: int) 
                       key=key, pure=False)
         for part, start, key in zip(parts, starts[:-1], keys("survey", parts), strict=True)
     ]  # fmt: skip
-    return parts, client.gather(surveys)
+    return parts, gathered(client, surveys, parts, [n for _, n in kept])
+
+
+def gathered(
+    client: Client, tasks: Sequence[Future], parts: Sequence[Part], documents: Sequence[int] | None = None
+) -> list[Any]:
+    """What the tasks made of the parts, one of each; complains of workers that lack the memory for it."""
+    from distributed import KilledWorker, wait
+
+    what = f"{len(parts)} partitions"
+    if documents is not None:
+        largest = parts[int(np.argmax(documents))].name
+        what += f" of {sum(documents):,} documents (the largest, {largest}, has {max(documents):,})"
+    remedy = "give workers more memory, or fewer threads"
+    pauses = Pauses(client)
+    while not any(task.status == "error" for task in tasks):
+        try:
+            wait(tasks, timeout=PATIENCE)
+            break
+        except (TimeoutError, asyncio.TimeoutError):  # two classes before Python 3.11
+            if pauses.too_long():
+                raise ClusterError(f"all workers are paused, their memory nearly full, over {what}; {remedy}") from None
+    try:
+        return client.gather(tasks)
+    except KilledWorker as error:
+        raise ClusterError(f"workers were lost one after the other while they read {what}; {remedy}") from error
 
 
 class Partitioned:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.cluster.connect import workers_of
-from ranksieve.cluster.parts import ONE_AT_A_TIME, keys, parts_of
+from ranksieve.cluster.parts import ONE_AT_A_TIME, gathered, keys, parts_of
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.files import atomic_path
 from ranksieve.forest.model import Model
@@ -75,7 +75,7 @@ def predict(
         client.submit(_score, part.sent(client), shared, kind, threads, name, key=key, pure=False)
         for part, name, key in zip(parts, names, keys("score", parts), strict=True)
     ]
-    return client.gather(scored)
+    return gathered(client, scored, parts)
 
 
 def _score(given: Any, model: Model, missing: str, threads: int, out: str | None) -> Any:
