@@ -258,6 +258,9 @@ def test_copies_are_whole_or_not_there(data, tmp_path):
     copy.write(Held({"train": binned}, {}, {"train": np.arange(3.0)}))
     path = tmp_path / f"{PREFIX}run-0"
     wait_until(path.exists)
+    os.utime(path, (0, 0))
+    copy.touch()
+    remove_old(tmp_path)
     held = LocalCopy(tmp_path, "run-0").read()
     np.testing.assert_array_equal(held.sets["train"].bins, binned.bins)
     assert held.sets["train"].bins.flags.writeable and held.starts["train"].tolist() == [0, 1, 2]

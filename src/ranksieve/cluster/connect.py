@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -27,6 +28,7 @@ def connected(address: str | None, local_workers: int, threads: int = 0) -> Iter
         raise MissingExtraError(
             "training on a cluster needs Dask; install it with: pip install 'ranksieve[dask]'"
         ) from error
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say ourselves if the scheduler is lost
     if address is None:
         each = max(1, (threads or os.cpu_count() or 1) // local_workers)
         with (

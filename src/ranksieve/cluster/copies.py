@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from distributed import Worker
 
 PREFIX = "ranksieve-"
-AN_HOUR = 3600.0  # after so long a copy counts as left behind; that of a long run is no great loss to it
+AN_HOUR = 3600.0  # a copy that nobody touched for so long is left behind
 
 
 class NoCopy(Exception):
@@ -65,6 +66,11 @@ class LocalCopy:
             return
         threading.Thread(target=_write, args=(self._path, file, held), daemon=True).start()
 
+    def touch(self) -> None:
+        """Show that the copy is of use still."""
+        with suppress(OSError):
+            os.utime(self._path)
+
 
 def _write(path: Path, file: IO[bytes], held: Held) -> None:
     """Write without `fsync`: a copy serves after the loss of a process, not of a machine."""
@@ -72,7 +78,7 @@ def _write(path: Path, file: IO[bytes], held: Held) -> None:
         with file:
             _dump(held, file)
         os.replace(_unfinished(path), path)
-    except OSError:
+    except (OSError, MemoryError):
         _remove(path)
 
 

@@ -127,6 +127,7 @@ class Shard:
         """Take new trees; measure the validation lists, and make the lesson of the next tree if it is wanted."""
         with ONE_AT_A_TIME, using_threads(self._threads):
             self._replay(trees)
+            self._copy.touch()
             metric = self._setup.metric
             values = {w.name: w.per_query(self._trees, metric)[:n] for w, n in self._watched}
             if not teach:
