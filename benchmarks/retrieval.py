@@ -12,7 +12,7 @@ import itertools
 import lzma
 import multiprocessing
 import os
-import resource
+import re
 import shutil
 import tempfile
 import time
@@ -41,6 +41,18 @@ def timed(call: Callable[[], Any], repeats: int = 3) -> tuple[Any, float, float]
         value = call()
         spans.append((time.perf_counter() - wall, time.process_time() - cpu))
     return value, min(span[0] for span in spans), min(span[1] for span in spans)
+
+
+def busy(seconds: float = 2.0) -> float:
+    """Share of the processors' time, in percent, that others take while this process sleeps."""
+
+    def ticks() -> np.ndarray:
+        return np.array(Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:], dtype=float)
+
+    before = ticks()
+    time.sleep(seconds)
+    spent = ticks() - before
+    return round(100 * (1 - (spent[3] + spent[4]) / spent.sum()), 1)
 
 
 def indexing(folder: Path, fields: list[str], out: Path) -> dict:
@@ -85,11 +97,17 @@ def _peaks(corpus: Path, field: str, out: Path, copies: int, budget: int) -> tup
                 yield {"id": f"{copy}/{document['id']}", field: document[field]}
 
     build = lambda *size: rs.Index.build(documents(*size), out, fields=[field], memory=budget, replace=True)  # noqa: E731
-    build(50, 1)  # compiles
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    build(50, 1)  # compiles, which takes more memory than anything after it
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = peak_memory()
     counts["bytes"] = 0
     index = build(10**9, copies)
-    return index.n_docs, counts["bytes"], before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return index.n_docs, counts["bytes"], before, peak_memory()
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held, in KiB."""
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text()).group(1))
 
 
 def retrieval(folder: Path, field: str, out: Path, depth: int) -> dict:
@@ -176,7 +194,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    rows: list[dict] = [{"what": "machine", "load": round(os.getloadavg()[0], 1)}]
+    rows: list[dict] = [{"what": "machine", "cores": os.cpu_count(), "busy before %": busy()}]
     with tempfile.TemporaryDirectory() as temporary:
         out = Path(temporary) / "index"
         for work in (

@@ -12,6 +12,14 @@ N_LOGS = 256  # frequencies whose logarithm is looked up
 
 
 @njit(cache=True, nogil=True)
+def damping():
+    """What `damped` looks up."""
+    logs = np.zeros(N_LOGS)
+    logs[1:] = 1.0 + np.log(np.arange(1, N_LOGS))
+    return logs
+
+
+@njit(cache=True, nogil=True)
 def damped(tf, logs):
     """1 + log tf."""
     return logs[tf] if tf < N_LOGS else 1.0 + np.log(tf)
@@ -93,9 +101,7 @@ def describe_feedback(forward, idf, norms, lengths, mean_length, candidate_start
     """
     for thread in prange(n_threads):
         sums, weights = np.zeros((len(idf), N_FEEDBACK)), np.empty(max(SIZES))
-        row = np.empty(N_FEEDBACK)
-        logs = np.zeros(N_LOGS)
-        logs[1:] = 1.0 + np.log(np.arange(1, N_LOGS))
+        row, logs = np.empty(N_FEEDBACK), damping()
         for q in range(thread, len(candidate_starts) - 1, n_threads):
             first, stop = candidate_starts[q], candidate_starts[q + 1]
             docs = candidates[first:stop]

@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from ranksieve.kernels.feedback import damped
+
 # What is known of a query term in a field.
 WEIGHT, IDF, DIRICHLET, JELINEK_MERCER, ABSOLUTE, INVERSE, MEAN_TF, LOG_MEAN_TF, COSINE = range(9)
 N_TERM = 9
@@ -10,8 +12,8 @@ N_TERM = 9
 TERMS, TOTAL, IDF_SUM, NORM = range(4)
 N_QUERY = 4
 # What is known of a candidate's field.
-SATURATION, FLAT, STEEP, INVERSE_LENGTH, SCALE = range(5)
-N_DOC = 5
+SATURATION, FLAT, STEEP, INVERSE_LENGTH, SCALE, LOG_SCALE = range(6)
+N_DOC = 6
 # The features.
 BM25, BM25_FLAT, BM25_STEEP, TFIDF_COSINE, LM_DIRICHLET, LM_JELINEK, LM_ABSOLUTE, DFR_INL2, DFR_PL2 = range(9)
 TF, TF_SHARE, TFIDF = 9, 14, 19  # sum, min, max, mean, variance of each
@@ -32,6 +34,7 @@ def describe(length, mean_length, doc):
     doc[STEEP] = 2.0 * (0.1 + 0.9 * relative)
     doc[INVERSE_LENGTH] = 1.0 / length
     doc[SCALE] = np.log2(1.0 + 1.0 / relative)
+    doc[LOG_SCALE] = np.log2(doc[SCALE])
 
 
 @njit(cache=True, nogil=True)
@@ -44,21 +47,20 @@ def add_statistics(x, first, row, base):
 
 
 @njit(cache=True, nogil=True)
-def add_match(tf, term, doc, row):
-    """Add what one term that occurs tf times does to a candidate's features in one field."""
+def add_match(tf, damped_tf, term, doc, row):
+    """Add what one term that occurs tf times does to a candidate's features in one field; `damped_tf` is 1 + log tf."""
     weight, idf = term[WEIGHT], term[IDF]
     gain = weight * idf * tf
     row[BM25] += gain / (tf + doc[SATURATION])
     row[BM25_FLAT] += gain / (tf + doc[FLAT])
     row[BM25_STEEP] += gain / (tf + doc[STEEP])
-    log_tf = np.log(tf)
-    row[TFIDF_COSINE] += (1.0 + log_tf) * idf * term[COSINE]
+    row[TFIDF_COSINE] += damped_tf * idf * term[COSINE]
     row[LM_DIRICHLET] += weight * np.log(1.0 + tf * term[DIRICHLET])
     row[LM_JELINEK] += weight * np.log(1.0 + tf * doc[INVERSE_LENGTH] * term[JELINEK_MERCER])
     row[LM_ABSOLUTE] += weight * np.log(1.0 + (tf - DISCOUNT) * term[ABSOLUTE])
     tfn = tf * doc[SCALE]
     row[DFR_INL2] += weight * tfn / (tfn + 1.0) * term[INVERSE]
-    log_tfn = LOG2_E * log_tf + np.log2(doc[SCALE])
+    log_tfn = LOG2_E * (damped_tf - 1.0) + doc[LOG_SCALE]
     poisson = tfn * (log_tfn - term[LOG_MEAN_TF]) + (term[MEAN_TF] - tfn) * LOG2_E + 0.5 * (LOG2_2PI + log_tfn)
     row[DFR_PL2] += weight * poisson / (tfn + 1.0)
     first = row[MATCHED] == 0.0
@@ -95,10 +97,11 @@ def finish(query, length, distinct, norm, row):
 
 @njit(cache=True, nogil=True)
 def lexical_features(matches, doc, term_stats, query_stats, lengths, mean_lengths,
-                     distinct, norms, doc_stats, absolute, row):  # fmt: skip
+                     distinct, norms, logs, doc_stats, absolute, row):  # fmt: skip
     """Features of one candidate in every field and over all, `N_LEXICAL` each, one field after the other.
 
-    Its matches, as `gather` makes them, are in the order of (term, field). `absolute` is scratch for a term's row.
+    Its matches, as `gather` makes them, are in the order of (term, field). `logs` is what `damped` looks up,
+    `doc_stats` and `absolute`, a term's row, are scratch.
     """
     n_columns = query_stats.shape[0]
     n_fields = n_columns - 1 if n_columns > 1 else 1
@@ -114,12 +117,13 @@ def lexical_features(matches, doc, term_stats, query_stats, lengths, mean_length
                 whole += tf
                 absolute[:] = term_stats[slot, f]
                 absolute[ABSOLUTE] /= distinct[f, doc]
-                add_match(float(tf), absolute, doc_stats[f], row[f * N_LEXICAL : (f + 1) * N_LEXICAL])
+                add_match(float(tf), damped(tf, logs), absolute, doc_stats[f], row[f * N_LEXICAL : (f + 1) * N_LEXICAL])
             k += 1
         if whole > 0 and n_columns > 1:
             absolute[:] = term_stats[slot, n_fields]
             absolute[ABSOLUTE] /= distinct[n_fields, doc]
-            add_match(float(whole), absolute, doc_stats[n_fields], row[n_fields * N_LEXICAL : n_columns * N_LEXICAL])
+            add_match(float(whole), damped(whole, logs), absolute, doc_stats[n_fields],
+                      row[n_fields * N_LEXICAL : n_columns * N_LEXICAL])  # fmt: skip
     for c in range(n_columns):
         finish(
             query_stats[c], lengths[c, doc], distinct[c, doc], norms[c, doc], row[c * N_LEXICAL : (c + 1) * N_LEXICAL]

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.kernels.feedback import N_LOGS, damped
+from ranksieve.kernels.feedback import damped, damping
 
 N_TERMS = 32  # terms of a document that are compared, those with the largest tf·idf
 NEAREST = (5, 20)  # neighbours that a feature is of
@@ -69,8 +69,7 @@ def tell_all(forward, docs, idf, n_threads, sizes, terms, weights):
     for doc in docs:
         longest = max(longest, forward[0][doc + 1] - forward[0][doc])
     for thread in prange(n_threads):
-        all_weights, logs = np.empty(longest, np.float32), np.zeros(N_LOGS)
-        logs[1:] = 1.0 + np.log(np.arange(1, N_LOGS))
+        all_weights, logs = np.empty(longest, np.float32), damping()
         for i in range(thread, len(docs), n_threads):
             sizes[docs[i]] = tell(forward, docs[i], idf, logs, all_weights, weights[docs[i]], terms[docs[i]])
 

@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
+from ranksieve.kernels.feedback import damping
 from ranksieve.kernels.lexical import IDF, N_DOC, N_LEXICAL, N_TERM, WEIGHT, lexical_features
 from ranksieve.kernels.matching import find_matches, gather, most_matches
 from ranksieve.kernels.proximity import N_PROXIMITY, collect, mark_positions, proximity_features
@@ -47,7 +48,7 @@ def describe_pairs(postings, documents, query_starts, terms, term_stats, query_s
     n_fields = len(analyzers)
     for thread in prange(n_threads):
         numbers = np.full(n_docs, -1, np.int32)
-        doc_stats, term_row = np.empty((n_columns, N_DOC)), np.empty(N_TERM)
+        doc_stats, term_row, logs = np.empty((n_columns, N_DOC)), np.empty(N_TERM), damping()
         bits, marks = np.zeros((longest >> 6) + 1, np.uint64), np.empty(longest + 1, np.int32)
         places, place_slots = np.empty(longest + 1, np.int32), np.empty(longest + 1, np.int32)
         for q in range(thread, len(query_starts) - 1, n_threads):
@@ -72,7 +73,7 @@ def describe_pairs(postings, documents, query_starts, terms, term_stats, query_s
                 mine = matches[starts[c] : starts[c + 1]]
                 row = out[first + c]
                 lexical_features(mine, docs[c], stats, query_stats[q], lengths, mean_lengths, distinct, norms,
-                                 doc_stats, term_row, row)  # fmt: skip
+                                 logs, doc_stats, term_row, row)  # fmt: skip
                 for p in range(len(positional)):
                     f = positional[p]
                     g = analyzers[f]
