@@ -20,7 +20,13 @@ REMOVALS = {
 
 @dataclass(frozen=True)
 class Difference:
-    """What one feature does for a document that it does not do for another."""
+    """What one feature does for a document that it does not do for another.
+
+    Examples
+    --------
+    >>> print(Difference("bm25", value_above=12.5, value_below=3.0, above=0.4, below=-0.25))
+    bm25 +0.6500 (12.5 against 3)
+    """
 
     feature: str
     value_above: float
@@ -32,6 +38,9 @@ class Difference:
     def difference(self) -> float:
         """What the feature adds to the distance of the two scores."""
         return self.above - self.below
+
+    def __str__(self) -> str:
+        return f"{self.feature} {self.difference:+.4f} ({self.value_above:.4g} against {self.value_below:.4g})"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
