@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class RanksieveError(ValueError):
@@ -43,3 +43,10 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     spellings = {one.lower(): one for one in known}
     near = difflib.get_close_matches(str(name).lower(), spellings, n=1)
     return f"did you mean {spellings[near[0]]!r}? " if near else ""
+
+
+def check_key(key: str, known: Sequence[str]) -> None:
+    """Refuse a key of a table, spelled with dashes or underscores, that is none of the known ones."""
+    if key.replace("_", "-") not in known:
+        hint = did_you_mean(key, known).strip() or f"known: {', '.join(known)}"
+        raise ParameterError(f"unknown key {key!r}; {hint}")

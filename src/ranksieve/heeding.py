@@ -8,6 +8,7 @@ GROWING = ("trees", "leaves", "learning_rate", "early_stopping", "gain", "min_do
 BOOSTING = ("step", "selection", "objective", "features", "monotone", "row_fraction")
 LAMBDAS = ("truncation", "normalize", "first_tree")
 OPTIMAL = ("step_range", "step_on", "step_shrinkage")  # of optimal steps
+PRUNING = ("rate", "strategy")
 RANKERS: dict[str, tuple[str, ...]] = {
     # rankers that are no boosted forest
     "ranksvm": ("c",),
@@ -17,7 +18,7 @@ RANKERS: dict[str, tuple[str, ...]] = {
     "feature": ("feature",),
     "lightgbm": ("trees", "leaves", "learning_rate", "early_stopping", "min_docs", "min_hessian", "l2", "max_depth",
                  "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize", "seed"),
-    "xcleaver": ("base", "grow", "rate", "strategy", "global_"),  # and what the forest of its base heeds
+    "xcleaver": ("base", "grow", *PRUNING, "global_"),  # and what the forest of its base heeds
 }  # fmt: skip
 SELECTING: dict[str, tuple[str, ...]] = {
     # rules for who teaches a tree; a user's own heeds `every` alone
@@ -37,5 +38,6 @@ SELECTING: dict[str, tuple[str, ...]] = {
 def of_boosting(selection: str, objective: str, step: str) -> tuple[str, ...]:
     """What a boosted forest heeds, with such a rule for who teaches, such an objective and such steps."""
     lambdas = LAMBDAS if objective == "lambda" else ()
-    optimal = OPTIMAL if step == "optimal" else ()
-    return (*GROWING, *BOOSTING, *SELECTING.get(selection, ("every",)), *lambdas, *optimal)
+    stepping = OPTIMAL if step == "optimal" else ("learning_rate",)
+    growing = (name for name in GROWING if name != "learning_rate")
+    return (*growing, *stepping, *BOOSTING, *SELECTING.get(selection, ("every",)), *lambdas)

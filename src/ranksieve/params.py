@@ -269,20 +269,32 @@ class Params:
     def check_heeded(self, names: Iterable[str] | None = None) -> None:
         """Refuse parameters, some or all, that are set to anything but their default and that training ignores.
 
-        Boosted forests are not asked in Python, where one set of options may go through several algorithms.
+        In Python boosted forests are not asked, since one set of options may go through several of them; X-CLEaVER and
+        the rankers that are no forest are.
         """
         idle = [item.name for item in dataclasses.fields(self) if (names is None or item.name in names)
                 and item.name not in self.heeded and getattr(self, item.name) != item.default]  # fmt: skip
         if not idle:
             return
         if self.algo in (*ALGORITHMS, "xcleaver"):  # which heed too many to tell
-            others = "; ".join(f"{flag(name)} is for {_where_heeded(name)}" for name in idle)
+            others = "; ".join(f"{flag(name)} is for {self._where_heeded(name)}" for name in idle)
         else:
             others = f"which heeds {', '.join(map(flag, RANKERS[self.algo]))}"
         what = f"algo={self.algo}" + ("" if self.selection == AUTO else f" with selection={self.selection}")
         raise ParameterError(
             f"{', '.join(map(flag, idle))}: not for {what}, {others}; leave it out, or choose another algorithm"
         )
+
+    def _where_heeded(self, name: str) -> str:
+        """What has to be chosen for a parameter to count."""
+        rules = [rule for rule, names in SELECTING.items() if name in names]
+        if rules:
+            return f"selection={', '.join(rules)}"
+        other = "shrinkage" if name == "learning_rate" else "optimal"
+        if name in (*OPTIMAL, "learning_rate") and self.step != other:
+            return f"step={other}"
+        learners = [algo for algo in (*ALGORITHMS, *RANKERS) if name in Params(algo=algo, step=self.step).heeded]
+        return f"algo={', '.join(learners)}"
 
     @property
     def learns_gains(self) -> bool:
@@ -293,16 +305,6 @@ class Params:
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
-
-
-def _where_heeded(name: str) -> str:
-    """What has to be chosen for a parameter to count."""
-    rules = [rule for rule, names in SELECTING.items() if name in names]
-    if rules:
-        return f"selection={', '.join(rules)}"
-    if name in OPTIMAL:
-        return "step=optimal"
-    return f"algo={', '.join(algo for algo in (*ALGORITHMS, *RANKERS) if name in Params(algo=algo).heeded)}"
 
 
 def flag(name: str) -> str:

@@ -78,6 +78,8 @@ def test_what_only_forests_can_do_is_refused(files, run, tmp_path):
         (["--grow", "3"], "--grow: not for algo=selgb, --grow is for algo=xcleaver; leave it out"),
         (["--selection", "adaptive", "--rest", "0.2"], "--rest: not for algo=selgb with selection=adaptive"),
         (["--step-range", "0", "1"], "--step-range is for step=optimal"),
+        (["--step", "optimal", "--learning-rate", "0.5"], "--learning-rate is for step=shrinkage"),
+        (["--algo", "xcleaver", "--step", "optimal", "--step-on", "valid"], "--step-on is for algo=lambdamart, "),
         (["--algo", "mart", "--no-normalize"], "--normalize: not for algo=mart"),
         (["--algo", "mcrank", "--metric", "err", "--gains", "0,1,3"], "--gains is 0,1,3, and neither the metric err"),
     ],

@@ -111,6 +111,7 @@ def test_training_lists_are_followed_as_they_taught(tmp_path):
         ('algo = "ranksvm"', 'algo = "ranksvm"\nleaves = 5', "leaves = 5", "leaves is not for algo=ranksvm"),
         ('algo = "ranksvm"', 'algo = "ranksvm"\nselections = true', "selections", "keeps no tally"),
         ('algo = "feature"', 'algo = "feature"\nshared-leaves = true', "shared-leaves = true", "makes no forest"),
+        ("[params]", "[params]\nrest = 0.4", "rest = 0.4", "rest counts for none of the runs"),
     ],
 )
 def test_what_a_ranker_does_not_have_is_refused(old, new, where, message, tmp_path):

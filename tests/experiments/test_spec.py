@@ -92,6 +92,17 @@ def test_other_parameters_for_all_runs(tmp_path):
         load_spec(write_spec(tmp_path), params={"leaves": [4, 1]})
 
 
+def test_parameters_that_no_run_heeds_are_refused(tmp_path):
+    path = write_spec(tmp_path, SPEC)
+    with pytest.raises(ParameterError, match="--set rest: it counts for none of the runs"):
+        load_spec(path, params={"rest": 0.4, "negatives": 0.05})
+    pruned = SPEC.replace('name = "hard"\nalgo = "lambdamart"', 'name = "hard"\nprune = "plain"\nleaves = 9')
+    pruned = pruned.replace('sample = { how = "by-model", model = "plain", share = 0.2 }', "rate = 0.5")
+    with pytest.raises(ParameterError, match="leaves is not for prune, which heeds .*rate, strategy"):
+        load_spec(write_spec(tmp_path, pruned))
+    load_spec(write_spec(tmp_path, pruned.replace("leaves = 9\n", "")))
+
+
 def test_what_is_not_toml_or_not_there(tmp_path):
     with pytest.raises(ParameterError, match=r"not a TOML file .*line 1"):
         load_spec(write_spec(tmp_path, "title = \n"))

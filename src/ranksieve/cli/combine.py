@@ -113,7 +113,7 @@ def refit(
     from ranksieve.forest.scorer import using_threads
     from ranksieve.forest.streaming import open_for, read_for
 
-    show_waiting()
+    show_waiting("crossings")
     forest = load_forest(model)
     lists = read_for(forest, str(model), open_for(data, {str(model): forest}, missing))
     with using_threads(threads or None):
@@ -139,7 +139,7 @@ def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) ->
 
     if len(set(paths)) < len(paths):
         raise ParameterError("a model is given twice; name each model once")
-    show_waiting()
+    show_waiting("crossings")
     models = {str(path): load(path) for path in paths}
     common_features(list(models.values()))
     return list(models.values()), score_file(models, open_for(data, models, missing), threads or None)

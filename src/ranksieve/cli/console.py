@@ -29,14 +29,14 @@ def progress_output() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def waiting(doing: str = "reading the data") -> str:
-    """Why nothing may be seen for a while; kernels that a run before this one compiled are not compiled again."""
-    return f"{doing}…" if any(COMPILED.glob("*.nbi")) else f"{doing}; compiling kernels (first use only)…"
+def waiting(doing: str = "reading the data", *, kernels: str = "growing") -> str:
+    """Why nothing may be seen for a while; kernels, named by their file, that an earlier run compiled are at hand."""
+    return f"{doing}…" if any(COMPILED.glob(f"{kernels}.*.nbi")) else f"{doing}; compiling kernels (first use only)…"
 
 
-def show_waiting() -> None:
+def show_waiting(kernels: str) -> None:
     """The same on standard error."""
-    progress_output().print(waiting(), markup=False)
+    progress_output().print(waiting(kernels=kernels), markup=False)
 
 
 def show_error(message: str) -> None:

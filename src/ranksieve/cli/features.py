@@ -74,7 +74,7 @@ def features(
     from ranksieve.retrieval.runs import read_judgements, read_run
     from ranksieve.retrieval.searching import Searcher
 
-    show_waiting()
+    show_waiting("lexical")
     start, notes = time.perf_counter(), Notes()
     pairs = Pairs(
         read_queries(queries),

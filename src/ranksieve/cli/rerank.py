@@ -46,7 +46,7 @@ def rerank(
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_run, write_run
 
-    show_waiting()
+    show_waiting("lexical")
     stage = first_stage(model, weights, settings)
     pipeline = Pipeline(index, model_file, stage=stage, depth=depth, extra=own_features(own), threads=threads or None)
     texts, candidates, notes = read_queries(queries), None if run is None else read_run(run), Notes()

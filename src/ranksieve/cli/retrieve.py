@@ -48,7 +48,7 @@ def retrieve(
     from ranksieve.retrieval.searching import retrieve as search
     from ranksieve.retrieval.tuning import tune as tune_stage
 
-    show_waiting()
+    show_waiting("retrieving")
     stage, notes = first_stage(model, weights, settings), Notes()
     opened, texts = Index(index), read_queries(queries)
     if tune is not None:

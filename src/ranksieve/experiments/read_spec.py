@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ranksieve.boosting.registry import named_selection
-from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
+from ranksieve.errors import ParameterError, RanksieveError, check_key, did_you_mean
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import relations
 from ranksieve.experiments.data import DataSpec
 from ranksieve.experiments.grids import choices
-from ranksieve.experiments.samples import SAMPLES, check_sample
+from ranksieve.experiments.heeded import CHOOSING, check_selection, heeded_keys
+from ranksieve.experiments.samples import check_sample, sample_table
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.toml_lines import key_lines, line_of
 from ranksieve.experiments.tune import check_space
@@ -30,7 +30,6 @@ TOP = ("title", "about", "metrics", "stages", "seeds", "figures", "baseline", "c
        "runs", "quick", "tune")  # fmt: skip
 QUICK = ("data", "params", "stages", "seeds", "tune")
 RUN = ("name", "seeds", "sample", "prune", "selections", "shared-leaves", *relations.RELATIONS)  # not of training
-CHOOSING = ("algo", "base", "selection", "step")  # what the other parameters that count depend on
 FIGURES = ("curves", "steps", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency",
            "by-size", "speed", "removed", "weights", "phases", "costs")  # fmt: skip
 
@@ -67,12 +66,6 @@ def _checked_params(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("_", "-"): value for name, value in params.items()}
 
 
-def _check_selection(params: Params) -> None:
-    """Refuse a rule for who teaches that nobody knows."""
-    if params.algo == "xcleaver" or params.algo not in RANKERS:
-        named_selection(params)
-
-
 class _Reader:
     """Reads the tables of one file; complaints name its lines."""
 
@@ -83,6 +76,7 @@ class _Reader:
         self._check_names(values, TOP, ())
         self._check_names(self._table("quick"), QUICK, ("quick",))
         self._quick = self._table("quick") if quick else {}
+        self._idle = {key.replace("_", "-") for key in (*self._table("params"), *replaced)}  # until a run heeds them
 
     def complain(self, place: Sequence[str | int], message: str) -> ParameterError:
         return ParameterError(f"{self._path}:{line_of(self._lines, tuple(place))}: {message}")
@@ -107,6 +101,7 @@ class _Reader:
         common: dict[str, Any] = {"metrics": metrics, "stages": stages}
         common |= {"follow_training": "phases" in figures, "time_scoring": "speed" in figures}
         cells = tuple(self._cells(data, common))
+        self._check_idle()
         names = list(dict.fromkeys(cell.run for cell in cells))
         baseline = self._values.get("baseline", names[0])
         compare = tuple(self._list("compare", str, [])) or None
@@ -191,10 +186,9 @@ class _Reader:
                 params[key.replace("_", "-")] = value  # a list makes a grid smaller, never a grid
         params.update(self._replaced)
         params.setdefault("metric", self._values.get("metrics", ["ndcg@10"])[0])
-        sample = self._sample(place, own.get("sample"))
+        sample = self._checked((*place, "sample"), sample_table, own.get("sample"))
         prune = self._checked((*place, "prune"), relations.pruning_table, own)
-        if prune is None:
-            params = self._heeded(place, params, own)
+        params = self._heeded(place, params, own)
         seeds = own.get("seeds") or self._list("seeds", int, [0])
         seeds = seeds[: self._quick.get("seeds", len(seeds))]
         for grid, (one_params, one_sample, one_prune) in choices(params, sample, prune):
@@ -210,7 +204,7 @@ class _Reader:
                     if prune is None:
                         settings = settings.with_heeded_alone()
                         check_extra(settings.algo)
-                    _check_selection(settings)
+                    check_selection(settings)
                 except RanksieveError as error:
                     key = next((key for key in one_params if f"--{key} " in str(error)), "algo")
                     where = (*place, key) if key in own else ("params", key) if key in common else place
@@ -231,21 +225,26 @@ class _Reader:
                 yield self._related(place, own, settings.algo, cell, done)
 
     def _heeded(self, place: tuple[str | int, ...], params: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-        """What some choice of the run's grid heeds; parameters meant for every run are left out silently."""
-        heeded: set[str] = set()
-        for _, (one,) in choices({key: params[key] for key in CHOOSING if key in params}):
-            try:
-                chosen = Params.from_mapping(one)
-                _check_selection(chosen)
-            except RanksieveError:
-                return params  # to be told with its line
-            heeded.update(flag(name)[2:] for name in chosen.heeded)
+        """What some choice of the run's grid heeds; parameters meant for every run are left to those that heed them."""
+        try:
+            heeded = heeded_keys(params, prunes="prune" in own)
+        except RanksieveError:
+            return params  # to be told with its line
+        self._idle -= heeded
         for name in params:
             if name in own and name not in heeded and name not in self._replaced:
-                what = ", ".join(f"{key}={params[key]}" for key in CHOOSING if key in params)
+                what = "prune" if "prune" in own else ", ".join(f"{k}={params[k]}" for k in CHOOSING if k in params)
                 known = [key for key in (flag(item.name)[2:] for item in dataclasses.fields(Params)) if key in heeded]
                 raise self.complain((*place, name), f"{name} is not for {what}, which heeds {', '.join(known)}")
         return {name: value for name, value in params.items() if name in heeded}
+
+    def _check_idle(self) -> None:
+        """Refuse parameters meant for every run that none heeds."""
+        for key in self._table("params"):
+            if key.replace("_", "-") in self._idle:
+                raise self.complain(("params", key), f"{key} counts for none of the runs; leave it out")
+        for key in sorted(self._idle):
+            raise ParameterError(f"--set {key}: it counts for none of the runs of {self._path}; leave it out")
 
     def _check_extras(self, place: tuple[str | int, ...], algo: str, own: Mapping[str, Any]) -> None:
         """Refuse to record of a model what it does not have."""
@@ -255,19 +254,6 @@ class _Reader:
             )
         if own.get("shared-leaves") and algo in RANKERS and algo not in ("xcleaver", "lightgbm"):
             raise self.complain((*place, "shared-leaves"), f"algo={algo} makes no forest; leave shared-leaves out")
-
-    def _sample(self, place: tuple[str | int, ...], sample: Any) -> dict[str, Any] | None:
-        if sample is None:
-            return None
-        how = sample.get("how") if isinstance(sample, dict) else sample
-        if not isinstance(sample, dict) or how not in SAMPLES:
-            raise self.complain(
-                (*place, "sample"),
-                f'the sample is {how!r}; expected a table such as {{how = "truncate", k = 500}}, '
-                f"how one of {', '.join(SAMPLES)}",
-            )
-        self._check_names(sample, ("how", *SAMPLES[how]), (*place, "sample"))
-        return dict(sample)
 
     def _related(
         self, place: tuple[str | int, ...], own: Mapping[str, Any], algo: str, cell: Cell, done: Sequence[Cell]
@@ -289,9 +275,7 @@ class _Reader:
 
     def _check_names(self, given: Mapping[str, Any], known: Sequence[str], place: tuple[str | int, ...]) -> None:
         for name in given:
-            if name.replace("_", "-") not in known:
-                hint = did_you_mean(name, known).strip() or f"known: {', '.join(known)}"
-                raise self.complain((*place, name), f"unknown key {name!r}; {hint}")
+            self._checked((*place, name), check_key, name, known)
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self._values.get(name, {})

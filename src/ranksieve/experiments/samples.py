@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, check_key
 from ranksieve.experiments.data import DataSpec
 
 SAMPLES: dict[str, tuple[str, ...]] = {
@@ -13,6 +13,21 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "by-model": ("share", "model"),
     "undersample": ("share", "n", "order"),
 }
+
+
+def sample_table(sample: Any) -> dict[str, Any] | None:
+    """What a run's key `sample` says, if it has one."""
+    if sample is None:
+        return None
+    how = sample.get("how") if isinstance(sample, dict) else sample
+    if not isinstance(sample, dict) or how not in SAMPLES:
+        raise ParameterError(
+            f'the sample is {how!r}; expected a table such as {{how = "truncate", k = 500}}, '
+            f"how one of {', '.join(SAMPLES)}"
+        )
+    for key in sample:
+        check_key(key, ("how", *SAMPLES[how]))
+    return dict(sample)
 
 
 def check_sample(sample: Mapping[str, Any], data: DataSpec) -> None:

@@ -165,19 +165,21 @@ def shares(results: Results, data: str) -> Named:
 def efficiency(results: Results, data: str) -> Named:
     """The metric against the time of a tree and of the whole training."""
     metric = results.facts["metrics"][0]
-    groups = [group for group in results.groups(data) if group.seconds_per_tree is not None]
+    groups = results.groups(data)
     kinds = {group.label: ", ".join(filter(None, [group.run, _others(group.grid)])) for group in groups}
     marks = {group.label: _first(group.grid) for group in groups}
-    times: dict[str, Callable[[Group], Any]] = {
+    times: dict[str, Callable[[Group], float | None]] = {
         "seconds for a tree (median)": lambda group: group.seconds_per_tree,
         "seconds of training": lambda group: group.seconds("training"),
     }
-    for words, seconds in times.items() if groups else ():
-        points = {group.label: (seconds(group), group.value(metric)) for group in groups}
-        yield (
-            f"{metric} on {data} against {words}",
-            plots.time_against_quality(points, metric=metric, time=words, groups=kinds, marks=marks),
-        )
+    for words, seconds in times.items():
+        timed = [(group, seconds(group)) for group in groups]
+        points = {group.label: (took, group.value(metric)) for group, took in timed if took is not None}
+        if points:
+            yield (
+                f"{metric} on {data} against {words}",
+                plots.time_against_quality(points, metric=metric, time=words, groups=kinds, marks=marks),
+            )
 
 
 def _others(grid: dict[str, Any]) -> str:
