@@ -98,7 +98,7 @@ def test_parameters_that_no_run_heeds_are_refused(tmp_path):
         load_spec(path, params={"rest": 0.4, "negatives": 0.05})
     pruned = SPEC.replace('name = "hard"\nalgo = "lambdamart"', 'name = "hard"\nprune = "plain"\nleaves = 9')
     pruned = pruned.replace('sample = { how = "by-model", model = "plain", share = 0.2 }', "rate = 0.5")
-    with pytest.raises(ParameterError, match="leaves is not for prune, which heeds .*rate, strategy"):
+    with pytest.raises(ParameterError, match=r"leaves is not for prune, which heeds .*rate, strategy"):
         load_spec(write_spec(tmp_path, pruned))
     load_spec(write_spec(tmp_path, pruned.replace("leaves = 9\n", "")))
 
