@@ -20,6 +20,7 @@ import matplotlib
 
 matplotlib.use("agg")
 
+from bug_lists import SELECT
 from bugs import pooled
 from ranksieve.errors import MissingExtraError
 from ranksieve.experiments.data import DataSpec
@@ -29,7 +30,6 @@ from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import find_spec, shipped_specs
 from ranksieve.report.tables import Table
 from ranksieve.report.write import tables, write_report
-from sieve import SELECT
 
 PAGES = Path(__file__).parent.parent / "docs" / "results"
 DEPTH = 5000  # files a report comes with at the most

@@ -5,299 +5,187 @@
 3,000 bug reports of four projects, pooled: a project alone has 300 to 600 training reports, too few to tell rules
 apart, and the features mean the same in all of them. Each report comes with the 300 files BM25F ranks best, in
 training, validation and test lists alike: relevant files beyond are dropped, so NDCG is that of the relevant files
-retrieved, and reports without any are left out. The sides have two settings each, a variant tried later one; in every
-fold a side's setting and its number of trees are those with the best NDCG@10 on the fold's validation lists. Cells
-store what they say of test lists, and the table takes that of the chosen cells. CPU seconds are those of all settings
-together; the cell of a fold that runs first pays for the bins, LightGBM's cells each for their validation set, and
-settings differ in cost, so they say little about sides that are near each other.
+retrieved, and reports without any are left out. `sieve_sides.py` has the sides and their settings; in every fold a
+side's setting and its number of trees are those with the best NDCG@10 on the fold's validation lists. Cells store what
+they say of test lists, and the table takes that of the chosen cells.
 
-A cell (fold, side, setting) is stored when it is done, so an interrupted run goes on with what is missing; the table
-is of the folds that are complete. One thread.
+A cell (fold, learner, all its settings) is stored under a digest of them when it is done, so an interrupted run goes on
+with what is missing, and a setting that changes is run anew; the table is of the settings that all folds have. One
+thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import lightgbm
 import numpy as np
 
 import ranksieve as rs
-from ranksieve.data.binned import Binned, bin_data
+from bug_lists import Fold, feature_files, shortened
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.data.read import read_source
-from ranksieve.data.sampling import truncated_rows
 from ranksieve.data.splits import fold_queries
 from ranksieve.files import atomic_path
 from results import save
-from retrieval_quality import BUG_FIELDS, read_collection
-
-PROJECTS = ("ecf", "eclipse.jdt.debug", "tomcat70", "eclipse.pde.ui")
-DEPTH = 1000  # of the files with features, which other experiments read, too
-SELECT = ("[!f]*", "first*")  # all but feedback.*: 149 features for three fields
-METRIC = rs.parse_metric("ndcg@10")
-COMMON = {
-    "trees": 250,
-    "early_stopping": 25,
-    "learning_rate": 0.1,
-    "feature_fraction": 0.3,
-    "seed": 0,
-}
-COMMON |= {"leaves": 16, "min_docs": 50, "l2": 10.0}
-OURS = {"gain": "newton", "min_hessian": 0.001}  # as LightGBM has them
-LISTS = {
-    "full lists": {},
-    "lists cut to 100": {"cut": 100},
-}  # what a learner without a selection can be given
-SIDES: dict[str, dict[str, dict[str, Any]]] = {
-    "sieve": {
-        "margin 1.5, at most 50%": {"selection": "adaptive", "margin": 1.5, "max_negatives": 0.5, **OURS},
-        "margin 0.5, at most 25%": {"selection": "adaptive", "margin": 0.5, "max_negatives": 0.25, **OURS},
-    },
-    "sieve, every rank": {  # λ of all pairs, not only of those with one of the first 30 ranks
-        "margin 1.5, at most 50%": {
-            "selection": "adaptive", "margin": 1.5, "max_negatives": 0.5, "truncation": -1, **OURS,
-        },
-    },
-    "SelGB": {f"{share:.0%}": {"algo": "selgb", "negatives": share, **OURS} for share in (0.2, 0.07)},
-    "λ-MART": {name: {"algo": "lambdamart", **setting, **OURS} for name, setting in LISTS.items()},
-    "LightGBM": LISTS,
-}  # fmt: skip
+from sieve_sides import COMMON, EXPLORED, LEARNER_OF, LEARNERS, METRIC, TRIED, Setting
 
 
-def feature_files(collections: Path, folder: Path, projects: Sequence[str] = PROJECTS) -> list[Path]:
-    """The projects' lists with features, made where they are not there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{project}.parquet" for project in projects]
-    for project, file in zip(projects, files, strict=True):
-        if not file.exists():
-            source = collections / f"bugs-{project}"
-            queries, judgements = read_collection(source)
-            index = rs.Index.build(
-                source / "corpus.jsonl.xz",
-                folder / f"{project}.index",
-                fields=BUG_FIELDS,
-            )
-            made = index.features(queries, judgements=judgements, depth=DEPTH, select=SELECT)
-            rs.write_parquet(made, file)
-            print(file, flush=True)
-    return files
+@dataclass(frozen=True)
+class Cell:
+    """One side's model of one fold with one setting, and the file that says what came of it."""
 
-
-def shortened(file: Path, work: Path, depth: int) -> Path:
-    """The lists cut to their first documents, as a file."""
-    short = work / f"{file.stem}-{depth}.parquet"
-    if not short.exists():
-        work.mkdir(parents=True, exist_ok=True)
-        rs.write_parquet(rs.truncate(rs.read(file), depth, positives="drop"), short)
-    return short
-
-
-@dataclass
-class Fold:
-    """One fold's lists, as our bins and as LightGBM's data; each is made when first asked for."""
-
-    data: rs.Dataset
-    train_queries: np.ndarray
-    valid_queries: np.ndarray
-    test_queries: np.ndarray
+    fold: int
+    plan: Plan
+    learner: str
+    setting: Setting
 
     @cached_property
-    def train(self) -> Binned:
-        return bin_data(self.data.take_queries(self.train_queries))
+    def path(self) -> Path:
+        settled = {**COMMON, **self.setting}
+        key = json.dumps([self.fold, self.plan.n_folds, self.plan.depth, self.learner, settled], sort_keys=True)
+        digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+        return self.plan.work / f"{self.fold}-{self.learner}-{digest}.json"
 
     @cached_property
-    def valid(self) -> Binned:
-        return bin_data(self.data.take_queries(self.valid_queries), binning=self.train.binning)
+    def found(self) -> dict[str, Any]:
+        return json.loads(self.path.read_text())
+
+    def run(self, fold: Fold) -> None:
+        start = time.process_time()
+        valid, trees, scores = LEARNERS[self.learner](fold, self.setting)
+        cpu = time.process_time() - start
+        values = METRIC.per_query(fold.test.labels, scores, fold.test.offsets)
+        facts = {"valid": valid, "trees": trees, "cpu s": round(cpu, 1), "setting": {**COMMON, **self.setting}}
+        queries = [str(query) for query in fold.test.lists.query_ids]
+        with atomic_path(self.path) as temporary:
+            temporary.write_text(json.dumps({**facts, "test": dict(zip(queries, values.tolist(), strict=True))}))
+        print(f"fold {self.fold}, {self.learner} {named(self.setting)}: valid {valid:.4f}, {cpu:.0f} s", flush=True)
+
+
+def named(setting: Setting) -> str:
+    return ", ".join(f"{name} {value}" for name, value in setting.items() if name not in ("trees", "early_stopping"))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells of all sides, setting by setting."""
+
+    n_folds: int
+    depth: int
+    work: Path
+
+    def settings(self) -> Iterator[tuple[str, list[Cell]]]:
+        """Each side's settings, and the cells of one for all folds."""
+        for side, setting in TRIED:
+            yield side, [Cell(fold, self, LEARNER_OF[side], setting) for fold in range(self.n_folds)]
+
+
+def run(data: rs.Dataset, plan: Plan) -> None:
+    folds = [Fold(data, *queries) for queries in fold_queries(data.n_queries, plan.n_folds, seed=0)]
+    for _, cells in plan.settings():
+        for cell in cells:
+            if not cell.path.exists():
+                cell.run(folds[cell.fold])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the validation lists of each fold chose for one side, and what that says of the test lists."""
+
+    side: str
+    settings: list[list[Cell]]
 
     @cached_property
-    def test(self) -> rs.Dataset:
-        return self.data.take_queries(self.test_queries)
-
-    def rows(self, cut: int) -> np.ndarray:
-        """Training rows within the first stage's best; positives beyond are dropped, since keeping them misleads."""
-        lists, rows = self.data.lists.take_queries(self.train_queries)
-        return truncated_rows(lists, self.data.column(self.data.first_stage)[rows], cut, positives="drop")
-
-    def shortened(self, cut: int | None) -> Binned:
-        return self.train if cut is None else self.train.take_rows(self.rows(cut))
+    def chosen(self) -> list[Cell]:
+        return [max(cells, key=lambda cell: cell.found["valid"]) for cells in zip(*self.settings, strict=True)]
 
     @cached_property
-    def lightgbm_full(self) -> lightgbm.Dataset:
-        part = self.data.take_queries(self.train_queries)
-        made = lightgbm.Dataset(
-            part.features,
-            part.labels,
-            group=part.lists.sizes,
-            params={"verbose": -1},
-            free_raw_data=True,
-        )
-        return made.construct()
+    def values(self) -> dict[str, float]:
+        """NDCG@10 of every report, by the model of the fold it tests."""
+        return {report: value for cell in self.chosen for report, value in cell.found["test"].items()}
 
-    def lightgbm_shortened(self, cut: int | None) -> lightgbm.Dataset:
-        if cut is None:
-            return self.lightgbm_full
-        part = self.data.take_queries(self.train_queries).take_rows(self.rows(cut))
-        return lightgbm.Dataset(part.features, part.labels, group=part.lists.sizes, params={"verbose": -1}).construct()
-
-
-def train_lightgbm(fold: Fold, setting: dict[str, Any]) -> tuple[float, int, np.ndarray]:
-    """The best validation value, its trees, and scores of the test lists; the trees are chosen as ours are."""
-    part = fold.data.take_queries(fold.valid_queries)
-
-    def measured(scores: np.ndarray, _: lightgbm.Dataset) -> tuple[str, float, bool]:
-        return (
-            "ndcg",
-            float(np.nanmean(METRIC.per_query(part.labels, scores, part.offsets))),
-            True,
-        )
-
-    train = fold.lightgbm_shortened(setting.get("cut"))
-    valid = train.create_valid(part.features, part.labels, group=part.lists.sizes)
-    params = {
-        "objective": "lambdarank", "metric": "none", "verbose": -1, "num_threads": 1, "deterministic": True,
-        "force_col_wise": True, "lambdarank_truncation_level": 30, "learning_rate": COMMON["learning_rate"],
-        "feature_fraction": COMMON["feature_fraction"], "seed": COMMON["seed"], "num_leaves": COMMON["leaves"],
-        "min_data_in_leaf": COMMON["min_docs"], "lambda_l2": COMMON["l2"],
-    }  # fmt: skip
-    stop = lightgbm.early_stopping(COMMON["early_stopping"], verbose=False)
-    booster = lightgbm.train(
-        params,
-        train,
-        COMMON["trees"],
-        valid_sets=[valid],
-        feval=measured,
-        callbacks=[stop],
-    )
-    scores = booster.predict(fold.test.features, num_iteration=booster.best_iteration)
-    return booster.best_score["valid_0"]["ndcg"], booster.best_iteration, scores
-
-
-def train_ours(fold: Fold, setting: dict[str, Any]) -> tuple[float, int, np.ndarray]:
-    own = {name: value for name, value in setting.items() if name != "cut"}
-    model = rs.train(fold.shortened(setting.get("cut")), valid=fold.valid, threads=1, **COMMON, **own)
-    return model.info["best_score"], model.n_trees, model.predict(fold.test)
-
-
-def run_cell(fold: Fold, side: str, setting: dict[str, Any], path: Path) -> None:
-    start = time.process_time()
-    valid, trees, scores = (train_lightgbm if side == "LightGBM" else train_ours)(fold, setting)
-    cpu = time.process_time() - start
-    values = METRIC.per_query(fold.test.labels, scores, fold.test.offsets)
-    facts = {"valid": valid, "trees": trees, "cpu s": round(cpu, 1), "setting": setting}
-    queries = [str(query) for query in fold.test.lists.query_ids]
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps({**facts, "test": dict(zip(queries, values.tolist(), strict=True))}))
-    print(
-        f"{path.stem}: valid {valid:.4f}, test {np.nanmean(values):.4f}, {trees} trees, {cpu:.0f} s",
-        flush=True,
-    )
-
-
-def cells(n_folds: int, work: Path) -> Iterator[tuple[int, str, str, Path]]:
-    """Fold by fold, so that an unfinished run has complete folds."""
-    for fold in range(n_folds):
-        for side in SIDES:
-            for number, name in enumerate(SIDES[side]):
-                yield fold, side, name, work / f"{fold}-{side}-{number}.json"
-
-
-def run(data: rs.Dataset, n_folds: int, work: Path) -> None:
-    folds = list(fold_queries(data.n_queries, n_folds, seed=0))
-    for number, queries in enumerate(folds):
-        fold = Fold(data, *queries)
-        for where, side, name, path in cells(n_folds, work):
-            if where == number and not path.exists():
-                run_cell(fold, side, SIDES[side][name], path)
-
-
-def table(n_folds: int, work: Path) -> list[dict]:
-    """Each side with the settings its validation lists chose, and the randomization tests against the sieve."""
-    found = {
-        (fold, side, name): json.loads(path.read_text())
-        for fold, side, name, path in cells(n_folds, work)
-        if path.exists()
-    }
-    complete = [f for f in range(n_folds) if all((f, s, name) in found for s in SIDES for name in SIDES[s])]
-    values: dict[str, dict[str, float]] = {side: {} for side in SIDES}
-    rows: list[dict] = [{"what": "complete folds", "folds": len(complete), "of": n_folds}]
-    for side in SIDES:
-        chosen = {f: max(SIDES[side], key=lambda name, f=f: found[f, side, name]["valid"]) for f in complete}
-        for fold, name in chosen.items():
-            values[side].update(found[fold, side, name]["test"])
-        rows.append(
-            {
-                "side": side,
-                "chosen by fold": list(chosen.values()),
-                "trees": [found[fold, side, name]["trees"] for fold, name in chosen.items()],
-                "validation NDCG@10": _mean(found[f, side, name]["valid"] for f, name in chosen.items()),
-                "cpu s, all settings": round(sum(found[f, side, n]["cpu s"] for f in complete for n in SIDES[side])),
-            }
-        )
-    queries = sorted(values["sieve"])
-    found_by = {side: np.array([values[side][query] for query in queries]) for side in SIDES}
-    for row in rows[1:]:
-        row["NDCG@10"] = _mean(found_by[row["side"]])
-    for side in SIDES:
-        for other in ("SelGB", "λ-MART", "LightGBM"):
-            if side.startswith("sieve"):
-                test = rs.randomization_test(found_by[side], found_by[other])
-                difference, p = round(test.difference, 4), round(test.p_value, 4)
-                rows.append({"side": side, "against": other, "difference": difference, "p": p})
-    rows[0]["reports"] = int(np.isfinite(found_by["sieve"]).sum())
-    rows.extend(
-        {
-            "side": side,
-            "setting": name,
-            "validation NDCG@10": _mean(found[f, side, name]["valid"] for f in complete),
+    def row(self) -> dict[str, Any]:
+        return {
+            "side": self.side,
+            "validation NDCG@10": mean(cell.found["valid"] for cell in self.chosen),
+            "NDCG@10": mean(self.values.values()),
+            "NDCG@10 by fold": [mean(cell.found["test"].values()) for cell in self.chosen],
+            "trees by fold": [cell.found["trees"] for cell in self.chosen],
+            "chosen by fold": [named(cell.setting) for cell in self.chosen],
         }
-        for side in SIDES
-        for name in SIDES[side]
-    )
-    return rows
+
+    def setting_rows(self) -> Iterator[dict[str, Any]]:
+        for cells in self.settings:
+            yield {
+                "side": self.side,
+                "setting": named(cells[0].setting),
+                "validation NDCG@10": mean(cell.found["valid"] for cell in cells),
+                "by fold": [round(cell.found["valid"], 4) for cell in cells],
+                "cpu s a fold": mean((cell.found["cpu s"] for cell in cells), 1),
+            }
 
 
-def _mean(values: Any) -> float:
-    return round(float(np.nanmean(np.array(list(values)))), 4)
+def compared(one: Outcome, other: Outcome, folds: list[int]) -> dict[str, Any]:
+    """The randomization test over the reports that some folds test."""
+    chosen = [cell for cell in one.chosen if cell.fold in folds]
+    reports = sorted(report for cell in chosen for report in cell.found["test"])
+    a, b = (np.array([outcome.values[report] for report in reports]) for outcome in (one, other))
+    test = rs.randomization_test(a, b)
+    facts = {"folds": folds, "reports": int(np.isfinite(a).sum())}
+    return {
+        "side": one.side,
+        "against": other.side,
+        **facts,
+        "difference": round(test.difference, 4),
+        "p": round(test.p_value, 4),
+    }
+
+
+def table(plan: Plan) -> list[dict[str, Any]]:
+    """Each side with what its validation lists chose, the tests against the sieve, and every setting."""
+    done: dict[str, list[list[Cell]]] = {}
+    for side, cells in plan.settings():
+        if all(cell.path.exists() for cell in cells):
+            done.setdefault(side, []).append(cells)
+    outcomes = {side: Outcome(side, settings) for side, settings in done.items()}
+    folds = list(range(plan.n_folds))
+    untouched = [fold for fold in folds if (fold + 1) % plan.n_folds not in EXPLORED]
+    rows = [{"what": "lists", "files a report": plan.depth, "folds": plan.n_folds}]
+    rows += [outcome.row() for outcome in outcomes.values()]
+    for side, other in outcomes.items():
+        if side != "sieve":
+            rows += [compared(outcomes["sieve"], other, some) for some in (folds, untouched)]
+    return rows + [row for outcome in outcomes.values() for row in outcome.setting_rows()]
+
+
+def mean(values: Any, digits: int = 4) -> float:
+    return round(float(np.nanmean(np.array(list(values)))), digits)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("collections", type=Path, help="folder that holds bugs-ecf, bugs-tomcat70, …")
-    parser.add_argument(
-        "--features",
-        type=Path,
-        default=Path("build/bugs"),
-        help="where the features are or go",
-    )
-    parser.add_argument(
-        "--work",
-        type=Path,
-        default=Path("build/sieve"),
-        help="where finished cells are kept",
-    )
+    parser.add_argument("--features", type=Path, default=Path("build/bugs"), help="where the features are or go")
+    parser.add_argument("--work", type=Path, default=Path("build/sieve"), help="where finished cells are kept")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--depth", type=int, default=300, help="files a report comes with")
-    parser.add_argument(
-        "--table",
-        action="store_true",
-        help="only the table of the cells that are there",
-    )
+    parser.add_argument("--table", action="store_true", help="only the table of the cells that are there")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
+    plan = Plan(arguments.folds, arguments.depth, arguments.work)
     if not arguments.table:
         files = feature_files(arguments.collections, arguments.features)
         short = [shortened(file, arguments.work, arguments.depth) for file in files]
-        data = read_source(Pieces([Piece(file) for file in short]))
-        run(data, arguments.folds, arguments.work)
-    rows = table(arguments.folds, arguments.work)
+        run(read_source(Pieces([Piece(file) for file in short])), plan)
+    rows = table(plan)
     for row in rows:
         print(row)
     save("sieve", rows)
