@@ -37,11 +37,10 @@ SPEED = {"learning_rate": 0.1, "trees": 300, "early_stopping": 40, "truncation":
 
 @dataclass(frozen=True)
 class Rule:
-    """The adaptive rule (margin 1.5, 20 negatives to 50% of them), and what may be left out or added at random."""
+    """The adaptive rule (margin 1.5, 20 negatives to 50% of them), and what of it may be left out or drawn."""
 
     queries: float = 1.0  # share of the queries that teach a tree
     near: float = 1.0  # share of the negatives near the positives
-    others: float = 0.0  # share of all other negatives
     jitter: float = 0.0  # a query's margin is drawn anew for each tree, this share of it up or down
     reach: int = 0  # from the tenth tree on, positives with so many negatives above them are left out (0: none)
     chance: int = 0  # positives with n negatives above them teach with probability chance / n (0: always)
@@ -61,9 +60,6 @@ class Rule:
             thresholds = lowest_of(positives, view) - margins
             last = view.scores.choose(negatives.rows, negatives.offsets, thresholds, lows, highs, last)
             teaches = np.zeros(lists.n_docs, bool)
-            if self.others:
-                teaches[some(negatives.rows, self.others, rng)] = True
-                teaches[last.rows] = False
             teaches[some(last.rows, self.near, rng)] = True
             teaches[positives] = True
             if self.queries < 1:
@@ -107,24 +103,17 @@ def negatives_above(positives: np.ndarray, view: View) -> np.ndarray:
 
 TRIED: list[tuple[str, Rule | None, dict[str, Any]]] = [
     ("λ-MART", None, {"algo": "lambdamart"}),
-    ("SGB, 25% of the rows", None, {"algo": "sgb", "negatives": 0.25}),
     ("sieve", Rule(), {}),
     ("sieve, every rank", Rule(), EVERY_RANK),
     ("half of the queries", Rule(queries=0.5), EVERY_RANK),
     ("40% of the near negatives", Rule(near=0.4), EVERY_RANK),
     ("margin drawn from 0 to 3", Rule(jitter=1.0), EVERY_RANK),
-    ("a tenth of the other negatives, too", Rule(others=0.1), EVERY_RANK),
     ("no positives below 100 negatives", Rule(reach=100), EVERY_RANK),
     ("no positives below 40 negatives", Rule(reach=40), EVERY_RANK),
     ("positives by chance, 20 / negatives above", Rule(chance=20), EVERY_RANK),
     ("8 leaves", Rule(), EVERY_RANK | {"leaves": 8}),
     ("10% of the features", Rule(), EVERY_RANK | {"feature_fraction": 0.1}),
     ("learning rate 0.05", Rule(), SLOW | EVERY_RANK),
-    (
-        "learning rate 0.05, half of the near negatives, a tenth of the others",
-        Rule(near=0.5, others=0.1),
-        SLOW | EVERY_RANK,
-    ),
 ]
 
 
