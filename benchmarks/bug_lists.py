@@ -17,7 +17,7 @@ from retrieval_quality import BUG_FIELDS, read_collection
 
 PROJECTS = ("ecf", "eclipse.jdt.debug", "tomcat70", "eclipse.pde.ui")
 DEPTH = 1000  # of the files with features, which several experiments read
-SELECT = ("[!f]*", "first*")  # all but feedback.*: 149 features for three fields
+SELECT = ("[!fn]*", "first*", "nearness*")  # all but feedback.* and neighbours.*: 149 features for three fields
 
 
 def feature_files(collections: Path, folder: Path, projects: Sequence[str] = PROJECTS) -> list[Path]:
