@@ -6,9 +6,9 @@ One protocol for all collections. For each fold that tests, every setting of one
 three of the other folds and validated on the fourth; the setting and the number of trees with the best mean NDCG@10 on
 these validation lists (a mean over five numbers of trees in a row, as the curves are rough) are taken, and the mean of
 its four models ranks the fold that tests. So every query is ranked by models that have neither learned from it nor been
-chosen by it. Where there are few queries, the grid also has boosting that starts from the first stage, and all of it is
-done with several splits into folds, the values of each query averaged over them. Newton gain and l2 were chosen before
-by cross-validation on Cranfield and ESCI, so these two rows are a little too good.
+chosen by it. Where there are few queries, all of it is done with several splits into folds, the values of each query
+averaged over them. Newton gain and l2 were chosen before by cross-validation on Cranfield and ESCI, so these two rows
+are a little too good.
 
 SelGB re-orders the best documents of BM25F with default parameters. It is compared with these, and with BM25F whose
 parameters and field weights are tuned on the four other folds of each fold that tests. Rows are saved one by one, each
@@ -57,10 +57,6 @@ SELGB = {
     "min_docs": 50, "l2": 5.0, "gain": "newton", "feature_fraction": 0.3, "threads": 1,
 }  # fmt: skip
 GRID = {"relative": {"features": "relative.*"}, "both": {"features": "*"}}
-GRID_FEW = GRID | {  # boosting that starts from the first stage, as `train --init` does, and mends it
-    "mend relative": {"features": "relative.*", "init": "relative.first.score"},
-    "mend": {"features": "relative.*", "init": "first.score"},
-}
 METRICS = ("ndcg@10", "map", "mrr")
 TUNED_DEPTH = 100  # documents retrieved to measure NDCG@10
 MOST_POSITIVES = 50  # a few bug reports concern hundreds of files
@@ -91,17 +87,15 @@ def models_without(data: rs.Dataset, folds: list[np.ndarray], setting: dict) -> 
     models = {}
     for pair in itertools.combinations(range(FOLDS), 2):
         rest = np.concatenate([folds[fold] for fold in range(FOLDS) if fold not in pair])
-        queries = {"train": np.sort(rest), **{str(fold): folds[fold] for fold in pair}}
-        sets = {name: data.take_queries(some) for name, some in queries.items()}
-        init = {name: some.column(setting["init"]) for name, some in sets.items()} if "init" in setting else None
-        model = rs.train(sets.pop("train"), valid=sets, **SELGB | setting | {"init": init})
+        sets = {str(fold): data.take_queries(folds[fold]) for fold in pair}
+        model = rs.train(data.take_queries(np.sort(rest)), valid=sets, **SELGB | setting)
         models[pair] = (model, {fold: np.array(model.evals_result_[str(fold)]["ndcg@10"]) for fold in pair})
     return models
 
 
-def cross_validated(data: rs.Dataset, folds: list[np.ndarray], grid: dict) -> tuple[np.ndarray, list[dict]]:
+def cross_validated(data: rs.Dataset, folds: list[np.ndarray]) -> tuple[np.ndarray, list[dict]]:
     """Scores of all documents by models that have not seen their queries, and what was chosen for each fold."""
-    models = {name: models_without(data, folds, setting) for name, setting in grid.items()}
+    models = {name: models_without(data, folds, setting) for name, setting in GRID.items()}
     scores, chosen = np.empty(data.n_docs), []
     for test in range(FOLDS):
         others = [fold for fold in range(FOLDS) if fold != test]
@@ -115,9 +109,7 @@ def cross_validated(data: rs.Dataset, folds: list[np.ndarray], grid: dict) -> tu
         best = max(smooth, key=lambda name: smooth[name].max())
         n_trees = int(smooth[best].argmax()) + SMOOTH // 2 + 1
         bag = concatenate([models[best][pair][0].first(n_trees) for pair in pairs])
-        part = data.take_queries(folds[test])
-        base = part.column(grid[best]["init"]) * len(pairs) if "init" in grid[best] else 0.0
-        scores[data.lists.take_queries(folds[test])[1]] = base + bag.predict(part)
+        scores[data.lists.take_queries(folds[test])[1]] = bag.predict(data.take_queries(folds[test]))
         chosen.append({"setting": best, "trees": n_trees, "valid": round(float(smooth[best].max()), 4)})
     return scores, chosen
 
@@ -157,7 +149,7 @@ def measure(folder: Path, depth: int) -> dict:
         spans[what] += time.process_time() - start
         return result
 
-    grid, seeds = (GRID_FEW, range(SPLITS)) if len(queries) < FEW else (GRID, range(1))
+    seeds = range(SPLITS if len(queries) < FEW else 1)
     order, values, tuned, chosen, stages = list(judgements), [], [], [], []
     with tempfile.TemporaryDirectory() as out:
         index = rs.Index.build(
@@ -171,7 +163,7 @@ def measure(folder: Path, depth: int) -> dict:
         first = rs.evaluate_run({"bm25f": as_run(data.column("first.score"))}, judgements, METRICS)
         per_query = measurer(index, queries, judgements)
         for seed in seeds:
-            scores, found = timed("learning", cross_validated, data, split(data.n_queries, seed), grid)
+            scores, found = timed("learning", cross_validated, data, split(data.n_queries, seed))
             result = rs.evaluate_run({"selgb": as_run(scores)}, judgements, METRICS)
             values.append([result.per_query("selgb", metric) for metric in METRICS])
             some, parameters = timed("tuning", tuned_values, index, split(len(order), seed), per_query)
@@ -199,14 +191,13 @@ def measure(folder: Path, depth: int) -> dict:
         "chosen": chosen,
         "stages": sorted(set(stages)),
         **{f"{what} cpu s": round(span, 1) for what, span in spans.items()},
-        "settings": settings(depth, len(queries)),
+        "settings": settings(depth),
     }
 
 
-def settings(depth: int, n_queries: int) -> dict:
+def settings(depth: int) -> dict:
     """What a row depends on, apart from the code."""
-    grid = GRID_FEW if n_queries < FEW else GRID
-    return {"depth": depth, "selgb": SELGB, "grid": grid, "folds": FOLDS, "smooth": SMOOTH}
+    return {"depth": depth, "selgb": SELGB, "grid": GRID, "folds": FOLDS, "smooth": SMOOTH}
 
 
 def main() -> None:
@@ -230,7 +221,7 @@ def kept_rows(arguments: argparse.Namespace) -> dict[str, dict]:
     rows = {row["collection"]: row for row in json.loads(path.read_text())["rows"]} if path.exists() else {}
 
     def fits(row: dict) -> bool:
-        same = settings(arguments.depth, row["queries"]).items()
+        same = settings(arguments.depth).items()
         return arguments.resume and all(row.get("settings", {}).get(key) == value for key, value in same)
 
     return {name: row for name, row in rows.items() if name not in arguments.collection or fits(row)}
