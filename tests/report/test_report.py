@@ -72,6 +72,15 @@ def test_the_comparison_is_the_randomization_test(run_quick):
     assert rows["λ-MART 500"][4].text == ""
 
 
+def test_one_run_alone_is_compared_with_its_best_choice(run_quick):
+    results = run_quick("fig1")
+    table = comparison(results, "two-stage")
+    assert len(table.rows) == 10
+    best = max(results.groups("two-stage"), key=lambda group: group.valid)
+    assert table.title.endswith(f"against {best.label}")
+    assert [row[0].text for row in table.rows if row[2].text == ""] == [best.label]
+
+
 def test_smallest_shares_are_of_the_full_set(run_quick):
     results = run_quick("undersampling")
     table = share_table(results, "two-stage")

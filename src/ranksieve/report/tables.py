@@ -41,10 +41,15 @@ class Table:
 
 
 def comparison(results: Results, data: str) -> Table:
-    """One row per run, each with the choice of its grid that is best on validation lists, against the baseline."""
+    """One row per run, each with the choice of its grid that is best on validation lists, against the baseline.
+
+    Where there is one run alone, all its choices against the best.
+    """
     metric, baseline_run = results.facts["metrics"][0], results.facts["baseline"]
     groups = results.best(data)
     baseline = next((group for group in groups if group.run == baseline_run), groups[0])
+    if len(groups) == 1:
+        groups = [baseline if group.label == baseline.label else group for group in results.groups(data)]
     columns = [*(f"{metric} at {stage}" for stage in results.facts["stages"]), metric]
     names = [column.replace(f"{metric} at ", "") + " trees" if " at " in column else "full" for column in columns]
     rows = []
@@ -61,8 +66,8 @@ def comparison(results: Results, data: str) -> Table:
         rows=tuple(rows),
         note=f"\\* differs from {baseline.label}: p ≤ {SIGNIFICANT} in Fisher's randomization "
         "test, two-sided. Difference: of the means, in percent of the baseline's, with its 95% interval by the paired "
-        "t-test. Full: all trees, as many as validation lists chose. A run with a grid stands with its best choice on "
-        "validation lists.",
+        "t-test. Full: all trees, as many as validation lists chose. Of several runs each stands with the choice of "
+        "its grid that is best on validation lists.",
     )
 
 
