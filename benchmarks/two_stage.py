@@ -24,7 +24,7 @@ RULES = {
     "lambdamart, newton": {"algo": "lambdamart", "gain": "newton"},
     "selgb 1%, newton": {"algo": "selgb", "negatives": 0.01, "gain": "newton"},
     "selgb 5%, newton": {"algo": "selgb", "negatives": 0.05, "gain": "newton"},
-    "sieve, newton": {"algo": "sieve", "gain": "newton"},
+    "sieve": {"algo": "sieve"},
 }
 
 

@@ -81,7 +81,7 @@ class Ranker(BaseEstimator):
         truncation: int = 30,
         normalize: bool = True,
         first_tree: str = "lambdas",
-        gain: str = "variance",
+        gain: str = "auto",
         min_docs: int = 5,
         min_hessian: float = 0.0,
         l2: float = 1.0,

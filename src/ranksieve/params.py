@@ -173,7 +173,8 @@ class Params:
     normalize: bool = _param(True, "Normalise λ by score distance and per query, as LightGBM does",
                              lambda v: isinstance(v, bool), "true or false")  # fmt: skip
     first_tree: str = _param("lambdas", "What the first tree fits", *_one_of("lambdas", "labels"))
-    gain: str = _param("variance", "Split gain", *_one_of("variance", "newton"))
+    gain: str = _param(AUTO, "Split gain: variance or newton (auto: newton for sieve, else variance)",
+                       *_one_of(AUTO, "variance", "newton"))  # fmt: skip
     min_docs: int = _param(5, "Fewest documents in a leaf", _positive_int, "a whole number from 1")
     min_hessian: float = _param(0.0, "Smallest sum of second derivatives in a leaf", _not_negative, "a number from 0")
     l2: float = _param(1.0, "L2 regularisation of leaf values", _not_negative, "a number from 0")
@@ -295,6 +296,12 @@ class Params:
             return f"step={other}"
         learners = [algo for algo in (*ALGORITHMS, *RANKERS) if name in Params(algo=algo, step=self.step).heeded]
         return f"algo={', '.join(learners)}"
+
+    @property
+    def takes_newton_gain(self) -> bool:
+        """Whether splits are chosen by the gain with second derivatives."""
+        algo = self.base if self.algo == "xcleaver" else self.algo
+        return self.gain == "newton" or (self.gain == AUTO and algo == "sieve")
 
     @property
     def learns_gains(self) -> bool:

@@ -202,12 +202,16 @@ def test_every_rule_resumes_to_the_same_model(name, tmp_path):
     assert whole.info["params"]["selection"] == name
 
 
-def test_the_sieve_is_the_adaptive_rule():
+def test_the_sieve_is_the_adaptive_rule_with_newton_gain():
     data, settings = small_dataset(), {"trees": 5, "leaves": 5, "min_docs": 2, "min_negatives": 2}
     sieve = rs.train(data, algo="sieve", **settings)
-    by_hand = rs.train(data, algo="lambdamart", selection="adaptive", margin=1.5, max_negatives=0.5, **settings)
-    np.testing.assert_array_equal(sieve.predict(data), by_hand.predict(data))
-    assert not np.array_equal(sieve.predict(data), rs.train(data, algo="lambdamart", **settings).predict(data))
+    rule = {"algo": "lambdamart", "selection": "adaptive", "margin": 1.5, "max_negatives": 0.5, **settings}
+    np.testing.assert_array_equal(sieve.predict(data), rs.train(data, gain="newton", **rule).predict(data))
+    other_gain = rs.train(data, algo="sieve", gain="variance", **settings)
+    np.testing.assert_array_equal(other_gain.predict(data), rs.train(data, **rule).predict(data))
+    assert not np.array_equal(sieve.predict(data), other_gain.predict(data))
+    everybody = rs.train(data, algo="lambdamart", gain="newton", **settings)
+    assert not np.array_equal(sieve.predict(data), everybody.predict(data))
 
 
 def test_own_rules_go_by_name_and_by_file(tmp_path):

@@ -88,5 +88,6 @@ def test_the_shell_completes_commands(run, monkeypatch):
 def test_compiling_is_told_where_nothing_was_compiled_before(tmp_path, monkeypatch):
     monkeypatch.setattr(console, "COMPILED", tmp_path)
     assert console.waiting() == "reading the data; compiling kernels (first use only)…"
-    (tmp_path / "ranking.sort-1.py311.nbi").touch()
+    (tmp_path / "growing.grow_tree-1.py311.nbi").touch()
     assert console.waiting("6 cells") == "6 cells…"
+    assert "compiling" in console.waiting(kernels="retrieving")

@@ -40,7 +40,7 @@ class Grower:
         self._bins = _only_columns(data.bins, self._columns, data.binning.n_features)
         width = self._bins.shape[1]
         self._params = params
-        self._newton = params.gain == "newton"
+        self._newton = params.takes_newton_gain
         signs = monotone_signs(params.monotone, data.feature_names)
         self._signs = np.zeros(0 if signs is None else width, np.int8)
         if signs is not None:
