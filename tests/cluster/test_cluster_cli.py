@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import pytest
@@ -28,7 +29,9 @@ def test_parts_give_the_same_file_here_and_there(client, files, tmp_path):
     common = ("train", first, second, "--valid", valid, "--trees", 4, "--leaves", 4, "--negatives", 0.3, "--quiet")
     here = run(*common, "--out", tmp_path / "here.txt")
     assert here.exit_code == 0, here.output
+    level = logging.getLogger("distributed.client").level
     there = run(*common, "--cluster", client.scheduler.address, "--out", tmp_path / "there.txt")
+    assert logging.getLogger("distributed.client").level == level, "quiet only meanwhile"
     assert there.exit_code == 0, there.output
     assert "validation" in there.output
     assert (tmp_path / "here.txt").read_bytes() == (tmp_path / "there.txt").read_bytes()

@@ -16,13 +16,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from distributed import Client, KilledWorker, LocalCluster
+from distributed.comm import CommClosedError
 
 import ranksieve as rs
 from ranksieve.cluster import crew
-from ranksieve.cluster.copies import AN_HOUR, PREFIX, Held, LocalCopy, NoCopy, folder_of, remove_old
+from ranksieve.cluster.connect import answers
+from ranksieve.cluster.copies import PREFIX, folder_of
 from ranksieve.cluster.crew import Crew
 from ranksieve.cluster.parts import Part, gathered
-from ranksieve.data.binned import bin_data
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.errors import ClusterError
 from ranksieve.forest.lightgbm_text import to_text
@@ -74,11 +75,13 @@ def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(0.05)
 
 
-def killer(client: Client, at: int) -> Callable[[rs.Record], None]:
-    """A callback that kills a worker after so many trees."""
+def killer(client: Client, at: int, n_copies: int = 2) -> Callable[[rs.Record], None]:
+    """A callback that kills a worker after so many trees, when so many copies are written."""
+    before = copies_of(client)
 
     def kill(record) -> None:
         if record.step == at:
+            wait_until(lambda: sum("part" not in name for name in copies_of(client) - before) == n_copies)
             os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
 
     return kill
@@ -114,7 +117,7 @@ def test_a_killed_worker_changes_no_bit(mortals, files, copied, algo, watched, c
     """With a set to watch, the lesson is there already and the worker is missed while the tree grows."""
     options = {**SMALL, "algo": algo, "every": 2, **({"valid": files[1:2]} if watched else {})}
     before = copies_of(mortals)
-    survived = rs.cluster.train(mortals, files, callbacks=[killer(mortals, at=4)], copies=copies, **options)
+    survived = rs.cluster.train(mortals, files, callbacks=[killer(mortals, 4, 2 * copies)], copies=copies, **options)
     assert to_text(survived) == alone(files, **{**options, "valid": files[1] if watched else None})
     assert copied and len(copied[-1]) == copies, "one of two, from the copy if there was to be one"
     assert copies_of(mortals) <= before, "they go with the run"
@@ -127,20 +130,22 @@ def test_scores_to_start_from_are_in_the_copy_too(mortals, data, files, copied):
     assert len(copied[-1]) == 1
 
 
-def test_a_damaged_copy_is_no_harm(mortals, files, copied):
+def test_a_damaged_copy_is_no_harm(mortals, files, copied, monkeypatch):
     def damage(dask_worker) -> None:
         for path in folder_of(dask_worker).glob(f"{PREFIX}*"):
             os.truncate(path, 1000)
 
     def damage_and_kill(record) -> None:
         if record.step == 4:
+            wait_until(lambda: sum("part" not in name for name in copies_of(mortals)) == 2)
             mortals.run(damage)
         kill(record)
 
+    monkeypatch.setattr(crew, "TRIES", 2)
     kill = killer(mortals, at=4)
     survived = rs.cluster.train(mortals, files, callbacks=[damage_and_kill], **SMALL)
     assert to_text(survived) == alone(files, **SMALL)
-    assert any(copied) and not copied[-1], "tried, and then read from the source"
+    assert [len(found) for found in copied] == [1], "tried, and then the same worker read the source: one was lost"
 
 
 def test_a_source_that_changed_meanwhile_is_refused(mortals, data, tmp_path):
@@ -154,7 +159,7 @@ def test_a_source_that_changed_meanwhile_is_refused(mortals, data, tmp_path):
             rs.write_parquet(replace(data, features=other), path)
         kill(record)
 
-    kill = killer(mortals, at=4)
+    kill = killer(mortals, at=4, n_copies=0)
     with pytest.raises(ClusterError, match=r"part.parquet: changed during the run"):
         rs.cluster.train(mortals, path, callbacks=[change_and_kill], copies=False, **SMALL)
 
@@ -167,6 +172,39 @@ def test_a_worker_that_dies_of_its_lists_is_named_with_their_sizes(mortals, file
 
     with pytest.raises(ClusterError, match=r"documents of .*part-0.parquet.*GB as bins and scores.*more memory"):
         rs.cluster.train(mortals, files, objective=deadly, **SMALL)
+
+
+def test_lost_connections_and_files_end_the_run_at_once_and_keep_its_trees(client, files, tmp_path, monkeypatch):
+    def unreadable(labels, scores, offsets):
+        raise PermissionError(13, "Permission denied", "notes.txt")
+
+    started = time.monotonic()
+    with pytest.raises(ClusterError, match=r"worker tcp://.*Permission denied.*notes.txt"):
+        rs.cluster.train(client, files, objective=unreadable, **SMALL)
+    assert time.monotonic() - started < crew.NOTICE, "the worker is there, so nobody waits until it is gone"
+
+    def cut(record) -> None:
+        if record.step == 3:
+            monkeypatch.setattr(Crew, "_ask", closed)
+
+    def closed(*_):
+        raise CommClosedError("in <TCP>: Stream is closed")
+
+    with pytest.raises(ClusterError, match=r"does not answer \(CommClosedError: in <TCP>.*from the checkpoint"):
+        rs.cluster.train(client, files, callbacks=[cut], checkpoint=tmp_path / "kept", **SMALL)
+    steps = []
+    monkeypatch.undo()
+    rs.cluster.train(
+        client, files, checkpoint=tmp_path / "kept", resume=True, callbacks=[lambda r: steps.append(r.step)], **SMALL
+    )
+    assert steps[0] == 4
+
+
+def test_a_worker_that_does_not_answer_is_not_waited_for(client, monkeypatch):
+    workers = list(client.nthreads())
+    assert set(answers(client, workers[:2], os.getpid)) == set(workers[:2])
+    monkeypatch.setattr("ranksieve.cluster.connect.ANSWER", 0.2)
+    assert answers(client, workers, time.sleep, 1.0) == {}
 
 
 def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files, monkeypatch):
@@ -248,26 +286,3 @@ def test_a_lost_scheduler_leaves_a_checkpoint_to_go_on_from(client, files, tmp_p
     )
     assert steps == [6, 7, 8, 9], "what was learned is kept, though no checkpoint was due"
     assert to_text(resumed) == alone(files, **{**SMALL, "valid": files[1]})
-
-
-def test_copies_are_whole_or_not_there(data, tmp_path):
-    binned = bin_data(data)
-    copy = LocalCopy(tmp_path, "run-0")
-    with pytest.raises(NoCopy):
-        copy.read()
-    copy.write(Held({"train": binned}, {}, {"train": np.arange(3.0)}))
-    path = tmp_path / f"{PREFIX}run-0"
-    wait_until(path.exists)
-    os.utime(path, (0, 0))
-    copy.touch()
-    remove_old(tmp_path)
-    held = LocalCopy(tmp_path, "run-0").read()
-    np.testing.assert_array_equal(held.sets["train"].bins, binned.bins)
-    assert held.sets["train"].bins.flags.writeable and held.starts["train"].tolist() == [0, 1, 2]
-    del copy
-    assert not list(tmp_path.iterdir()), "a copy goes with its shard"
-    for name, age in (("run-1", 0), ("run-2", 2 * AN_HOUR)):
-        (tmp_path / f"{PREFIX}{name}").touch()
-        os.utime(tmp_path / f"{PREFIX}{name}", (time.time() - age,) * 2)
-    remove_old(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [f"{PREFIX}run-1"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ranksieve.errors import ClusterError, MissingExtraError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 SECONDS = 20  # to wait for a scheduler to answer
 PATIENCE = 2.0  # seconds without an answer after which to ask whether the worker is still there
 PAUSE = 30.0  # seconds in which paused workers may find memory again
+ANSWER = 10.0  # seconds for workers to look for files
+TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # two classes before Python 3.11
 
 
 @contextmanager
@@ -28,23 +31,42 @@ def connected(address: str | None, local_workers: int, threads: int = 0) -> Iter
         raise MissingExtraError(
             "training on a cluster needs Dask; install it with: pip install 'ranksieve[dask]'"
         ) from error
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say ourselves if the scheduler is lost
-    if address is None:
-        each = max(1, (threads or os.cpu_count() or 1) // local_workers)
-        with (
-            LocalCluster(n_workers=local_workers, threads_per_worker=each, dashboard_address=":0") as cluster,
-            Client(cluster, direct_to_workers=True) as client,
-        ):
-            yield client
-        return
+    with ExitStack() as stack:
+        stack.enter_context(_quiet(logging.getLogger("distributed.client")))
+        if address is None:
+            each = max(1, (threads or os.cpu_count() or 1) // local_workers)
+            cluster = LocalCluster(n_workers=local_workers, threads_per_worker=each, dashboard_address=":0")
+            yield stack.enter_context(Client(stack.enter_context(cluster), direct_to_workers=True))
+            return
+        try:
+            client = Client(address, timeout=SECONDS)
+        except (OSError, ValueError, *TIMEOUTS) as error:
+            raise ClusterError(
+                f"{address}: no scheduler answers there ({error}); expected an address like tcp://host:8786"
+            ) from error
+        yield stack.enter_context(client)
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """We say ourselves if the scheduler is lost."""
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
     try:
-        client = Client(address, timeout=SECONDS)
-    except (OSError, ValueError) as error:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextmanager
+def losses_told() -> Iterator[None]:
+    """What Dask raises where a connection is lost becomes an error of ours, after which a checkpoint is written."""
+    try:
+        yield
+    except (OSError, *TIMEOUTS) as error:
         raise ClusterError(
-            f"{address}: no scheduler answers there ({error}); expected an address like tcp://host:8786"
+            f"the cluster does not answer ({type(error).__name__}: {error}); see to its scheduler and workers"
         ) from error
-    with client:
-        yield client
 
 
 def workers_of(client: Client, chosen: Sequence[str] | None = None) -> dict[str, int]:
@@ -66,6 +88,18 @@ def known_workers(client: Client) -> dict[str, Any]:
         return client.scheduler_info(n_workers=-1)["workers"]
     except TypeError:  # before 2025.4 it told of all without being asked
         return client.scheduler_info()["workers"]
+
+
+def answers(client: Client, workers: Collection[str], function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    """What a function says on workers; nothing where one of them does not answer soon, as a frozen one."""
+
+    async def ask() -> dict[str, Any]:
+        return await client.run(function, *arguments, workers=list(workers), on_error="ignore")
+
+    try:
+        return client.sync(ask, callback_timeout=ANSWER)
+    except (OSError, *TIMEOUTS):
+        return {}
 
 
 class Pauses:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from ranksieve.boosting.base import Base
 from ranksieve.boosting.tree import Tree
-from ranksieve.cluster.connect import PATIENCE, Pauses
+from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, answers, losses_told
 from ranksieve.cluster.copies import NoCopy, copies_here, remove_copies
-from ranksieve.cluster.layout import Share
+from ranksieve.cluster.layout import Share, too_large
 from ranksieve.cluster.messages import Facts, Report, Setup
 from ranksieve.cluster.parts import Part
 from ranksieve.cluster.shard import Shard
@@ -53,6 +53,7 @@ class Crew:
         self._futures: dict[int, Future] = {}
         self._actors: dict[int, Any] = {}
         self._homes: dict[int, str] = {}
+        self._former: set[str] = set()  # all homes there ever were
         self._facts: list[dict[str, Facts]] = []
         self._base: Base | None = None
         self._n_told = 0  # trees that every shard has
@@ -60,6 +61,7 @@ class Crew:
         self.trees: list[Tree] = []
         self._tries: dict[int, int] = {}  # workers that each shard lost since the last tree
 
+    @losses_told()
     def load(self, workers: Sequence[str]) -> list[dict[str, Facts]]:
         """Let the workers load their lists."""
         lost = self._make(dict(enumerate(workers)))
@@ -82,6 +84,7 @@ class Crew:
             self._tries.clear()
         return self._reports
 
+    @losses_told()
     def together(self, method: str, *arguments: Any) -> list[Any]:
         """One step of growing a tree together; `Restart` where a worker was lost on the way."""
         answers, lost = self._ask(self._all(), method, arguments)
@@ -100,12 +103,20 @@ class Crew:
             future.release()
         self._futures.clear()
         if self._setup.copies and self._client.status == "running":
-            with suppress(OSError):
-                self._client.run(remove_copies, self._run, on_error="ignore")
+            with suppress(Exception):  # whatever it is, the model is there
+                answers(self._client, self._neighbours(), remove_copies, self._run)
+
+    def _neighbours(self) -> list[str]:
+        """The workers on machines that held a shard at some time."""
+        from distributed.comm import get_address_host
+
+        hosts = {get_address_host(worker) for worker in self._former}
+        return [worker for worker in self._client.nthreads() if get_address_host(worker) in hosts]
 
     def _all(self) -> range:
         return range(len(self._shares))
 
+    @losses_told()
     def _everyone(self, method: str, *arguments: Any) -> list[Any]:
         answers = self._ask_until(self._all(), method, arguments)
         return [answers[i] for i in sorted(answers)]
@@ -141,17 +152,20 @@ class Crew:
         while True:
             try:
                 return future.result(timeout=PATIENCE)
-            except (TimeoutError, asyncio.TimeoutError):  # two classes before Python 3.11
+            except TIMEOUTS:
                 if self._homes[shard] not in self._workers():
                     raise _Lost from None
                 if future is self._futures[shard] and pauses.too_long([self._homes[shard]]):  # it would never load
-                    raise ClusterError(self._too_large(shard)) from None
+                    raise self._too_large(shard) from None
             except MemoryError as error:
-                raise ClusterError(self._too_large(shard)) from error
+                raise self._too_large(shard) from error
+            except CancelledError as error:  # with the scheduler
+                raise _Lost from error
             except OSError as error:
-                if self._is_gone(self._homes[shard]):
+                is_its_own = future is self._futures[shard] or error.errno is not None  # Dask's has no number
+                if not is_its_own and self._is_gone(self._homes[shard]):
                     raise _Lost from error
-                raise
+                raise ClusterError(f"worker {self._homes[shard]}: {error}") from error
 
     def _is_gone(self, worker: str) -> bool:
         """Whether a worker that cannot be reached is lost, which the scheduler may hear of a moment later."""
@@ -207,18 +221,22 @@ class Crew:
             }  # fmt: skip
             key = f"ranksieve-shard-{i}-{self._run}-{os.urandom(2).hex()}"
             self._homes[i] = worker
+            self._former.add(worker)
             self._futures[i] = self._client.submit(
                 Shard, self._setup, self._shares[i], givens, threads.get(worker, 1), self._copy(i),
                 key=key, workers=[worker], actor=True, pure=False,
             )  # fmt: skip
-        lost = []
-        for i in homes:
+        lost, damaged = [], {}
+        for i, worker in homes.items():
             try:
                 self._actors[i] = self._wait(self._futures[i], i)
-            except (_Lost, NoCopy):
+            except _Lost:
                 self._futures[i].release()
                 lost.append(i)
-        return lost
+            except NoCopy:
+                self._futures[i].release()
+                damaged[i] = worker
+        return lost + self._make(damaged) if damaged else lost
 
     def _copy(self, shard: int) -> str:
         """The name of a shard's copy."""
@@ -229,7 +247,7 @@ class Crew:
         if not self._setup.copies:
             return []
         names = {self._copy(i): i for i in homes}
-        found = self._client.run(copies_here, list(names), workers=list(set(homes.values())), on_error="ignore")
+        found = answers(self._client, set(homes.values()), copies_here, list(names))
         return [names[name] for worker, here in found.items() for name in here if homes[names[name]] == worker]
 
     def _check_unchanged(self, shards: Sequence[int]) -> list[int]:
@@ -250,7 +268,7 @@ class Crew:
         for i in lost:
             self._tries[i] = self._tries.get(i, 0) + 1
             if self._tries[i] == TRIES:
-                raise ClusterError(self._too_large(i))
+                raise self._too_large(i)
         busy = [home for i, home in self._homes.items() if i not in lost]
         started = time.monotonic()
         while True:
@@ -268,17 +286,5 @@ class Crew:
             busy.append(homes[i])
         return homes
 
-    def _too_large(self, shard: int) -> str:
-        """What to say of a worker that ran out of memory."""
-        held = [
-            f"{share.n_docs:,} documents of "
-            + ", ".join(self._parts[name][number].name for number, _ in share.pieces[:4])
-            + (f" and {len(share.pieces) - 4} more" if len(share.pieces) > 4 else "")
-            for name, share in self._shares[shard].items()
-            if share.n_docs
-        ]
-        n_bytes = sum(share.n_docs for share in self._shares[shard].values()) * self._setup.bytes_per_doc
-        return (
-            f"workers were lost or paused while they held {'; '.join(held)}: {n_bytes / 1e9:.2g} GB as bins and scores,"
-            " and a block of features more while they load; give workers more memory, or start more of them"
-        )
+    def _too_large(self, shard: int) -> ClusterError:
+        return ClusterError(too_large(self._shares[shard], self._parts, self._setup.bytes_per_doc))

@@ -67,6 +67,22 @@ def _check_memory(
             )
 
 
+def too_large(shares: dict[str, Share], parts: dict[str, Sequence[Part]], bytes_per_doc: int) -> str:
+    """What to say of workers that ran out of memory over their shares of some sets."""
+    held = [
+        f"{share.n_docs:,} documents of "
+        + ", ".join(parts[name][number].name for number, _ in share.pieces[:4])
+        + (f" and {len(share.pieces) - 4} more" if len(share.pieces) > 4 else "")
+        for name, share in shares.items()
+        if share.n_docs
+    ]
+    n_bytes = sum(share.n_docs for share in shares.values()) * bytes_per_doc
+    return (
+        f"workers were lost or paused while they held {'; '.join(held)}: {n_bytes / 1e9:.2g} GB as bins and scores, "
+        "and a block of features more while they load; give workers more memory, or start more of them"
+    )
+
+
 def share_out(parts: Sequence[Part], surveys: Sequence[Survey], weights: Sequence[int]) -> list[Share]:
     """Cut the queries, in their order, into shares with numbers of documents as the weights say; none is cut in two.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import glob
 import os
 import threading
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.cluster.connect import PATIENCE, Pauses, workers_of
+from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, workers_of
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import blocks_of, candidates_of
@@ -165,7 +164,7 @@ def gathered(
         try:
             wait(tasks, timeout=PATIENCE)
             break
-        except (TimeoutError, asyncio.TimeoutError):  # two classes before Python 3.11
+        except TIMEOUTS:
             if pauses.too_long():
                 raise ClusterError(f"all workers are paused, their memory nearly full, over {what}; {remedy}") from None
     try:
