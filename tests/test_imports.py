@@ -14,7 +14,7 @@ import ranksieve
 
 PACKAGE = Path(ranksieve.__file__).parent
 LAYERS = [
-    ("errors", "dtypes", "files", "heeding", "importing", "params"),
+    ("errors", "dtypes", "files", "heeding", "importing", "spelling", "params"),
     ("kernels",),
     ("data",),
     ("forest",),

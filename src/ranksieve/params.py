@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +12,9 @@ import numpy as np
 from ranksieve.dtypes import MAX_BINS
 from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.heeding import EVERYWHERE, OPTIMAL, RANKERS, SELECTING, of_boosting
+from ranksieve.spelling import AUTO, are_gains, are_signs, features_text, is_monotone, numbers_text, signs_text
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
-
-AUTO = "auto"
-FREE = "none"  # no monotone constraints
-SIGNS = {"+1": 1, "1": 1, "-1": -1, "0": 0, "+0": 0, "-0": 0}  # of --monotone
 
 ALGORITHMS = {
     # name: (selection, objective, grower)
@@ -69,59 +65,6 @@ def _fraction(value: Any) -> bool:
 
 def _not_negative(value: Any) -> bool:
     return 0 <= value < float("inf")
-
-
-def _numbers_text(value: Any) -> Any:
-    """Numbers as text, `0,1,3`: one spelling in Python, TOML, flags and model files."""
-    return value if isinstance(value, str) else ",".join(repr(float(number)).removesuffix(".0") for number in value)
-
-
-def _are_gains(value: Any) -> bool:
-    return value == AUTO or len(read_gains(value)) > 0
-
-
-def read_gains(text: str) -> tuple[float, ...]:
-    """The gain table that a text spells; empty where it is none."""
-    try:
-        gains = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        return ()
-    good = gains[0] == 0 < gains[-1] < float("inf") and all(a <= b for a, b in itertools.pairwise(gains))
-    return gains if good else ()
-
-
-def _features_text(value: Any) -> Any:
-    """Names, and numbers from 0 as Python has them, as text with numbers from 1 as LETOR has them."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return value
-    return ",".join(part if isinstance(part, str) else str(int(part) + 1) for part in value)
-
-
-def _signs_text(value: Any) -> Any:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return value
-    if isinstance(value, Mapping):
-        return ",".join(f"{name}:{int(sign):+d}" for name, sign in value.items())
-    return ",".join(part if isinstance(part, str) else str(int(part)) for part in value)
-
-
-def _are_signs(value: Any) -> bool:
-    return value == FREE or len(read_signs(value)) > 0
-
-
-def read_signs(text: str) -> tuple[tuple[str, int], ...]:
-    """Features and their signs as a text spells them, with empty names where it has signs alone; empty for neither."""
-    named = ":" in text
-    spelled = [tuple(map(str.strip, part.rpartition(":"))) for part in text.split(",")]
-    good = all(bool(feature) == bool(colon) == named and sign in SIGNS for feature, colon, sign in spelled)
-    return tuple((feature, SIGNS[sign]) for feature, _, sign in spelled) if good else ()
-
-
-def is_monotone(info: Mapping[str, Any]) -> bool:
-    """Whether a model's info says that its trees are monotone, so that their sum is with weights from 0 up."""
-    params = info.get("params")
-    text = params.get("monotone", FREE) if isinstance(params, Mapping) else FREE
-    return isinstance(text, str) and any(sign for _, sign in read_signs(text))
 
 
 def _range(value: Any) -> bool:
@@ -186,16 +129,16 @@ class Params:
     feature_fraction: float = _param(1.0, "Share of the features each tree may use", _fraction, "a number in (0, 1]")
     features: str = _param(
         "*", "Features to learn from: names, globs, numbers from 1, ranges, with commas; ! takes away",
-        lambda v: isinstance(v, str) and bool(v.strip(" ,")), "names as in 'bm25_*,7,!length'", convert=_features_text,
+        lambda v: isinstance(v, str) and bool(v.strip(" ,")), "names as in 'bm25_*,7,!length'", convert=features_text,
     )  # fmt: skip
     monotone: str = _param(
-        "none", "Features along which scores never fall (+1) or never rise (-1)", _are_signs,
-        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", convert=_signs_text,
+        "none", "Features along which scores never fall (+1) or never rise (-1)", are_signs,
+        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", convert=signs_text,
     )  # fmt: skip
     gains: str = _param(
         AUTO, "Gain of each label from 0 up, in λ of ndcg and in metrics ndcg, dcg and avg-ndcg (auto: 2^label - 1, "
         "or as the metric says)",
-        _are_gains, "numbers as in '0,1,3,7' that begin with 0 and never fall", convert=_numbers_text,
+        are_gains, "numbers as in '0,1,3,7' that begin with 0 and never fall", convert=numbers_text,
     )  # fmt: skip
     row_fraction: float = _param(1.0, "Share of the rows each tree is grown on; λ are of the whole lists", _fraction,
                                  "a number in (0, 1]")  # fmt: skip

@@ -14,7 +14,7 @@ from ranksieve.boosting.objectives import lambda_ndcg
 from ranksieve.data.binned import bin_data
 from ranksieve.data.feature_choice import monotone_signs
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.params import SIGNS
+from ranksieve.spelling import SIGNS
 from samples import small_dataset
 
 SMALL = {"trees": 8, "leaves": 12, "min_docs": 2, "learning_rate": 0.3, "threads": 1}

@@ -12,7 +12,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
-from ranksieve.params import is_monotone
+from ranksieve.spelling import is_monotone
 
 
 def refit(

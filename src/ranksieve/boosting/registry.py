@@ -11,7 +11,8 @@ from ranksieve.boosting.mixed_selections import top_and_bottom, top_and_random
 from ranksieve.boosting.selections import Selection
 from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.importing import import_function
-from ranksieve.params import ALGORITHMS, AUTO, Params
+from ranksieve.params import ALGORITHMS, Params
+from ranksieve.spelling import AUTO
 
 ADAPTIVE_MINIMUM = 20  # a list chosen by its scores alone can get so short that trees become unstable
 

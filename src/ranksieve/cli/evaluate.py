@@ -58,7 +58,8 @@ def evaluate(
             raise ParameterError(f"{flag} is for models on data, not for --run; leave it out")
     from ranksieve.evaluation.evaluate import evaluate as measure
     from ranksieve.evaluation.metrics import parse_metric
-    from ranksieve.params import Params, read_gains
+    from ranksieve.params import Params
+    from ranksieve.spelling import read_gains
 
     left_out = int(empty) if empty.isdigit() else empty
     table = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}

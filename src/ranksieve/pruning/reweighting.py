@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ranksieve.kernels import variants as kernels
-from ranksieve.params import is_monotone
 from ranksieve.pruning.outputs import Outputs, Pools, gauge_arrays, n_parts
+from ranksieve.spelling import is_monotone
 
 
 class Weighing(NamedTuple):

@@ -14,8 +14,9 @@ from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.lightgbm_text import from_text
-from ranksieve.params import AUTO, Params, read_gains
+from ranksieve.params import Params
 from ranksieve.rankers.inputs import Task
+from ranksieve.spelling import AUTO, read_gains
 
 ALL_RANKS = 2**31 - 1
 SMALLEST_HESSIAN = 1e-9  # LightGBM fails on leaves without any: it counts documents by second derivatives

@@ -1,0 +1,64 @@
+"""Parameters that are lists, as text: one spelling in Python, TOML, flags and model files."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+AUTO = "auto"
+FREE = "none"  # no monotone constraints
+SIGNS = {"+1": 1, "1": 1, "-1": -1, "0": 0, "+0": 0, "-0": 0}  # of --monotone
+
+
+def numbers_text(value: Any) -> Any:
+    """Numbers as text, `0,1,3`: one spelling in Python, TOML, flags and model files."""
+    return value if isinstance(value, str) else ",".join(repr(float(number)).removesuffix(".0") for number in value)
+
+
+def are_gains(value: Any) -> bool:
+    return value == AUTO or len(read_gains(value)) > 0
+
+
+def read_gains(text: str) -> tuple[float, ...]:
+    """The gain table that a text spells; empty where it is none."""
+    try:
+        gains = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        return ()
+    good = gains[0] == 0 < gains[-1] < float("inf") and all(a <= b for a, b in itertools.pairwise(gains))
+    return gains if good else ()
+
+
+def features_text(value: Any) -> Any:
+    """Names, and numbers from 0 as Python has them, as text with numbers from 1 as LETOR has them."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    return ",".join(part if isinstance(part, str) else str(int(part) + 1) for part in value)
+
+
+def signs_text(value: Any) -> Any:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}:{int(sign):+d}" for name, sign in value.items())
+    return ",".join(part if isinstance(part, str) else str(int(part)) for part in value)
+
+
+def are_signs(value: Any) -> bool:
+    return value == FREE or len(read_signs(value)) > 0
+
+
+def read_signs(text: str) -> tuple[tuple[str, int], ...]:
+    """Features and their signs as a text spells them, with empty names where it has signs alone; empty for neither."""
+    named = ":" in text
+    spelled = [tuple(map(str.strip, part.rpartition(":"))) for part in text.split(",")]
+    good = all(bool(feature) == bool(colon) == named and sign in SIGNS for feature, colon, sign in spelled)
+    return tuple((feature, SIGNS[sign]) for feature, _, sign in spelled) if good else ()
+
+
+def is_monotone(info: Mapping[str, Any]) -> bool:
+    """Whether a model's info says that its trees are monotone, so that their sum is with weights from 0 up."""
+    params = info.get("params")
+    text = params.get("monotone", FREE) if isinstance(params, Mapping) else FREE
+    return isinstance(text, str) and any(sign for _, sign in read_signs(text))
