@@ -30,7 +30,7 @@ def test_parts_give_the_same_file_here_and_there(client, files, tmp_path):
     here = run(*common, "--out", tmp_path / "here.txt")
     assert here.exit_code == 0, here.output
     level = logging.getLogger("distributed.client").level
-    there = run(*common, "--cluster", client.scheduler.address, "--out", tmp_path / "there.txt")
+    there = run(*common, "--cluster", client.scheduler.address, "--no-copies", "--out", tmp_path / "there.txt")
     assert logging.getLogger("distributed.client").level == level, "quiet only meanwhile"
     assert there.exit_code == 0, there.output
     assert "validation" in there.output
@@ -44,4 +44,6 @@ def test_wrong_addresses_and_too_many_answers(files, tmp_path, monkeypatch):
     assert result.exit_code == 2 and "no scheduler answers" in result.output
     result = run("train", files[0], "--cluster", "tcp://a:1", "--local-workers", 2, "--out", tmp_path / "x.txt")
     assert result.exit_code == 2 and "two answers" in result.output
+    result = run("train", files[0], "--no-copies", "--out", tmp_path / "x.txt")
+    assert result.exit_code == 2 and "workers of a cluster" in result.output
     assert not (tmp_path / "x.txt").exists()

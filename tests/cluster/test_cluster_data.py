@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ranksieve as rs
-from ranksieve.cluster.layout import share_out
+from ranksieve.cluster.layout import new_homes, share_out
 from ranksieve.cluster.parts import Part, Survey, parts_of
 from ranksieve.errors import DataError
 from samples import small_dataset
@@ -41,6 +41,13 @@ def test_shares_are_even_whole_and_in_order():
     assert shares[0].pieces == ((0, None), (1, range(1))), "the query cut between two parts is whole in one share"
     assert [share.portion.first_query for share in shares] == [0, 2, 3]
     assert sum(share.n_docs > 0 for share in share_out(parts_like(surveys[:1]), surveys[:1], [1] * 5)) == 2
+
+
+def test_lost_shares_go_where_their_copies_are():
+    assert new_homes({0: ["b"], 1: ["a"]}, ["a", "b", "c"], []) == {0: "b", 1: "a"}
+    assert new_homes({0: [], 1: ["a", "b"], 2: ["a"]}, ["a", "b", "c"], []) == {2: "a", 1: "b", 0: "c"}
+    assert new_homes({0: ["c"], 1: []}, ["a", "b", "c"], ["c"]) == {0: "a", 1: "b"}, "those without a share first"
+    assert new_homes({0: ["b"], 1: []}, ["a", "b"], ["a", "b"]) == {0: "b", 1: "a"}
 
 
 def test_a_query_in_two_places_is_refused_by_name():

@@ -20,7 +20,7 @@ from distributed.comm import CommClosedError
 
 import ranksieve as rs
 from ranksieve.cluster import crew
-from ranksieve.cluster.connect import answers
+from ranksieve.cluster.connect import Pauses, answers
 from ranksieve.cluster.copies import PREFIX, folder_of
 from ranksieve.cluster.crew import Crew
 from ranksieve.cluster.parts import Part, gathered
@@ -219,9 +219,18 @@ def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files,
 def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client, monkeypatch):
     parts = [Part("a.parquet", "a.parquet"), Part("b.parquet", "b.parquet")]
     paused = {worker: {"status": "paused"} for worker in client.nthreads()}
-    monkeypatch.setattr("ranksieve.cluster.connect.known_workers", lambda client: paused)
     monkeypatch.setattr("ranksieve.cluster.connect.PAUSE", -1)
     monkeypatch.setattr("ranksieve.cluster.parts.PATIENCE", 0.05)
+    busy = {worker: {"status": "paused", "metrics": {"task_counts": {"executing": 1}}} for worker in paused}
+    idle = {worker: {"status": "paused", "metrics": {"task_counts": {"memory": 1}}} for worker in paused}
+    for known, is_too_long in (
+        (paused, True),
+        (busy, False),
+        (paused | dict([*busy.items()][:1]), False),
+        (idle, True),
+    ):
+        monkeypatch.setattr("ranksieve.cluster.connect.known_workers", lambda client, known=known: known)
+        assert Pauses(client).too_long() == is_too_long, "what is under way goes on though a worker is paused"
     never = [client.submit(time.sleep, 1, pure=False) for _ in parts]
     with pytest.raises(
         ClusterError, match=r"paused.*2 partitions of 1,005 documents \(the largest, b.parquet, has 1,000"

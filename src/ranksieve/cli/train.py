@@ -49,6 +49,9 @@ def train(
     local_workers: Annotated[
         int, typer.Option(min=0, metavar="N", help="Train in so many worker processes of this machine.")
     ] = 0,
+    no_copies: Annotated[
+        bool, typer.Option("--no-copies", help="On a cluster: keep no copies of the bins on the workers' disks.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     **_values: Any,
 ) -> None:
@@ -58,6 +61,8 @@ def train(
     missing = context.params["missing"]  # by now also what the TOML file says
     if cluster is not None and local_workers:
         raise ParameterError("--cluster and --local-workers are two answers to one question; give one of them")
+    if no_copies and cluster is None and not local_workers:
+        raise ParameterError("--no-copies is about the workers of a cluster; add --cluster or --local-workers")
     if resume and checkpoint is None:
         raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
     read = (*data, *(valid or ()), test, init, params)
@@ -83,7 +88,7 @@ def train(
         if cluster is None and not local_workers:
             model = _train_here(data, valid, options)
         else:
-            model = _train_on_cluster(cluster, local_workers, data, valid, options)
+            model = _train_on_cluster(cluster, local_workers, data, valid, {**options, "copies": not no_copies})
     save_model(model, out)
     show_facts(_facts(model, out, metric))
     if test is not None:

@@ -103,7 +103,10 @@ def answers(client: Client, workers: Collection[str], function: Callable[..., An
 
 
 class Pauses:
-    """Notes how long workers have been paused: Dask gives no tasks to those whose memory is nearly full."""
+    """Notes how long workers have been paused with nothing under way.
+
+    Dask gives no new tasks to those whose memory is nearly full; what they compute already goes on.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -113,8 +116,14 @@ class Pauses:
         """Whether these workers, or all there are, have been paused whenever this was asked for a while."""
         known = known_workers(self._client)
         asked = [known[worker] for worker in workers or known if worker in known]
-        if not asked or any(worker.get("status") != "paused" for worker in asked):
+        if not asked or not all(_is_idle(worker) for worker in asked):
             self._since = None
             return False
         self._since = self._since or time.monotonic()
         return time.monotonic() - self._since > PAUSE
+
+
+def _is_idle(worker: dict[str, Any]) -> bool:
+    """Whether a worker is paused and computes nothing."""
+    counts = worker.get("metrics", {}).get("task_counts", {})
+    return worker.get("status") == "paused" and not counts.get("executing") and not counts.get("long-running")

@@ -15,7 +15,7 @@ from ranksieve.boosting.base import Base
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, answers, losses_told
 from ranksieve.cluster.copies import NoCopy, copies_here, remove_copies
-from ranksieve.cluster.layout import Share, too_large
+from ranksieve.cluster.layout import Share, new_homes, too_large
 from ranksieve.cluster.messages import Facts, Report, Setup
 from ranksieve.cluster.parts import Part
 from ranksieve.cluster.shard import Shard
@@ -244,11 +244,14 @@ class Crew:
 
     def _with_copies(self, homes: dict[int, str]) -> list[int]:
         """The shards whose copies lie on the machines of their new homes."""
-        if not self._setup.copies:
-            return []
-        names = {self._copy(i): i for i in homes}
-        found = answers(self._client, set(homes.values()), copies_here, list(names))
-        return [names[name] for worker, here in found.items() for name in here if homes[names[name]] == worker]
+        holders = self._holders(list(homes), set(homes.values()))
+        return [i for i, home in homes.items() if home in holders[i]]
+
+    def _holders(self, shards: Sequence[int], workers: Collection[str]) -> dict[int, list[str]]:
+        """The workers on whose machines each shard's copy lies."""
+        names = [self._copy(i) for i in shards]
+        found = answers(self._client, workers, copies_here, names) if self._setup.copies else {}
+        return {i: [w for w, here in found.items() if name in here] for i, name in zip(shards, names, strict=True)}
 
     def _check_unchanged(self, shards: Sequence[int]) -> list[int]:
         """Complain if shards made anew hold other lists than before; return those lost meanwhile."""
@@ -264,7 +267,7 @@ class Crew:
         return lost
 
     def _new_homes(self, lost: Sequence[int]) -> dict[int, str]:
-        """A worker for each lost shard: one without a shard, if one comes soon, or those that hold the fewest."""
+        """A worker for each lost shard: one without a shard, if one comes soon."""
         for i in lost:
             self._tries[i] = self._tries.get(i, 0) + 1
             if self._tries[i] == TRIES:
@@ -280,11 +283,7 @@ class Crew:
             if len(free) >= len(lost) or (waited > REPLACEMENT and workers):
                 break
             time.sleep(0.1)
-        homes = {}
-        for i in lost:
-            homes[i] = min(workers, key=busy.count)
-            busy.append(homes[i])
-        return homes
+        return new_homes(self._holders(lost, workers), list(workers), busy)
 
     def _too_large(self, shard: int) -> ClusterError:
         return ClusterError(too_large(self._shares[shard], self._parts, self._setup.bytes_per_doc))

@@ -67,6 +67,18 @@ def _check_memory(
             )
 
 
+def new_homes(holders: Mapping[int, Sequence[str]], workers: Sequence[str], busy: Sequence[str]) -> dict[int, str]:
+    """A worker for each lost share: of those that hold the fewest, one where its copy is (`holders`), if there is one.
+
+    `busy` are the homes of the others. Shares with copies in few places choose first, those without at last.
+    """
+    taken, homes = list(busy), {}
+    for i in sorted(holders, key=lambda i: len(holders[i]) or len(workers) + 1):
+        homes[i] = min(workers, key=lambda worker: (taken.count(worker), worker not in holders[i]))
+        taken.append(homes[i])
+    return homes
+
+
 def too_large(shares: dict[str, Share], parts: dict[str, Sequence[Part]], bytes_per_doc: int) -> str:
     """What to say of workers that ran out of memory over their shares of some sets."""
     held = [
