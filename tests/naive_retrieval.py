@@ -275,5 +275,5 @@ def neighbour_features(index: NaiveIndex, docs: list[int], scores: list[float], 
     out = {}
     for n in (5, 20):
         total = sum(likeness[k] for k in nearest[:n])
-        out[f"score_{n}"] = sum(likeness[k] * scaled[k] for k in nearest[:n]) / total if total else 0.0
+        out[f"score_{n}"] = sum(likeness[k] * scaled[k] for k in nearest[:n]) / total if total else math.nan
     return out

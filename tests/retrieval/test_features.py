@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
 import numpy as np
 import pytest
 
@@ -127,7 +130,7 @@ def test_neighbours_are_the_candidates_with_the_most_like_terms(index, documents
         for rank in range(0, len(docs), 7):
             for name, value in neighbour_features(naive, docs, scores.tolist(), rank).items():
                 got = data.column(f"neighbours.{name}")[data.offsets[q] + rank]
-                assert got == pytest.approx(value, rel=1e-4, abs=1e-5), (name, q, rank)
+                assert got == pytest.approx(value, rel=1e-4, abs=1e-5, nan_ok=True), (name, q, rank)
 
 
 def test_neighbours_of_documents_with_many_terms(tmp_path):
@@ -149,7 +152,22 @@ def test_candidates_without_neighbours(tmp_path):
     run = Run.from_rows([("1", "b", 3.0), ("1", "c", 2.0), ("1", "a", 1.0), ("1", "d", 0.0), ("2", "b", -1.0)])
     data = index.features({"1": "red", "2": "wine"}, run, select=["neighbours.*"])
     # b and a have each other; c shares no term with another, d has none at all, and the last is alone
-    np.testing.assert_allclose(data.column("neighbours.score_5"), [1 / 3, 0, 1, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(data.column("neighbours.score_5"), [1 / 3, np.nan, 1, np.nan, np.nan], rtol=1e-6)
+
+
+def test_several_threads_share_one_maker(index):
+    maker, analysis = FeatureMaker(index, ["neighbours.*", "feedback.*"]), index.analysis
+    found = {id: Searcher(index, threads=1).candidates([text], 40) for id, text in QUERIES.items()}
+
+    def make(id: str) -> np.ndarray:
+        return maker.make([QUERIES[id]], analysis.prepare([QUERIES[id]]), found[id])
+
+    expected = {id: make(id) for id in QUERIES}
+    if numba.threading_layer() == "workqueue":
+        pytest.skip("Numba ends the process where two threads use this layer at once")
+    with ThreadPoolExecutor(4) as pool:
+        for id, made in zip([*QUERIES] * 20, pool.map(make, [*QUERIES] * 20), strict=True):
+            np.testing.assert_array_equal(made, expected[id])
 
 
 def test_features_are_chosen_by_pattern(index, data):

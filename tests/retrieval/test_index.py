@@ -88,6 +88,17 @@ def test_the_memory_budget_changes_no_byte(n, seed, tokens, tmp_path_factory):
     assert folder_bytes(folder / "one") == folder_bytes(folder / "many")
 
 
+def test_text_fields_are_found_whatever_the_memory(tmp_path):
+    documents = [{"id": str(n), "text": "wine " * 40_000} for n in range(4)] + [{"id": "4", "text": "", "late": "red"}]
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    Index.build(documents, tmp_path / "expected")
+    for source in (corpus, iter(documents)):
+        index = Index.build(source, tmp_path / "index", memory=1 << 20, replace=True)
+        assert [field.name for field in index.fields] == ["text", "late"]
+    assert folder_bytes(tmp_path / "index") == folder_bytes(tmp_path / "expected")
+
+
 def test_long_texts_have_far_positions(tmp_path):
     text = "needle " + "hay " * 20_000 + "needle"
     index = Index.build([{"id": "1", "text": text}, {"id": "2", "text": "hay"}], tmp_path / "index")

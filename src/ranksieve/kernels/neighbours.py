@@ -9,6 +9,7 @@ N_TERMS = 32  # terms of a document that are compared, those with the largest tf
 NEAREST = (5, 20)  # neighbours that a feature is of
 N_NEIGHBOURS = 2
 STRIDE = 16  # values compared at a time
+SCATTER = 2654435769  # 2³² divided by the golden ratio: multiples of it spread evenly (Knuth)
 
 
 @njit(cache=True, nogil=True)
@@ -64,33 +65,42 @@ def tell(forward, doc, idf, logs, all_weights, weights, terms):
 
 @njit(cache=True, nogil=True, parallel=True)
 def tell_all(forward, docs, idf, n_threads, sizes, terms, weights):
-    """What documents tell, each once: the terms of document d are `terms[d, : sizes[d]]`."""
+    """What documents tell: the terms of the document `docs[i]` are `terms[i, : sizes[i]]`."""
     longest = 0
     for doc in docs:
         longest = max(longest, forward[0][doc + 1] - forward[0][doc])
     for thread in prange(n_threads):
         all_weights, logs = np.empty(longest, np.float32), damping()
         for i in range(thread, len(docs), n_threads):
-            sizes[docs[i]] = tell(forward, docs[i], idf, logs, all_weights, weights[docs[i]], terms[docs[i]])
+            sizes[i] = tell(forward, docs[i], idf, logs, all_weights, weights[i], terms[i])
 
 
 @njit(cache=True, nogil=True)
-def renumber(all_terms, all_sizes, docs, places, terms, sizes):
-    """The terms of candidates, numbered from 0 in the order they are met; returns how many. `places` is -1 before."""
-    n = 0
-    for c in range(len(docs)):
-        sizes[c] = all_sizes[docs[c]]
+def renumber(all_terms, all_sizes, rows, met, numbers, terms, sizes):
+    """The terms of candidates, numbered from 0 in the order they are met; returns how many.
+
+    `met` and `numbers` are a table by hash, so that its size goes with the list and not with the index; it is a power
+    of two, and there are fewer terms.
+    """
+    n, last = 0, len(met) - 1
+    met[:] = -1
+    for c in range(len(rows)):
+        sizes[c] = all_sizes[rows[c]]
         for k in range(sizes[c]):
-            term = all_terms[docs[c], k]
-            if places[term] < 0:
-                places[term] = n
-                n += 1
-            terms[c, k] = places[term]
+            term = all_terms[rows[c], k]
+            place = np.int64(term) * SCATTER >> 16 & last
+            while met[place] != term:
+                if met[place] < 0:
+                    met[place], numbers[place] = term, n
+                    n += 1
+                    break
+                place = place + 1 & last
+            terms[c, k] = numbers[place]
     return n
 
 
 @njit(cache=True, nogil=True)
-def invert(terms, weights, sizes, docs, starts, owners, values):
+def invert(terms, weights, sizes, rows, starts, owners, values):
     """The candidates that have each term, in order, and its weight in them: those of term t are `starts[t]` and on."""
     starts[:] = 0
     for c in range(len(sizes)):
@@ -103,7 +113,7 @@ def invert(terms, weights, sizes, docs, starts, owners, values):
         for k in range(sizes[c]):
             place = cursors[terms[c, k]]
             cursors[terms[c, k]] += 1
-            owners[place], values[place] = c, weights[docs[c], k]
+            owners[place], values[place] = c, weights[rows[c], k]
 
 
 @njit(cache=True, nogil=True)
@@ -118,42 +128,42 @@ def compare(terms, weights, starts, owners, values, likeness):
 
 @njit(cache=True, nogil=True)
 def mean_scores(best, numbers, n, scores, row):
-    """Mean score of the nearest candidates, weighted by likeness; 0 where there is none."""
+    """Mean score of the nearest candidates, weighted by likeness; missing where there is none."""
     total, found, k = 0.0, 0.0, 0
     for place in range(N_NEIGHBOURS):
         while k < min(n, NEAREST[place]):
             total += best[k]
             found += best[k] * scores[numbers[k]]
             k += 1
-        row[place] = found / total if k > 0 else 0.0
+        row[place] = found / total if k > 0 else np.nan
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def describe_neighbours(told, n_terms, candidate_starts, candidates, scores, n_threads, out):
+def describe_neighbours(told, n_terms, candidate_starts, all_rows, scores, n_threads, out):
     """Scores of every candidate's nearest neighbours in its list; `scores` lie between 0 and 1 in every list.
 
-    `told` is what `tell_all` has found for the candidates.
+    `told` is what `tell_all` has found, and a candidate's row there is in `all_rows`.
     """
     all_sizes, all_terms, weights = told
     most = 0
     for q in range(len(candidate_starts) - 1):
         most = max(most, candidate_starts[q + 1] - candidate_starts[q])
+    room = 2
+    while room < 2 * min(most * N_TERMS, n_terms):
+        room *= 2
     for thread in prange(n_threads):
-        places = np.full(n_terms, -1, np.int32)
+        met, places = np.empty(room, np.int32), np.empty(room, np.int32)
         terms, sizes = np.empty((most, N_TERMS), np.int32), np.empty(most, np.int64)
         owners, values = np.empty(most * N_TERMS, np.int32), np.empty(most * N_TERMS, np.float32)
         starts, likeness = np.empty(most * N_TERMS + 1, np.int64), np.empty(most, np.float32)
         best, numbers = np.empty(max(NEAREST), np.float32), np.empty(max(NEAREST), np.int32)
         for q in range(thread, len(candidate_starts) - 1, n_threads):
             first, stop = candidate_starts[q], candidate_starts[q + 1]
-            docs, like = candidates[first:stop], likeness[: stop - first]
-            n_met = renumber(all_terms, all_sizes, docs, places, terms, sizes)
-            invert(terms, weights, sizes[: len(docs)], docs, starts[: n_met + 1], owners, values)
-            for c in range(len(docs)):
-                compare(terms[c, : sizes[c]], weights[docs[c]], starts, owners, values, like)
+            rows, like = all_rows[first:stop], likeness[: stop - first]
+            n_met = renumber(all_terms, all_sizes, rows, met, places, terms, sizes)
+            invert(terms, weights, sizes[: len(rows)], rows, starts[: n_met + 1], owners, values)
+            for c in range(len(rows)):
+                compare(terms[c, : sizes[c]], weights[rows[c]], starts, owners, values, like)
                 like[c] = 0.0
                 n = largest(like, best, numbers)
                 mean_scores(best, numbers, n, scores[first:stop], out[first + c])
-            for doc in docs:
-                for k in range(all_sizes[doc]):
-                    places[all_terms[doc, k]] = -1

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import sys
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,8 +50,7 @@ def build_index(
             f"{target}: exists already; choose another name, or replace the index there with replace=True (--replace)"
         )
     notes = Notes()
-    documents = read_documents(corpus) if isinstance(corpus, str | os.PathLike) else _given(corpus)
-    first = _first_documents(documents, 1 if fields else SEEN_FIRST, memory // 4)
+    first, documents = _opened(corpus, 1 if fields else SEEN_FIRST)
     if not first:
         raise DataError("the corpus holds no documents; expected at least one")
     chosen = _fields(fields, first, id, numbers, analyzer or Analyzer(), positions)
@@ -63,7 +60,7 @@ def build_index(
         try:
             inverter = Inverter(chosen, folder / RUNS, memory // 2)
             reader = _Reader(chosen, numbers, id, notes, writer)
-            for number, (place, document) in enumerate(itertools.chain(_drained(first), documents), 1):
+            for number, (place, document) in enumerate(documents, 1):
                 inverter.add(reader.texts(place, document))
                 if progress is not None and number % SEEN_FIRST == 0:
                     progress(number)
@@ -101,27 +98,27 @@ def _given(documents: Iterable[Document]) -> Iterator[tuple[str, Document]]:
         yield f"document {number}", document
 
 
-def _first_documents(documents: Iterator[tuple[str, Document]], most: int, memory: int) -> deque[tuple[str, Document]]:
-    """Documents to find the text fields in: so many, or those whose text fills the memory."""
-    first: deque[tuple[str, Document]] = deque()
-    size = 0
-    for place, document in documents:
-        first.append((place, document))
-        size += sum(sys.getsizeof(value) for value in document.values())
-        if len(first) == most or size > memory:
-            break
-    return first
+def _opened(
+    corpus: str | os.PathLike[str] | Iterable[Document], most: int
+) -> tuple[list[tuple[str, list[str]]], Iterator[tuple[str, Document]]]:
+    """Where the first documents stand and which text fields they have; and all documents.
 
-
-def _drained(documents: deque[tuple[str, Document]]) -> Iterator[tuple[str, Document]]:
-    """Documents that are not held any longer than needed."""
-    while documents:
-        yield documents.popleft()
+    Files are opened twice, so that no text is held meanwhile; of others the first documents are, until they are taken.
+    """
+    if isinstance(corpus, str | os.PathLike):
+        ahead, documents = read_documents(corpus), read_documents(corpus)
+    else:
+        ahead, documents = itertools.tee(_given(corpus))
+    first = [
+        (place, [name for name, value in document.items() if _is_text(value)])
+        for place, document in itertools.islice(ahead, most)
+    ]
+    return first, documents
 
 
 def _fields(
     given: Sequence[str | Field],
-    first: Sequence[tuple[str, Document]],
+    first: Sequence[tuple[str, list[str]]],
     id: str,
     numbers: Sequence[str],
     analyzer: Analyzer,
@@ -132,7 +129,7 @@ def _fields(
         field if isinstance(field, Field) else parse_field(field, analyzer, positions=positions) for field in given
     ]
     if not fields:
-        names = [name for _, document in first for name, value in document.items() if _is_text(value)]
+        names = [name for _, found in first for name in found]
         fields = [
             Field(name, analyzer=analyzer, positions=positions)
             for name in dict.fromkeys(names)

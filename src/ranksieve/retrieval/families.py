@@ -87,7 +87,7 @@ FEEDBACK = {
 }
 NEIGHBOURS = {
     f"neighbours.score_{n}": f"mean score in the first stage, from 0 to 1 within the list, of the {n} other candidates "
-    f"most like it in their {N_COMPARED} terms of largest tf·idf"
+    f"most like it in their {N_COMPARED} terms of largest tf·idf; missing where none shares a term"
     for n in NEAREST
 }
 

@@ -200,26 +200,17 @@ class FeatureMaker:
         """Scores of the candidates most like each, if they are asked for."""
         if not set(self._made) & NEIGHBOURS.keys():
             return {}
-        sizes, terms, weights = self._told
-        docs = np.unique(candidates.docs)
-        docs = docs[sizes[docs] < 0]
-        tell_all(self.index.forward, docs, self._idf, min(self._threads, max(len(docs), 1)), sizes, terms, weights)
+        docs, rows = np.unique(candidates.docs, return_inverse=True)
+        shape = (len(docs), N_COMPARED)
+        told = np.empty(len(docs), np.int32), np.empty(shape, np.int32), np.empty(shape, np.float32)
+        tell_all(self.index.forward, docs, self._idf, min(self._threads, max(len(docs), 1)), *told)
         made = np.empty((len(candidates.docs), N_NEIGHBOURS))
         scores = within_lists(candidates.scores[:, None], candidates.offsets).ravel()
         describe_neighbours(
-            self._told, self.index.n_terms, candidates.offsets, candidates.docs, scores,
+            told, self.index.n_terms, candidates.offsets, rows, scores,
             min(self._threads, max(len(candidates.offsets) - 1, 1)), made,
         )  # fmt: skip
         return dict(zip(NEIGHBOURS, made.T, strict=True))
-
-    @cached_property
-    def _told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The most telling terms of documents: how many (-1: not known yet), which, and their weights.
-
-        They are found when a document is first a candidate; memory that is never written to is never taken.
-        """
-        shape = (self.index.n_docs, N_COMPARED)
-        return np.full(shape[0], -1, np.int32), np.empty(shape, np.int32), np.empty(shape, np.float32)
 
     @cached_property
     def _idf(self) -> np.ndarray:
