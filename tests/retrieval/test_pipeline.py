@@ -66,7 +66,7 @@ def test_features_in_another_order_and_of_ones_own(index):
 
 def test_frames_as_pyterrier_has_them(index, model, tmp_path):
     model.save(tmp_path / "model.txt")
-    pipeline = rs.Pipeline(index.path, tmp_path / "model.txt", depth=20)
+    pipeline = rs.Pipeline(index.path, tmp_path / "model.txt", depth=50)
     topics = pd.DataFrame({"qid": list(QUERIES), "query": list(QUERIES.values())})
     result = pipeline.transform(topics)
     assert list(result.columns) == ["qid", "query", "docno", "score", "rank"]
@@ -76,7 +76,7 @@ def test_frames_as_pyterrier_has_them(index, model, tmp_path):
 
 
 def test_texts_that_find_nothing(index, model):
-    pipeline = rs.Pipeline(index, model)
+    pipeline = rs.Pipeline(index, model, depth=50)
     assert pipeline.search("") == pipeline.search("unheard") == []
     with pytest.raises(ParameterError, match="depth is 0"):
         rs.Pipeline(index, model, depth=0)
@@ -97,11 +97,24 @@ def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
         rs.Pipeline(index, of_run).rerank(QUERIES)
 
 
+def test_another_depth_than_in_training_is_warned_of(index, model):
+    with pytest.warns(UserWarning, match=r"from the 50 best .* gets the 7 best; 2 of its \d+ features.*depth=50"):
+        rs.Pipeline(index, model, depth=7).search(QUERIES["1"])
+    with pytest.warns(UserWarning, match="gets the 1000 best"):
+        rs.Pipeline(index, model).rerank(QUERIES)
+    whole = rs.train(index.features(QUERIES, judgements=JUDGEMENTS, depth=index.n_docs), trees=2, min_docs=1)
+    rs.Pipeline(index, whole).search(QUERIES["1"])  # there are no more
+    data = index.features(QUERIES, judgements=JUDGEMENTS, depth=50, select=["bm25.*", "first.*", "feedback.*"])
+    rs.Pipeline(index, rs.train(data, trees=2, min_docs=1), depth=20).search(QUERIES["1"])  # no list needed
+
+
 def test_a_run_with_other_scores_than_in_training_is_warned_of(index):
     ours = retrieve(index, QUERIES, 50)
     theirs = Run.from_lists((id, docs, 2 * scores) for id, docs, scores in ours.lists())
     model = rs.train(index.features(QUERIES, judgements=JUDGEMENTS), trees=2, min_docs=1)
     rs.Pipeline(index, model).rerank(QUERIES, ours)  # what our first stage makes is no news
+    empty = [("0", np.empty(0, object), np.empty(0))]
+    rs.Pipeline(index, model).rerank(QUERIES | {"0": "unheard"}, Run.from_lists([*empty, *ours.lists()]))
     with pytest.warns(UserWarning, match=r"re-orders a run with other scores; 10 of its \d+ features are of the first"):
         rs.Pipeline(index, model).rerank(QUERIES, theirs)
     with pytest.warns(UserWarning, match="re-orders a run"):

@@ -97,6 +97,11 @@ def of_candidates(name: str) -> bool:
     return name.startswith(RELATIVE) or name in FIRST or name in FEEDBACK or name in NEIGHBOURS
 
 
+def of_list(name: str) -> bool:
+    """Whether a feature depends on all other candidates of the list, and so on its depth."""
+    return name.startswith(RELATIVE) or name in NEIGHBOURS
+
+
 class Layout(NamedTuple):
     """Which features an index has, in the order of their columns."""
 

@@ -25,6 +25,7 @@ from ranksieve.retrieval.searching import Candidates, Searcher
 
 BLOCK_ROWS = 1 << 16
 RUN = "--run"  # candidates of a run
+DEPTH = " --depth "  # candidates of a first stage: its options, and how many
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Pairs:
     @property
     def origin(self) -> str:
         """Where the candidates come from, in the words of the command line."""
-        return spelling(self.searcher.stage) if self.run is None else RUN
+        return f"{spelling(self.searcher.stage)}{DEPTH}{self.depth}" if self.run is None else RUN
 
     def blocks(self, maker: FeatureMaker, notes: Notes) -> Iterator[tuple[list[str], Candidates, np.ndarray]]:
         """Ids of some queries, their candidates, and the features of these."""
@@ -84,6 +85,18 @@ class Pairs:
         if not lists:
             raise DataError("no query of the run is among the queries; their ids must be the same")
         return lists
+
+
+def stage_and_depth(origin: str) -> tuple[str, int | None]:
+    """The parts of `Pairs.origin`; runs have no depth, and neither has what was noted by earlier versions.
+
+    Examples
+    --------
+    >>> stage_and_depth("--model dfr --set c=1 --depth 300")
+    ('--model dfr --set c=1', 300)
+    """
+    stage, _, depth = origin.partition(DEPTH)
+    return stage, int(depth) if depth else None
 
 
 def labelled_blocks(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Iterator[Block]:

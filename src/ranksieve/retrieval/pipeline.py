@@ -11,10 +11,10 @@ import numpy as np
 
 from ranksieve.errors import ModelError, ParameterError
 from ranksieve.forest.model import Model
-from ranksieve.retrieval.families import of_candidates
+from ranksieve.retrieval.families import of_candidates, of_list
 from ranksieve.retrieval.features import FeatureMaker, UserFeature
 from ranksieve.retrieval.index import Hit, Index
-from ranksieve.retrieval.labelling import Pairs
+from ranksieve.retrieval.labelling import Pairs, stage_and_depth
 from ranksieve.retrieval.models import FirstStage, spelling
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.queries import Queries, as_queries
@@ -87,7 +87,8 @@ class Pipeline:
         if missing:
             raise ModelError(
                 f"the model needs {len(missing)} features that the index {self.index.path} does not give, such as "
-                f"{missing[0]!r}; use the fields and numbers of the index it was trained on, or pass your own in extra"
+                f"{missing[0]!r}; use the fields and numbers of the index it was trained on, or pass your own in extra "
+                "(--own)"
             )
         return tuple(self.model.feature_names)
 
@@ -106,9 +107,13 @@ class Pipeline:
         return Run.from_lists(self._lists(pairs, notes if notes is not None else Notes()))
 
     def _check_origin(self, pairs: Pairs) -> None:
-        """Warn where the model has learned from candidates of another first stage."""
+        """Warn where the model has learned from candidates of another first stage, or from longer or shorter lists."""
         learned = getattr(self.model, "info", {}).get("candidates")
         if learned is None or learned == pairs.origin:
+            return
+        stage, depth = stage_and_depth(learned)
+        if stage == stage_and_depth(pairs.origin)[0]:
+            self._check_depth(depth)
             return
         bound = sum(map(of_candidates, self.model.feature_names))
         if pairs.run is None:
@@ -117,7 +122,7 @@ class Pipeline:
                 "stage's scores and lists differ, so use the same first stage, or train on features of this one",
                 stacklevel=3,
             )
-        elif bound and not self._made(pairs.run, pairs.queries, learned):
+        elif bound and not self._made(pairs.run, pairs.queries, stage):
             warnings.warn(
                 f"the model has learned from candidates of '{learned}' and re-orders a run with other scores; {bound} "
                 f"of its {len(self.model.feature_names)} features are of the first stage (first.*, feedback.*, "
@@ -125,13 +130,25 @@ class Pipeline:
                 stacklevel=3,
             )
 
-    def _made(self, run: Run, queries: Queries, learned: str) -> bool:
-        """Whether our first stage, as it was in training, gives the scores that the run has, by its first list."""
+    def _check_depth(self, learned: int | None) -> None:
+        bound, n_docs = sum(map(of_list, self.model.feature_names)), self.index.n_docs
+        if learned is not None and bound and min(learned, n_docs) != min(self.depth, n_docs):
+            warnings.warn(
+                f"the model has learned from the {learned} best candidates of a query and gets the {self.depth} best; "
+                f"{bound} of its {len(self.model.feature_names)} features depend on the whole list (neighbours.*, "
+                f"relative.*), so use depth={learned} (--depth), or train on features of this depth",
+                stacklevel=4,
+            )
+
+    def _made(self, run: Run, queries: Queries, stage: str) -> bool:
+        """Whether our first stage, as it was in training, gives the scores that the run has, by its first documents."""
+        if stage != spelling(self._searcher.stage):
+            return False
         for id, docs, scores in run.lists():
-            if id in queries and learned == spelling(self._searcher.stage):
-                _, ours = self._searcher.candidates([queries[id]], max(len(docs), 1)).list_of(0)
+            if id in queries and len(docs):
+                _, ours = self._searcher.candidates([queries[id]], len(docs)).list_of(0)
                 return len(ours) == len(scores) and bool(np.allclose(ours, scores, rtol=1e-5))
-        return False
+        return True
 
     def transform(self, frame: Any) -> Any:
         """PyTerrier's way: a DataFrame with `qid` and `query`, and `docno` and `score` if there are candidates already.
