@@ -60,7 +60,9 @@ def test_init_takes_files_and_features(run, files):
     args = ("train", files / "b.letor", "--valid", files / "valid.letor", "--out", out, *QUICK, "--row-fraction", "0.7")
     assert run(*args, "--init", files / "a.txt").code == 0
     assert rs.load(out).info["init"]["trees"] == 12
-    assert run(*args, "--init", "f1", "--objective", "map", "--step", "optimal", "--step-range", "0.1", "2").code == 0
+    rate = args.index("--learning-rate")  # of shrinkage alone
+    steps = ("--objective", "map", "--step", "optimal", "--step-range", "0.1", "2")
+    assert run(*args[:rate], *args[rate + 2 :], "--init", "f1", *steps).code == 0
     assert rs.load(out).models[0].weights[0] == 1.0
     done = run(*args, "--init", "nothing.txt")
     assert done.code == 2 and "neither a model file nor a feature" in done.output

@@ -44,7 +44,7 @@ def test_alpha_is_the_best_of_all_intervals(seed, form, metric):
     borders, values = naive_combination.sweep(exact, labels, a, direction, data.offsets, low, high)
     alone = ((0.0, a), (1.0, b)) if form == "convex" else ()
     ends = {place: rs.evaluate(one, data, [exact]).mean() for place, one in alone}
-    assert found.value == pytest.approx(max(*values, *ends.values()), abs=1e-12)
+    assert found.value == pytest.approx(max([*values, *ends.values()]), abs=1e-12)
     if found.alpha in ends:
         assert found.value == ends[found.alpha]
     else:  # a sum, and neither ranker alone is as good
