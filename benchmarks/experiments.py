@@ -50,10 +50,7 @@ ABOUT = {
     "149 features (without `feedback.*`). Split by report: 240 for training, 96 for validation, 144 for test; the "
     "number of trees and every choice are made on validation lists. Lists are as long as in the papers, but reports "
     f"and trees are far fewer ({SETTINGS}), so most differences are within their intervals. Times were taken on a "
-    "busy machine, several times as long as on an idle one, and are good for rough ratios at best. Sections whose "
-    "tables name eclipse.jdt.debug are of an earlier run on that project alone: its 300 best files a report, at most "
-    "100 trees of 16 leaves; 1% of a list's negatives are 3 files there, from which SelGB learns nothing beyond its "
-    "first tree.",
+    "busy machine, several times as long as on an idle one, and are good for rough ratios at best.",
 }
 NOTES = {  # what a reader of the page of bugs should know
     "fig1": "Cut at 100 files with the positives beyond them kept, as in the paper, λ-MART learns that a low "
