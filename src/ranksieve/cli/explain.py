@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from ranksieve.cli.console import output, show_facts, show_table
+from ranksieve.cli.console import output, show_facts, show_table, show_waiting
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def explain(
 
     parse_metric(metric)
     forest = forest_of(load(model))
+    show_waiting("contributions")
     documents = read_for(forest, str(model), open_for(data, {str(model): forest}, missing), query=query)
     if query is None:
         values = {

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts
+from ranksieve.cli.console import check_writable, show_facts, show_waiting
 
 
 def predict(
@@ -27,6 +27,7 @@ def predict(
 
     models = {str(model): load(model)}
     source = open_for(data, models, missing)
+    show_waiting("scoring")
     n_docs = 0
     with atomic_path(out) as temporary, open(temporary, "w", encoding="ascii") as file:
         for _, scores in score_blocks(models, source, threads or None):
