@@ -60,16 +60,16 @@ Split = Callable[[np.ndarray], np.ndarray]  # values of the feature -> which go 
 
 def _walk(node, X: np.ndarray, rows: np.ndarray, out: np.ndarray, open_node: Callable) -> None:
     """Fill `out` with leaf values; `open_node` gives a leaf's value, or a split's column, test and two children."""
-    todo = [(node, rows)]
-    while todo:
-        node, rows = todo.pop()
+    pending = [(node, rows)]
+    while pending:
+        node, rows = pending.pop()
         opened = open_node(node)
         if not isinstance(opened, tuple):
             out[rows] = opened
             continue
         column, test, left, right = opened
         goes_left = test(X[rows, column])
-        todo += [(left, rows[goes_left]), (right, rows[~goes_left])]
+        pending += [(left, rows[goes_left]), (right, rows[~goes_left])]
 
 
 def _sum(trees, X: np.ndarray, open_node: Callable, dtype: type, weights=None) -> np.ndarray:

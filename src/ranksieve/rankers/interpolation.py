@@ -29,7 +29,6 @@ class Interpolation:
     value: float
     alone: np.ndarray
     metric: Metric
-    n_evaluations: int
 
     def __str__(self) -> str:
         weights = " ".join(f"{weight:.4g}" for weight in self.weights)
@@ -108,7 +107,6 @@ def interpolate(
         value=values[best],
         alone=np.array(values[: len(singles)]),
         metric=measured,
-        n_evaluations=int(found.nfev) + len(candidates),
     )
 
 
