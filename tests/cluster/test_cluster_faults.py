@@ -93,8 +93,8 @@ def copied(monkeypatch) -> list[list[int]]:
     found = []
     ask = Crew._with_copies
 
-    def noted(self, homes):
-        found.append(ask(self, homes))
+    def noted(self, homes, holders):
+        found.append(ask(self, homes, holders))
         return found[-1]
 
     monkeypatch.setattr(Crew, "_with_copies", noted)

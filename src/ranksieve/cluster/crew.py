@@ -66,7 +66,8 @@ class Crew:
         """Let the workers load their lists."""
         lost = self._make(dict(enumerate(workers)))
         while lost:
-            lost = self._make(self._new_homes(lost))
+            homes, _ = self._new_homes(lost)
+            lost = self._make(homes)
         self._facts = self._everyone("facts")
         return self._facts
 
@@ -191,8 +192,8 @@ class Crew:
         """Make lost shards anew elsewhere, with all they knew before the last question."""
         self._settle_others(lost)
         while lost:
-            homes = self._new_homes(lost)
-            failed = self._make(homes, self._with_copies(homes))
+            homes, holders = self._new_homes(lost)
+            failed = self._make(homes, self._with_copies(homes, holders))
             made = [i for i in lost if i not in failed]
             if self._facts:
                 failed += self._check_unchanged(made)
@@ -242,9 +243,8 @@ class Crew:
         """The name of a shard's copy."""
         return f"{self._run}-{shard}"
 
-    def _with_copies(self, homes: dict[int, str]) -> list[int]:
+    def _with_copies(self, homes: dict[int, str], holders: dict[int, list[str]]) -> list[int]:
         """The shards whose copies lie on the machines of their new homes."""
-        holders = self._holders(list(homes), set(homes.values()))
         return [i for i, home in homes.items() if home in holders[i]]
 
     def _holders(self, shards: Sequence[int], workers: Collection[str]) -> dict[int, list[str]]:
@@ -266,8 +266,8 @@ class Crew:
                     )
         return lost
 
-    def _new_homes(self, lost: Sequence[int]) -> dict[int, str]:
-        """A worker for each lost shard: one without a shard, if one comes soon."""
+    def _new_homes(self, lost: Sequence[int]) -> tuple[dict[int, str], dict[int, list[str]]]:
+        """A worker for each lost shard, one without a shard if one comes soon, and who can read its copy."""
         for i in lost:
             self._tries[i] = self._tries.get(i, 0) + 1
             if self._tries[i] == TRIES:
@@ -283,7 +283,8 @@ class Crew:
             if len(free) >= len(lost) or (waited > REPLACEMENT and workers):
                 break
             time.sleep(0.1)
-        return new_homes(self._holders(lost, workers), list(workers), busy)
+        holders = self._holders(lost, workers)
+        return new_homes(holders, list(workers), busy), holders
 
     def _too_large(self, shard: int) -> ClusterError:
         return ClusterError(too_large(self._shares[shard], self._parts, self._setup.bytes_per_doc))
