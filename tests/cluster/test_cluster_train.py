@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -119,6 +120,21 @@ def test_callbacks_early_stopping_and_given_bins(client, data, parts, valid):
     one = rs.train(data, valid={"v": valid}, **options)
     assert alike(model, one) and len(records) < 40
     assert [record.step for record in records] == list(range(1, len(records) + 1))
+
+
+def test_nothing_but_the_lists_stays_on_workers_while_trees_grow(client, parts, valid):
+    def tasks(dask_scheduler) -> set[str]:
+        return {str(key) for key in dask_scheduler.tasks if "ranksieve" in str(key)}
+
+    seen: list[set[str]] = []
+    gc.disable()  # what lingers in a cycle would otherwise go now and then
+    try:
+        look = lambda record: seen.append(client.run_on_scheduler(tasks))  # noqa: E731
+        rs.cluster.train(client, parts, valid=valid, callbacks=[look], trees=3, leaves=4)
+    finally:
+        gc.enable()
+    assert len(seen) == 3
+    assert all(name.startswith("ranksieve-shard-") for names in seen for name in names)
 
 
 def test_resuming_with_another_number_of_workers(client, data, parts, valid, tmp_path):

@@ -151,7 +151,10 @@ def look_at(client: Client, parts: Sequence[Part], missing: str, max_bins: int) 
 def gathered(
     client: Client, tasks: Sequence[Future], parts: Sequence[Part], documents: Sequence[int] | None = None
 ) -> list[Any]:
-    """What the tasks made of the parts, one of each; complains of workers that lack the memory for it."""
+    """What the tasks made of the parts, one of each; complains of workers that lack the memory for it.
+
+    The tasks are let go: those that linger would be computed again when the worker that keeps their results is lost.
+    """
     from distributed import KilledWorker, wait
 
     what = f"{len(parts)} partitions"
@@ -171,6 +174,9 @@ def gathered(
         return client.gather(tasks)
     except KilledWorker as error:
         raise ClusterError(f"workers were lost one after the other while they read {what}; {remedy}") from error
+    finally:
+        for task in tasks:
+            task.release()
 
 
 class Partitioned:
