@@ -242,7 +242,7 @@ def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client
 
     killing = SimpleNamespace(gather=killed)
     with pytest.raises(ClusterError, match=r"lost one after the other while they read 2 partitions"):
-        gathered(killing, [SimpleNamespace(status="error")], parts)
+        gathered(killing, [SimpleNamespace(status="error", release=lambda: None)], parts)
 
 
 @contextmanager

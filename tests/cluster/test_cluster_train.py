@@ -93,6 +93,23 @@ def test_workers_that_send_rows_beside_workers_that_keep_them(client, data, monk
     assert kinds == {(True, True), (False, True), (False, False)}
 
 
+def test_histograms_of_likely_divisions_spare_messages(client, data, parts, monkeypatch):
+    asked, ask = [], Crew.together
+
+    def noted(self, method, *arguments):
+        asked.append((method, arguments))
+        return ask(self, method, *arguments)
+
+    monkeypatch.setattr(Crew, "together", noted)
+    options = {"algo": "lambdamart", "trees": 3, "leaves": 20, "min_docs": 2}
+    there = rs.cluster.train(client, parts, **options)
+    assert alike(rs.train(data, **options), there)
+    splits = [arguments for method, arguments in asked if method == "split"]
+    n_divisions = int((there.n_leaves - 2).sum())  # the last of each tree needs no histogram
+    n_ahead = sum(len(looks) - 1 for _, looks in splits)
+    assert 0 < n_divisions - len(splits) <= n_ahead
+
+
 def test_own_functions_weights_and_a_base_travel(client, data):
     weights = np.random.default_rng(0).random(data.n_docs)
     weighted = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, weights=weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from ranksieve.boosting.loop import State
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.crew import Crew, Restart
 from ranksieve.cluster.growing import live_places
-from ranksieve.cluster.messages import Divide, Rows
+from ranksieve.cluster.messages import Cut, Divide, Look, Rows
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import BIN, FIXED, ROW
 from ranksieve.errors import ParameterError
@@ -174,16 +175,22 @@ class FarGrower(Grower):
 
         roots = ask("root", scale)
         totals[0], hess_totals[0] = sum(root.total for root in roots), sum(root.hess_total for root in roots)
-        histograms = [root.bins for root in roots]
+        histogram = np.sum([root.bins for root in roots], axis=0)
         searched[0] = n > 1 and scale.count(totals[0]) >= 2 * p.min_docs
-        n_leaves, sibling = 1, -1
+        n_leaves, sibling, old = 1, -1, -1
         divides: list[Divide] = []  # not told yet
+        ahead: dict[int, np.ndarray] = {}  # histograms of the smaller sides that leaves will have
         while True:
             if searched.any():
-                if n_leaves > 1:
-                    histograms, divides = ask("split", divides, int(pair[0])), []
+                if old in ahead:
+                    histogram = ahead.pop(old)
+                elif n_leaves > 1:
+                    looks = [Look(int(pair[0])), *self._likely_next(n_leaves, scale, gain, cut, depth, totals, ahead)]
+                    histogram, *others = np.sum(ask("split", divides, looks), axis=0)
+                    divides = []
+                    ahead.update(zip((look.leaf for look in looks[1:]), others, strict=True))
                 slot = slots[pair[0]]
-                self._hist[slot].reshape(-1)[self._live] = np.sum(histograms, axis=0)
+                self._hist[slot].reshape(-1)[self._live] = histogram
                 kernels.search_sums(
                     self._n_bins, allowed, self._hist, slot, sibling, totals[pair], hess_totals[pair], searched,
                     self._borders, *units, *least, self._signs, limits[pair], floats, ints,
@@ -198,8 +205,7 @@ class FarGrower(Grower):
             )  # fmt: skip
             if old < 0:
                 break
-            column, split_bin, missing_left = split_ints[n_leaves - 1, :3].tolist()
-            divides.append(Divide(old, n_leaves, column, split_bin, missing_left == 1))
+            divides.append(Divide(old, n_leaves, _cut(split_ints[n_leaves - 1])))
             n_leaves += 1
             sibling = slots[pair[1]]
         weights = np.sum(ask("finish", divides), axis=0)
@@ -208,3 +214,31 @@ class FarGrower(Grower):
             split_ints[: n_leaves - 1], split_gain[: n_leaves - 1], nowhere, totals[:n_leaves], limits[:n_leaves]
         )
         return self._tree(scale, grown, weights)
+
+    def _likely_next(
+        self, n_leaves: int, scale: Scale, gain: np.ndarray, cut: np.ndarray, depth: np.ndarray, totals: np.ndarray,
+        known: Collection[int],
+    ) -> list[Look]:  # fmt: skip
+        """The leaf with the largest gain now, if its sides will have to be searched, and are not known yet.
+
+        It is divided next unless a side of the present one gains more, and then it probably is later. More than one
+        leaf ahead saves hardly a message, as gains are mostly the largest in leaves that are new.
+        """
+        if n_leaves + 1 + len(known) >= len(gain):  # the last division asks for no histogram
+            return []
+        able = [leaf for leaf in range(n_leaves) if cut[leaf, 0] != NO_SPLIT and leaf not in known]
+        if not able:
+            return []
+        leaf = max(able, key=lambda leaf: gain[leaf])
+        left = scale.count(cut[leaf, 3])
+        right = scale.count(totals[leaf]) - left
+        least, deepest = 2 * self._params.min_docs, self._params.max_depth
+        if max(left, right) < least or 0 < deepest <= depth[leaf] + 1:
+            return []
+        return [Look(leaf, _cut(cut[leaf]), bool(left <= right))]
+
+
+def _cut(found: np.ndarray) -> Cut:
+    """The cut in a row of integers that begins with it."""
+    column, split_bin, missing_left = found[:3].tolist()
+    return Cut(column, split_bin, missing_left == 1)

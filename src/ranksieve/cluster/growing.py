@@ -9,7 +9,7 @@ import numpy as np
 from ranksieve.boosting.fixed_point import Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower, Leaves
 from ranksieve.boosting.lessons import Lesson
-from ranksieve.cluster.messages import Divide, Sums
+from ranksieve.cluster.messages import Cut, Divide, Look, Sums
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, MISSING_BIN
 from ranksieve.kernels import growing as kernels
@@ -25,6 +25,7 @@ class LeafSums(Grower):
         self._live = live_places(self._n_bins, self._planes)
         self._bounds = np.empty((0, 2), np.int64)
         self._n_leaves = 0
+        self._ahead: dict[int, int] = {}  # borders in leaves whose rows are in the order of their next cut already
         self._complete = False
 
     def _most_leaves(self) -> int:
@@ -43,20 +44,31 @@ class LeafSums(Grower):
         self._bounds = np.zeros((self._params.leaves, 2), np.int64)
         self._bounds[0, 1] = len(self._members)
         self._n_leaves, self._complete = 1, lesson.rows is None
-        return Sums(int(fixed.packed.sum()), int(fixed.hess.sum()), self.of(0))
+        self._ahead.clear()
+        return Sums(int(fixed.packed.sum()), int(fixed.hess.sum()), self.of(Look(0)))
 
     def divide(self, divides: Sequence[Divide]) -> None:
         for d in divides:
-            start, stop = self._bounds[d.leaf]
-            border = kernels.divide_rows(
-                self._placed, self._members, self._scratch, start, stop, d.column, d.split_bin, d.missing_left
-            )
+            border, stop = self._border(d.leaf, d.cut), self._bounds[d.leaf, 1]
+            del self._ahead[d.leaf]
             self._bounds[d.leaf, 1], self._bounds[d.new] = border, (border, stop)
             self._n_leaves = d.new + 1
 
-    def of(self, leaf: int) -> np.ndarray:
-        """The histogram of a leaf, its bins that exist one after the other."""
-        start, stop = self._bounds[leaf]
+    def _border(self, leaf: int, cut: Cut) -> int:
+        """Bring the rows of a leaf that go left to its front; where the others begin. Until then its cut is one."""
+        if leaf not in self._ahead:
+            start, stop = self._bounds[leaf]
+            self._ahead[leaf] = kernels.divide_rows(
+                self._placed, self._members, self._scratch, start, stop, cut.column, cut.split_bin, cut.missing_left
+            )
+        return self._ahead[leaf]
+
+    def of(self, look: Look) -> np.ndarray:
+        """The histogram of a leaf or of one side of it, its bins that exist one after the other."""
+        start, stop = self._bounds[look.leaf]
+        if look.cut is not None:
+            border = self._border(look.leaf, look.cut)
+            start, stop = (start, border) if look.left else (border, stop)
         nothing = np.zeros(2, np.int64)
         kernels.search_leaf(
             self._placed, self._members, self._packed, self._fixed_hess if self._planes == 2 else self._fixed_hess[:0],

@@ -87,14 +87,30 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """Where a leaf is divided."""
+
+    column: int
+    split_bin: int
+    missing_left: bool
+
+
+@dataclass(frozen=True)
 class Divide:
     """Leaf `leaf` is divided; its right side becomes leaf `new`."""
 
     leaf: int
     new: int
-    column: int
-    split_bin: int
-    missing_left: bool
+    cut: Cut
+
+
+@dataclass(frozen=True)
+class Look:
+    """A histogram that is wanted: of a leaf, or of one side of it where it will probably be divided."""
+
+    leaf: int
+    cut: Cut | None = None
+    left: bool = False
 
 
 @dataclass(frozen=True)

@@ -163,14 +163,16 @@ def gathered(
         what += f" of {sum(documents):,} documents (the largest, {largest}, has {max(documents):,})"
     remedy = "give workers more memory, or fewer threads"
     pauses = Pauses(client)
-    while not any(task.status == "error" for task in tasks):
-        try:
-            wait(tasks, timeout=PATIENCE)
-            break
-        except TIMEOUTS:
-            if pauses.too_long():
-                raise ClusterError(f"all workers are paused, their memory nearly full, over {what}; {remedy}") from None
     try:
+        while not any(task.status == "error" for task in tasks):
+            try:
+                wait(tasks, timeout=PATIENCE)
+                break
+            except TIMEOUTS:
+                if pauses.too_long():
+                    raise ClusterError(
+                        f"all workers are paused, their memory nearly full, over {what}; {remedy}"
+                    ) from None
         return client.gather(tasks)
     except KilledWorker as error:
         raise ClusterError(f"workers were lost one after the other while they read {what}; {remedy}") from error

@@ -21,7 +21,7 @@ from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import Held, LocalCopy, folder_of, remove_old
 from ranksieve.cluster.growing import LeafSums
 from ranksieve.cluster.layout import Share
-from ranksieve.cluster.messages import Divide, Facts, Report, Rows, Setup, Sums
+from ranksieve.cluster.messages import Divide, Facts, Look, Report, Rows, Setup, Sums
 from ranksieve.cluster.parts import ONE_AT_A_TIME
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.dataset import check_feature_names
@@ -170,11 +170,11 @@ class Shard:
         with ONE_AT_A_TIME, using_threads(self._threads):
             return self._sums.begin(self._lesson, scale)
 
-    def split(self, divides: Sequence[Divide], leaf: int) -> np.ndarray:
-        """Divide leaves, then the histogram of one of them."""
+    def split(self, divides: Sequence[Divide], looks: Sequence[Look]) -> np.ndarray:
+        """Divide leaves, then histograms, a row for each that is wanted."""
         with ONE_AT_A_TIME, using_threads(self._threads):
             self._sums.divide(divides)
-            return self._sums.of(leaf)
+            return np.stack([self._sums.of(look) for look in looks])
 
     def finish(self, divides: Sequence[Divide]) -> np.ndarray:
         """Divide leaves, then the second derivatives of every leaf summed."""
