@@ -17,7 +17,8 @@ from retrieval_quality import BUG_FIELDS, read_collection
 
 PROJECTS = ("ecf", "eclipse.jdt.debug", "tomcat70", "eclipse.pde.ui")
 DEPTH = 1000  # of the files with features, which several experiments read
-SELECT = ("[!fn]*", "first*", "nearness*")  # all but feedback.* and neighbours.*: 149 features for three fields
+# All but feedback.*, opening.*, expanded.* and neighbours.*: 149 features for three fields.
+SELECT = ("[!efno]*", "first*", "nearness*", "ordered*")
 
 
 def feature_files(collections: Path, folder: Path, projects: Sequence[str] = PROJECTS) -> list[Path]:

@@ -258,6 +258,42 @@ def feedback_features(index: NaiveIndex, docs: list[int], scores: list[float], r
     return out
 
 
+def expansion_features(
+    index: NaiveIndex, text: str, docs: list[int], scores: list[float], rank: int
+) -> dict[str, float]:
+    """Scores of the candidate at a rank by the query and by expanded ones."""
+    texts = [[term for some in doc for term in some] for doc in index.terms]
+    mean = sum(map(len, texts)) / index.n_docs
+
+    def weights(doc: int, openings: bool) -> dict[str, float]:
+        out = {}
+        for term, tf in Counter(texts[doc]).items():
+            place = min(some.index(term) for some in index.terms[doc] if term in some)
+            tf += math.exp(-min(place, 255) / 8) if openings else 0
+            out[term] = 2.2 * tf / (tf + 1.2 * (0.4 + 0.6 * len(texts[doc]) / mean)) * index.idf(index.df(term))
+        return out
+
+    counts: Counter = Counter()
+    for some in index.query(text):
+        counts |= some
+    query = {term: 9 * n / (8 + n) for term, n in counts.items() if index.df(term)}
+    query = {term: weight / sum(query.values()) for term, weight in query.items()}
+    out = {"opening.bm25": sum(weight * weights(docs[rank], True).get(t, 0) for t, weight in query.items())}
+    for name, openings in (("opening", True), ("bm25", False)):
+        mine = weights(docs[rank], openings)
+        for n in (3, 5, 10):
+            sums: Counter = Counter()
+            for k in range(min(n, len(docs))):
+                for term, weight in weights(docs[k], openings).items():
+                    sums[term] += scores[k] * weight
+            added = dict(sums.most_common(50))
+            total = sum(added.values())
+            out[f"expanded.{name}_{n}"] = sum(
+                0.5 * (query.get(t, 0) + added.get(t, 0) / total) * weight for t, weight in mine.items()
+            )
+    return out
+
+
 def neighbour_features(index: NaiveIndex, docs: list[int], scores: list[float], rank: int) -> dict[str, float]:
     """Scores of the candidates most like the one at a rank."""
     lowest, highest = min(scores), max(scores)

@@ -10,7 +10,14 @@ import pytest
 
 import ranksieve as rs
 from corpus_samples import QUERIES
-from naive_retrieval import NaiveIndex, feedback_features, lexical_features, neighbour_features, proximity_features
+from naive_retrieval import (
+    NaiveIndex,
+    expansion_features,
+    feedback_features,
+    lexical_features,
+    neighbour_features,
+    proximity_features,
+)
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import matching
 from ranksieve.retrieval.families import layout_of
@@ -81,7 +88,7 @@ def test_query_number_and_first_stage_features(index, documents, data):
 
 def test_names_are_documented_and_unique(index):
     features = layout_of(index).features
-    assert len(features) == 3 * 28 + 2 * 9 + 7 + 3 + 5 + 2 + 1
+    assert len(features) == 3 * 28 + 2 * 9 + 7 + 3 + 5 + 7 + 2 + 1
     assert len({feature.name for feature in features}) == len(features)
     assert all(feature.meaning for feature in features)
 
@@ -99,7 +106,7 @@ def test_searching_long_lists_finds_what_scanning_finds(index, data):
     assert index.document_frequency[:, -1].max() > matching.RARE * 1
     got = to_dataset(Pairs(QUERIES, Searcher(index), 40, run=few), FeatureMaker(index), Notes())
     for name in data.feature_names:
-        if not name.startswith(("feedback.", "neighbours.")):  # which are about the other candidates
+        if not name.startswith(("feedback.", "expanded.", "neighbours.")):  # which are about the other candidates
             np.testing.assert_array_equal(got.column(name), data.column(name)[data.offsets[:-1]])
 
 
@@ -120,6 +127,45 @@ def test_feedback_of_short_lists_and_scores_below_zero(index):
     data = index.features(QUERIES, run, select=["feedback.*"])
     assert np.isfinite(data.features).all()
     assert data.column("feedback.cosine_3")[2] == 0  # there is no other
+
+
+def test_expanded_queries_have_the_terms_of_the_best_candidates(index, documents, data):
+    naive = NaiveIndex(documents, index.fields)
+    for q in range(data.n_queries):
+        docs = [int(doc[1:]) for doc in data.lists.doc_ids[data.offsets[q] : data.offsets[q + 1]]]
+        scores = data.column("first.score")[data.offsets[q] : data.offsets[q + 1]]
+        for rank in (0, 4, 20):
+            text = QUERIES[str(data.query_ids[q])]
+            for name, value in expansion_features(naive, text, docs, scores.tolist(), rank).items():
+                got = data.column(name)[data.offsets[q] + rank]
+                assert got == pytest.approx(value, rel=1e-4, abs=1e-6), (name, q, rank)
+
+
+def test_expansion_leaves_out_what_weighs_least(tmp_path):
+    random = np.random.default_rng(5)
+    texts = [" ".join(f"w{n}" for n in random.zipf(1.2, 300) % 400) + " w0" for _ in range(12)]
+    documents = [{"id": f"d{n}", "t": text} for n, text in enumerate(texts)]
+    index = Index.build(documents, tmp_path / "index")
+    assert index.document_array("distinct").min() > 50 and index.forward_firsts.max() == 255
+    data = features_of(index, {"1": "w0 w2", "2": "w3 w3 w7"})
+    naive = NaiveIndex(documents, index.fields)
+    for q, text in enumerate(("w0 w2", "w3 w3 w7")):
+        rows = slice(data.offsets[q], data.offsets[q + 1])
+        docs = [int(doc[1:]) for doc in data.lists.doc_ids[rows]]
+        for rank in (1, len(docs) - 1):
+            scores = data.column("first.score")[rows].tolist()
+            for name, value in expansion_features(naive, text, docs, scores, rank).items():
+                assert data.column(name)[rows][rank] == pytest.approx(value, rel=1e-4), (name, q, rank)
+
+
+def test_expansion_of_short_lists_and_unknown_words(tmp_path):
+    corpus = [{"id": "a", "t": "red"}, {"id": "b", "t": "red wine"}, {"id": "c", "t": "rose"}, {"id": "d", "t": "the"}]
+    index = Index.build(corpus, tmp_path / "index")
+    run = Run.from_rows([("1", "b", 3.0), ("1", "d", -1.0), ("2", "d", 1.0), ("2", "c", 0.5)])
+    data = index.features({"1": "red", "2": "unknown"}, run, select=["opening.*", "expanded.*"])
+    assert data.column("opening.bm25")[0] > 0 and (data.column("opening.bm25")[1:] == 0).all()
+    assert (data.features[1] == 0).all() and (data.features[2] == 0).all()  # an empty document
+    assert data.column("expanded.bm25_3")[3] > 0  # found by its own words alone
 
 
 def test_neighbours_are_the_candidates_with_the_most_like_terms(index, documents, data):
@@ -156,7 +202,7 @@ def test_candidates_without_neighbours(tmp_path):
 
 
 def test_several_threads_share_one_maker(index):
-    maker, analysis = FeatureMaker(index, ["neighbours.*", "feedback.*"]), index.analysis
+    maker, analysis = FeatureMaker(index, ["neighbours.*", "feedback.*", "expanded.*"]), index.analysis
     found = {id: Searcher(index, threads=1).candidates([text], 40) for id, text in QUERIES.items()}
 
     def make(id: str) -> np.ndarray:

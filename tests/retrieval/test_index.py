@@ -192,7 +192,7 @@ def test_what_is_no_index_is_refused(tmp_path, three):
     index = Index.build(three, tmp_path / "index")
     header = json.loads((tmp_path / "index" / "header.json").read_text())
     (tmp_path / "index" / "header.json").write_text(json.dumps({**header, "format": 99}))
-    with pytest.raises(DataError, match="index of format 99, this version of ranksieve reads format 2"):
+    with pytest.raises(DataError, match="index of format 99, this version of ranksieve reads format 3"):
         Index(index.path)
     (tmp_path / "index" / "header.json").write_text("{")
     with pytest.raises(DataError, match="header is damaged"):

@@ -115,7 +115,7 @@ def test_a_run_with_other_scores_than_in_training_is_warned_of(index):
     rs.Pipeline(index, model).rerank(QUERIES, ours)  # what our first stage makes is no news
     empty = [("0", np.empty(0, object), np.empty(0))]
     rs.Pipeline(index, model).rerank(QUERIES | {"0": "unheard"}, Run.from_lists([*empty, *ours.lists()]))
-    with pytest.warns(UserWarning, match=r"re-orders a run with other scores; 10 of its \d+ features are of the first"):
+    with pytest.warns(UserWarning, match=r"re-orders a run with other scores; 16 of its \d+ features are of the first"):
         rs.Pipeline(index, model).rerank(QUERIES, theirs)
     with pytest.warns(UserWarning, match="re-orders a run"):
         rs.Pipeline(index, model, stage=rs.FirstStage(k1=0.9)).rerank(QUERIES, ours)

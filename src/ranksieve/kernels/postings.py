@@ -66,9 +66,9 @@ def count_entries(occurrence_starts, texts, places, has_positions, entry_counts,
 
 
 @njit(cache=True, nogil=True)
-def write_entries(occurrence_starts, texts, places, has_positions, text_docs, text_fields, docs, fields, tfs,
+def write_entries(occurrence_starts, texts, places, has_positions, text_docs, text_fields, docs, fields, tfs, firsts,
                   position_starts, positions):  # fmt: skip
-    """Entries of all terms; `position_starts` counts bytes from the term's first."""
+    """Entries of all terms, their first places up to 255; `position_starts` counts bytes from the term's first."""
     entry, byte = -1, 0
     for t in range(len(occurrence_starts) - 1):
         last, before, first_byte = -1, 0, byte
@@ -77,6 +77,7 @@ def write_entries(occurrence_starts, texts, places, has_positions, text_docs, te
             if text != last:
                 entry += 1
                 docs[entry], fields[entry], tfs[entry] = text_docs[text], text_fields[text], 0
+                firsts[entry] = min(places[k], 255)
                 position_starts[entry] = byte - first_byte
                 last, before = text, 0
             tfs[entry] += 1
@@ -159,8 +160,8 @@ def count_forward(entry_starts, docs, first_doc, counts):
 
 
 @njit(cache=True, nogil=True)
-def write_forward(entry_starts, docs, tfs, first_doc, cursors, terms, frequencies):
-    """The terms of every document in order, each with its frequency over all fields: the postings turned round."""
+def write_forward(entry_starts, docs, tfs, firsts, first_doc, cursors, terms, frequencies, earliest):
+    """The terms of every document in order, each with its frequency and its earliest place over all fields."""
     for t in range(len(entry_starts) - 1):
         last, slot = -1, -1
         for k in range(entry_starts[t], entry_starts[t + 1]):
@@ -168,5 +169,6 @@ def write_forward(entry_starts, docs, tfs, first_doc, cursors, terms, frequencie
                 last = docs[k]
                 slot = cursors[last - first_doc]
                 cursors[last - first_doc] += 1
-                terms[slot], frequencies[slot] = t, 0
+                terms[slot], frequencies[slot], earliest[slot] = t, 0, firsts[k]
             frequencies[slot] += tfs[k]
+            earliest[slot] = min(earliest[slot], firsts[k])

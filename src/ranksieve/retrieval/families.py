@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ranksieve.errors import ParameterError
+from ranksieve.kernels.expansion import N_TERMS as N_ADDED
+from ranksieve.kernels.expansion import SIZES as EXPANDED
 from ranksieve.kernels.feedback import MODELS, N_TERMS, SIZES
 from ranksieve.kernels.lexical import N_LEXICAL
 from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
@@ -85,6 +87,16 @@ FEEDBACK = {
         for n in MODELS
     },
 }
+OPENED = "counting 1 + exp(-p / 8) for the first occurrence, at place p"
+ADDED = f"half of it the query, half the {N_ADDED} terms that weigh most in the first stage's"
+EXPANSION = {
+    "opening.bm25": f"BM25 over all fields, k1 = 1.2, b = 0.6, {OPENED}",
+    **{
+        f"expanded.opening_{n}": f"BM25 of an expanded query, {ADDED} {n} best, k1 = 1.2, b = 0.6, {OPENED}"
+        for n in EXPANDED
+    },
+    **{f"expanded.bm25_{n}": f"BM25 of an expanded query, {ADDED} {n} best, k1 = 1.2, b = 0.6" for n in EXPANDED},
+}
 NEIGHBOURS = {
     f"neighbours.score_{n}": f"mean score in the first stage, from 0 to 1 within the list, of the {n} other candidates "
     f"most like it in their {N_COMPARED} terms of largest tf·idf; missing where none shares a term"
@@ -94,7 +106,7 @@ NEIGHBOURS = {
 
 def of_candidates(name: str) -> bool:
     """Whether a feature depends on the candidates and scores of the first stage, not on query and document alone."""
-    return name.startswith(RELATIVE) or name in FIRST or name in FEEDBACK or name in NEIGHBOURS
+    return name.startswith((RELATIVE, "expanded.")) or name in FIRST or name in FEEDBACK or name in NEIGHBOURS
 
 
 def of_list(name: str) -> bool:
@@ -166,6 +178,6 @@ def _features(columns: Sequence[str], positional: Sequence[str], numbers: Sequen
     return (
         *(Feature(f"{family}.{column}", what) for column in columns for family, what in LEXICAL.items()),
         *(Feature(f"{family}.{field}", what) for field in positional for family, what in PROXIMITY.items()),
-        *(Feature(name, what) for name, what in (QUERY | FIRST | FEEDBACK | NEIGHBOURS).items()),
+        *(Feature(name, what) for name, what in (QUERY | FIRST | FEEDBACK | EXPANSION | NEIGHBOURS).items()),
         *(Feature(f"number.{name}", f"the document's {name}") for name in numbers),
     )

@@ -12,12 +12,13 @@ import numpy as np
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import lexical
+from ranksieve.kernels.expansion import N_EXPANSION, describe_expansion
 from ranksieve.kernels.feedback import N_FEEDBACK, describe_feedback
 from ranksieve.kernels.neighbours import N_NEIGHBOURS, describe_neighbours, tell_all
 from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.pairs import describe_pairs
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
-from ranksieve.retrieval.families import FEEDBACK, FIRST, FIRST_STAGE, NEIGHBOURS, QUERY, choose, layout_of
+from ranksieve.retrieval.families import EXPANSION, FEEDBACK, FIRST, FIRST_STAGE, NEIGHBOURS, QUERY, choose, layout_of
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import Prepared
 from ranksieve.retrieval.relative import RELATIVE, within_lists
@@ -141,7 +142,7 @@ class FeatureMaker:
         weights = np.where(frequency > 0, weights, 0.0)
         share = np.maximum(occurrences, 1) / np.maximum(index.total_lengths[:columns], 1)
         stats = np.zeros((len(prepared.terms), columns, lexical.N_TERM))
-        stats[..., lexical.WEIGHT] = weights * (K3 + 1) / (K3 + weights)
+        stats[..., lexical.WEIGHT] = saturated(weights)
         stats[..., lexical.IDF] = np.where(weights > 0, idf(index.n_docs, frequency), 0.0)
         stats[..., lexical.DIRICHLET] = 1 / (lexical.MU * share)
         stats[..., lexical.JELINEK_MERCER] = (1 - JELINEK_MERCER_MIX) / (JELINEK_MERCER_MIX * share)
@@ -179,7 +180,7 @@ class FeatureMaker:
         best = candidates.scores[starts]
         share = np.divide(candidates.scores, best, out=np.zeros(len(best)), where=best != 0)
         others |= zip(FIRST, (candidates.scores, np.arange(len(starts)) - starts + 1, share), strict=True)
-        others |= self._feedback(candidates) | self._neighbours(candidates)
+        others |= self._feedback(candidates) | self._expansion(prepared, candidates) | self._neighbours(candidates)
         numbers = self.index.document_array("numbers")
         return others | {f"number.{name}": numbers[row][candidates.docs] for row, name in enumerate(self.index.numbers)}
 
@@ -195,6 +196,21 @@ class FeatureMaker:
             min(self._threads, max(n_queries, 1)), made,
         )  # fmt: skip
         return dict(zip(FEEDBACK, made.T, strict=True))
+
+    def _expansion(self, prepared: Prepared, candidates: Candidates) -> dict[str, np.ndarray]:
+        """Scores by the query and expanded queries that count where terms first occur, if they are asked for."""
+        if not set(self._made) & EXPANSION.keys():
+            return {}
+        index, n_queries = self.index, prepared.n_queries
+        weights = saturated(prepared.weights.max(axis=1, initial=0.0))
+        totals = np.repeat(_sums(weights[:, None], prepared.starts).ravel(), np.diff(prepared.starts))
+        made = np.empty((len(candidates.docs), N_EXPANSION))
+        describe_expansion(
+            index.forward, index.forward_firsts, self._idf, index.lengths[-1],
+            max(float(index.lengths[-1].mean()), 1e-12), prepared.starts, prepared.terms, weights / totals,
+            candidates.offsets, candidates.docs, candidates.scores, min(self._threads, max(n_queries, 1)), made,
+        )  # fmt: skip
+        return dict(zip(EXPANSION, made.T, strict=True))
 
     def _neighbours(self, candidates: Candidates) -> dict[str, np.ndarray]:
         """Scores of the candidates most like each, if they are asked for."""
@@ -228,6 +244,11 @@ class FeatureMaker:
                 )
             parts.append(values)
         return np.concatenate(parts)
+
+
+def saturated(weights: np.ndarray) -> np.ndarray:
+    """What a term's occurrences in the query count."""
+    return weights * (K3 + 1) / (K3 + weights)
 
 
 def _sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -176,6 +176,11 @@ class Index:
         """The terms of documents: where each document's start, the terms, and their frequencies over all fields."""
         return self._arrays["forward_starts"], self._arrays["forward_terms"], self._arrays["forward_tfs"]
 
+    @property
+    def forward_firsts(self) -> np.ndarray:
+        """Where the terms of `forward` occur first in any field of the document; those behind place 255 have that."""
+        return self._arrays["forward_firsts"]
+
     def retrieve(self, queries: Any, depth: int = 1000, stage: FirstStage | None = None) -> Run:
         """The `depth` best documents of every query by the first stage; `queries` as `as_queries` takes them."""
         from ranksieve.retrieval.searching import retrieve

@@ -27,6 +27,7 @@ RUN_ARRAYS = {  # of a run on disk, one file each: names and types
     "forward_counts": "i8",
     "forward_terms": "i4",
     "forward_tfs": "i4",
+    "forward_firsts": "u1",
 }
 
 
@@ -130,16 +131,24 @@ class Inverter:
             "terms": np.frombuffer(b"".join(terms), np.uint8),
             "term_ends": np.cumsum([len(term) for term in terms], dtype=np.int64),
         }
+        firsts = np.empty(n_entries, np.uint8)
         kernels.write_entries(
             starts, texts, places, has_positions, docs.astype(np.int32), fields.astype(np.uint8),
-            run["docs"], run["fields"], run["tfs"], run["position_starts"], run["positions"],
+            run["docs"], run["fields"], run["tfs"], firsts, run["position_starts"], run["positions"],
         )  # fmt: skip
-        counts = np.zeros(self.n_docs - self._first_doc, np.int64)
-        kernels.count_forward(run["entry_starts"], run["docs"], self._first_doc, counts)
-        ends = np.cumsum(counts)
-        forward = np.empty(counts.sum(), np.int32), np.empty(counts.sum(), np.int32)
-        kernels.write_forward(run["entry_starts"], run["docs"], run["tfs"], self._first_doc, ends - counts, *forward)
-        run |= zip(("forward_counts", "forward_terms", "forward_tfs"), (counts, *forward), strict=True)
+        run |= self._forward(run, firsts)
         for name, values in run.items():
             np.asarray(values, dtype=RUN_ARRAYS[name]).tofile(self._folder / f"{self.n_runs}.{name}")
         self.n_runs += 1
+
+    def _forward(self, run: dict[str, np.ndarray], firsts: np.ndarray) -> dict[str, np.ndarray]:
+        """The postings of a run turned round: the terms of every document."""
+        counts = np.zeros(self.n_docs - self._first_doc, np.int64)
+        kernels.count_forward(run["entry_starts"], run["docs"], self._first_doc, counts)
+        ends = np.cumsum(counts)
+        forward = tuple(np.empty(counts.sum(), kind) for kind in (np.int32, np.int32, np.uint8))
+        kernels.write_forward(
+            run["entry_starts"], run["docs"], run["tfs"], firsts, self._first_doc, ends - counts, *forward
+        )
+        names = ("forward_counts", "forward_terms", "forward_tfs", "forward_firsts")
+        return dict(zip(names, (counts, *forward), strict=True))

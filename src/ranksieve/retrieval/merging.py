@@ -114,7 +114,8 @@ def _append_forward(runs: list[Run], memory: int, writer: Writer) -> int:
         for start in range(0, n_forward, size):
             stop = min(start + size, n_forward)
             writer.append("forward_terms", numbers[run.part("forward_terms", start, stop)])
-            writer.append("forward_tfs", run.part("forward_tfs", start, stop))
+            for name in ("forward_tfs", "forward_firsts"):
+                writer.append(name, run.part(name, start, stop))
     return int(counts.sum())
 
 

@@ -126,7 +126,8 @@ class Pipeline:
             warnings.warn(
                 f"the model has learned from candidates of '{learned}' and re-orders a run with other scores; {bound} "
                 f"of its {len(self.model.feature_names)} features are of the first stage (first.*, feedback.*, "
-                "neighbours.*, relative.*) and mean something else there, so train on features of such runs (--run)",
+                "expanded.*, neighbours.*, relative.*) and mean something else there, so train on features of such "
+                "runs (--run)",
                 stacklevel=3,
             )
 

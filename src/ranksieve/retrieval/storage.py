@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve.errors import DataError
 
-FORMAT = 2
+FORMAT = 3
 HEADER = "header.json"
 
 # Every array of an index: its type, and its shape in terms of the header's sizes (one size per axis).
@@ -30,6 +30,7 @@ ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
     "forward_starts": ("i8", ("docs + 1",)),
     "forward_terms": ("i4", ("forward",)),  # the terms of every document, in order
     "forward_tfs": ("i4", ("forward",)),  # over all fields
+    "forward_firsts": ("u1", ("forward",)),  # the earliest place in a field, at most 255
     "document_frequency": ("i4", ("terms", "columns")),  # columns: the fields, then all of them together
     "collection_frequency": ("i8", ("terms", "columns")),
     "lengths": ("i4", ("columns", "docs")),

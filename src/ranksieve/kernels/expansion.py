@@ -1,0 +1,160 @@
+"""Expanded queries: half the query, half the terms that weigh most in the best candidates of the first stage."""
+
+import numpy as np
+from numba import njit, prange
+
+from ranksieve.kernels.feedback import spread
+from ranksieve.kernels.neighbours import largest
+
+SIZES = (3, 5, 10)  # best candidates that a query is expanded with
+N_TERMS = 50  # terms they add
+N_EXPANSION = 7  # the query and the expanded ones with openings counted, then the expanded ones without
+K1, B = 1.2, 0.6
+REACH = 8.0  # positions after which an opening counts a third
+N_FIRSTS = 256  # first positions that are told apart
+
+
+@njit(cache=True, nogil=True)
+def opening():
+    """What the first occurrence of a term counts besides being one, by its position."""
+    return np.exp(-np.arange(N_FIRSTS) / REACH)
+
+
+@njit(cache=True, nogil=True)
+def saturation(length, mean_length):
+    return K1 * (1.0 - B + B * length / mean_length)
+
+
+@njit(cache=True, nogil=True)
+def add_document(forward, firsts, doc, weight, idf, half, openings, sums, seen, n):
+    """Add the BM25 weights of a document's terms, with openings counted and without; returns how many were met."""
+    starts, terms, tfs = forward
+    for k in range(starts[doc], starts[doc + 1]):
+        term = terms[k]
+        if sums[term, 1] == 0.0:
+            seen[n] = term
+            n += 1
+        tf, scale = tfs[k], weight * idf[term]
+        full = tf + openings[firsts[k]]
+        sums[term, 0] += scale * full / (full + half)
+        sums[term, 1] += scale * tf / (tf + half)
+    return n
+
+
+@njit(cache=True, nogil=True)
+def slot_of(term, slots, slot_terms, table, n_slots):
+    """The row of a term in the table, a new one of zeros where it has none; and how many rows there are."""
+    if slots[term] == 0:
+        n_slots += 1
+        slots[term] = n_slots
+        slot_terms[n_slots] = term
+        table[n_slots] = 0.0
+    return slots[term], n_slots
+
+
+@njit(cache=True, nogil=True)
+def put_query(query_terms, query_weights, idf, slots, slot_terms, table):
+    """Put the query into the table, whole in the first column and half in those of expanded queries."""
+    n_slots = 0
+    for k in range(len(query_terms)):
+        slot, n_slots = slot_of(query_terms[k], slots, slot_terms, table, n_slots)
+        weight = query_weights[k] * idf[query_terms[k]] * (K1 + 1.0)
+        table[slot, 0] += weight
+        for column in range(1, N_EXPANSION):
+            table[slot, column] += 0.5 * weight
+    return n_slots
+
+
+@njit(cache=True, nogil=True)
+def put_expansion(sums, seen, kind, column, idf, values, best, numbers, slots, slot_terms, table, n_slots):
+    """Put the terms with the largest weights so far, which add up to a half, into a column."""
+    for i in range(len(seen)):
+        values[i] = sums[seen[i], kind]
+    n = largest(values[: len(seen)], best, numbers)
+    total = 0.0
+    for i in range(n):
+        total += best[i]
+    for i in range(n):
+        term = seen[numbers[i]]
+        slot, n_slots = slot_of(term, slots, slot_terms, table, n_slots)
+        table[slot, column] += 0.5 * best[i] / total * idf[term] * (K1 + 1.0)
+    return n_slots
+
+
+@njit(cache=True, nogil=True)
+def expand(forward, firsts, docs, scores, idf, lengths, mean_length, openings, sums, slots, slot_terms, table, n_slots):
+    """Put the expanded queries into the table; returns how many rows it has. `sums` is left as it was, zero."""
+    most, size = min(max(SIZES), len(docs)), 0
+    for i in range(most):
+        size += forward[0][docs[i] + 1] - forward[0][docs[i]]
+    seen, values = np.empty(size, np.int32), np.empty(size, np.float32)
+    best, numbers, weights = np.empty(N_TERMS, np.float32), np.empty(N_TERMS, np.int32), np.empty(max(SIZES))
+    spread(scores, most, weights)
+    n, i = 0, 0
+    for c in range(len(SIZES)):
+        while i < min(SIZES[c], most):
+            half = saturation(lengths[docs[i]], mean_length)
+            n = add_document(forward, firsts, docs[i], weights[i], idf, half, openings, sums, seen, n)
+            i += 1
+        for kind in range(2):
+            column = 1 + kind * len(SIZES) + c
+            n_slots = put_expansion(
+                sums, seen[:n], kind, column, idf, values, best, numbers, slots, slot_terms, table, n_slots
+            )
+    for k in range(n):
+        sums[seen[k]] = 0.0
+    return n_slots
+
+
+@njit(cache=True, nogil=True)
+def describe_document(forward, firsts, doc, half, openings, slots, table, row):
+    """Scores of one document by every query of the table."""
+    starts, terms, tfs = forward
+    a = b = c = d = e = f = g = 0.0
+    for k in range(starts[doc], starts[doc + 1]):
+        slot = slots[np.uint32(terms[k])]  # unsigned: no check for negative places
+        if slot != 0:
+            weights, tf = table[np.uint32(slot)], tfs[k]
+            full = tf + openings[firsts[k]]
+            share = full / (full + half)
+            a += share * weights[0]
+            b += share * weights[1]
+            c += share * weights[2]
+            d += share * weights[3]
+            share = tf / (tf + half)
+            e += share * weights[4]
+            f += share * weights[5]
+            g += share * weights[6]
+    row[0], row[1], row[2], row[3], row[4], row[5], row[6] = a, b, c, d, e, f, g
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def describe_expansion(forward, firsts, idf, lengths, mean_length, query_starts, query_terms, query_weights,
+                       candidate_starts, candidates, scores, n_threads, out):  # fmt: skip
+    """Scores of every candidate by the query and by the expanded ones; a query's weights add up to one.
+
+    `firsts` are the positions where terms of `forward` occur first, those behind the last told apart as that one.
+    """
+    longest = 0
+    for q in range(len(query_starts) - 1):
+        longest = max(longest, query_starts[q + 1] - query_starts[q])
+    room = 1 + longest + (N_EXPANSION - 1) * N_TERMS
+    for thread in prange(n_threads):
+        sums, slots = np.zeros((len(idf), 2)), np.zeros(len(idf), np.int32)
+        slot_terms, table = np.empty(room, np.int32), np.empty((room, N_EXPANSION))
+        openings = opening()
+        for q in range(thread, len(candidate_starts) - 1, n_threads):
+            first, stop = candidate_starts[q], candidate_starts[q + 1]
+            docs = candidates[first:stop]
+            terms = query_terms[query_starts[q] : query_starts[q + 1]]
+            weights = query_weights[query_starts[q] : query_starts[q + 1]]
+            n_slots = put_query(terms, weights, idf, slots, slot_terms, table)
+            n_slots = expand(
+                forward, firsts, docs, scores[first:stop], idf, lengths, mean_length, openings, sums,
+                slots, slot_terms, table, n_slots,
+            )  # fmt: skip
+            for i in range(len(docs)):
+                half = saturation(lengths[docs[i]], mean_length)
+                describe_document(forward, firsts, docs[i], half, openings, slots, table, out[first + i])
+            for k in range(n_slots):
+                slots[slot_terms[k + 1]] = 0
