@@ -10,7 +10,7 @@ import naive
 from ranksieve.boosting.fixed_point import Extent, Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.kernels.scanning import scan_cuts
+from ranksieve.kernels.scanning import scan_cuts, scan_cuts_of_two
 from ranksieve.kernels.splitting import LANES, add_histogram, build_histogram
 from ranksieve.params import Params
 from samples import small_dataset
@@ -128,27 +128,37 @@ def test_parts_agree_on_a_scale_and_make_the_same_integers():
     np.testing.assert_array_equal(together, whole.packed)
 
 
+@pytest.mark.parametrize("gain", ["variance", "variance, least", "newton"])
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=30, deadline=None)
-def test_scanning_sixteen_features_equals_one_after_the_other(seed):
-    """`scan_cuts` against plain loops, on sums small enough for exact fractions."""
+def test_scanning_sixteen_features_equals_one_after_the_other(gain, seed):
+    """`scan_cuts` and `scan_cuts_of_two` against plain loops, on sums small enough for exact fractions."""
     rng = np.random.default_rng(seed)
     count_bits, n_bins, min_docs = 10, int(rng.integers(1, 30)), int(rng.integers(1, 4))
-    hist = np.zeros((n_bins, LANES), np.int64)
-    n_docs, gradients = 60, rng.integers(-40, 40, 60)
+    min_hess, l2 = (0.0, 0) if gain == "variance" else (float(rng.integers(0, 6)), int(rng.integers(0, 3)))
+    hist = np.zeros((2, n_bins, LANES), np.int64)
+    n_docs, gradients, seconds = 60, rng.integers(-40, 40, 60), rng.integers(0, 3, 60)
     for k in range(LANES):
-        np.add.at(hist[:, k], rng.integers(0, n_bins, n_docs), (gradients << count_bits) + 1)
-    total = int(hist[:, 0].sum())
-    left, gains, cuts = np.zeros(LANES, np.int64), np.zeros(LANES), np.full(LANES, -1)
-    scanned(hist.reshape(-1), n_bins, total, count_bits, min_docs, left, gains, cuts)
+        bins = rng.integers(0, n_bins, n_docs)
+        np.add.at(hist[0, :, k], bins, (gradients << count_bits) + 1)
+        np.add.at(hist[1, :, k], bins, seconds)
+    total, total_hess = hist[:, :, 0].sum(axis=1).tolist()
+    left, left_hess, gains, cuts = (np.zeros(LANES, kind) for kind in (np.int64, np.int64, np.float64, np.int64))
+    cuts -= 1
+    common = hist.reshape(-1), n_bins, total, count_bits, min_docs, left, gains, cuts
+    if gain == "variance":
+        scanned(*common)
+    else:
+        scanned_of_two(*common, total_hess, min_hess, float(l2), gain == "newton", left_hess)
     for k in range(LANES):
         best, where = Fraction(0), -1
         for b in range(n_bins):
-            part = int(hist[: b + 1, k].sum())
+            part, h = hist[:, : b + 1, k].sum(axis=1).tolist()
             n, g = part & ((1 << count_bits) - 1), part >> count_bits
-            if min_docs <= n <= n_docs - min_docs:
-                gain = Fraction(g * g, n) + Fraction((int(gradients.sum()) - g) ** 2, n_docs - n)
-                best, where = (gain, b) if gain > best else (best, where)
+            x, y = (h + l2, total_hess - h + l2) if gain == "newton" else (n, n_docs - n)
+            if min(n, n_docs - n) >= min_docs and min(h, total_hess - h) >= min_hess and min(x, y) > 0:
+                value = Fraction(g * g, x) + Fraction((int(gradients.sum()) - g) ** 2, y)
+                best, where = (value, b) if value > best else (best, where)
         assert cuts[k] == where
         assert gains[k] == pytest.approx(float(best))
 
@@ -156,3 +166,13 @@ def test_scanning_sixteen_features_equals_one_after_the_other(seed):
 @njit
 def scanned(hist, n_bins, total, count_bits, min_docs, left, gains, cuts):
     scan_cuts(hist, 0, n_bins, total, count_bits, min_docs, left, gains, cuts)
+
+
+@njit
+def scanned_of_two(
+    hist, n_bins, total, count_bits, min_docs, left, gains, cuts, total_hess, min_hess, l2, newton, left_hess
+):  # fmt: skip
+    scan_cuts_of_two(
+        hist, 0, n_bins, total, count_bits, min_docs, left, gains, cuts, n_bins * LANES, total_hess, 1.0, min_hess, l2,
+        newton, left_hess,
+    )  # fmt: skip

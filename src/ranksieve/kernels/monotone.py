@@ -48,7 +48,7 @@ def search_lanes_monotone(
     group, n_bins, left, left_hess, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton,
     signs, limits, gains, split_bins,
 ):  # fmt: skip
-    """Like `search_lanes_hessian`, with bounded leaf values; cuts that break their column's sign are passed over."""
+    """Like `scanning.scan_cuts_of_two`, with bounded leaf values; cuts against their column's sign are passed over."""
     mask = (np.int64(1) << count_bits) - 1
     all_sum, n = np.float64(total >> count_bits), total & mask
     all_hess = np.float64(total_hess) * hess_unit

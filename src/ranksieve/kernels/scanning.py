@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba.core import types
 
-from ranksieve.kernels.lanes import LONG, address, intrinsic, splat
+from ranksieve.kernels.lanes import LONG, address, constant, intrinsic, splat
 
 HALF = 8  # of the 16 features: as many 64-bit numbers as a register holds
 VECTOR, DOUBLES = ir.VectorType(LONG, HALF), ir.VectorType(ir.DoubleType(), HALF)
@@ -23,6 +24,16 @@ class Leaf(NamedTuple):
     sum: Any
 
 
+class Seconds(NamedTuple):
+    """What they have in common of second derivatives: the unit of their sums, the whole sum, the least on a side."""
+
+    unit: Any
+    sum: Any
+    least: Any
+    l2: Any
+    newton: Any  # whether the gain divides by them, and not by documents
+
+
 class Best(NamedTuple):
     """Sums of the documents left of the cut, and the best cut so far: its gain as a fraction, and where it lies."""
 
@@ -30,6 +41,7 @@ class Best(NamedTuple):
     up: Any
     down: Any
     cut: Any
+    seconds: Any = None  # the other sums, of second derivatives
 
 
 @intrinsic
@@ -40,40 +52,55 @@ def scan_cuts(typing, hist, start, n_bins, total, count_bits, min_docs, left, ga
     and best cuts stay in registers from bin to bin. A gain is a fraction, (l² m + r² n) / (n m) with sums l and r of n
     and m documents; two are compared by cross-multiplication, for a division takes as long as all the rest.
     """
-
-    def code(context, builder, signature, arguments):
-        hist, start, n_bins, total, count_bits, min_docs, left, gains, cuts = arguments
-        kinds = signature.args
-
-        def at(number, array, position, kind):
-            return address(context, builder, kinds[number], array, position, kind)
-
-        leaf = _leaf(builder, total, count_bits, min_docs)
-        one = splat(builder, ir.Constant(ir.DoubleType(), 1.0), HALF)
-        halves = [LONG(0), LONG(HALF)]
-        first = [
-            Best(
-                builder.load(at(6, left, half, VECTOR), align=8), builder.load(at(7, gains, half, DOUBLES), align=8),
-                one, builder.load(at(8, cuts, half, VECTOR), align=8),
-            )
-            for half in halves
-        ]  # fmt: skip
-
-        def step(bin_, bests):
-            row = builder.add(start, builder.mul(bin_, LONG(2 * HALF)))
-            number = splat(builder, bin_, HALF)
-            for half, best in zip(halves, bests, strict=True):
-                added = builder.load(at(0, hist, builder.add(row, half), VECTOR), align=8)
-                yield _better(builder, leaf, best, added, number)
-
-        for half, best in zip(halves, _loop(builder, n_bins, first, step), strict=True):
-            gain = builder.fdiv(best.up, best.down)
-            for number, array, value in ((6, left, best.sums), (7, gains, gain), (8, cuts, best.cut)):
-                builder.store(value, at(number, array, half, value.type), align=8)
-        return context.get_dummy_value()
-
     size = types.int64
-    return types.void(hist, size, size, size, size, size, left, gains, cuts), code
+    return types.void(hist, size, size, size, size, size, left, gains, cuts), _scan
+
+
+@intrinsic
+def scan_cuts_of_two(
+    typing, hist, start, n_bins, total, count_bits, min_docs, left, gains, cuts, second, total_hess, hess_unit,
+    min_hess, l2, newton, left_hess,
+):  # fmt: skip
+    """The same where second derivatives are summed too, bins of them from `hist[second]` on.
+
+    Both sides need a sum of `min_hess`; with `newton`, n and m are these sums plus `l2`.
+    """
+    size, number = types.int64, types.float64
+    first = hist, size, size, size, size, size, left, gains, cuts
+    return types.void(*first, size, size, number, number, number, types.boolean, left_hess), _scan
+
+
+def _scan(context, builder, signature, arguments):
+    start, n_bins, total, count_bits, min_docs = arguments[1:6]
+    more = arguments[9:]  # of second derivatives
+    planes = [start, *more[:1]]
+    leaf = _leaf(builder, total, count_bits, min_docs)
+    seconds = _seconds(builder, *more[1:6]) if more else None
+    halves = [LONG(0), LONG(HALF)]
+    ends = {"sums": 6, "up": 7, "cut": 8, **({"seconds": 15} if more else {})}  # arguments with the first and last ones
+
+    def at(number, position, kind):
+        return address(context, builder, signature.args[number], arguments[number], position, kind)
+
+    def first(half):
+        given = {name: at(number, half, DOUBLES if name == "up" else VECTOR) for name, number in ends.items()}
+        one = splat(builder, ir.Constant(ir.DoubleType(), 1.0), HALF)
+        return Best(down=one, **{name: builder.load(place, align=8) for name, place in given.items()})
+
+    def step(bin_, bests):
+        row = builder.mul(bin_, LONG(2 * HALF))
+        number = splat(builder, bin_, HALF)
+        for half, best in zip(halves, bests, strict=True):
+            place = builder.add(row, half)
+            added = [builder.load(at(0, builder.add(plane, place), VECTOR), align=8) for plane in planes]
+            yield _better(builder, leaf, seconds, best, added, number)
+
+    for half, best in zip(halves, _loop(builder, n_bins, [first(half) for half in halves], step), strict=True):
+        best = best._replace(up=builder.fdiv(best.up, best.down))
+        for name, number in ends.items():
+            value = getattr(best, name)
+            builder.store(value, at(number, half, value.type), align=8)
+    return context.get_dummy_value()
 
 
 def _leaf(builder, total, count_bits, min_docs):
@@ -83,25 +110,38 @@ def _leaf(builder, total, count_bits, min_docs):
     return Leaf(*(splat(builder, part, HALF) for part in parts))
 
 
-def _better(builder, leaf, best, added, number):
+def _seconds(builder, total_hess, hess_unit, min_hess, l2, newton):
+    total_sum = builder.fmul(builder.sitofp(total_hess, ir.DoubleType()), hess_unit)
+    return Seconds(*(splat(builder, part, HALF) for part in (hess_unit, total_sum, min_hess, l2, newton)))
+
+
+def _better(builder, leaf, seconds, best, added, number):
     """The best cuts after one more bin."""
-    sums = builder.add(best.sums, added)
+    sums = builder.add(best.sums, added[0])
     n_left = builder.and_(sums, leaf.masks)
     n_right = builder.sub(leaf.n_docs, n_left)
     sum_left = builder.sitofp(builder.ashr(sums, leaf.shifts), DOUBLES)
     sum_right = builder.fsub(leaf.sum, sum_left)
     x, y = builder.sitofp(n_left, DOUBLES), builder.sitofp(n_right, DOUBLES)
+    possible = [builder.icmp_signed(">=", n, leaf.fewest) for n in (n_left, n_right)]
+    second_sums = None
+    if seconds is not None:
+        second_sums = builder.add(best.seconds, added[1])
+        second_left = builder.fmul(builder.sitofp(second_sums, DOUBLES), seconds.unit)
+        second_right = builder.fsub(seconds.sum, second_left)
+        x = builder.select(seconds.newton, builder.fadd(second_left, seconds.l2), x)
+        y = builder.select(seconds.newton, builder.fadd(second_right, seconds.l2), y)
+        possible += [builder.fcmp_ordered(">=", side, seconds.least) for side in (second_left, second_right)]
+        possible += [builder.fcmp_ordered(">", side, constant(DOUBLES, 0.0)) for side in (x, y)]
     up = builder.fadd(
         builder.fmul(builder.fmul(sum_left, sum_left), y), builder.fmul(builder.fmul(sum_right, sum_right), x)
     )
     down = builder.fmul(x, y)
-    better = builder.and_(
-        builder.and_(builder.icmp_signed(">=", n_left, leaf.fewest), builder.icmp_signed(">=", n_right, leaf.fewest)),
-        builder.fcmp_ordered(">", builder.fmul(up, best.down), builder.fmul(best.up, down)),
-    )
+    better = builder.fcmp_ordered(">", builder.fmul(up, best.down), builder.fmul(best.up, down))
+    better = reduce(builder.and_, possible, better)
     return Best(
         sums, builder.select(better, up, best.up), builder.select(better, down, best.down),
-        builder.select(better, number, best.cut),
+        builder.select(better, number, best.cut), second_sums,
     )  # fmt: skip
 
 
@@ -115,17 +155,21 @@ def _loop(builder, n_steps, first, step):
     number.add_incoming(LONG(0), before)
     carried = []
     for best in first:
-        phis = Best(*(builder.phi(value.type) for value in best))
-        for phi, value in zip(phis, best, strict=True):
-            phi.add_incoming(value, before)
+        phis = Best(*(value and builder.phi(value.type) for value in best))
+        _come_from(before, phis, best)
         carried.append(phis)
     builder.cbranch(builder.icmp_signed("<", number, n_steps), body, done)
 
     builder.position_at_end(body)
     for phis, best in zip(carried, step(number, carried), strict=True):
-        for phi, value in zip(phis, best, strict=True):
-            phi.add_incoming(value, body)
+        _come_from(body, phis, best)
     number.add_incoming(builder.add(number, LONG(1)), body)
     builder.branch(head)
     builder.position_at_end(done)
     return carried
+
+
+def _come_from(block, phis, best):
+    for phi, value in zip(phis, best, strict=True):
+        if phi is not None:
+            phi.add_incoming(value, block)

@@ -12,7 +12,7 @@ from numba import njit, uintp
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.monotone import search_lanes_monotone
-from ranksieve.kernels.scanning import scan_cuts
+from ranksieve.kernels.scanning import scan_cuts, scan_cuts_of_two
 
 LANES = 16  # features searched together
 NO_SPLIT = -1
@@ -89,30 +89,6 @@ def cut_gain(left, left_hess, all_sum, n, all_hess, count_bits, hess_unit, min_d
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def search_lanes_hessian(
-    hist, n_bins, left, left_hess, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton,
-    gains, split_bins,
-):  # fmt: skip
-    """Like `scanning.scan_cuts`, with second derivatives: in the gain (Newton), or only as a smallest sum per leaf."""
-    mask = (np.int64(1) << count_bits) - 1
-    all_sum = np.float64(total >> count_bits)
-    n = total & mask
-    all_hess = np.float64(total_hess) * hess_unit
-    for b in range(n_bins):
-        row = hist[0, b]
-        row_hess = hist[1, b]
-        for k in range(LANES):
-            left[k] += row[k]
-            left_hess[k] += row_hess[k]
-            gain, possible = cut_gain(
-                left[k], left_hess[k], all_sum, n, all_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton
-            )
-            better = possible & (gain > gains[k])
-            gains[k] = gain if better else gains[k]
-            split_bins[k] = b if better else split_bins[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def improve_split(
     hist, n_bins, allowed, lane, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2, newton, signs,
     limits, floats, ints,
@@ -143,9 +119,9 @@ def improve_split(
                 newton, signs[lane : lane + LANES], limits, gains, cuts,
             )  # fmt: skip
         elif len(group) == 2:
-            search_lanes_hessian(
-                group, scanned, left, left_hess, total, total_hess, count_bits, hess_unit, min_docs, min_hess, l2,
-                newton, gains, cuts,
+            scan_cuts_of_two(
+                group.reshape(group.size), 0, scanned, total, count_bits, min_docs, left, gains, cuts,
+                group.shape[1] * LANES, total_hess, hess_unit, min_hess, l2, newton, left_hess,
             )  # fmt: skip
         else:
             scan_cuts(group.reshape(group.size), 0, scanned, total, count_bits, min_docs, left, gains, cuts)
