@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import lightgbm
 import numpy as np
 
 import ranksieve as rs
 from bug_lists import Fold
+from cells import METRIC, Learned, Setting
 
-METRIC = rs.parse_metric("ndcg@10")
-Setting = Mapping[str, Any]
-Learned = tuple[float, int, np.ndarray]  # the best validation value, its trees, and scores of the test lists
 COMMON: Setting = {
     "feature_fraction": 0.3, "leaves": 16, "min_docs": 50, "min_hessian": 0.001, "l2": 10.0, "seed": 0,
 }  # fmt: skip

@@ -1,72 +1,139 @@
 """SelGB against λ-MART, ours and LightGBM's, on full two-stage lists, as in Table 2 of the SelGB paper.
 
-Run `python benchmarks/two_stage.py [--trees 300]`; NDCG@10 at some trees and where validation lists chose to stop.
+Run `python benchmarks/two_stage.py [--trees 300] [--work FOLDER]`; NDCG@10 at some trees and where validation lists
+chose to stop, with either split gain. What a ranker reached is stored when it is done, so an interrupted run goes on
+with those that are missing; the table is of those that are there. One thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import ranksieve as rs
-from ranksieve.data.binned import bin_data
+from cells import METRIC
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.files import atomic_path
 from results import save
 
 STAGES = (50, 150)
-RULES = {
+FEW = 10  # documents: smaller leaves are told of
+NEWTON = {"gain": "newton"}
+RULES: dict[str, dict[str, Any]] = {
     "lambdamart": {"algo": "lambdamart"},
+    "lambdamart, newton": {"algo": "lambdamart", **NEWTON},
     "selgb 1%": {"algo": "selgb", "negatives": 0.01},
+    "selgb 1%, newton": {"algo": "selgb", "negatives": 0.01, **NEWTON},
+    "lightgbm": {"algo": "lightgbm"},
     "selgb 5%": {"algo": "selgb", "negatives": 0.05},
+    "selgb 5%, newton": {"algo": "selgb", "negatives": 0.05, **NEWTON},
     "negsgb 1%": {"algo": "negsgb", "negatives": 0.01},
     "sgb 10%": {"algo": "sgb", "negatives": 0.1},
-    # LightGBM's split gain, for a look at the rule alone beside LightGBM
-    "lambdamart, newton": {"algo": "lambdamart", "gain": "newton"},
-    "selgb 1%, newton": {"algo": "selgb", "negatives": 0.01, "gain": "newton"},
-    "selgb 5%, newton": {"algo": "selgb", "negatives": 0.05, "gain": "newton"},
     "sieve": {"algo": "sieve"},
 }
+
+
+class TwoStage:
+    """The lists: a third as many queries validate as teach, two thirds as many test; made when first asked for."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    @cached_property
+    def lists(self) -> tuple[rs.Dataset, rs.Dataset]:
+        return rs.two_stage(self.n), rs.two_stage(self.n // 3, start=self.n)
+
+    @cached_property
+    def binned(self) -> tuple[Binned, Binned]:
+        train, valid = self.lists
+        bins = bin_data(train)
+        return bins, bin_data(valid, binning=bins.binning)
+
+    @cached_property
+    def test(self) -> rs.Dataset:
+        return rs.two_stage(2 * self.n // 3, start=self.n + self.n // 3)
+
+    def ndcg(self, scores: np.ndarray) -> list[float]:
+        return METRIC.per_query(self.test.labels, scores, self.test.offsets).tolist()
+
+    def learn(self, rule: Mapping[str, Any], trees: int) -> dict[str, Any]:
+        train, valid = self.lists if rule["algo"] == "lightgbm" else self.binned
+        model = rs.train(train, valid=valid, trees=trees, early_stopping=100, threads=1, **rule)
+        stages = {f"at {k}": self.ndcg(model.predict(self.test, trees=min(k, model.n_trees))) for k in STAGES}
+        sizes = model.leaf_count[: model.leaf_offsets[min(STAGES[0], model.n_trees)]]
+        return {
+            "trees": model.n_trees,
+            "seconds": float(np.median(model.info["seconds"])),
+            "small leaves": float((sizes < FEW).mean()),
+            "train": rs.evaluate(
+                model.predict(self.lists[0], trees=min(STAGES[1], model.n_trees)), self.lists[0]
+            ).mean(),
+            "test": self.ndcg(model.predict(self.test)),
+            **stages,
+        }
+
+    def first_stage(self) -> dict[str, Any]:
+        scores = self.test.lists.to_user_order(self.test.column(self.test.first_stage).astype(np.float64))
+        return {"test": self.ndcg(scores)}
+
+
+def table(found: Mapping[str, dict[str, Any]], n: int) -> list[dict[str, Any]]:
+    bm25f = found["first stage"]["test"]
+    rows: list[dict[str, Any]] = [{"data": "two_stage", "train": n, "test": len(bm25f), "bm25f": mean(bm25f)}]
+    for name, one in found.items():
+        if name == "first stage":
+            continue
+        peers = [peer for peer in ("lambdamart", "lightgbm", name.removesuffix(", newton")) if peer in found]
+        tests = {
+            peer: rs.randomization_test(*(np.array(found[side]["test"]) for side in (name, peer))) for peer in peers
+        }
+        rows.append(
+            {
+                "ranker": name,
+                **{f"ndcg@10 at {k}": mean(one[f"at {k}"]) for k in STAGES},
+                "ndcg@10": mean(one["test"]),
+                "trees": one["trees"],
+                **{f"p against {peer}": round(test.p_value, 4) for peer, test in tests.items() if peer != name},
+                f"on training lists at {STAGES[1]}": round(one["train"], 4),
+                f"leaves of the first {STAGES[0]} trees below {FEW} documents": round(one["small leaves"], 3),
+                "s per tree, validation included": round(one["seconds"], 4),
+            }
+        )
+    return rows
+
+
+def mean(values: list[float]) -> float:
+    return round(float(np.nanmean(values)), 4)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=600, help="training queries; a third validates, two thirds test")
-    parser.add_argument("--trees", type=int, default=500)
+    parser.add_argument("--trees", type=int, default=300)
+    parser.add_argument("--work", type=Path, default=Path("build/two_stage"), help="where finished rankers are kept")
+    parser.add_argument("--table", action="store_true", help="only the table of the rankers that are there")
     arguments = parser.parse_args()
-    n = arguments.queries
-    lists = rs.two_stage(n)
-    train = bin_data(lists)
-    valid_lists = rs.two_stage(n // 3, start=n)
-    valid = bin_data(valid_lists, binning=train.binning)
-    test = rs.two_stage(2 * n // 3, start=n + n // 3)
-    settings = {"trees": arguments.trees, "early_stopping": 100}
-    models = {}
-    for name, rule in RULES.items():
-        models[name] = rs.train(train, valid=valid, **rule, **settings)
-        print(name, models[name].n_trees, flush=True)
-    models["lightgbm"] = rs.train(lists, valid=valid_lists, algo="lightgbm", **settings)
-    systems = {name: model.predict(test) for name, model in models.items()}
-    staged = {
-        f"{name} @{k}": model.predict(test, trees=min(k, model.n_trees))
-        for name, model in models.items()
-        for k in STAGES
-    }
-    first_stage = {"bm25f": test.lists.to_user_order(test.column(test.first_stage).astype(np.float64))}
-    result = rs.evaluate({**systems, **staged, **first_stage}, test)
-    rows = [{"data": "two_stage", "train": n, "test": test.n_queries, "bm25f": round(result.mean("bm25f"), 4)}]
-    for name, model in models.items():
-        against = {peer: result.compare(name, peer, "ndcg@10").p_value for peer in ("lambdamart", "lightgbm")}
-        rows.append(
-            {
-                "ranker": name,
-                **{f"ndcg@10 at {k}": round(result.mean(f"{name} @{k}"), 4) for k in STAGES},
-                "ndcg@10": round(result.mean(name), 4),
-                "trees": model.n_trees,
-                **{f"p against {peer}": round(p_value, 4) for peer, p_value in against.items()},
-                "s per tree, validation included": round(float(np.median(model.info["seconds"])), 4),
-            }
-        )
-        print(rows[-1], flush=True)
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    lists = TwoStage(arguments.queries)
+    found = {}
+    for name, rule in {"first stage": None, **RULES}.items():
+        path = arguments.work / f"{name}, {arguments.queries} queries, {arguments.trees} trees.json"
+        if not path.exists() and not arguments.table:
+            made = lists.first_stage() if rule is None else lists.learn(rule, arguments.trees)
+            with atomic_path(path) as temporary:
+                temporary.write_text(json.dumps(made))
+            print(name, made.get("trees"), mean(made["test"]), flush=True)
+        if path.exists():
+            found[name] = json.loads(path.read_text())
+    rows = table(found, arguments.queries)
+    for row in rows:
+        print(row)
     save("two_stage", rows)
 
 
