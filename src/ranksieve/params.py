@@ -116,8 +116,8 @@ class Params:
     normalize: bool = _param(True, "Normalise λ by score distance and per query, as LightGBM does",
                              lambda v: isinstance(v, bool), "true or false")  # fmt: skip
     first_tree: str = _param("lambdas", "What the first tree fits", *_one_of("lambdas", "labels"))
-    gain: str = _param(AUTO, "Split gain: variance or newton (auto: newton for sieve, else variance)",
-                       *_one_of(AUTO, "variance", "newton"))  # fmt: skip
+    gain: str = _param(AUTO, "Split gain: variance, or newton, better for lambdamart on long lists with few positives "
+                       "(auto: newton for sieve, else variance)", *_one_of(AUTO, "variance", "newton"))  # fmt: skip
     min_docs: int = _param(5, "Fewest documents in a leaf", _positive_int, "a whole number from 1")
     min_hessian: float = _param(0.0, "Smallest sum of second derivatives in a leaf", _not_negative, "a number from 0")
     l2: float = _param(1.0, "L2 regularisation of leaf values", _not_negative, "a number from 0")
