@@ -2,7 +2,8 @@
 
     python benchmarks/retrieval_families.py ../shared/data/ir [--collection cranfield …]
 
-A row is one collection without one family, or with all features; p is of its difference from all.
+A row is one collection with all features, without one family, or the order of the one feature that boosting may start
+from, with nothing learned; p is of its difference from all features.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import fnmatch
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,54 +25,50 @@ from results import save
 from retrieval_quality import FIELDS, GRID, NUMBERS, START, cross_validated, places, read_collection, split
 
 DEPTH = 300
-FAMILIES = {
-    "neighbours": ("neighbours.",),
-    "opening and expanded": ("opening.", "expanded."),
-    "feedback": ("feedback.",),
-}
-COLLECTIONS = ("cranfield", "vaswani", "esci_us_shrunk", "bugs-ecf")
+FAMILIES = {"neighbours": ("neighbours.",), "opening, expanded": ("opening.", "expanded.")}
+COLLECTIONS = ("vaswani", "cranfield", "esci_us_shrunk")
 
 
-def grid_without(names: tuple[str, ...], left_out: tuple[str, ...]) -> dict[str, dict]:
-    """The grid for features outside some families; nothing starts from a feature that is left out."""
-    kept = [name for name in names if not name.removeprefix(RELATIVE).startswith(left_out)] if left_out else names
-    grid = {}
-    for name, setting in GRID.items():
-        grid[name] = {**setting, "features": fnmatch.filter(kept, setting["features"])}
-        if START not in kept:
-            grid[name].pop("init", None)
+def grid_of(names: Sequence[str]) -> dict[str, dict]:
+    """The grid for these features alone; nothing starts from a feature that is not among them."""
+    grid = {name: {**setting, "features": fnmatch.filter(names, setting["features"])} for name, setting in GRID.items()}
+    if START not in names:
+        for setting in grid.values():
+            setting.pop("init", None)
     return grid
 
 
-def measure(folder: Path) -> list[dict]:
-    """One row for all features, one for each family left out."""
-    queries, judgements = read_collection(folder)
+def data_of(folder: Path, queries: dict[str, str], judgements: dict) -> rs.Dataset:
+    fields, numbers = FIELDS[folder.name], NUMBERS.get(folder.name, [])
     with tempfile.TemporaryDirectory() as out:
-        index = rs.Index.build(
-            folder / "corpus.jsonl.xz", f"{out}/index", fields=FIELDS[folder.name], numbers=NUMBERS.get(folder.name, [])
-        )
-        data = index.features(queries, judgements=judgements, depth=DEPTH, select=["*", "relative.*"])
+        index = rs.Index.build(folder / "corpus.jsonl.xz", f"{out}/index", fields=fields, numbers=numbers)
+        return index.features(queries, judgements=judgements, depth=DEPTH, select=["*", "relative.*"])
+
+
+def measure(folder: Path) -> list[dict]:
+    """A row for all features, one for each family left out, one for the feature to start from."""
+    queries, judgements = read_collection(folder)
+    data = data_of(folder, queries, judgements)
     folds = places(split(list(judgements), 0), data.query_ids.astype(str).tolist())
     ids = np.repeat(data.query_ids.astype(str), data.lists.sizes)
-    rows, whole = [], None
-    for family, left_out in {"none": (), **FAMILIES}.items():
+
+    def learned(left_out: tuple[str, ...]) -> np.ndarray:
+        names = [name for name in data.feature_names if not name.removeprefix(RELATIVE).startswith(left_out)]
+        return cross_validated(data, folds, grid_of(names))[0]
+
+    sides = {"all features": lambda: learned(("nothing",)), f"{START} alone": lambda: data.column(START)}
+    sides |= {f"without {name}": lambda left_out=prefixes: learned(left_out) for name, prefixes in FAMILIES.items()}
+    rows, values = [], {}
+    for name, scores in sides.items():
         start = time.process_time()
-        scores, chosen = cross_validated(data, folds, grid_without(data.feature_names, left_out))
-        run = Run.from_rows(zip(ids, data.lists.doc_ids, scores, strict=True))
-        values = rs.evaluate_run({"selgb": run}, judgements, "ndcg@10").per_query()
-        row = {
-            "collection": folder.name,
-            "queries": len(queries),
-            "left out": family,
-            "ndcg@10": round(values.mean(), 4),
-        }
-        if whole is None:
-            whole = values
-        else:
-            row["p"] = round(randomization_test(values, whole).p_value, 4)
-        row["valid"] = round(float(np.mean([choice["valid"] for choice in chosen])), 4)
-        rows.append(row | {"cpu s": round(time.process_time() - start, 1)})
-        print(rows[-1], flush=True)
+        run = Run.from_rows(zip(ids, data.lists.doc_ids, scores(), strict=True))
+        values[name] = rs.evaluate_run({name: run}, judgements, "ndcg@10").per_query()
+        row = {"collection": folder.name, "queries": len(queries), "features": name}
+        row |= {"ndcg@10": round(float(values[name].mean()), 4), "cpu s": round(time.process_time() - start, 1)}
+        if len(values) > 1:
+            row["p"] = round(randomization_test(values[name], values["all features"]).p_value, 4)
+        rows.append(row)
+        print(row, flush=True)
     return rows
 
 
