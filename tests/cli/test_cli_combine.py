@@ -51,7 +51,8 @@ def test_refit_raises_the_metric(run, files):
     values = rs.load(out).info["refit"]["values"]
     assert values == sorted(values)
     narrow = files / "narrow.letor"  # text does not name features that are absent throughout
-    narrow.write_text("".join(line.split(" 5:")[0] + "\n" for line in (files / "a.letor").read_text().splitlines()))
+    first, *lines = (line.split(" 5:")[0] for line in (files / "a.letor").read_text().splitlines())
+    narrow.write_text("\n".join((first.split(" 4:")[0], *lines, "")))
     assert run("refit", files / "a.txt", "--data", narrow, "--out", out).code == 0
 
 

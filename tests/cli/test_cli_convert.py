@@ -26,9 +26,9 @@ def test_there_and_back(run, model, tmp_path):
     forest = rs.load(model)
     X = hard_documents(forest, 50, np.random.default_rng(0))
     for name in ("xgboost", "quickrank"):
-        outcome = run("convert", model, tmp_path / name, "--to", name)
+        outcome = run("convert", model, "--out", tmp_path / name, "--format", name)
         assert outcome.code == 0 and f"{tmp_path / name}, {name}, " in outcome.output
-        assert run("convert", tmp_path / name, tmp_path / "back.txt", "--to", "lightgbm").code == 0
+        assert run("convert", tmp_path / name, "--out", tmp_path / "back.txt", "--format", "lightgbm").code == 0
         back = rs.load(tmp_path / "back.txt")
         np.testing.assert_array_equal(singles_in_order(back, X), singles_in_order(forest, X))
 
@@ -37,7 +37,9 @@ def test_there_and_back(run, model, tmp_path):
 def test_every_format_is_written(run, model, tmp_path, name):
     if name == "onnx":
         pytest.importorskip("onnx")
-    outcome = run("convert", model, tmp_path / "first-stage.out", "--to", name, "--missing", "never", "--nearest")
+    outcome = run(
+        "convert", model, "--out", tmp_path / "first-stage.out", "--format", name, "--missing", "never", "--nearest"
+    )
     assert outcome.code == 0, outcome.output
     assert "5 trees of up to" in outcome.output
     content = (tmp_path / "first-stage.out").read_bytes()
@@ -48,29 +50,38 @@ def test_every_format_is_written(run, model, tmp_path, name):
 
 
 def test_the_ending_says_the_format(run, model, tmp_path):
-    outcome = run("convert", model, tmp_path / "first.c")
+    outcome = run("convert", model, "--out", tmp_path / "first.c")
     assert outcome.code == 0 and "first.c, c, " in outcome.output
     assert "double first_score(const float *x)" in (tmp_path / "first.c").read_text()
     for name in ("model.json", "new.txt"):
-        outcome = run("convert", model, tmp_path / name)
-        assert outcome.code == 2 and "add --to with lightgbm, xgboost" in outcome.output
+        outcome = run("convert", model, "--out", tmp_path / name)
+        assert outcome.code == 2 and "add --format with lightgbm, xgboost" in outcome.output
         assert not (tmp_path / name).exists()
 
 
 def test_what_cannot_be_said_is_refused(run, tmp_path):
     forest = random_forest(np.random.default_rng(3), n_trees=5)
     forest.save(tmp_path / "model.txt")
-    outcome = run("convert", tmp_path / "model.txt", tmp_path / "out", "--to", "ranklib")
+    outcome = run("convert", tmp_path / "model.txt", "--out", tmp_path / "out", "--format", "ranklib")
     assert outcome.code == 2
     assert "sends missing values left, and RankLib" in outcome.output and "--missing zero" in outcome.output
-    outcome = run("convert", tmp_path / "model.txt", tmp_path / "out", "--to", "pmml")
+    outcome = run("convert", tmp_path / "model.txt", "--out", tmp_path / "out", "--format", "pmml")
     assert outcome.code == 2 and "expected one of lightgbm, xgboost" in outcome.output
     assert not (tmp_path / "out").exists()
 
 
 def test_the_number_of_features_of_ranklib_files(run, model, tmp_path):
-    run("convert", model, tmp_path / "ranklib.txt", "--to", "ranklib", "--missing", "never")
-    outcome = run("convert", tmp_path / "ranklib.txt", tmp_path / "wide.txt", "--to", "lightgbm", "--features", "46")
+    run("convert", model, "--out", tmp_path / "ranklib.txt", "--format", "ranklib", "--missing", "never")
+    outcome = run(
+        "convert",
+        tmp_path / "ranklib.txt",
+        "--out",
+        tmp_path / "wide.txt",
+        "--format",
+        "lightgbm",
+        "--n-features",
+        "46",
+    )
     assert outcome.code == 0 and rs.load(tmp_path / "wide.txt").n_features == 46
 
 
@@ -79,6 +90,6 @@ def test_data_wider_than_a_ranklib_model_says_what_to_do(run, tmp_path, files):
         "## MART\n<ensemble><tree weight='1'><split><output>1</output></split></tree></ensemble>"
     )
     outcome = run("predict", tmp_path / "model.txt", files / "test.txt", "--out", tmp_path / "scores.txt")
-    assert outcome.code == 2 and "ranksieve convert --features" in outcome.output
-    run("convert", tmp_path / "model.txt", tmp_path / "wide.txt", "--to", "lightgbm", "--features", "5")
+    assert outcome.code == 2 and "ranksieve convert --n-features" in outcome.output
+    run("convert", tmp_path / "model.txt", "--out", tmp_path / "wide.txt", "--format", "lightgbm", "--n-features", "5")
     assert run("predict", tmp_path / "wide.txt", files / "test.txt", "--out", tmp_path / "scores.txt").code == 0

@@ -215,10 +215,10 @@ def test_data_in_the_place_of_a_model(run, files, model):
     [
         "train data.txt --trees 2 --out data.txt",
         "predict model.txt data.txt --out data.txt",
-        "convert model.txt model.txt --to elasticsearch",
+        "convert model.txt --out model.txt --format elasticsearch",
         "prune model.txt --train data.txt --rate 0.5 --out model.txt",
         "pack data.txt --out data.txt",
-        "split train.txt --letor --out .",
+        "split train.txt --format letor --out .",
         "sample truncate data.txt --k 3 --out data.txt",
         "combine model.txt model.txt --data data.txt --out data.txt",
     ],
@@ -236,7 +236,7 @@ def test_what_is_read_is_not_overwritten(files, run, model, tmp_path, monkeypatc
 
 def test_a_name_that_promises_another_format_is_found_before_training(files, run, model, tmp_path):
     train = files / "train.txt"
-    for name, words in (("m.onnx", "--to onnx"), ("m.c", "--to c"), ("m.json", "--to xgboost")):
+    for name, words in (("m.onnx", "--format onnx"), ("m.c", "--format c"), ("m.json", "--format xgboost")):
         refused(run("train", train, "--out", tmp_path / name), "LightGBM text", words)
         refused(run("prune", model, "--train", train, "--rate", "0.5", "--out", tmp_path / name), words)
     assert os.listdir(tmp_path) == []

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
+from typing import get_args
+
+import typer.main
 
 import ranksieve
 from ranksieve.cli import console
@@ -46,6 +50,22 @@ def test_every_command_has_help(run):
         assert outcome.code == 0
         assert "Usage" in outcome.output
     assert len(app.registered_commands) == len(COMMANDS)
+
+
+def test_flags_are_one_vocabulary():
+    """What is written goes to --out, a metric has one short name, and a flag is of one kind in all commands."""
+    kinds: dict[str, set[str]] = {}
+    commands = typer.main.get_command(app).commands
+    for told in app.registered_commands:
+        types = inspect.signature(told.callback, eval_str=True).parameters
+        for param in commands[told.callback.__name__].params:
+            if param.opts[0].startswith("-"):
+                kind = re.sub(r" \| None|list\[|\]|<class '|'>", "", str(get_args(types[param.name].annotation)[0]))
+                kinds.setdefault(param.opts[0], set()).add(" ".join((kind, *param.opts[1:])))
+    assert kinds["--out"] == {"pathlib.Path -o"} and kinds["--metric"] == {"str -m"}
+    several = {flag: those for flag, those in kinds.items() if len(those) > 1}
+    assert set(several) <= {"--tune", "--model"}, several  # trials or judgements; a model file or the first stage's
+    assert len(kinds) > 100
 
 
 def test_help_is_whole_in_80_columns(run, monkeypatch):

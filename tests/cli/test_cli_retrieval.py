@@ -152,7 +152,7 @@ def test_split_by_query(files, run, tmp_path):
     np.testing.assert_array_equal(
         parts[2].features[: parts[2].offsets[1]], whole.features[whole.offsets[number] : whole.offsets[number + 1]]
     )
-    assert run("split", files / "train.txt", "--out", tmp_path / "text", "--letor").code == 0
+    assert run("split", files / "train.txt", "--out", tmp_path / "text", "--format", "letor").code == 0
     assert rs.read(tmp_path / "text" / "test.txt").n_queries == 6
     assert run("split", files / "train.txt", "--out", tmp_path / "x", "--shares", "60/40").code == 2
 

@@ -104,6 +104,20 @@ def test_predict_pads_what_text_leaves_out(files, run, model, tmp_path):
     assert np.array_equal(np.loadtxt(tmp_path / "scores.txt"), rs.load(model).predict(rows))
 
 
+def test_text_that_leaves_nothing_out_needs_all_features(files, run, model, tmp_path):
+    narrow, scores = tmp_path / "narrow.txt", tmp_path / "scores.txt"
+    narrow.write_text("0 qid:1 1:0.5 2:0 # a:1\n1 qid:1 1:0 2:0.5 # b:1\n")
+    for command in (("predict", model, narrow, "--out", scores), ("evaluate", model, narrow),
+                    ("explain", model, narrow, "--query", "1"), ("refit", model, "--data", narrow, "--out", scores),
+                    ("prune", model, "--train", narrow, "--rate", "0.5", "--out", scores),
+                    ("train", files / "train.txt", "--valid", narrow, "--out", scores, *QUICK)):  # fmt: skip
+        outcome = run(*command)
+        assert outcome.code == 2 and "names features 1 to 2 and no other, but 5 are expected" in outcome.output
+    assert not scores.exists()
+    narrow.write_text("0 qid:1 1:0.5 2:0 5:0\n1 qid:1 1:0 2:0.5\n")
+    assert run("predict", model, narrow, "--out", scores).code == 0
+
+
 def test_missing_values_are_read_as_in_training(files, run, tmp_path):
     sparse = tmp_path / "sparse.txt"
     lines = (files / "train.txt").read_text().splitlines()

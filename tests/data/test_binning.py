@@ -10,6 +10,7 @@ from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
 from ranksieve.data.tables import write_parquet
+from ranksieve.errors import DataError
 from samples import small_dataset
 
 values = st.floats(width=32, allow_infinity=False, allow_nan=True)
@@ -119,12 +120,15 @@ def test_queries_that_lie_apart_are_regrouped_in_bins_too(tmp_path):
 
 def test_narrower_letor_validation_is_padded_and_wider_refused(tmp_path):
     (tmp_path / "train.txt").write_text("1 qid:1 1:1 2:5\n0 qid:1 1:2 2:6\n")
-    (tmp_path / "narrow.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
+    (tmp_path / "narrow.txt").write_text("1 qid:1 1:1\n0 qid:1\n")
+    (tmp_path / "dense.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
     (tmp_path / "wide.txt").write_text("1 qid:1 1:1 3:1\n")
     train = bin_data(tmp_path / "train.txt")
-    with pytest.warns(UserWarning, match="no feature beyond 1 occurs, the model has 2"):
+    with pytest.warns(UserWarning, match="no feature beyond 1 occurs, but 2 are expected"):
         narrow = bin_data(tmp_path / "narrow.txt", binning=train.binning)
     assert narrow.bins[:, 1].tolist() == [0, 0]
+    with pytest.raises(DataError, match="every line names features 1 to 1 and no other, but 2 are expected"):
+        bin_data(tmp_path / "dense.txt", binning=train.binning)
     with pytest.raises(ValueError, match="3 features, but the training data has 2"):
         bin_data(tmp_path / "wide.txt", binning=train.binning)
 

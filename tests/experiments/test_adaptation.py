@@ -212,7 +212,8 @@ def test_a_background_with_other_features_is_refused(features, message, tmp_path
 def test_text_without_its_trailing_zeros_is_widened(tmp_path):
     (tmp_path / "small.txt").write_text("".join(f"{d % 2} qid:{q} 1:{d} 3:{q}\n" for q in range(1, 6) for d in (1, 2)))
     (tmp_path / "background.txt").write_text("1 qid:8 1:5\n0 qid:8 1:4 2:3\n")
-    found = load_values(DataSpec.folded("x", {"file": "small.txt", "background": "background.txt"}, tmp_path)[0])
+    with pytest.warns(UserWarning, match="no feature beyond 2 occurs, but 3 are expected"):
+        found = load_values(DataSpec.folded("x", {"file": "small.txt", "background": "background.txt"}, tmp_path)[0])
     np.testing.assert_array_equal(found["background"].features, [[5, 0, 0], [4, 3, 0]])
     assert found["background"].feature_names == found["train"].feature_names
 

@@ -139,7 +139,7 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any, read_mo
                 f"init={os.fspath(init)!r} is neither a model file nor a feature of {train_set.source}; "
                 f"features are {', '.join(train_set.feature_names[:8])}, …"
             )
-        model = read_model(init, features=len(train_set.feature_names))
+        model = read_model(init, n_features=len(train_set.feature_names))
         return _model_base(model, str(init), train_set, given)
     inner = getattr(init, "model_", None)
     if isinstance(inner, Forest):  # an estimator around a forest

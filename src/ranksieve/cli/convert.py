@@ -10,21 +10,21 @@ import typer
 from ranksieve.cli.console import check_writable, file_size, show_facts
 from ranksieve.errors import ParameterError
 
-TO = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, onnx or c"
+FORMATS = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, onnx or c"
 
 
 def convert(
     model: Annotated[
         Path,
         typer.Argument(
-            metavar="IN", help="Model of LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank, CatBoost (JSON)."
+            metavar="MODEL", help="Model of LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank, CatBoost (JSON)."
         ),
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the converted model goes.")],
-    to: Annotated[
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the converted model goes.")],
+    format: Annotated[
         str | None,
         typer.Option(
-            "--to", help=f"Format to write: {TO}.", show_default="by the ending of OUT: .onnx, .c, .xml (quickrank)"
+            help=f"Format to write: {FORMATS}.", show_default="by the ending of --out: .onnx, .c, .xml (quickrank)"
         ),
     ] = None,
     missing: Annotated[
@@ -37,7 +37,7 @@ def convert(
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Let Solr have the nearest threshold below one that it cannot have.")
     ] = False,
-    features: Annotated[
+    n_features: Annotated[
         int | None,
         typer.Option(
             min=1,
@@ -53,17 +53,17 @@ def convert(
     check_writable(out, model)
     from ranksieve.forest.formats.files import ENDINGS, load_forest, save
 
-    meant = ENDINGS.get(out.suffix.lower(), ()) if to is None else (to,)
+    meant = ENDINGS.get(out.suffix.lower(), ()) if format is None else (format,)
     if len(meant) != 1:
-        raise ParameterError(f"{out}: does not say which format it is to have; add --to with {TO}")
-    (to,) = meant
+        raise ParameterError(f"{out}: does not say which format it is to have; add --format with {FORMATS}")
+    (format,) = meant
 
-    forest = load_forest(model, features=features)
-    save(forest, out, format=to, missing=missing, nearest=nearest)
+    forest = load_forest(model, n_features=n_features)
+    save(forest, out, format=format, missing=missing, nearest=nearest)
     largest = int(forest.n_leaves.max(initial=0))
     show_facts(
         [
             ("read", f"{model}, {forest.n_trees:,} trees of up to {largest} leaves, {forest.n_features} features"),
-            ("written", f"{out}, {to}, {file_size(out.stat().st_size)}"),
+            ("written", f"{out}, {format}, {file_size(out.stat().st_size)}"),
         ]
     )

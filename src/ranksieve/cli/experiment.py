@@ -36,7 +36,7 @@ def experiment(
         int, typer.Option(min=0, help="Search so many trials for each run's parameters on validation lists (Optuna).")
     ] = 0,
     data: Annotated[
-        list[Path] | None, typer.Option(help="Your data in one file, split by query; may be repeated.")
+        list[Path] | None, typer.Option("--data", "-d", help="Your data in one file, split by query; may be repeated.")
     ] = None,
     folds: Annotated[int, typer.Option(min=0, help="Cross-validate --data over so many folds; 0: split 60/20/20.")] = 0,
     train: Annotated[Path | None, typer.Option(help="Your training data, with --valid and --test.")] = None,

@@ -21,7 +21,7 @@ def check_model_file(out: Path, *read: Path | str | None, is_forest: bool = Fals
     if ending in ENDINGS and (is_forest or ending != ".json"):
         raise ParameterError(
             f"{out}: forests are written as LightGBM text, which {ending} does not promise; write a .txt file, and "
-            f"convert it with ranksieve convert --to {ENDINGS[ending][0]}"
+            f"convert it with ranksieve convert --format {ENDINGS[ending][0]}"
         )
 
 

@@ -23,6 +23,7 @@ else:
 TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
 TYPES["tuple[float, float]"] = tuple[float, float]
 PANEL = "Training parameters"
+SHORT = {"metric": ("-m",)}  # as in the other commands
 OF_THE_RUN = ("missing",)  # options of the command itself that the TOML file may set too
 
 
@@ -45,7 +46,7 @@ def _option(item: dataclasses.Field[Any]) -> inspect.Parameter:
         text = f"{text}; {item.metadata['expected']}"
     # the two types of a pair would make the column so wide that 80 columns leave no room for examples in the help
     metavar = "LOW HIGH" if item.type == "tuple[float, float]" else None
-    option = typer.Option(spelling, help=f"{text}.", rich_help_panel=PANEL, metavar=metavar)
+    option = typer.Option(spelling, *SHORT.get(item.name, ()), help=f"{text}.", rich_help_panel=PANEL, metavar=metavar)
     return inspect.Parameter(
         item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=Annotated[kind, option]
     )

@@ -30,7 +30,7 @@ def prune(
             help="Which trees go: quality-loss, quality-loss-once, random, skip, last, low-weights or score-loss."
         ),
     ] = "quality-loss",
-    metric: Annotated[str, typer.Option(help="What the model is to be good at.")] = "ndcg@10",
+    metric: Annotated[str, typer.Option("--metric", "-m", help="What the model is to be good at.")] = "ndcg@10",
     reweight: Annotated[bool, typer.Option("--reweight/--no-reweight", help="Weigh the other trees anew.")] = True,
     samples: Annotated[int, typer.Option(help="Weights tried per tree and round (σ).", rich_help_panel=SEARCH)] = 20,
     window: Annotated[
@@ -46,7 +46,7 @@ def prune(
     missing: Annotated[
         str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
     ] = None,
-    features: Annotated[
+    n_features: Annotated[
         int | None, typer.Option(min=1, help="Number of features, for RankLib and QuickRank models, which do not say.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
@@ -61,7 +61,7 @@ def prune(
     from ranksieve.forest.streaming import open_for
     from ranksieve.pruning.prune import prune as prune_forest
 
-    forest = load_forest(model, features=open_source(train).n_features if features is None else features)
+    forest = load_forest(model, n_features=open_source(train).n_features if n_features is None else n_features)
     for path in (train, valid, test):
         if path is not None:
             open_for(path, {str(model): forest}, missing)  # complains about a wrong path before time is spent

@@ -34,7 +34,7 @@ def retrieve(
         Path | None, typer.Option(help="Judgements to tune the model's parameters on.", rich_help_panel="First stage")
     ] = None,
     metric: Annotated[
-        str, typer.Option(help="What tuning makes as large as it can.", rich_help_panel="First stage")
+        str, typer.Option("--metric", "-m", help="What tuning makes as large as it can.", rich_help_panel="First stage")
     ] = "ndcg@10",
     threads: Threads = 0,
 ) -> None:

@@ -11,6 +11,7 @@ from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.errors import DataError, ParameterError
 
 NAMES = ("train", "valid", "test")
+ENDINGS = {"parquet": ".parquet", "letor": ".txt"}  # by format
 
 
 def split(
@@ -20,7 +21,7 @@ def split(
     ],
     shares: Annotated[str, typer.Option(help="Shares of the queries for train, valid and test.")] = "60/20/20",
     seed: Annotated[int, typer.Option(min=0, help="Another seed is another split.")] = 0,
-    letor: Annotated[bool, typer.Option("--letor", help="Write LETOR text, not Parquet.")] = False,
+    format: Annotated[str, typer.Option(help="Format to write: parquet or letor (text).")] = "parquet",
     missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
 ) -> None:
     """Split a data file by query into training, validation and test data."""
@@ -30,20 +31,22 @@ def split(
     from ranksieve.data.splits import split_queries
     from ranksieve.data.tables import write_parquet
 
+    if format not in ENDINGS:
+        raise ParameterError(f"--format is {format!r}; expected one of {', '.join(ENDINGS)}")
     fractions = _shares(shares)
     source = open_source(data, missing=missing)
     try:
         out.mkdir(exist_ok=True)
     except OSError as error:
         raise DataError(f"{out}: cannot be made a folder ({error.strerror}); choose another place") from error
-    files = [out / f"{name}{'.txt' if letor else '.parquet'}" for name in NAMES]
+    files = [out / f"{name}{ENDINGS[format]}" for name in NAMES]
     for file in files:
         check_writable(file, data)
     ids = query_ids_of(source)
     facts = []
     for file, numbers in zip(files, split_queries(len(ids), fractions, seed=seed), strict=True):
         part = SourcePart(source, [ids[number] for number in numbers], file.stem)
-        (write_letor if letor else write_parquet)(part, file)
+        (write_letor if format == "letor" else write_parquet)(part, file)
         facts.append((file.stem, f"{file}, {len(numbers):,} queries"))
     show_facts(facts)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.binning import Binning, BinningSketch
-from ranksieve.data.blocks import candidates_of, give_back_memory, warn_if_narrow, widened
+from ranksieve.data.blocks import candidates_of, check_narrow, give_back_memory, widened
 from ranksieve.data.dataset import Dataset, default_names
 from ranksieve.data.growing_lists import GrowingLists
 from ranksieve.data.lists import Lists
@@ -108,8 +108,8 @@ def _first_pass(
         growing.append(block)
     lists = growing.finish()
     binning = binning or sketch.finish()
-    # LETOR text leaves out trailing zeros, so narrower validation files are complete
     _check_width(width, binning, name, narrower=source.feature_names is None)
+    check_narrow(source, width, binning.n_features)
     if bins is not None and start != len(bins):
         raise DataError(f"{name}: the file shrank while it was read; start again")
     return lists, binning
@@ -160,4 +160,3 @@ def _check_width(width: int, binning: Binning, source: str, *, narrower: bool = 
             f"{source}: {width} features, but the training data has {expected}; "
             "validation and test data must have the features of the training data"
         )
-    warn_if_narrow(width, expected, source)

@@ -14,6 +14,7 @@ import scipy.sparse
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.lists import runs_of
 from ranksieve.dtypes import FEATURE, OFFSET
+from ranksieve.errors import DataError
 
 
 @dataclass
@@ -80,12 +81,23 @@ def widened(features: np.ndarray, n_features: int, absent: float) -> np.ndarray:
     return features if missing <= 0 else np.pad(features, ((0, 0), (0, missing)), constant_values=absent)
 
 
-def warn_if_narrow(width: int, n_features: int, source: str) -> None:
-    """Say so where a text file lacks more features than the few that happen to be absent throughout."""
+def check_narrow(source: Source, width: int, n_features: int) -> None:
+    """Refuse, after a full pass, text with fewer features than are known, unless it leaves some out anyway.
+
+    Text that names every feature on every line left out none of them, so it has no others. Where lines have gaps the
+    last features may be absent throughout; when those are many, that is said.
+    """
+    if width >= n_features:
+        return
+    if getattr(source, "dense", False):
+        raise DataError(
+            f"{source.path}: every line names features 1 to {width} and no other, but {n_features} are expected; give "
+            f"data with the same features, or where the others are zeros left out, name the last: {n_features}:0"
+        )
     if width < 0.9 * n_features:
         warnings.warn(
-            f"{source}: no feature beyond {width} occurs, the model has {n_features}; the others count as absent; "
-            "check that this is the right file",
+            f"{source.path}: no feature beyond {width} occurs, but {n_features} are expected; the others count as "
+            "absent; check that this is the right file",
             stacklevel=2,
         )
 

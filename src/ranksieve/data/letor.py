@@ -38,6 +38,7 @@ class TextSource:
     """
 
     feature_names: tuple[str, ...] | None = None
+    dense = False  # whether every line names every feature, so that none was left out; known after a full pass
 
     def __init__(self, path: str, *, absent: float = 0.0, first_stage: int | str | None = None):
         self.path = path
@@ -50,11 +51,12 @@ class TextSource:
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The documents in file order, at most `rows` at a time; a full pass fills in `n_docs` and `n_features`."""
         sides = SideFiles(self.path)
-        width, n_docs = self.n_features or 0, 0
+        width, n_docs, n_named = self.n_features or 0, 0, 0
         for lines in self._parsed(width):
             if n_docs == 0:
                 sides.choose(lines_have_ids=bool(lines.spans[0, kernel.QID] >= 0))
             width = lines.features.shape[1]
+            n_named += lines.n_named
             for start in range(0, lines.n_docs, rows):
                 block = self._block(lines, start, min(start + rows, lines.n_docs), sides, n_docs)
                 n_docs += block.n_docs
@@ -69,7 +71,7 @@ class TextSource:
                 f"{self.path}: the first-stage feature f{self.first_stage + 1} does not exist; "
                 f"the file has {width} features, f1 to f{width}"
             )
-        self.n_docs, self.n_features = n_docs, width
+        self.n_docs, self.n_features, self.dense = n_docs, width, n_named == n_docs * width
 
     def _parsed(self, width: int) -> Iterator[Lines]:
         line = 1

@@ -52,6 +52,7 @@ class Lines:
     labels: np.ndarray
     spans: np.ndarray
     run_starts: np.ndarray
+    n_named: int = 0  # values that the text spells
 
     @property
     def n_docs(self) -> int:
@@ -145,7 +146,7 @@ def _fill(path: str, buffer: np.ndarray, bounds: np.ndarray, sizes: np.ndarray, 
     """Parse into the arrays of `lines`; the highest feature number, or an error about the first bad line."""
     first_rows = np.cumsum(sizes) - sizes
     doubtful = np.zeros(lines.n_docs, dtype=np.uint8)
-    reports = np.zeros((len(sizes), 3), dtype=np.int64)
+    reports = np.zeros((len(sizes), 4), dtype=np.int64)
     outputs = (lines.features, lines.labels, lines.spans, doubtful)
     if len(sizes) == 1:
         absent32 = FEATURE(absent)
@@ -157,11 +158,12 @@ def _fill(path: str, buffer: np.ndarray, bounds: np.ndarray, sizes: np.ndarray, 
         )
     bad = np.flatnonzero(reports[:, 1])
     if len(bad):
-        code, place = (int(number) for number in reports[bad[0], 1:])
+        code, place = (int(number) for number in reports[bad[0], 1:3])
         line = lines.first_line + lines.text.count(b"\n", lines.start, place)
         raise DataError(f"{path}:{line}: {_complaint(lines.text, code, place)}")
     for row in np.flatnonzero(doubtful).tolist():
         _repair(lines, row)
+    lines.n_named = int(reports[:, 3].sum())
     return int(reports[:, 0].max())
 
 

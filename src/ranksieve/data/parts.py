@@ -41,6 +41,7 @@ class SourcePart:
             elif runs.any():
                 yield block.take_runs(runs)
         self.n_features = self._source.n_features  # a text file knows after its first pass
+        self.dense = getattr(self._source, "dense", False)
 
 
 class Joined:
@@ -71,3 +72,4 @@ class Joined:
                         )
                 yield block
         self.n_features = max(source.n_features or 0 for source in self._sources)
+        self.dense = all(getattr(source, "dense", False) for source in self._sources)

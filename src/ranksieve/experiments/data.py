@@ -15,7 +15,7 @@ import numpy as np
 
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
-from ranksieve.data.blocks import Block, Source, widened
+from ranksieve.data.blocks import Block, Source, check_narrow, widened
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, check_feature_names
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
 from ranksieve.data.parts import Joined, SourcePart, query_ids_of
@@ -231,7 +231,7 @@ def _fitting(source: Source, train: Dataset) -> Dataset:
     """A part's values, refused where its features are not those of the training part."""
     values = read_source(source)
     if source.feature_names is None and values.n_features < train.n_features:
-        # LETOR text, which names no features, leaves out trailing zeros
+        check_narrow(source, values.n_features, train.n_features)
         features = widened(values.features, train.n_features, values.absent)
         values = dataclasses.replace(values, features=features, feature_names=train.feature_names)
     check_feature_names(values.feature_names, train.feature_names, values.source)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.blocks import Block, Source, warn_if_narrow, widened
+from ranksieve.data.blocks import Block, Source, check_narrow, widened
 from ranksieve.data.dataset import Dataset, check_feature_names
 from ranksieve.data.growing_lists import GrowingLists
 from ranksieve.data.lists import Lists
@@ -48,7 +48,7 @@ def score_blocks(
         width = max(width, block.features.shape[1])
         yield block, {name: model.predict(fitted(block.features, name, model, source), threads=threads)
                       for name, model in models.items()}  # fmt: skip
-    warn_if_narrow(width, max(model.n_features for model in models.values()), str(source.path))
+    check_narrow(source, width, max(model.n_features for model in models.values()))
 
 
 def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> Scored:
@@ -65,6 +65,7 @@ def score_file(models: Mapping[str, Model], source: Source, threads: int | None 
 def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> Dataset:
     """A file's documents, or those of one query, in memory, with the features of the model."""
     data = read_source(source, query=query)
+    check_narrow(source, data.n_features, model.n_features)
     if source.feature_names is not None:
         check_feature_names(source.feature_names, model.feature_names, str(source.path))
     return replace(data, features=fitted(data.features, name, model, source), feature_names=model.feature_names)
@@ -75,7 +76,7 @@ def fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.
     width = features.shape[1]
     if width > model.n_features or (width < model.n_features and source.feature_names is not None):
         says_not = model.info.get("read_from") in ("ranklib", "quickrank")
-        unsaid = ", or say how many there are: ranksieve convert --features" if says_not else ""
+        unsaid = ", or say how many there are: ranksieve convert --n-features" if says_not else ""
         raise DataError(
             f"{source.path}: has {width} features but {name} was trained on {model.n_features}; "
             f"give data with the same features{unsaid}"

@@ -68,9 +68,9 @@ def parse_head(buffer, i, row, powers, labels, span, doubtful):
 
 @njit(cache=True, nogil=True)
 def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtful):
-    """`f:v f:v # comment` into one row: the line's end, highest feature, outcome, and where it went wrong."""
+    """`f:v f:v # comment` into one row: the line's end, highest feature, how many, outcome, where it went wrong."""
     width = features.shape[1]
-    highest = np.int64(0)
+    highest, named = np.int64(0), np.int64(0)
     while True:
         i = skip_blanks(buffer, i)
         if buffer[i] == FEED:
@@ -86,18 +86,18 @@ def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtf
             number = min(number * 10 + np.int64(buffer[i]) - 48, limit + 1)
             i += 1
         if i == token or buffer[i] != COLON:
-            return i, highest, BAD_FEATURE, token
+            return i, highest, named, BAD_FEATURE, token
         if number == 0:
-            return i, highest, FEATURE_ZERO, token
+            return i, highest, named, FEATURE_ZERO, token
         if number <= highest:
-            return i, highest, FEATURE_ORDER, token
+            return i, highest, named, FEATURE_ORDER, token
         if number > limit:
-            return i, highest, FEATURE_LARGE, token
+            return i, highest, named, FEATURE_LARGE, token
         value, i, kind, doubt = parse_number(buffer, i + 1, powers)
         if kind == INFINITE:
-            return i, highest, VALUE_INFINITE, token
+            return i, highest, named, VALUE_INFINITE, token
         if kind == NOT_A_NUMBER or not ends_token(buffer[i]):
-            return i, highest, BAD_VALUE, token
+            return i, highest, named, BAD_VALUE, token
         if doubt:
             doubtful[row] = 1
         # Features ascend, so the gaps are filled on the way and the row needs no clearing first.
@@ -106,14 +106,15 @@ def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtf
         if number <= width:
             features[row, number - 1] = np.float32(value)
         highest = number
+        named += 1
     for column in range(highest, width):
         features[row, column] = absent
-    return i + 1, highest, OK, i
+    return i + 1, highest, named, OK, i
 
 
 @njit(cache=True, nogil=True)
 def parse_segment(buffer, start, stop, row, limit, absent, powers, features, labels, spans, doubtful, report):
-    """All lines of start:stop into the rows from `row` on; `report` gets highest feature, outcome and its place."""
+    """All lines of start:stop into the rows from `row` on; `report`: highest feature, outcome, its place, values."""
     i = start
     while i < stop:
         line = i
@@ -126,8 +127,11 @@ def parse_segment(buffer, start, stop, row, limit, absent, powers, features, lab
         doubtful[row] = 0
         i, outcome, place = parse_head(buffer, i, row, powers, labels, span, doubtful)
         if outcome == OK:
-            i, highest, outcome, place = parse_features(buffer, i, row, limit, absent, powers, features, span, doubtful)
+            i, highest, named, outcome, place = parse_features(
+                buffer, i, row, limit, absent, powers, features, span, doubtful
+            )
             report[0] = max(report[0], highest)
+            report[3] += named
         if outcome != OK:
             report[1], report[2] = outcome, place
             return

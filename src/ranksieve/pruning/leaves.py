@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
-from ranksieve.data.blocks import Source
+from ranksieve.data.blocks import Source, check_narrow
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, check_feature_names
 from ranksieve.data.growing_lists import GrowingLists
 from ranksieve.data.lists import Lists
@@ -75,10 +75,12 @@ def _of_source(forest: Forest, source: Source) -> LeafNumbers:
     """A file is read twice: for its lists, and then for the leaf numbers, which go straight to their place."""
     if source.feature_names is not None:
         check_feature_names(source.feature_names, forest.feature_names, str(source.path))
-    growing = GrowingLists(str(source.path))
+    growing, width = GrowingLists(str(source.path)), 0
     for block in source.blocks():
         growing.append(block)
+        width = max(width, block.features.shape[1])
     lists = growing.finish()
+    check_narrow(source, width, forest.n_features)
     place = np.arange(lists.n_docs) if lists.order is None else np.argsort(lists.order)
     numbers = _empty(lists.n_docs, forest)
     start = 0

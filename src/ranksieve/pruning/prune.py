@@ -190,7 +190,7 @@ def _search(options: dict[str, Any]) -> Search:
 
 def _loaded(model: Forest | str | os.PathLike[str], train: Any) -> Forest:
     """The forest, as wide as the data where its file does not say (RankLib, QuickRank) and the data does."""
-    return model if isinstance(model, Forest) else load_forest(model, features=getattr(train, "n_features", None))
+    return model if isinstance(model, Forest) else load_forest(model, n_features=getattr(train, "n_features", None))
 
 
 def _finished(task: Task, choices: dict[str, Any]) -> Forest:

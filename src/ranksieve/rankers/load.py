@@ -24,7 +24,7 @@ KINDS: dict[str, Callable[[bytes, str], Model]] = {
 }
 
 
-def load(path: str | os.PathLike[str], *, features: int | None = None) -> Model:
+def load(path: str | os.PathLike[str], *, n_features: int | None = None) -> Model:
     """Read a model file: any ranker that `train` makes, or a forest of another library.
 
     The format is told from the content: ranksieve's and LightGBM's text, XGBoost JSON and UBJSON, RankLib and QuickRank
@@ -34,7 +34,7 @@ def load(path: str | os.PathLike[str], *, features: int | None = None) -> Model:
     Parameters
     ----------
     path : str or path
-    features : int, optional
+    n_features : int, optional
         How many features documents have, for files of RankLib and QuickRank, which do not say: without it, as many as
         the trees use.
 
@@ -53,16 +53,16 @@ def load(path: str | os.PathLike[str], *, features: int | None = None) -> Model:
     ...     load(f"{folder}/model.json")
     Linear(50 weights)
     """
-    return read_model(read_content(path), str(path), features)
+    return read_model(read_content(path), str(path), n_features)
 
 
-def read_model(content: bytes, source: str, features: int | None = None) -> Model:
+def read_model(content: bytes, source: str, n_features: int | None = None) -> Model:
     """A model of any kind from the content of its file; `source` names it in errors."""
     if content.startswith(START):
         return KINDS[_kind(content, source)](content, source)
     if has_classes(content):
         return read_grades(decoded(content, source), source)
-    return read_forest(content, source, features)
+    return read_forest(content, source, n_features)
 
 
 def _kind(content: bytes, source: str) -> str:

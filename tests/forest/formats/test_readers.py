@@ -230,9 +230,9 @@ def test_ranklib_file():
     expected = [-2.0 + 0.5, 2.0 + 0.5, right + 0.5, right - 0.5]
     np.testing.assert_allclose(forest.predict(X), single * np.array(expected), rtol=1e-15)
     assert forest.n_features == 3
-    assert rs.load(FILES / "ranklib.txt", features=136).n_features == 136
+    assert rs.load(FILES / "ranklib.txt", n_features=136).n_features == 136
     with pytest.raises(ModelError, match="uses feature 3, but 2 features were announced"):
-        rs.load(FILES / "ranklib.txt", features=2)
+        rs.load(FILES / "ranklib.txt", n_features=2)
 
 
 def test_ranklib_random_forests_are_means(tmp_path):

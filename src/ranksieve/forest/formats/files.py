@@ -77,7 +77,7 @@ def save(
         temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def load_forest(path: str | os.PathLike[str], *, features: int | None = None) -> Forest:
+def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) -> Forest:
     """Read a model file; its format is told from its content.
 
     See `ranksieve.load`, which reads other rankers as well.
@@ -88,18 +88,18 @@ def load_forest(path: str | os.PathLike[str], *, features: int | None = None) ->
     Traceback (most recent call last):
     ranksieve.errors.ModelError: no-such-model.txt: cannot be read (No such file or directory); check the path
     """
-    return read(read_content(path), str(path), features)
+    return read(read_content(path), str(path), n_features)
 
 
-def read(content: bytes, source: str, features: int | None = None) -> Forest:
+def read(content: bytes, source: str, n_features: int | None = None) -> Forest:
     """The forest in the content of a file; `source` names it in errors."""
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"{"):
         return _read_object(content.lstrip(b"\xef\xbb\xbf \t\r\n"), source)
     if start.startswith(b"#"):
-        return read_ranklib(_text(content, source), source, features)
+        return read_ranklib(_text(content, source), source, n_features)
     if start.startswith(b"<"):
-        return read_quickrank(_text(content, source), source, features)
+        return read_quickrank(_text(content, source), source, n_features)
     if start.startswith(b"["):
         raise ModelError(
             f"{source}: looks like a dump of XGBoost's trees, which lacks the base score; "
