@@ -19,6 +19,7 @@ from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
 from ranksieve.params import Params
 from ranksieve.rankers.train import train
+from ranksieve.spelling import counted
 
 
 class Ranker(BaseEstimator):
@@ -250,7 +251,7 @@ class Ranker(BaseEstimator):
     def _check_features(self, n_features: int, names: Sequence[str] | None) -> None:
         if n_features != self.n_features_in_:
             raise DataError(
-                f"X has {n_features} features but the model was trained on {self.n_features_in_}; "
+                f"X has {counted(feature=n_features)} but the model was trained on {self.n_features_in_}; "
                 "give the same columns in the same order"
             )
         known = getattr(self, "feature_names_in_", None)

@@ -1,4 +1,4 @@
-"""Parameters that are lists, as text: one spelling in Python, TOML, flags and model files."""
+"""How things are spelled: parameters that are lists, the same text everywhere, and numbers of things."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ from typing import Any
 AUTO = "auto"
 FREE = "none"  # no monotone constraints
 SIGNS = {"+1": 1, "1": 1, "-1": -1, "0": 0, "+0": 0, "-0": 0}  # of --monotone
+
+
+IRREGULAR = {"query": "queries", "leaf": "leaves"}
+
+
+def counted(**numbers: int) -> str:
+    """How many there are of some things.
+
+    Examples
+    --------
+    >>> counted(query=1, document=1200), counted(tree=0), counted(leaf=2)
+    ('1 query, 1,200 documents', '0 trees', '2 leaves')
+    """
+    return ", ".join(
+        f"{number:,} {noun if number == 1 else IRREGULAR.get(noun, f'{noun}s')}" for noun, number in numbers.items()
+    )
 
 
 def numbers_text(value: Any) -> Any:

@@ -41,9 +41,9 @@ def index(corpus: Path, run) -> Path:
 def test_retrieve_writes_a_run(corpus, index, run, tmp_path):
     outcome = run("retrieve", index, corpus / "queries.tsv", "--out", tmp_path / "run.trec", "--depth", 3)
     assert outcome.code == 0, outcome.output
-    assert "1 queries are empty" in outcome.output
+    assert "queries are empty and retrieve nothing: 1" in outcome.output
     assert "reading the data" in outcome.output
-    assert "1 queries have no word that occurs in the index" in outcome.output
+    assert "queries have no word that occurs in the index and retrieve nothing: 1" in outcome.output
     lines = (tmp_path / "run.trec").read_text().splitlines()
     assert lines[0].split()[:4] == ["1", "Q0", "d4", "1"]
     assert lines[0].endswith("bm25f")
@@ -83,7 +83,10 @@ def test_features_make_training_data(corpus, index, run, tmp_path):
     out = tmp_path / "data.parquet"
     outcome = run("features", index, corpus / "queries.tsv", "--qrels", corpus / "qrels.txt", "--out", out)
     assert outcome.code == 0, outcome.output
-    for remark in ("1 judgements are of documents that are not in the index (gone)", "2 queries have no judgements"):
+    for remark in (
+        "judgements are of documents that are not in the index: 1 (gone)",
+        "queries have no judgements; their documents get label 0: 2",
+    ):
         assert remark in outcome.output
     data = rs.read(out)
     assert data.n_queries == 2 and (data.labels > 0).sum() == 3
@@ -128,7 +131,7 @@ def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
     assert "input order" not in measured.output
     partly = tmp_path / "partly.trec"
     partly.write_text("1 Q0 d0 1 2.5 x\n9 Q0 d0 1 2.5 x\n")
-    assert "1 queries have no judgements and are left out, 1 judged queries are not in the run and count 0" in run(
+    assert "queries without judgements, left out: 1; judged queries not in the run, counted as 0: 1" in run(
         "evaluate", "--run", partly, "--qrels", qrels
     ).output.replace("\n", " ")
     for flags in (("--ties", "order"), ("--weighted",), ("--missing", "nan")):

@@ -271,10 +271,10 @@ def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, tmp_
     assert data.labels.tolist() == [0, 2, 0, 1, 0, 0, 0, 0, 0]
     assert data.feature_names[data.first_stage] == "first.score"
     assert list(notes) == [
-        "1 judgements are of documents that are not in the index (d999)",
-        "1 judged queries have no text and are left out (8)",
-        "1 queries have no judgements; their documents get label 0 (7)",
-        f"1 relevant documents are not among the candidates ({missed})",
+        "judgements are of documents that are not in the index: 1 (d999)",
+        "judged queries have no text and are left out: 1 (8)",
+        "queries have no judgements; their documents get label 0: 1 (7)",
+        f"relevant documents are not among the candidates: 1 ({missed})",
     ]
 
 
@@ -285,9 +285,9 @@ def test_candidates_of_another_system(index):
     assert data.lists.doc_ids.tolist() == ["d3", "d1"]
     np.testing.assert_allclose(data.column("first.score"), [0.9, 0.7], rtol=1e-6)
     assert list(notes) == [
-        "1 documents of the run are not in the index and are left out (nope)",
-        "1 queries of the run have no text and are left out (99)",
-        "2 queries are not in the run and are left out (1, 7)",
+        "documents of the run are not in the index and are left out: 1 (nope)",
+        "queries of the run have no text and are left out: 1 (99)",
+        "queries are not in the run and are left out: 2 (1, 7)",
     ]
     with pytest.raises(DataError, match="no query of the run is among the queries"):
         to_dataset(Pairs(QUERIES, Searcher(index), run=Run.from_rows([("99", "d1", 1.0)])), FeatureMaker(index), notes)

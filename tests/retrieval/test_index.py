@@ -60,7 +60,7 @@ def test_postings_and_statistics_are_those_of_the_texts(index, documents):
         assert index.collection_frequency[number].tolist() == [*cf, sum(cf)]
     assert index.term_number("unheard") == -1
     assert index.document_array("numbers")[0].tolist() == [doc["price"] for doc in documents]
-    assert index.notes == ("1 documents without the field 'title' (document 30)",)
+    assert index.notes == ("documents without the field 'title': 1 (document 30)",)
 
 
 def test_norms_and_distinct_terms(index, documents):

@@ -60,8 +60,8 @@ def test_queries_that_find_nothing_are_counted(index):
     run = retrieve(index, {"a": "", "b": "!?", "c": "unheard", "d": "engine"}, notes=notes)
     assert [len(docs) for _, docs, _ in run.lists()][:3] == [0, 0, 0]
     assert list(notes) == [
-        "2 queries are empty and retrieve nothing (a, b)",
-        "1 queries have no word that occurs in the index and retrieve nothing (c)",
+        "queries are empty and retrieve nothing: 2 (a, b)",
+        "queries have no word that occurs in the index and retrieve nothing: 1 (c)",
     ]
 
 

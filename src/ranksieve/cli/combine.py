@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.model_file import check_model_file, save_model
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from ranksieve.boosting.line_search import Curve
@@ -62,7 +63,7 @@ def combine(
     )
     if curve is not None:
         _write_curve(found.curve, curve)
-        show_facts([("curve", f"{curve}, {len(found.curve.values):,} intervals")])
+        show_facts([("curve", f"{curve}, {counted(interval=len(found.curve.values))}")])
 
 
 def interpolate(

@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, file_size, show_facts
 from ranksieve.errors import ParameterError
+from ranksieve.spelling import counted
 
 FORMATS = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, onnx or c"
 
@@ -63,7 +64,10 @@ def convert(
     largest = int(forest.n_leaves.max(initial=0))
     show_facts(
         [
-            ("read", f"{model}, {forest.n_trees:,} trees of up to {largest} leaves, {forest.n_features} features"),
+            (
+                "read",
+                f"{model}, {counted(tree=forest.n_trees)} of up to {counted(leaf=largest, feature=forest.n_features)}",
+            ),
             ("written", f"{out}, {format}, {file_size(out.stat().st_size)}"),
         ]
     )

@@ -16,6 +16,7 @@ from ranksieve.cli.console import check_writable, duration, output, progress_out
 from ranksieve.cli.progress import TrainingProgress
 from ranksieve.cli.pruning_progress import PruningProgress
 from ranksieve.errors import MissingExtraError
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -81,14 +82,14 @@ def demo(
 
     (out / "demo.toml").write_text(SPEC.substitute(queries=queries, trees=trees, seed=seed), encoding="utf-8")
     spec = load_spec(out / "demo.toml")
-    progress_output().print(waiting(f"generating {queries} queries"), markup=False)
+    progress_output().print(waiting(f"generating {counted(query=queries)}"), markup=False)
     compiling = multiprocessing.get_context("spawn").Process(target=compile_kernels, args=(METRIC,), daemon=True)
     compiling.start()
     _compile_training()
     loaded = load(spec.cells[0].data, spec.cells[0].params.max_bins)
     n_docs = sum(part.binned.lists.n_docs for part in (loaded.train, loaded.valid, loaded.test))
     progress_output().print(
-        f"{n_docs:,} documents with {loaded.train.binned.binning.n_features} features", markup=False
+        f"{counted(document=n_docs)} with {counted(feature=loaded.train.binned.binning.n_features)}", markup=False
     )
     results = run_experiment(spec, out / "results", jobs=1, watch=lambda cell: _progress(cell, compiling))
     groups = results.groups("two-stage")

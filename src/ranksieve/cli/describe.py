@@ -12,6 +12,7 @@ import typer
 
 from ranksieve.cli.console import duration, show_facts, show_table
 from ranksieve.params import Params
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
@@ -63,7 +64,10 @@ def _describe_model(model: Model) -> None:
         facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
     if info.get("seconds"):
         facts.append(
-            ("training", f"{duration(sum(info['seconds']))} on {len(info['seconds'])} {info.get('round', 'tree')}s")
+            (
+                "training",
+                f"{duration(sum(info['seconds']))} on {counted(**{info.get('round', 'tree'): len(info['seconds'])})}",
+            )
         )
     if info.get("params"):
         facts.append(("parameters", _chosen(info["params"])))
@@ -98,7 +102,7 @@ def _grades(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
     """Facts of forests that foretell grades."""
     facts, column, gains = _trees(model.forest)
     rounds = model.n_trees // model.n_outputs
-    grades = f"{', '.join(f'{grade:g}' for grade in model.grades)}, {model.link} in {rounds:,} rounds"
+    grades = f"{', '.join(f'{grade:g}' for grade in model.grades)}, {model.link} in {counted(round=rounds)}"
     return [("grades", grades), *facts], column, gains
 
 

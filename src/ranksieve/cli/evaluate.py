@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, output, show_facts, show_table
 from ranksieve.errors import ParameterError
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.evaluate import Evaluation
@@ -96,15 +97,15 @@ def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric]) -> Evalua
 
     runs, judgements = {name: read_run(name) for name in names}, read_judgements(qrels)
     result = evaluate_run(runs, judgements, wanted)
-    _show(result, {name: f"{len(run):,} documents" for name, run in runs.items()})
+    _show(result, {name: counted(document=len(run)) for name, run in runs.items()})
     output().print(f"runs: {UNRETRIEVED}", markup=False)
     for name, found in runs.items():
         unjudged = sum(id not in judgements for id in found.query_ids)
         missing = sum(id not in set(found.query_ids) for id in judgements)
         if unjudged or missing:
             output().print(
-                f"{name}: {unjudged} queries have no judgements and are left out, {missing} judged queries are not in "
-                "the run and count 0",
+                f"{name}: queries without judgements, left out: {unjudged:,}; judged queries not in the run, "
+                f"counted as 0: {missing:,}",
                 markup=False,
             )
     return result

@@ -12,6 +12,7 @@ import typer
 from ranksieve.cli.console import duration, output, progress_output, show_error, show_facts, show_table, waiting
 from ranksieve.errors import ParameterError
 from ranksieve.experiments.shipped import find_spec, shipped_specs
+from ranksieve.spelling import counted
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -69,7 +70,7 @@ def experiment(
         show_error(f"interrupted; finished cells are kept in {out}, run the same command again to go on")
         raise typer.Exit(130) from None
     _show(results)
-    show_facts([("results", f"{out}, {len(results.cells)} cells; ranksieve report {out} draws them")])
+    show_facts([("results", f"{out}, {counted(cell=len(results.cells))}; ranksieve report {out} draws them")])
 
 
 def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, common: dict[str, Any]) -> list[DataSpec]:
@@ -109,7 +110,7 @@ class _Progress:
     def __init__(self, n_cells: int, quiet: bool) -> None:
         self._quiet, self._began = quiet, time.monotonic()
         if not quiet:
-            progress_output().print(waiting(f"{n_cells} cells; reading the data"), markup=False)
+            progress_output().print(waiting(f"{counted(cell=n_cells)}; reading the data"), markup=False)
 
     def __call__(self, cell: Cell, n_done: int, n_cells: int) -> None:
         if not self._quiet:

@@ -10,6 +10,7 @@ import typer
 
 from ranksieve.cli.console import output, show_facts, show_table, show_waiting
 from ranksieve.errors import ParameterError
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
@@ -80,7 +81,7 @@ def explain(
 
 
 def _show_importance(forest: Forest, data: Dataset, values: dict[str, np.ndarray], metric: str, top: int) -> None:
-    show_facts([("documents", f"{data.n_docs:,} of {data.n_queries:,} queries")])
+    show_facts([("documents", f"{data.n_docs:,} of {counted(query=data.n_queries)}")])
     best = np.argsort(-values["contribution"], kind="stable")[:top]
     show_table(
         ["feature", "mean |contribution|", f"{metric} lost by shuffling", "share of gain", "splits"],
@@ -94,7 +95,7 @@ def _show_importance(forest: Forest, data: Dataset, values: dict[str, np.ndarray
 
 def _show_query(found: Explanation, top: int) -> None:
     show_facts(
-        [("query", f"{found.query_id}, {len(found.scores):,} documents"), ("mean score", f"{found.expected:.4f}")]
+        [("query", f"{found.query_id}, {counted(document=len(found.scores))}"), ("mean score", f"{found.expected:.4f}")]
     )
     rows = []
     for place, d in enumerate(found.order[:top], 1):
@@ -150,7 +151,7 @@ def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
     ranks, names = found.ranks, found.documents
     show_facts(
         [
-            ("query", f"{found.query_id}, {len(found.scores):,} documents"),
+            ("query", f"{found.query_id}, {counted(document=len(found.scores))}"),
             *((f"rank {ranks[d]}", f"{names[d]}, label {found.labels[d]:g}, score {found.scores[d]:.4f}")
               for d in (a, b)),
             ("difference", f"{found.scores[a] - found.scores[b]:+.4f}"),

@@ -22,6 +22,7 @@ from ranksieve.cli.corpus_options import (
     show_notes,
 )
 from ranksieve.errors import ParameterError
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
@@ -91,7 +92,7 @@ def features(
         [
             (
                 "data",
-                f"{out}, {written.n_queries:,} queries, {written.n_docs:,} documents, {written.n_features} features",
+                f"{out}, {counted(query=written.n_queries, document=written.n_docs, feature=written.n_features)}",
             ),
             ("positives", f"{written.n_positives:,}"),
             ("time", duration(time.perf_counter() - start)),
@@ -110,6 +111,6 @@ def _list(index: Index | None, patterns: list[str], own: dict[str, Callable[...,
         [
             *((name, meanings[name]) for name in chosen.plain),
             *((RELATIVE + name, f"{meanings[name]}; from 0 to 1 within the list") for name in chosen.relative),
-            ("", f"{len(chosen.names)} features"),
+            ("", counted(feature=len(chosen.names))),
         ]
     )

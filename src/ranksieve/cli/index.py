@@ -11,6 +11,7 @@ import typer
 from ranksieve.cli.console import duration, file_size, show_facts
 from ranksieve.cli.corpus_options import memory_size, show_notes
 from ranksieve.errors import DataError
+from ranksieve.spelling import counted
 
 
 def index(
@@ -58,7 +59,7 @@ def index(
     )
     show_facts(
         [
-            ("index", f"{out}, {made.n_docs:,} documents, {made.n_terms:,} terms, {file_size(size)}"),
+            ("index", f"{out}, {counted(document=made.n_docs, term=made.n_terms)}, {file_size(size)}"),
             ("fields", lengths),
             ("time", duration(time.perf_counter() - start)),
         ]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_waiting
+from ranksieve.spelling import counted
 
 
 def predict(
@@ -34,4 +35,4 @@ def predict(
             values = scores[str(model)].tolist()
             file.writelines(f"{value!r}\n" for value in values)
             n_docs += len(values)
-    show_facts([("scores", f"{out}, {n_docs:,} documents")])
+    show_facts([("scores", f"{out}, {counted(document=n_docs)}")])

@@ -10,6 +10,7 @@ import typer
 from ranksieve.cli.console import duration, show_facts
 from ranksieve.cli.model_file import check_model_file
 from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
@@ -95,7 +96,7 @@ def _facts(forest: Forest, pruned: Forest, out: Path) -> list[tuple[str, str]]:
     from ranksieve.evaluation.metrics import parse_metric
 
     story = pruned.info["pruning"]
-    facts = [("model", f"{out}, {pruned.n_trees} of {forest.n_trees} trees")]
+    facts = [("model", f"{out}, {pruned.n_trees} of {counted(tree=forest.n_trees)}")]
     for name, title in (("train", "training"), ("valid", "validation")):
         if name in story["after"]:
             facts.append((title, f"{story['metric']} {story['before'][name]:.4f} → {story['after'][name]:.4f}"))

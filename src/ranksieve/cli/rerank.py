@@ -22,6 +22,7 @@ from ranksieve.cli.corpus_options import (
     own_features,
     show_notes,
 )
+from ranksieve.spelling import counted
 
 
 def rerank(
@@ -56,5 +57,5 @@ def rerank(
     write_run(result, out, tag="ranksieve")
     show_notes(notes)
     show_facts(
-        [("run", f"{out}, {result.n_queries:,} queries, {len(result):,} documents"), ("time", duration(seconds))]
+        [("run", f"{out}, {counted(query=result.n_queries, document=len(result))}"), ("time", duration(seconds))]
     )

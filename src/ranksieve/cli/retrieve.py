@@ -20,6 +20,7 @@ from ranksieve.cli.corpus_options import (
     first_stage,
     show_notes,
 )
+from ranksieve.spelling import counted
 
 
 def retrieve(
@@ -60,4 +61,4 @@ def retrieve(
     seconds = time.perf_counter() - start
     write_run(run, out, tag=stage.model)
     show_notes(notes)
-    show_facts([("run", f"{out}, {run.n_queries:,} queries, {len(run):,} documents"), ("time", duration(seconds))])
+    show_facts([("run", f"{out}, {counted(query=run.n_queries, document=len(run))}"), ("time", duration(seconds))])

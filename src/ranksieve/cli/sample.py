@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.errors import ParameterError
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,12 +61,10 @@ def sample(
         kept = sampling.undersample(documents, n=n, share=share, order=order, by=by, seed=seed)
     write = write_parquet if out.suffix == ".parquet" else write_letor
     write(kept, out)
+    share_kept = kept.n_docs / documents.n_docs
     show_facts(
         [
-            (
-                "sample",
-                f"{out}, {kept.n_docs:,} of {documents.n_docs:,} documents ({kept.n_docs / documents.n_docs:.1%})",
-            ),
+            ("sample", f"{out}, {kept.n_docs:,} of {counted(document=documents.n_docs)} ({share_kept:.1%})"),
             ("queries", f"{kept.n_queries:,}"),
             ("positives", f"{(kept.labels > 0).sum():,} of {(documents.labels > 0).sum():,}"),
         ]

@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.spelling import counted
 
 NAMES = ("train", "valid", "test")
 ENDINGS = {"parquet": ".parquet", "letor": ".txt"}  # by format
@@ -47,7 +48,7 @@ def split(
     for file, numbers in zip(files, split_queries(len(ids), fractions, seed=seed), strict=True):
         part = SourcePart(source, [ids[number] for number in numbers], file.stem)
         (write_letor if format == "letor" else write_parquet)(part, file)
-        facts.append((file.stem, f"{file}, {len(numbers):,} queries"))
+        facts.append((file.stem, f"{file}, {counted(query=len(numbers))}"))
     show_facts(facts)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.errors import ParameterError
+from ranksieve.spelling import counted
 
 BLOCK_QUERIES = {"two-stage": 16, "cubic": 1000}  # of about 40 MB each
 
@@ -34,4 +35,5 @@ def synth(
     source = generators.GeneratedSource(generate, range(start, start + queries), seed, BLOCK_QUERIES[kind])
     write = write_parquet if out.suffix == ".parquet" else write_letor
     write(source, out)
-    show_facts([("data", f"{out}, {queries:,} queries, {source.n_docs:,} documents, {source.n_features} features")])
+    assert source.n_docs is not None and source.n_features is not None  # once all of it was generated
+    show_facts([("data", f"{out}, {counted(query=queries, document=source.n_docs, feature=source.n_features)}")])

@@ -17,6 +17,7 @@ from ranksieve.data.read import Source, open_source
 from ranksieve.dtypes import BIN, MAX_BINS
 from ranksieve.errors import DataError
 from ranksieve.kernels.splitting import LANES
+from ranksieve.spelling import counted
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,6 @@ def _check_width(width: int, binning: Binning, source: str, *, narrower: bool = 
     expected = binning.n_features
     if width != expected and not (narrower and width < expected):
         raise DataError(
-            f"{source}: {width} features, but the training data has {expected}; "
+            f"{source}: {counted(feature=width)}, but the training data has {expected}; "
             "validation and test data must have the features of the training data"
         )

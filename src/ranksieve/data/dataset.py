@@ -13,6 +13,7 @@ import scipy.sparse
 from ranksieve.data.lists import Lists, id_array, lists_from_runs, runs_of
 from ranksieve.dtypes import FEATURE, OFFSET
 from ranksieve.errors import DataError
+from ranksieve.spelling import counted
 
 BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise calls, small beside any data set
 
@@ -92,7 +93,7 @@ class Dataset:
         return cls(X, lists, names, _feature_number(first_stage, names))
 
     def __repr__(self) -> str:
-        return f"Dataset({self.n_queries} queries, {self.n_docs} documents, {self.n_features} features)"
+        return f"Dataset({counted(query=self.n_queries, document=self.n_docs, feature=self.n_features)})"
 
     @property
     def labels(self) -> np.ndarray:
@@ -174,7 +175,7 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
     given, expected = tuple(given), tuple(expected)
     if len(given) != len(expected):
         raise DataError(
-            f"{source}: {len(given)} features, but the training data has {len(expected)}; "
+            f"{source}: {counted(feature=len(given))}, but the training data has {len(expected)}; "
             "give the features of the training data"
         )
     theirs = tuple(f"Column_{number}" for number in range(len(given)))  # LightGBM's names of features that have none

@@ -20,6 +20,7 @@ from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path
 from ranksieve.kernels import letor as kernel
+from ranksieve.spelling import counted
 
 DOC_ID = re.compile(r"docid\s*=\s*(\S+)")
 
@@ -69,7 +70,7 @@ class TextSource:
         if self.first_stage is not None and self.first_stage >= width:
             raise DataError(
                 f"{self.path}: the first-stage feature f{self.first_stage + 1} does not exist; "
-                f"the file has {width} features, f1 to f{width}"
+                f"the file has {counted(feature=width)}, f1 to f{width}"
             )
         self.n_docs, self.n_features, self.dense = n_docs, width, n_named == n_docs * width
 

@@ -15,6 +15,7 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
+from ranksieve.spelling import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class Evaluation:
         weighted = "" if self.query_weights is None else ", by their weights"
         counts = [int((~np.isnan(self.per_query(metric=metric))).sum()) for metric in self.metrics]
         return [
-            f"{metric.describe(self.ties)}; {count} of {len(self.query_ids)} queries counted{weighted}"
+            f"{metric.describe(self.ties)}; {count} of {counted(query=len(self.query_ids))} counted{weighted}"
             for metric, count in zip(self.metrics, counts, strict=True)
         ]
 

@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset, check_is_data
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.forest.forest import Forest, forest_of
+from ranksieve.spelling import counted
 
 REMOVALS = {
     "contribution": "its contributions are taken out of the scores, which leaves what it adds on average",
@@ -60,7 +61,7 @@ class Explanation:
     expected: float  # the model's mean score on its training documents
 
     def __repr__(self) -> str:
-        return f"Explanation(query {self.query_id}, {len(self.scores)} documents)"
+        return f"Explanation(query {self.query_id}, {counted(document=len(self.scores))})"
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import scipy.special
 
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.spelling import counted
 
 CHUNK = 1 << 22  # signs held at once: 32 MB as float64
 ROUNDING = 1e-12  # sums of the same numbers in another order differ by less than this share of their size
@@ -49,7 +50,7 @@ class TestResult:
         between = "" if self.interval is None else f" in [{self.interval[0]:+.4f}, {self.interval[1]:+.4f}]"
         return (
             f"{self.difference:+.4f} ({self.relative:+.1f}%){between}, p = {self.p_value:.4f} "
-            f"({self.method}, {self.n} queries)"
+            f"({self.method}, {counted(query=self.n)})"
         )
 
 

@@ -17,6 +17,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.files import load_forest
 from ranksieve.forest.lightgbm_text import write_lightgbm
+from ranksieve.spelling import counted
 
 AGREE = 1e-12  # of the largest score: what another order of summation may change in float64
 AGREE_SINGLE = 1e-4  # for scorers that add in float32
@@ -110,7 +111,7 @@ def _documents(forest: Forest, X: Any) -> np.ndarray:
     rows = X.rows(0, min(X.n_docs, 20_000)) if isinstance(X, Dataset) else np.ascontiguousarray(X[:20_000], np.float32)
     if rows.shape[1] != forest.n_features:
         raise ModelError(
-            f"got documents of {rows.shape[1]} features, but the model was trained on {forest.n_features}; "
+            f"got documents of {counted(feature=rows.shape[1])}, but the model was trained on {forest.n_features}; "
             "give the same features in the same order"
         )
     return rows

@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from ranksieve.forest.contributions import Contributions
@@ -48,7 +49,7 @@ class Forest:
 
     def __repr__(self) -> str:
         largest = int(self.n_leaves.max(initial=0))
-        return f"Forest({self.n_trees} trees of up to {largest} leaves, {self.n_features} features)"
+        return f"Forest({counted(tree=self.n_trees)} of up to {counted(leaf=largest, feature=self.n_features)})"
 
     @property
     def n_trees(self) -> int:
@@ -66,7 +67,7 @@ class Forest:
     @property
     def size(self) -> str:
         """How large it is, in words."""
-        return f"{self.n_trees} trees"
+        return counted(tree=self.n_trees)
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:

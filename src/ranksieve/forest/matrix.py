@@ -11,6 +11,7 @@ import scipy.sparse
 from ranksieve.data.dataset import Dataset, check_feature_names, check_is_data
 from ranksieve.errors import ModelError
 from ranksieve.forest.model import Model
+from ranksieve.spelling import counted
 
 ROWS = 65_536  # how many rows of a sparse matrix or a regrouped data set are made dense at a time
 
@@ -79,6 +80,6 @@ def _plain(X: Any, model: Model) -> Any:
 def _check_features(n_features: int, model: Model) -> None:
     if n_features != model.n_features:
         raise ModelError(
-            f"got documents of {n_features} features, but the model was trained on {model.n_features}; "
+            f"got documents of {counted(feature=n_features)}, but the model was trained on {model.n_features}; "
             "give the same features in the same order"
         )

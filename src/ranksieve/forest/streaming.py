@@ -15,6 +15,7 @@ from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_source, read_source
 from ranksieve.errors import DataError
 from ranksieve.forest.model import Model
+from ranksieve.spelling import counted
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.
         says_not = model.info.get("read_from") in ("ranklib", "quickrank")
         unsaid = ", or say how many there are: ranksieve convert --n-features" if says_not else ""
         raise DataError(
-            f"{source.path}: has {width} features but {name} was trained on {model.n_features}; "
+            f"{source.path}: has {counted(feature=width)} but {name} was trained on {model.n_features}; "
             f"give data with the same features{unsaid}"
         )
     return widened(features, model.n_features, source.absent)

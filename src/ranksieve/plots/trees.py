@@ -11,6 +11,7 @@ from ranksieve.errors import ModelError, ParameterError
 from ranksieve.forest.contributions import covers
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.plots.canvas import axes_for
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +82,7 @@ def tree(
     _draw_nodes(ax, root, max((abs(node.value) for node in _below(root) if not node.children), default=0.0))
     ax.set(xlim=(-0.7, width - 0.3), ylim=(-depth - 0.55, 0.55))
     ax.set_axis_off()
-    ax.set_title(f"tree {number + 1} of {forest.n_trees}, {int(forest.n_leaves[number])} leaves", fontsize=10)
+    ax.set_title(f"tree {number + 1} of {forest.n_trees}, {counted(leaf=int(forest.n_leaves[number]))}", fontsize=10)
     return ax
 
 

@@ -17,6 +17,7 @@ from ranksieve.pruning.outputs import Outputs
 from ranksieve.pruning.progress import Reporter, until_interrupted
 from ranksieve.pruning.reweighting import Weighing, best_weighing, weighings
 from ranksieve.pruning.strategies import STRATEGIES, Answer, Strategy
+from ranksieve.spelling import counted
 
 GROWTH_POINTS = 40  # of the curve of growing trees
 
@@ -127,7 +128,7 @@ class Task:
                 best = best_weighing(found, best)
                 values = {"train": outputs.mean(found.total)}
                 idle = found.idle >= search.patience
-                ended = f"ended after {found.round} rounds, no gain for {found.idle}" if idle else None
+                ended = f"ended after {counted(round=found.round)}, no gain for {found.idle}" if idle else None
                 if valid is not None and best.valid_total is not None and found.valid_total is not None:
                     values["valid"] = valid.mean(found.valid_total)
                     report(found.round / search.rounds, values["train"], valid.mean(best.valid_total), ended)

@@ -16,6 +16,7 @@ from ranksieve.files import atomic_path
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.lightgbm_reader import Header, parse_text
 from ranksieve.forest.lightgbm_writer import to_text
+from ranksieve.spelling import counted
 
 
 class Link(Protocol):
@@ -96,7 +97,7 @@ class Grades:
     link: str  # a key of LINKS
 
     def __repr__(self) -> str:
-        return f"Grades({len(self.grades)} grades, {self.size}, {self.n_features} features)"
+        return f"Grades({counted(grade=len(self.grades))}, {self.size}, {counted(feature=self.n_features)})"
 
     @property
     def n_outputs(self) -> int:
@@ -120,7 +121,7 @@ class Grades:
 
     @property
     def size(self) -> str:
-        return f"{self.n_trees} trees"
+        return counted(tree=self.n_trees)
 
     def first(self, n_rounds: int) -> Grades:
         """The ranker of the first so many rounds."""

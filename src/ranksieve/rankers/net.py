@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve.rankers.inputs import Standard
 from ranksieve.rankers.json_model import numbers, parse_model, write_model
 from ranksieve.rankers.linear import first_layer
+from ranksieve.spelling import counted
 
 KIND = "net"
 
@@ -31,7 +32,7 @@ class Net:
     info: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Net({self.n_features} features, {self.size})"
+        return f"Net({counted(feature=self.n_features)}, {self.size})"
 
     @property
     def n_features(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve.evaluation.significance import TestResult
 from ranksieve.experiments.results import Group, Results
 from ranksieve.report.tables import SIGNIFICANT, Table, Value, compare
+from ranksieve.spelling import counted
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _blocks(results: Results, data: str) -> Iterator[tuple[str, list[Line]]]:
         whole = lines[0].reference
         if whole is not None:  # else its model is not finished
             sizes = [size for size in _stages(results, teacher[0]) if size.trees <= whole.trees]
-            yield f", pruned from {whole.trees} trees of {run}", [Line(teacher[0].label, None, sizes), *lines]
+            yield f", pruned from {counted(tree=whole.trees)} of {run}", [Line(teacher[0].label, None, sizes), *lines]
 
 
 def _size_axis(group: Group) -> str:

@@ -16,6 +16,7 @@ from ranksieve.retrieval.models import FirstStage
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.queries import UNKNOWN, QueryAnalysis, as_queries
 from ranksieve.retrieval.storage import Postings, map_arrays, read_header
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
@@ -121,7 +122,7 @@ class Index:
 
     def __repr__(self) -> str:
         names = ", ".join(field.name for field in self.fields)
-        return f"Index({self.n_docs} documents, {self.n_terms} terms, fields {names})"
+        return f"Index({counted(document=self.n_docs, term=self.n_terms)}, fields {names})"
 
     @property
     def n_docs(self) -> int:

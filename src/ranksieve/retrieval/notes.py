@@ -16,7 +16,7 @@ class Notes:
     >>> for name in ("d7", "d9", "d11", "d12"):
     ...     notes.add("judgements of documents that are not in the index", name)
     >>> print(*notes, sep="; ")
-    4 judgements of documents that are not in the index (d7, d9, d11, …)
+    judgements of documents that are not in the index: 4 (d7, d9, d11, …)
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Notes:
     def __iter__(self) -> Iterator[str]:
         for remark, count in self._counts.items():
             more = ", …" if count > len(self._examples[remark]) else ""
-            yield f"{count:,} {remark} ({', '.join(self._examples[remark])}{more})"
+            yield f"{remark}: {count:,} ({', '.join(self._examples[remark])}{more})"
 
     def __len__(self) -> int:
         return len(self._counts)

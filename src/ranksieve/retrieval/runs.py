@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.files import atomic_path
 from ranksieve.retrieval.corpus import text_lines
+from ranksieve.spelling import counted
 
 RUN_LINE = "TREC run lines like '101 Q0 doc7 1 14.2 bm25f'"
 QRELS_LINE = "TREC judgements like '101 0 doc7 2'"
@@ -37,7 +38,7 @@ class Run:
         return len(self.doc_ids)
 
     def __repr__(self) -> str:
-        return f"Run({self.n_queries} queries, {len(self)} documents)"
+        return f"Run({counted(query=self.n_queries, document=len(self))})"
 
     def lists(self) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """Each query's id, documents and scores."""
