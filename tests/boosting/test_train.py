@@ -111,6 +111,13 @@ def test_early_stopping_returns_to_the_best_tree(data):
     assert model.info["best_score"] == max(curve)
 
 
+def test_progress_is_logged(data, caplog):
+    with caplog.at_level("INFO", logger="ranksieve"):
+        rs.train(data, valid=small_dataset(seed=1), early_stopping=0, **{**SMALL, "trees": 20})
+    lines = [one.message for one in caplog.records if one.levelname == "INFO"]
+    assert len(lines) == 10 and lines[0].startswith("2/20 trees  valid ndcg@10 0.") and "  best 0." in lines[-1]
+
+
 def test_several_validation_sets_and_callbacks(data):
     records = []
     model = rs.train(

@@ -13,6 +13,7 @@ import ranksieve
 from ranksieve.cli import console
 from ranksieve.cli.app import app
 from ranksieve.cli.console import duration, file_size
+from ranksieve.kernels import freshness
 from ranksieve.params import Params, flag
 
 COMMANDS = (
@@ -106,8 +107,12 @@ def test_the_shell_completes_commands(run, monkeypatch):
 
 
 def test_compiling_is_told_where_nothing_was_compiled_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(console, "COMPILED", tmp_path)
+    monkeypatch.setattr(freshness, "CACHE", tmp_path)
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     assert console.waiting() == "reading the data; compiling kernels (first use only)…"
     (tmp_path / "growing.grow_tree-1.py311.nbi").touch()
     assert console.waiting("6 cells") == "6 cells…"
     assert "compiling" in console.waiting(kernels="retrieving")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "elsewhere")
+    assert console.waiting(kernels="retrieving") == "reading the data…"

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from ranksieve.kernels.freshness import drop_stale
+from ranksieve.kernels import freshness
+from ranksieve.kernels.freshness import drop_stale, tell_first_use
 
 
 @pytest.fixture
@@ -43,3 +44,16 @@ def test_a_cache_that_cannot_be_written_is_left_to_numba(tmp_path):
     (tmp_path / "__pycache__").write_text("a file where the folder would be")
     drop_stale(tmp_path / "__pycache__", [])
     assert (tmp_path / "__pycache__").read_text() == "a file where the folder would be"
+
+
+def test_compiling_is_logged_where_nothing_is_kept(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(freshness, "CACHE", tmp_path)
+    for name in ("NUMBA_DISABLE_JIT", "NUMBA_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    tell_first_use("growing")
+    assert [(one.name, one.levelname, one.message[:17]) for one in caplog.records] == [
+        ("ranksieve", "WARNING", "compiling kernels")
+    ]
+    (tmp_path / "growing.grow_tree-1.py311.nbi").touch()
+    tell_first_use("growing")
+    assert len(caplog.records) == 1

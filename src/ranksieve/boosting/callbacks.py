@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from ranksieve.dtypes import ROW
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import Metric, mean
 
+LOG = logging.getLogger("ranksieve")
+
 
 @dataclass(frozen=True)
 class Record:
@@ -33,6 +36,18 @@ class Record:
     best_value: float | None
     round: str = "tree"  # what a step is
     measuring: float = 0.0  # seconds of this tree that went into measuring
+
+    def __str__(self) -> str:
+        return "  ".join((f"{self.step}/{self.n_trees} {self.round}s", *self.measured()))
+
+    def measured(self) -> list[str]:
+        """What there is to tell, as in `valid ndcg@10 0.4312`, `best 0.4400 at 17`."""
+        told = [
+            f"{name} {metric} {value:.4f}"
+            for name, values in self.evaluations.items()
+            for metric, value in values.items()
+        ]
+        return told if self.best_value is None else [*told, f"best {self.best_value:.4f} at {self.best_step}"]
 
 
 def named_sets(valid: Any) -> Mapping[str, Any]:
@@ -168,20 +183,21 @@ class Monitor:
         state.seconds.append(now - self._clock)
         self._clock = now
         state.stopped = self.too_late(state)
+        record = Record(
+            step=state.step,
+            n_trees=self.n_trees,
+            evaluations=values,
+            seconds=state.seconds[-1],
+            metric=name,
+            best_step=self.best_step,
+            best_value=self.best_value,
+            round=self.round,
+            measuring=now - grown,
+        )
+        if state.stopped or state.step % max(1, self.n_trees // 10) == 0:
+            LOG.info("%s", record)
         for callback in self.callbacks:
-            callback(
-                Record(
-                    step=state.step,
-                    n_trees=self.n_trees,
-                    evaluations=values,
-                    seconds=state.seconds[-1],
-                    metric=name,
-                    best_step=self.best_step,
-                    best_value=self.best_value,
-                    round=self.round,
-                    measuring=now - grown,
-                )
-            )
+            callback(record)
 
     def measure_base(self, state: Course) -> None:
         """Remember what the base alone is worth: trees that only make it worse are not kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,6 +62,7 @@ def _checkpoint(ctx: Any) -> Path | None:
     return folder if folder is not None and folder.is_dir() and any(folder.iterdir()) else None
 
 
+logging.getLogger("ranksieve").addHandler(logging.NullHandler())  # commands say themselves what they do
 app = typer.Typer(
     name="ranksieve",
     cls=Commands,

@@ -13,10 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-import ranksieve
 from ranksieve.errors import DataError
-
-COMPILED = Path(ranksieve.__file__).parent / "kernels" / "__pycache__"  # where Numba keeps kernels, if it may
+from ranksieve.kernels.freshness import is_first_use
 
 
 def output() -> Console:
@@ -31,7 +29,7 @@ def progress_output() -> Console:
 
 def waiting(doing: str = "reading the data", *, kernels: str = "growing") -> str:
     """Why nothing may be seen for a while; kernels, named by their file, that an earlier run compiled are at hand."""
-    return f"{doing}…" if any(COMPILED.glob(f"{kernels}.*.nbi")) else f"{doing}; compiling kernels (first use only)…"
+    return f"{doing}; compiling kernels (first use only)…" if is_first_use(kernels) else f"{doing}…"
 
 
 def show_waiting(kernels: str) -> None:

@@ -26,8 +26,11 @@ class TrainingProgress:
     and at the last tree.
     """
 
-    def __init__(self, title: str, *, quiet: bool = False, console: Console | None = None) -> None:
+    def __init__(
+        self, title: str, *, doing: str = "reading the data", quiet: bool = False, console: Console | None = None
+    ) -> None:
         self._title = title
+        self._doing = doing  # before the first tree
         self._console = console or progress_output()
         self._quiet = quiet
         self._last: Record | None = None
@@ -41,7 +44,7 @@ class TrainingProgress:
         if self._quiet:
             return self
         if not self._console.is_terminal:
-            self._line(waiting())
+            self._line(waiting(self._doing))
             return self
         self._bar = Progress(
             SpinnerColumn(),
@@ -51,7 +54,7 @@ class TrainingProgress:
             TextColumn("{task.description}"),
             console=self._console,
         )
-        self._task = self._bar.add_task(waiting(), total=None, title=self._title)
+        self._task = self._bar.add_task(waiting(self._doing), total=None, title=self._title)
         self._bar.start()
         return self
 
@@ -95,13 +98,7 @@ class TrainingProgress:
         self._console.print(f"{self._title}: {text}", markup=False, soft_wrap=True)
 
     def _describe(self, record: Record) -> str:
-        parts = [
-            f"{name} {metric} {value:.4f}"
-            for name, values in record.evaluations.items()
-            for metric, value in values.items()
-        ]
-        if record.best_value is not None:
-            parts.append(f"best {record.best_value:.4f} at {record.best_step}")
+        parts = record.measured()
         if record.step == self._first_step:  # it also compiled, and says nothing of the trees to come
             return "  ".join(parts)
         per_tree = sum(self._seconds) / len(self._seconds)

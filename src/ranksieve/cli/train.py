@@ -15,6 +15,7 @@ from ranksieve.cli.progress import TrainingProgress
 from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
 from ranksieve.errors import ParameterError
 from ranksieve.params import ALGORITHMS
+from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
@@ -73,7 +74,10 @@ def train(
     metric = metric_of(chosen)
     for path in (*data, *(valid or ()), *((test,) if test else ())):
         open_source(path, missing=missing)  # complains about a wrong path before hours are spent
-    bar = PruningProgress(quiet=quiet) if chosen.algo == "xcleaver" else TrainingProgress(chosen.algo, quiet=quiet)
+    doing = f"starting {counted(worker=local_workers)}, reading the data" if local_workers else "reading the data"
+    bar: PruningProgress | TrainingProgress = TrainingProgress(chosen.algo, doing=doing, quiet=quiet)
+    if chosen.algo == "xcleaver":
+        bar = PruningProgress(quiet=quiet)
     with bar as progress:
         options = {
             "init": init,

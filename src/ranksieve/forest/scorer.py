@@ -21,6 +21,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import Matrix, matrices
 from ranksieve.kernels import ranking, scoring, walking
 from ranksieve.kernels.compiling import Compiled, compile_binned
+from ranksieve.kernels.freshness import tell_first_use
 
 FEW = 12  # documents; below, walking is faster than filling a block
 SHARE = 8 * scoring.BLOCK  # documents a thread takes at a time
@@ -31,6 +32,7 @@ class Scorer:
     """Scores documents with a forest; made once, on first use, and kept by the forest."""
 
     def __init__(self, forest: Forest):
+        tell_first_use("scoring")
         self._forest = forest
         self._walk_always = bool(forest.n_trees and forest.n_leaves.max() > scoring.MAX_LEAVES)
         self._shorter: dict[int, Scorer] = {}

@@ -1,14 +1,12 @@
 """Compiled loops: arrays in, arrays out."""
 
 import os
-from pathlib import Path
 
-from ranksieve.kernels.freshness import drop_stale
+from ranksieve.kernels.freshness import CACHE, drop_stale
 
 # Threads of GNU OpenMP spin for a millisecond and more before they sleep. Kernels here follow each other within
 # microseconds, and on a busy machine two programs that spin starve each other: measured, a hundred times slower.
 if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
     os.environ["GOMP_SPINCOUNT"] = "2000"
 
-_FOLDER = Path(__file__).parent
-drop_stale(_FOLDER / "__pycache__", [*_FOLDER.glob("*.py"), _FOLDER.parent / "dtypes.py"])
+drop_stale(CACHE, [*CACHE.parent.glob("*.py"), CACHE.parent.parent / "dtypes.py"])

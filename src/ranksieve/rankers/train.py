@@ -16,6 +16,7 @@ from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.scorer import using_threads
 from ranksieve.forest.sum import Feature, Sum
+from ranksieve.kernels.freshness import tell_first_use
 from ranksieve.params import ALGORITHMS, Params, flag
 from ranksieve.pruning.xcleaver import train_xcleaver
 from ranksieve.rankers.blend import Blend
@@ -86,6 +87,7 @@ def train(
     """
     if callable(options.get("metric")):
         options["metric"] = str(parse_metric(options["metric"]))
+    tell_first_use("growing")
     trainer = TRAINERS.get(str(options.get("algo", Params().algo)))
     if trainer is None:
         options.setdefault("read_model", load)
