@@ -142,7 +142,7 @@ def test_callbacks_hear_of_every_phase(forest, data, valid):
     assert [r.phase for r in records if r.done == 0 and r.value is None] == ["leaves", "prune", "reweight"]
     pruning = [r for r in records if r.phase == "prune" and r.done]
     assert [r.done for r in pruning] == [i / 6 for i in range(1, 7)]
-    assert pruning[-1].seconds_left == 0 and pruning[0].seconds_left > 0
+    assert pruning[-1].seconds_left == 0 and pruning[1].seconds_left > 0 and pruning[0].seconds_left is None
     assert all(r.best_valid is not None for r in records if r.phase == "reweight" and r.value is not None)
 
 

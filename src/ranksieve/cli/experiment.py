@@ -126,7 +126,7 @@ def _show(results: Results) -> None:
     metric = results.facts["metrics"][0]
     for data in results.data:
         show_table(
-            ["", "validation", metric, "trees", "s/tree", "taught a tree"],
+            ["", "validation", metric, "trees", "s/tree", "documents used"],
             [
                 [
                     group.label,
@@ -146,8 +146,8 @@ def _show(results: Results) -> None:
             f"quick size: shows that everything works, not who wins; test queries: {', '.join(counts)}", markup=False
         )
     output().print(
-        f"{results.cells[0].facts['conventions'][0]}; trees chosen on validation lists; taught a tree: "
-        "share of the training documents",
+        f"{results.cells[0].facts['conventions'][0]}; trees chosen on validation lists; documents "
+        "used: share of the training documents that a tree learned from",
         markup=False,
     )
 

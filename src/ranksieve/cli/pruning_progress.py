@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ranksieve.pruning.progress import PruningRecord
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BEFORE_GUESS = 2.0  # until then the time left would be a wild one
 PHASES = {
     "grow": "growing",
     "leaves": "finding leaves (first use: compiling)",
@@ -96,7 +97,8 @@ def _describe(record: PruningRecord) -> str:
         parts.append(f"training {record.metric} {record.value:.4f}")
     if record.best_valid is not None:
         parts.append(f"best validation {record.best_valid:.4f}")
-    left = record.seconds_left
-    if left:
-        parts.append(f"at most {duration(left)} left")
+    if record.phase == "reweight" and record.ended is None:
+        parts.append("ends when nothing more is gained")  # mostly long before all rounds
+    elif record.seconds_left and record.seconds > SECONDS_BEFORE_GUESS:
+        parts.append(f"about {duration(record.seconds_left)} left")
     return "  ".join(parts)

@@ -13,13 +13,16 @@ from ranksieve.plots.style import BASELINE, COLOURS, dress
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FEW, PALE = 5, 0.25  # bars of fewer queries, and how much of their colour is left
+
 
 def difference_by_size(
     buckets: SizeBuckets, *, metric: str = "ndcg@10", names: tuple[str, str] = ("a", "b"), axes: Any = None
 ) -> tuple[Axes, Axes]:
     """Mean difference of two systems by list size, above the numbers of queries (Lucchese et al. 2018, Fig. 6).
 
-    Thin lines are one standard error of the mean to both sides, where a bucket has two queries or more.
+    Thin lines are one standard error of the mean to both sides, where a bucket has two queries or more; bars of fewer
+    than five queries, which say little, are pale.
 
     Parameters
     ----------
@@ -51,7 +54,8 @@ def difference_by_size(
     middles, width = (buckets.edges[:-1] + buckets.edges[1:]) / 2, 0.9 * np.diff(buckets.edges)
     differences = np.nan_to_num(buckets.differences)
     colours = np.where(differences >= 0, COLOURS[0], COLOURS[1])
-    above.bar(middles, differences, width, color=colours.tolist())
+    faint = np.where(buckets.n_queries < FEW, PALE, 1.0)
+    above.bar(middles, differences, width, color=list(zip(colours.tolist(), faint.tolist(), strict=True)))
     known = np.isfinite(buckets.errors)
     above.errorbar(middles[known], differences[known], buckets.errors[known], fmt="none", ecolor="0.25", elinewidth=0.8)
     above.axhline(0, color="0.3", linewidth=0.8)

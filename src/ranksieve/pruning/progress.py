@@ -23,11 +23,7 @@ class PruningRecord:
     best_valid: float | None  # the best on the validation lists so far
     seconds: float  # of the phase so far
     ended: str | None = None  # why a phase is over before all of it was done
-
-    @property
-    def seconds_left(self) -> float | None:
-        """To the end of the phase, at the pace so far; re-weighting often ends sooner."""
-        return self.seconds * (1 - self.done) / self.done if self.done and self.ended is None else None
+    seconds_left: float | None = None  # to the end of the phase; re-weighting, which ends when idle, takes it at most
 
 
 Callbacks = Sequence[Callable[[PruningRecord], None]]
@@ -53,11 +49,17 @@ class Reporter:
     @contextmanager
     def phase(self, name: str) -> Iterator[Report]:
         begin = time.perf_counter()
+        first: list[tuple[float, float]] = []  # how much the first step did, and when: it may have compiled kernels
 
         def report(done: float, value: float | None, best_valid: float | None, ended: str | None = None) -> None:
-            seconds = time.perf_counter() - begin
+            seconds, left = time.perf_counter() - begin, None
+            if done and not first:
+                first.append((done, seconds))
+            elif done and ended is None:
+                known, since = first[0]
+                left = (seconds - since) * (1 - done) / max(done - known, 1e-9)
             for callback in self.callbacks:
-                callback(PruningRecord(self.round, name, done, self.metric, value, best_valid, seconds, ended))
+                callback(PruningRecord(self.round, name, done, self.metric, value, best_valid, seconds, ended, left))
 
         report(0.0, None, None)
         try:

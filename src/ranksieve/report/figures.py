@@ -24,7 +24,8 @@ MEANINGS = {  # what a reader sees in a figure of each kind
     "seeds and folds; dashed: the baseline.",
     "steps": "The step that is best for the metric on the lists that steps are chosen on.",
     "sizes": "Above: the mean difference over the queries whose lists have so many documents, with its standard "
-    "error; above 0 the first is better. Below: how many test queries these are.",
+    "error; above 0 the first is better. Pale bars stand for fewer than 5 queries and say little. Below: how many test "
+    "queries these are.",
     "heat": "Each row is a training query, short lists above, each column a range of first-stage ranks. Bright: "
     "negatives there were selected for many trees.",
     "cumulative": "Of all selections of a negative for a tree, the share that fell on first-stage ranks up to each.",

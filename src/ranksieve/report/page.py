@@ -61,7 +61,7 @@ def _table(table: Table) -> str:
         + "".join(
             f"<td>{_text(value.text)}</td>"
             if value.number is None
-            else f'<td data-number="{value.number!r}">{_text(value.text)}</td>'
+            else f'<td data-number="{value.number!r}">{_number(value.text)}</td>'
             for value in row
         )
         + "</tr>"
@@ -79,6 +79,11 @@ def _text(markdown: str) -> str:
     return html.escape(markdown.replace("\\*", "*"))
 
 
+def _number(markdown: str) -> str:
+    """The same of a number; its interval may stand below it where there is little room."""
+    return re.sub(r" (\[[^]]*\])$", r' <span class="aside">\1</span>', _text(markdown))
+
+
 def _figure(picture: Picture, svg: str) -> str:
     """An SVG file's picture, without what only a file of its own needs; its names are made the figure's own."""
     drawing = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
@@ -91,7 +96,7 @@ def _figure(picture: Picture, svg: str) -> str:
 
 def _explorer(metric: str) -> str:
     name = html.escape(metric)
-    heads = ("query", "documents", "positives", "first model", "second model", "difference")
+    heads = ("query", "difference", "first model", "second model", "documents", "positives")
     return (
         f'<div id="explorer"><p class="quiet">{name} of two models, query by query, and their rankings: each '
         f"query's best documents and all positives; of each data set the {MOST_QUERIES} queries on which models differ "

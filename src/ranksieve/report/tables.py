@@ -51,7 +51,7 @@ def comparison(results: Results, data: str) -> Table:
     if len(groups) == 1:
         groups = [baseline if group.label == baseline.label else group for group in results.groups(data)]
     columns = [*(f"{metric} at {stage}" for stage in results.facts["stages"]), metric]
-    names = [column.replace(f"{metric} at ", "") + " trees" if " at " in column else "full" for column in columns]
+    names = [column.replace(f"{metric} at ", "") + " trees" if " at " in column else "all trees" for column in columns]
     rows = []
     for group in groups:
         row = [Value(group.label)]
@@ -66,7 +66,7 @@ def comparison(results: Results, data: str) -> Table:
         rows=tuple(rows),
         note=f"\\* differs from {baseline.label}: p ≤ {SIGNIFICANT} in Fisher's randomization "
         "test, two-sided. Difference: of the means, in percent of the baseline's, with its 95% interval by the paired "
-        "t-test. Full: all trees, as many as validation lists chose. Of several runs each stands with the choice of "
+        "t-test. All trees: as many as validation lists chose. Of several runs each stands with the choice of "
         "its grid that is best on validation lists.",
     )
 
@@ -185,13 +185,13 @@ def all_cells(results: Results, data: str) -> Table:
     peers = any(cell.facts["settings"]["params"]["algo"] == "lightgbm" for cell in results.cells if cell.data == data)
     return Table(
         title=f"All runs on {data}",
-        columns=("", f"{first}, validation", *metrics, "trees", "ms a tree", "s training", "taught a tree", "cells"),
+        columns=("", f"{first}, validation", *metrics, "trees", "ms a tree", "s training", "documents used", "models"),
         rows=tuple(rows),
         note="Means over test lists, trees chosen on validation lists. Times are without measuring, that of a tree is "
-        "the median. Taught a tree: the share of the training documents it learned from, the mean over trees. Cells: "
-        "seeds times folds, which are averaged."
+        "the median. Documents used: the share of the training documents that a tree learned from, the mean over "
+        "trees. Models: one for each seed and fold; values are their means."
         + (" LightGBM's times have the scoring of validation and test lists in them." if peers else "")
-        + ("" if results.facts["timed"] else " Cells ran side by side, so times are rough."),
+        + ("" if results.facts["timed"] else " Models were trained side by side, so times are rough."),
     )
 
 

@@ -81,7 +81,7 @@ def _head(results: Results) -> str:
     if facts["quick"]:
         lines.append("Quick size: shows that everything works, not who wins.")
     if results.unfinished:
-        lines.append(f"Unfinished: {len(results.unfinished)} of {len(facts['cells'])} cells are missing.")
+        lines.append(f"Unfinished: {len(results.unfinished)} of {len(facts['cells'])} models are missing.")
     return "\n\n".join(lines)
 
 
@@ -90,4 +90,4 @@ def _made_with(results: Results) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     conventions = "; ".join(results.cells[0].facts["conventions"])
     began = min(cell.facts["began"] for cell in results.cells)
-    return f"Cells run from {began} with {versions}. {conventions}."
+    return f"Run from {began} with {versions}. {conventions}."

@@ -63,10 +63,10 @@ function explore(root, all) {
   function queryRow({ query, number, a, b }) {
     const row = make("tr");
     row.tabIndex = 0;
-    const cells = [query.name, query.n_docs, query.n_positives, a.toFixed(4), b.toFixed(4), signed(a - b)];
+    const cells = [query.name, signed(a - b), a.toFixed(4), b.toFixed(4), query.n_docs, query.n_positives];
     cells.forEach((text, place) => {
-      const cell = make("td", text, place === 5 ? (a > b ? "gain" : a < b ? "loss" : "") : "");
-      if (place) cell.dataset.number = place === 5 ? a - b : Number(text);
+      const cell = make("td", text, place === 1 ? (a > b ? "gain" : a < b ? "loss" : "") : "");
+      if (place) cell.dataset.number = Number(text);
       row.append(cell);
     });
     const show = () => {
