@@ -32,7 +32,7 @@ const pick = (name) => root.querySelector(`[name=${name}]`);
 const sides = () => [...root.querySelectorAll(".sides caption")].map((node) => node.textContent);
 seen.start = sides();
 seen.second = [...pick("second").options].map((option) => option.text);
-seen.differences = column(root.querySelector(".queries table"), 5);
+seen.differences = column(root.querySelector(".queries table"), 1);
 pick("first").value = "1"; pick("first").dispatchEvent(new Event("change"));
 seen.changed = sides();
 const last = [...root.querySelectorAll(".queries tbody tr")].at(-1);
