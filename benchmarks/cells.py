@@ -7,7 +7,6 @@ of the cells with the best NDCG@10 on validation lists.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import ranksieve as rs
+from kept import kept_path
 from ranksieve.files import atomic_path
 
 METRIC = rs.parse_metric("ndcg@10")
@@ -43,8 +43,8 @@ class Cell:
 
     @cached_property
     def path(self) -> Path:
-        key = json.dumps([self.fold, *self.lists, self.learner, self.settled], sort_keys=True)
-        return self.work / f"{self.fold}-{self.learner}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+        settings = [self.fold, *self.lists, self.learner, self.settled]
+        return kept_path(self.work, f"{self.fold}-{self.learner}", settings)
 
     @cached_property
     def found(self) -> dict[str, Any]:

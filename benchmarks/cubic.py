@@ -1,11 +1,11 @@
 """λ-MART, McRank and LambdaRank on cubic data, as Table 1 and Figure 2 of the LambdaMART paper, and LightGBM's time.
 
 Run `python benchmarks/cubic.py`; the paper's size takes about an hour of one core, `--queries 2000` ten minutes. The
-work is done in pieces that are kept in a folder (`--work`): a run that was interrupted goes on with the pieces that are
-missing, and the results file holds those that are finished. Settings are the paper's where it gives them: 10 leaves and
-1,000 rounds for both forests, shrinkage 0.1 for λ-MART and 0.05 for McRank, 10 hidden units. Chosen on validation lists
-are how λ are taken (`LAMBDAS`) and LambdaRank's step (`RATES`). Queries whose documents all have one grade are left
-out, as in the paper.
+work is done in pieces that are kept in a folder (`--work`) under their settings: a run that was interrupted goes on
+with the pieces that are missing, and the results file holds those that are finished. Settings are the paper's where it
+gives them: 10 leaves and 1,000 rounds for both forests, shrinkage 0.1 for λ-MART and 0.05 for McRank, 10 hidden units.
+Chosen on validation lists are how λ are taken (`LAMBDAS`) and LambdaRank's step (`RATES`). Queries whose documents all
+have one grade are left out, as in the paper.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightgbm
 import numpy as np
 
 import ranksieve as rs
+from kept import kept_path
 from ranksieve.data.binned import bin_data
+from ranksieve.files import atomic_path
 from results import save
 
 METRICS = ("ndcg@10", "ndcg@3", "ndcg@1")
@@ -35,7 +37,15 @@ RATES = (0.01, 0.003, 0.001, 0.0003)
 STAGES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 TREES = {"leaves": 10, "early_stopping": 100}
 
-Piece = Callable[[], dict[str, Any]]
+Row = dict[str, Any]
+
+
+class Piece(NamedTuple):
+    """A ranker to train and measure, or times to compare, and the settings to do it with."""
+
+    name: str
+    make: Callable[..., Row]
+    settings: dict[str, Any]
 
 
 def timed(make: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
@@ -77,21 +87,39 @@ class Table:
     def valid_bins(self) -> Any:
         return bin_data(self.valid, binning=self.bins.binning)
 
-    def pieces(self) -> Iterator[tuple[str, Piece]]:
-        """Names and what to do, the weightiest first."""
+    def pieces(self) -> Iterator[Piece]:
+        """The weightiest first."""
         first, second = LAMBDAS
-        nets = [(kind, rate) for kind in LAMBDAS for rate in RATES]
-        yield f"time {first}", lambda: self.compare_times(first)
-        yield f"λ-MART {first}", lambda: self.forest("λ-MART", first, learning_rate=0.1, **LAMBDAS[first])
-        yield "McRank", lambda: self.forest("McRank", "", algo="mcrank", learning_rate=0.05)
-        yield from ((f"LambdaRank {kind} {rate}", lambda k=kind, r=rate: self.net(k, r)) for kind, rate in nets)
-        yield f"λ-MART {second}", lambda: self.forest("λ-MART", second, learning_rate=0.1, **LAMBDAS[second])
-        yield f"time {second}", lambda: self.compare_times(second)
-        yield "McRank, ordinal", lambda: self.forest("McRank, ordinal", "", algo="mcrank-ordinal", learning_rate=0.05)
+        yield self.times(first)
+        yield self.lambdamart(first)
+        yield self.mcrank("McRank", "mcrank")
+        for kind in LAMBDAS:
+            yield from (
+                Piece(f"LambdaRank {kind} {rate}", self.net, {"lambdas": kind, "learning_rate": rate, **LAMBDAS[kind]})
+                for rate in RATES
+            )
+        yield self.lambdamart(second)
+        yield self.times(second)
+        yield self.mcrank("McRank, ordinal", "mcrank-ordinal")
 
-    def compare_times(self, lambdas: str) -> dict[str, Any]:
+    def times(self, lambdas: str) -> Piece:
+        return Piece(f"time {lambdas}", self.compare_times, {"lambdas": lambdas, **LAMBDAS[lambdas]})
+
+    def lambdamart(self, lambdas: str) -> Piece:
+        settings = {"ranker": "λ-MART", "choice": lambdas, "algo": "lambdamart", "learning_rate": 0.1}
+        return Piece(f"λ-MART {lambdas}", self.forest, {**settings, **LAMBDAS[lambdas]})
+
+    def mcrank(self, name: str, algo: str) -> Piece:
+        return Piece(name, self.forest, {"ranker": name, "choice": "", "algo": algo, "learning_rate": 0.05})
+
+    def path(self, piece: Piece) -> Path:
+        """Where a piece is kept: under all it depends on."""
+        sizes = [self.queries, self.rounds, self.epochs, self.threads]
+        return kept_path(self.work, piece.name, [*sizes, TREES, METRICS, STAGES, piece.settings])
+
+    def compare_times(self, path: Path, *, lambdas: str, **kind: Any) -> Row:
         """Time of the same trees here and in LightGBM, without validation, binning apart; compiled before."""
-        kind, trees = LAMBDAS[lambdas], self.rounds
+        trees = self.rounds
         settings = {
             "objective": "lambdarank", "num_leaves": 10, "learning_rate": 0.1, "min_data_in_leaf": 5,
             "min_sum_hessian_in_leaf": 0.0, "lambda_l2": 1.0, "metric": "None", "verbose": -1, "seed": 0,
@@ -116,21 +144,19 @@ class Table:
             "ratio": {key: round(our_time[key] / lightgbm_time[key], 2) for key in our_time},
         }  # fmt: skip
 
-    def forest(self, ranker: str, choice: str, *, algo: str = "lambdamart", **options: Any) -> dict[str, Any]:
-        options = {"algo": algo, "trees": self.rounds, "threads": self.threads, **TREES, **options}
+    def forest(self, path: Path, *, ranker: str, choice: str, **options: Any) -> Row:
+        options = {"trees": self.rounds, "threads": self.threads, **TREES, **options}
         rs.train(rs.cubic(9), valid=rs.cubic(9, start=9), **{**options, "trees": 1})  # compiles
         model, seconds = timed(lambda: rs.train(self.bins, valid=self.valid_bins, **options))
-        return {**self.measured(ranker, choice, model), **seconds, "ndcg@10 by trees": self.by_trees(model)}
+        return {**self.measured(path, ranker, choice, model), **seconds, "ndcg@10 by trees": self.by_trees(model)}
 
-    def net(self, lambdas: str, rate: float) -> dict[str, Any]:
-        options = {"epochs": self.epochs, "early_stopping": 10, "threads": self.threads, "learning_rate": rate}
-        model, seconds = timed(
-            lambda: rs.train(self.train, valid=self.valid, algo="lambdarank", **LAMBDAS[lambdas], **options)
-        )
-        row = self.measured("LambdaRank", f"{lambdas}, step {rate}", model)
+    def net(self, path: Path, *, lambdas: str, **options: Any) -> Row:
+        options = {"epochs": self.epochs, "early_stopping": 10, "threads": self.threads, **options}
+        model, seconds = timed(lambda: rs.train(self.train, valid=self.valid, algo="lambdarank", **options))
+        row = self.measured(path, "LambdaRank", f"{lambdas}, step {options['learning_rate']}", model)
         return {**row, **seconds, "epochs": len(model.info["seconds"])}
 
-    def measured(self, ranker: str, choice: str, model: Any) -> dict[str, Any]:
+    def measured(self, path: Path, ranker: str, choice: str, model: Any) -> Row:
         """A row of the table; the values of all queries are kept beside it for tests of significance."""
         metrics = [rs.parse_metric(name, one_label="skip") for name in METRICS]
         result = rs.evaluate({ranker: model}, self.test, metrics)
@@ -141,8 +167,8 @@ class Table:
         for metric, paper in zip(METRICS, PAPER.get(ranker, (None,) * 3), strict=True):
             mean, half = interval(result.per_query(ranker, metric))
             row |= {metric: mean, f"{metric} ±": half, f"{metric} in the paper": paper}
-        model.save(self.work / f"{ranker} {choice}.model")
-        np.save(self.work / f"{ranker} {choice}.npy", result.per_query(ranker, "ndcg@10"))
+        model.save(path.with_suffix(".model"))
+        np.save(path.with_suffix(".npy"), result.per_query(ranker, "ndcg@10"))
         return row
 
     def by_trees(self, model: Any) -> dict[str, float]:
@@ -156,21 +182,23 @@ class Table:
     def ndcg(self, scores: np.ndarray) -> float:
         return round(100 * rs.evaluate(scores, self.test, "ndcg@10").mean(), 2)
 
-    def chosen(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The rows, with which choice of a ranker is the best on validation, and its test against λ-MART."""
-        best: dict[str, dict[str, Any]] = {}
-        for row in rows:
-            if "ranker" in row and row["validation"] > best.get(row["ranker"], {"validation": -1})["validation"]:
-                best[row["ranker"]] = row
-        found = [{**row, "chosen": row is best[row["ranker"]]} if "ranker" in row else row for row in rows]
-        for row in found:
-            if row.get("chosen") and row["ranker"] != "λ-MART" and "λ-MART" in best:
-                test = rs.paired_t_test(self.values(row), self.values(best["λ-MART"]))
-                row["p against λ-MART"] = float(f"{test.p_value:.2g}")
-        return found
 
-    def values(self, row: dict[str, Any]) -> np.ndarray:
-        return np.load(self.work / f"{row['ranker']} {row['choice']}.npy")
+def chosen(paths: list[Path]) -> list[Row]:
+    """The rows of finished pieces, with which choice of a ranker is best on validation, and its test against λ-MART."""
+    rows = {path: json.loads(path.read_text()) for path in paths}
+    best: dict[str, Path] = {}
+    for path, row in rows.items():
+        if "ranker" in row:
+            other = best.setdefault(row["ranker"], path)
+            best[row["ranker"]] = path if row["validation"] > rows[other]["validation"] else other
+    for path, row in rows.items():
+        if "ranker" not in row:
+            continue
+        row["chosen"] = path == best[row["ranker"]]
+        if row["chosen"] and row["ranker"] != "λ-MART" and "λ-MART" in best:
+            values, reference = (np.load(one.with_suffix(".npy")) for one in (path, best["λ-MART"]))
+            row["p against λ-MART"] = float(f"{rs.paired_t_test(values, reference).p_value:.2g}")
+    return list(rows.values())
 
 
 def main() -> None:
@@ -186,17 +214,18 @@ def main() -> None:
     work = given.work or Path("build", f"{given.name}-{given.queries}")
     work.mkdir(parents=True, exist_ok=True)
     table = Table(given.queries, given.rounds, given.epochs, given.threads, work)
-    rows: list[dict[str, Any]] = []
-    for name, make in table.pieces():
-        path = work / f"{name}.json"
-        if not path.exists() and not name.startswith(given.only):
+    finished: list[Path] = []
+    for piece in table.pieces():
+        path = table.path(piece)
+        if not path.exists() and not piece.name.startswith(given.only):
             continue
         if not path.exists():
-            row = make()
-            path.write_text(json.dumps(row, ensure_ascii=False))
+            row = piece.make(path, **piece.settings)
+            with atomic_path(path) as temporary:
+                temporary.write_text(json.dumps(row, ensure_ascii=False))
             print(row, flush=True)
-        rows.append(json.loads(path.read_text()))
-        save(given.name, table.chosen(rows))
+        finished.append(path)
+        save(given.name, chosen(finished))
 
 
 if __name__ == "__main__":

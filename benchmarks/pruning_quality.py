@@ -5,7 +5,8 @@
     python benchmarks/pruning_quality.py WORK bugs FOLDER      # holds ecf.parquet …, made by sieve.py
     python benchmarks/pruning_quality.py WORK two-stage        # generated
 
-WORK keeps every finished cell, so an interrupted run goes on, and `--only-rows` writes the results of what there is.
+WORK keeps every finished cell under its settings, so an interrupted run goes on; `--only-rows` writes the results of
+what there is.
 After Lucchese et al. 2018, tables 3 to 8, at a smaller size (`SIZES`). The number of trees of the full models and
 their leaves (SelGB: and share of negatives) are those best on validation lists. They are pruned by every strategy and
 rate; X-CLEaVER grows n trees a round and removes the share p, with the leaves of its full base; over SelGB the other
@@ -17,16 +18,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import time
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import ranksieve as rs
+from kept import kept_path
 from pruning_summary import DOCUMENTS, TIMED_DOCUMENTS, Summary
 from quality import folds
 from ranksieve.data.binned import bin_data
@@ -44,6 +46,8 @@ ROUNDS = [
 BUGS = ("ecf", "eclipse.jdt.debug", "eclipse.pde.ui", "tomcat70")
 BUG_QUERIES = (100, 50, 200)  # of each project: training, validation, test
 TWO_STAGE_QUERIES = (80, 40, 200)
+QUERIES = {"mq2008": "five folds", "bugs": (BUGS, BUG_QUERIES), "two-stage": TWO_STAGE_QUERIES}  # what data sets hold
+PARTS = ["xcleaver", "bases", "strategies"]
 Split = tuple[rs.Dataset, rs.Dataset, rs.Dataset]
 Cell = dict[str, Any]
 
@@ -70,12 +74,18 @@ SIZES = {
 }
 
 
+class Unfinished(Exception):
+    """A cell is wanted that is not there, and nothing is to be trained."""
+
+
 class Bench:
     """One data set, and the cells that are finished for it."""
 
     def __init__(self, name: str, work: Path, load: Callable[[], list[Split]]) -> None:
         self.name, self.folder, self.sizes, self._load = name, work / name, SIZES[name], load
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.trains = True
+        self.cells: dict[Path, Cell] = {}  # that were asked for
 
     @cached_property
     def splits(self) -> list[Split]:
@@ -91,9 +101,11 @@ class Bench:
             (one, bin_data(valid, binning=one.binning)) for one, (_, valid, _) in zip(bins, self.splits, strict=True)
         ]
 
-    def cell(self, table: str, what: str, make: Callable[[int], rs.Forest], **more: Any) -> Cell:
+    def cell(self, table: str, what: str, settings: Any, make: Callable[[int], rs.Forest], **more: Any) -> Cell:
         """A system: a model for each fold, measured at its sizes; stored, and read where it is stored."""
-        path = self.folder / f"{re.sub(r'[^a-z0-9.]+', '-', f'{table} {what}'.lower())}.json"
+        path = kept_path(self.folder, f"{table} {what}", [QUERIES[self.name], STAGES, settings])
+        if not path.exists() and not self.trains:
+            raise Unfinished
         if not path.exists():
             begin = time.process_time()
             models = [make(fold) for fold in range(len(self.splits))]
@@ -108,7 +120,8 @@ class Bench:
                 temporary.write_text(json.dumps(cell))
             shown = [(size["trees"], round(size["valid"], 4)) for size in cell["sizes"]]
             print(f"{self.name}: {table}, {what}: {seconds:.0f} s, trees and validation {shown}", flush=True)
-        return {**json.loads(path.read_text()), "path": path}
+        self.cells[path] = {**json.loads(path.read_text()), "path": path}
+        return self.cells[path]
 
     def models(self, cell: Cell) -> list[rs.Forest]:
         return [rs.load(cell["path"].with_suffix(f".{fold}.txt")) for fold in range(len(self.splits))]
@@ -129,25 +142,31 @@ class Bench:
         found = []
         for setting in self.sizes.grid(algo):
             words = ", ".join(f"{name} {value}" for name, value in setting.items())
-            found.append(self.cell("full", f"{algo}, {words}", self._trained(algo=algo, **setting), setting=setting))
+            with suppress(Unfinished):
+                found.append(self.trained("full", f"{algo}, {words}", {"algo": algo, **setting}, setting=setting))
+        if not found:
+            raise Unfinished
         return max(found, key=lambda cell: cell["sizes"][-1]["valid"])
 
-    def _trained(self, **params: Any) -> Callable[[int], rs.Forest]:
-        common = {**COMMON, "trees": self.sizes.trees, "early_stopping": self.sizes.patience}
-        return lambda fold: rs.train(self.binned[fold][0], valid=self.binned[fold][1], **{**common, **params})
+    def trained(self, table: str, what: str, params: Cell, **more: Any) -> Cell:
+        settings = {**COMMON, "trees": self.sizes.trees, "early_stopping": self.sizes.patience, **params}
+
+        def make(fold: int) -> rs.Forest:
+            train, valid = self.binned[fold]
+            return rs.train(train, valid=valid, **settings)
+
+        return self.cell(table, what, settings, make, **more)
 
     def xcleaver(self, base: str, full: Cell, rounds: Cell, **other: Any) -> Cell:
         """X-CLEaVER over an algorithm with the setting of its full model, or another."""
         what = f"X-CLEaVER{'_G' * ('global_' in rounds)} of {base}, n {rounds['grow']}, p {rounds['rate']}"
         what += "".join(f", {name} {value}" for name, value in other.items())
         params = {"algo": "xcleaver", "base": base, "trees": self.sizes.most, "early_stopping": 0}
-        return self.cell("xcleaver", what, self._trained(**{**params, **full["setting"], **rounds, **other}), base=base)
+        return self.trained("xcleaver", what, {**params, **full["setting"], **rounds, **other}, base=base)
 
     def pruned(self, full: Cell, strategy: str, rate: float) -> Cell:
-        models = self.models(full)
-
         def make(fold: int) -> rs.Forest:
-            (train, valid), model = self.binned[fold], models[fold]
+            (train, valid), model = self.binned[fold], self.models(full)[fold]
             n = int(rate * model.n_trees + 1e-9)
             if strategy == "lambdamart" or (rate and not n):
                 return model.first(model.n_trees - n)
@@ -155,28 +174,37 @@ class Bench:
                 return rs.reweight(model, train, valid=valid, threads=1)
             return rs.prune(model, train, valid=valid, rate=rate, strategy=strategy, threads=1)
 
-        return self.cell("strategies", f"{strategy}, rate {rate}", make, strategy=strategy, rate=rate)
+        settings = [full["path"].name, strategy, rate]
+        return self.cell("strategies", f"{strategy}, rate {rate}", settings, make, strategy=strategy, rate=rate)
 
-    def run(self, parts: list[str], strategies: list[str]) -> None:
-        """Every cell, those that matter most first."""
+    def wanted(self, parts: list[str], strategies: list[str]) -> Iterator[Callable[[], Cell]]:
+        """What makes every cell, those that matter most first."""
         full = self.full("lambdamart")
         if "xcleaver" in parts:
-            for rounds in ROUNDS:
-                self.xcleaver("lambdamart", full, rounds)
+            yield from (partial(self.xcleaver, "lambdamart", full, rounds) for rounds in ROUNDS)
         if "bases" in parts:
-            for base in BASES[1:]:
-                full_base = self.full(base)
-                self.xcleaver(base, full_base, ROUNDS[0])
-                others = (
-                    [n for n in self.sizes.leaves if n != full_base["setting"]["leaves"]] if base == "selgb" else []
-                )
-                for leaves in others:  # what is best for many trees need not be for few
-                    self.xcleaver(base, full_base, ROUNDS[0], leaves=leaves)
+            yield from (partial(self.over, base) for base in BASES[1:])
         if "strategies" in parts:
-            self.pruned(full, "line search only", 0)
-            for rate in self.sizes.rates:
-                for strategy in ("lambdamart", *strategies):
-                    self.pruned(full, strategy, rate)
+            yield partial(self.pruned, full, "line search only", 0)
+            kinds = [(rate, strategy) for rate in self.sizes.rates for strategy in ("lambdamart", *strategies)]
+            yield from (partial(self.pruned, full, strategy, rate) for rate, strategy in kinds)
+
+    def over(self, base: str) -> Cell:
+        """X-CLEaVER over another algorithm, and over SelGB with other leaves: what is best for many trees need not be
+        for few."""
+        full = self.full(base)
+        cell = self.xcleaver(base, full, ROUNDS[0])
+        for leaves in self.sizes.leaves if base == "selgb" else ():
+            if leaves != full["setting"]["leaves"]:
+                self.xcleaver(base, full, ROUNDS[0], leaves=leaves)
+        return cell
+
+    def run(self, parts: list[str], strategies: list[str]) -> None:
+        """Every cell; where nothing is to be trained, those that are finished."""
+        with suppress(Unfinished):
+            for make in self.wanted(parts, strategies):
+                with suppress(Unfinished):
+                    make()
 
 
 def _phases(models: list[rs.Forest]) -> Cell:
@@ -230,7 +258,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("data", choices=("mq2008", "bugs", "two-stage"))
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--parts", nargs="+", default=["xcleaver", "bases", "strategies"])
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--strategies", nargs="+", default=list(STRATEGIES), choices=STRATEGIES)
     parser.add_argument("--only-rows", action="store_true", help="summarise what is finished; train nothing")
     arguments = parser.parse_args()
@@ -242,7 +270,12 @@ def main() -> None:
     bench = Bench(arguments.data, arguments.work, makers[arguments.data])
     if not arguments.only_rows:
         bench.run(arguments.parts, arguments.strategies)
-    save(f"pruning_quality_{arguments.data.replace('-', '_')}", Summary(arguments.data, bench.folder).rows())
+    bench.trains = False
+    bench.run(PARTS, list(STRATEGIES))  # what earlier runs finished, too
+    if not bench.cells:
+        parser.error(f"no cell is finished in {bench.folder}; leave out --only-rows")
+    rows = Summary(arguments.data, bench.folder, list(bench.cells.values())).rows()
+    save(f"pruning_quality_{arguments.data.replace('-', '_')}", rows)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,11 +17,11 @@ Cell = dict[str, Any]
 
 
 class Summary:
-    """Rows of the results file from stored cells."""
+    """Rows of the results file from finished cells."""
 
-    def __init__(self, data: str, folder: Path) -> None:
+    def __init__(self, data: str, folder: Path, finished: list[Cell]) -> None:
         self.data, self.folder = data, folder
-        stored = [{**json.loads(path.read_text()), "path": path} for path in sorted(folder.glob("*.json"))]
+        stored = sorted(finished, key=lambda cell: cell["path"])
         fulls = [cell for cell in stored if cell["table"] == "full"]
         chosen = {}
         for cell in fulls:

@@ -10,7 +10,6 @@ of what they are. One thread.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ import numpy as np
 
 import ranksieve as rs
 from bug_lists import Fold, feature_files, shortened
+from kept import kept_path
 from ranksieve.boosting.scores import Choice
 from ranksieve.boosting.selections import Selection, View
 from ranksieve.data.negatives import Negatives
@@ -118,8 +118,7 @@ TRIED: list[tuple[str, Rule | None, dict[str, Any]]] = [
 
 
 def cell_path(work: Path, fold: int, rule: Rule | None, setting: dict[str, Any]) -> Path:
-    key = json.dumps([fold, DEPTH, rule and asdict(rule), setting], sort_keys=True)
-    return work / f"rule-{fold}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+    return kept_path(work, f"rule-{fold}", [fold, DEPTH, rule and asdict(rule), setting])
 
 
 def run_cell(path: Path, fold: Fold, rule: Rule | None, setting: dict[str, Any]) -> None:
