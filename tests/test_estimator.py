@@ -172,7 +172,7 @@ def test_bad_input_is_refused_with_words(arrays, fitted):
         rs.Ranker(**SMALL).fit(X, y)
     with pytest.raises(DataError, match="X has 3 features but the model was trained on 4"):
         fitted.predict(X[:, :3])
-    with pytest.raises(ParameterError, match="--leaves is 1"):
+    with pytest.raises(ParameterError, match=r"^leaves is 1"):
         rs.Ranker(leaves=1).fit(X, y, qid=qid)
     with pytest.raises(ParameterError, match="unknown metric"):
         rs.Ranker(metric="nonsense@3").fit(X, y, qid=qid)

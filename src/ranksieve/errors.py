@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import difflib
+import keyword
+import re
 from collections.abc import Iterable, Sequence
+
+FLAG = re.compile(r"--([a-z][a-z0-9-]*)(?:=([^\s;,()]+))?")
+COMMAND = re.compile(r"ranksieve [a-z]+[^;]*")  # within which flags are meant
 
 
 class RanksieveError(ValueError):
-    """Base of every error raised on bad input; the command line prints it without a traceback and exits with 2."""
+    """Base of every error raised on bad input; the command line prints it without a traceback and exits with 2.
+
+    Messages are written with flags, `--min-docs is 0` or `use --algo=mart`; `str` tells them as Python spells them, and
+    the command line `by_flags`.
+    """
+
+    @property
+    def by_flags(self) -> str:
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return in_python(self.by_flags)
 
 
 class DataError(RanksieveError):
@@ -28,6 +44,25 @@ class MissingExtraError(RanksieveError, ImportError):
 
 class ClusterError(RanksieveError):
     """A cluster that lost its scheduler, all its workers, or workers too small for their lists."""
+
+
+def in_python(message: str) -> str:
+    """A message with Python's names for what it has flags for; commands in it stay as they are.
+
+    Examples
+    --------
+    >>> in_python("--min-docs is 0; use --algo=mart, or see ranksieve train --help")
+    "min_docs is 0; use algo='mart', or see ranksieve train --help"
+    """
+    commands = COMMAND.findall(message)
+    told = [FLAG.sub(_spelled, part) for part in COMMAND.split(message)]
+    return "".join(part + command for part, command in zip(told, [*commands, ""], strict=True))
+
+
+def _spelled(found: re.Match[str]) -> str:
+    name, value = found[1].replace("-", "_"), found[2]
+    name += "_" * keyword.iskeyword(name)
+    return name if value is None else f"{name}={value if value[0].isdigit() else repr(value)}"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -224,7 +224,7 @@ class Params:
             others = "; ".join(f"{flag(name)} is for {self._where_heeded(name)}" for name in idle)
         else:
             others = f"which heeds {', '.join(map(flag, RANKERS[self.algo]))}"
-        what = f"algo={self.algo}" + ("" if self.selection == AUTO else f" with selection={self.selection}")
+        what = f"--algo={self.algo}" + ("" if self.selection == AUTO else f" with --selection={self.selection}")
         raise ParameterError(
             f"{', '.join(map(flag, idle))}: not for {what}, {others}; leave it out, or choose another algorithm"
         )
@@ -233,12 +233,12 @@ class Params:
         """What has to be chosen for a parameter to count."""
         rules = [rule for rule, names in SELECTING.items() if name in names]
         if rules:
-            return f"selection={', '.join(rules)}"
+            return f"--selection={'|'.join(rules)}"
         other = "shrinkage" if name == "learning_rate" else "optimal"
         if name in (*OPTIMAL, "learning_rate") and self.step != other:
-            return f"step={other}"
+            return f"--step={other}"
         learners = [algo for algo in (*ALGORITHMS, *RANKERS) if name in Params(algo=algo, step=self.step).heeded]
-        return f"algo={', '.join(learners)}"
+        return f"--algo={'|'.join(learners)}"
 
     @property
     def takes_newton_gain(self) -> bool:

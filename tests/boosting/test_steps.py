@@ -134,11 +134,9 @@ def test_adaptation_combines_a_base_with_row_sampling(data):
 
 
 def test_bad_input(data):
-    with pytest.raises(
-        ParameterError, match=r"--step-range is \(5, 0.1\); expected two numbers, the smaller one first"
-    ):
+    with pytest.raises(ParameterError, match=r"step_range is \(5, 0.1\); expected two numbers, the smaller one first"):
         rs.train(data, step="optimal", step_range=(5, 0.1))
-    with pytest.raises(ParameterError, match="--step-range"):
+    with pytest.raises(ParameterError, match="step_range"):
         rs.train(data, step_range=(1, 2, 3))
     with pytest.raises(ParameterError, match="cannot be searched along a line"):
         rs.train(data, step="optimal", metric="rbp", **SMALL)

@@ -81,7 +81,7 @@ def test_toml_may_say_what_absent_features_are(files, run, tmp_path):
     assert rs.load(out).info["missing"] == "zero"
     toml.write_text("missing = 3\n")
     outcome = run(*command)
-    assert outcome.code == 2 and "missing=3 is unknown" in outcome.output
+    assert outcome.code == 2 and "--missing is 3; expected" in outcome.output
 
 
 def test_predict_writes_one_score_a_line_in_file_order(files, run, model, tmp_path):

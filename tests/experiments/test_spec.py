@@ -86,15 +86,15 @@ def test_other_parameters_for_all_runs(tmp_path):
     spec = load_spec(write_spec(tmp_path), quick=True, params={"trees": 3, "negatives": 0.3})
     assert {cell.params.trees for cell in spec.cells} == {3}
     assert [cell.params.negatives for cell in spec.cells if cell.run == "SelGB"] == [0.3]
-    with pytest.raises(ParameterError, match="--set: unknown parameter 'tres'; did you mean 'trees'"):
+    with pytest.raises(ParameterError, match="set: unknown parameter 'tres'; did you mean 'trees'"):
         load_spec(write_spec(tmp_path), params={"tres": 3})
-    with pytest.raises(ParameterError, match="--leaves is 1"):
+    with pytest.raises(ParameterError, match="leaves is 1"):
         load_spec(write_spec(tmp_path), params={"leaves": [4, 1]})
 
 
 def test_parameters_that_no_run_heeds_are_refused(tmp_path):
     path = write_spec(tmp_path, SPEC)
-    with pytest.raises(ParameterError, match="--set rest: it counts for none of the runs"):
+    with pytest.raises(ParameterError, match="set rest: it counts for none of the runs"):
         load_spec(path, params={"rest": 0.4, "negatives": 0.05})
     pruned = SPEC.replace('name = "hard"\nalgo = "lambdamart"', 'name = "hard"\nprune = "plain"\nleaves = 9')
     pruned = pruned.replace('sample = { how = "by-model", model = "plain", share = 0.2 }', "rate = 0.5")

@@ -161,15 +161,15 @@ def test_queries_count_by_their_weights(data, valid):
 
 
 def test_what_boosting_alone_can_heed_is_refused(data):
-    with pytest.raises(rs.errors.ParameterError, match=r"--step-on: not for algo=xcleaver"):
+    with pytest.raises(rs.errors.ParameterError, match=r"step_on: not for algo='xcleaver'"):
         rs.train(data, algo="xcleaver", step_on="valid")
-    with pytest.raises(rs.errors.ParameterError, match=r"--negatives: not for algo=xcleaver, .* selection=top"):
+    with pytest.raises(rs.errors.ParameterError, match=r"negatives: not for algo='xcleaver', .* selection='top"):
         rs.train(data, algo="xcleaver", base="lambdamart", negatives=0.5)
-    with pytest.raises(rs.errors.ParameterError, match=r"init .* is for boosted forests, not for algo=xcleaver"):
+    with pytest.raises(rs.errors.ParameterError, match=r"init is for boosted forests, not for algo='xcleaver'"):
         rs.train(data, algo="xcleaver", init="model.txt")
-    with pytest.raises(rs.errors.ParameterError, match=r"objective .* is for boosted forests, not for algo=xcleaver"):
+    with pytest.raises(rs.errors.ParameterError, match=r"objective is for boosted forests, not for algo='xcleaver'"):
         rs.train(data, algo="xcleaver", objective=lambda labels, scores, offsets: None)
-    with pytest.raises(rs.errors.ParameterError, match=r"--rate is 1"):
+    with pytest.raises(rs.errors.ParameterError, match=r"rate is 1"):
         rs.train(data, algo="xcleaver", rate=1.0)
-    with pytest.raises(rs.errors.ParameterError, match=r"--base is 'xcleaver'"):
+    with pytest.raises(rs.errors.ParameterError, match=r"base is 'xcleaver'"):
         rs.train(data, algo="xcleaver", base="xcleaver")

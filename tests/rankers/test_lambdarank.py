@@ -111,7 +111,7 @@ def test_weights_of_documents_scale_their_pull(data):
 
 
 def test_bad_input_is_told(data):
-    with pytest.raises(ParameterError, match="--hidden is 0"):
+    with pytest.raises(ParameterError, match=r"^hidden is 0"):
         rs.train(data, algo="lambdarank", hidden=0)
     apart = rs.Dataset.from_arrays(data.features[:4], [0, 0, 1, 1], group=[2, 2])
     with pytest.raises(DataError, match="no pair to learn from"):

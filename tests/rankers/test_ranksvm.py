@@ -166,11 +166,11 @@ def test_bad_input_is_told() -> None:
     apart = rs.Dataset.from_arrays(data.features[:4], [0, 0, 1, 1], group=[2, 2])
     with pytest.raises(DataError, match="no pair to learn from"):
         rs.train(apart, algo="ranksvm")
-    with pytest.raises(ParameterError, match="--c is 0"):
+    with pytest.raises(ParameterError, match=r"^c is 0"):
         rs.train(data, algo="ranksvm", c=0)
     with pytest.raises(DataError, match="sees feature values"):
         rs.train(rs.train(data, algo="ranksvm"), algo="ranksvm")
-    with pytest.raises(ParameterError, match=r"selection .* is for boosted forests, not for algo=ranksvm"):
+    with pytest.raises(ParameterError, match=r"selection is for boosted forests, not for algo='ranksvm'"):
         rs.train(data, algo="ranksvm", selection=lambda view: None)
     with pytest.raises(ParameterError, match="missing is 'x'"):
         rs.train(data, algo="ranksvm", missing="x")
@@ -185,5 +185,5 @@ def test_bad_input_is_told() -> None:
 def test_scores_to_start_from_are_refused():
     data = small_dataset()
     for scores in (np.zeros(data.n_docs), {"train": np.zeros(data.n_docs)}, [0.0]):
-        with pytest.raises(ParameterError, match=r"init \(--init\) is for boosted forests, not for algo=ranksvm"):
+        with pytest.raises(ParameterError, match=r"init is for boosted forests, not for algo='ranksvm'"):
             rs.train(data, algo="ranksvm", init=scores)

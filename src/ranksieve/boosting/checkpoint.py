@@ -104,7 +104,7 @@ class Checkpointer:
     def refuse_to_overwrite(self) -> None:
         if (self._folder / FILE).exists():
             raise ParameterError(
-                f"{self._folder} holds a checkpoint; resume=True (--resume) goes on from it; to start anew, delete it "
+                f"{self._folder} holds a checkpoint; --resume goes on from it; to start anew, delete it "
                 "or choose another folder"
             )
 

@@ -103,7 +103,7 @@ def named_objective(params: Params, best_grade: float) -> Objective:
     if ALGORITHMS[params.algo][1] != "squared":
         return lambda_objective(params, best_grade)
     if params.objective != "ndcg":
-        raise ParameterError(f"objective={params.objective!r} is for λ-gradients, and {params.algo} fits labels")
+        raise ParameterError(f"--objective={params.objective} is for λ-gradients, and {params.algo} fits labels")
     return squared_error
 
 

@@ -27,7 +27,7 @@ class ObliviousGrower(Grower):
     def __init__(self, data: Binned, params: Params, *, threads: int) -> None:
         super().__init__(data, params, threads=threads)
         if len(self._signs):
-            raise ParameterError(f"--monotone is not for --algo {params.algo}; leave it out, or use lambdamart or mart")
+            raise ParameterError(f"--monotone is not for --algo={params.algo}; leave it out, or use lambdamart or mart")
 
     @property
     def depth(self) -> int:

@@ -61,7 +61,9 @@ def make_rules(
     A selection needs scores that rank: without a base the first tree sees everything.
     """
     if base.ranks and params.first_tree == "labels":
-        raise ParameterError("first_tree='labels' does not look at scores, so it cannot go on from init; leave it out")
+        raise ParameterError(
+            "--first-tree=labels does not look at scores, so it cannot go on from --init; leave it out"
+        )
     objective_name = ALGORITHMS[params.algo][1]
     chosen = named_objective(params, best_grade) if objective is None else _on_copies(objective)
     return Rules(

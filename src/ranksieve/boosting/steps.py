@@ -48,6 +48,6 @@ def named_step(params: Params, train: tuple[Binned, Scores], valid: Sequence[tup
     if params.step == "shrinkage":
         return shrinkage(params.learning_rate)
     if params.step_on == "valid" and not valid:
-        raise ParameterError("step_on='valid' needs a validation set; give valid=... (--valid)")
+        raise ParameterError("--step-on=valid needs a validation set; give --valid")
     data, scores = train if params.step_on == "train" else valid[0]
     return optimal(data, scores, metric_of(params), *params.step_range, params.step_shrinkage)

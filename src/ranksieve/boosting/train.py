@@ -106,10 +106,10 @@ def train(
     """
     settings, own_rule, own_objective = settle(params, selection, objective)
     if settings.algo not in ALGORITHMS:
-        raise ParameterError(f"algo={settings.algo} makes no boosted forest; expected one of {', '.join(ALGORITHMS)}")
+        raise ParameterError(f"--algo={settings.algo} makes no boosted forest; expected one of {', '.join(ALGORITHMS)}")
     rule = own_rule or named_selection(settings)
     if missing not in MISSING:
-        raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
     keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     threads = settings.threads or os.cpu_count() or 1
     with using_threads(threads) as threads:
@@ -162,7 +162,7 @@ def watch_and_boost(
             keeper.refuse_to_overwrite()
         after_tree.append(keeper)
     elif keep.resume:
-        raise ParameterError("resume needs a checkpoint folder; give checkpoint=... (--checkpoint DIR)")
+        raise ParameterError("--resume needs a checkpoint folder; give --checkpoint")
     try:
         boost(slots, state, n_trees=params.trees, seed=params.seed, after_tree=after_tree)
     except ClusterError:
@@ -232,7 +232,7 @@ def check_grades(lists: Lists, source: str, *, pairs: bool) -> None:
     if pairs and (highest == lowest).all():
         raise DataError(
             f"{source}: no query has documents of two grades, so there is no pair to learn from; "
-            "check the query ids, or use algo=mart"
+            "check the query ids, or use --algo=mart"
         )
 
 

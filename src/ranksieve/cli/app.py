@@ -43,7 +43,7 @@ class Commands(TyperGroup):
             with shown_warnings():
                 return super().invoke(ctx)
         except RanksieveError as error:
-            show_error(str(error))
+            show_error(error.by_flags)
             raise typer.Exit(2) from error
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of a pipe went away: `ranksieve … | head`

@@ -95,4 +95,4 @@ def _check(values: dict[str, Any], place: str) -> None:
     try:
         Params.from_mapping(values, source=place)
     except ParameterError as error:
-        raise ParameterError(f"{place}: {str(error).removeprefix(f'{place}: ')}") from None
+        raise ParameterError(f"{place}: {error.by_flags.removeprefix(f'{place}: ')}") from None

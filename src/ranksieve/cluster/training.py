@@ -219,7 +219,7 @@ def _check(params: Params, missing: str, exchange: str) -> None:
             raise ParameterError(f"{name}={getattr(params, name)} works on one machine; on a cluster leave it out")
     if selection_name(params) in ALONE:
         raise ParameterError(
-            f"selection={params.selection} compares documents of all queries, so it works on one machine only; "
+            f"--selection={params.selection} compares documents of all queries, so it works on one machine only; "
             "choose a selection that looks at each query alone"
         )
 

@@ -49,7 +49,7 @@ def open_source(
     name = os.fspath(path)
     head = first_bytes(name)
     if missing not in MISSING:
-        raise ParameterError(f"missing={missing!r} is unknown; expected one of {', '.join(map(repr, MISSING))}")
+        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(map(repr, MISSING))}")
     if head.startswith((b"tree\n", b"tree\r\n")):
         raise DataError(
             f"{name}: holds a model, not data; read it with ranksieve.load, and give a file of documents here"

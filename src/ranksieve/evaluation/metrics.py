@@ -200,8 +200,8 @@ def metric_of(params: Params) -> Metric:
     metric = parse_metric(params.metric, gain=read_gains(params.gains))
     if known_metric(metric.name).relevance != GRADED and not params.learns_gains:
         raise ParameterError(
-            f"--gains is {params.gains}, and neither the metric {metric} nor what algo={params.algo} learns reads it; "
-            "leave it out, or use ndcg"
+            f"--gains is {params.gains}, and neither the metric {metric} nor what --algo={params.algo} learns reads "
+            "it; leave it out, or use ndcg"
         )
     return metric
 

@@ -206,9 +206,9 @@ class _Reader:
                         check_extra(settings.algo)
                     check_selection(settings)
                 except RanksieveError as error:
-                    key = next((key for key in one_params if f"--{key} " in str(error)), "algo")
+                    key = next((key for key in one_params if f"--{key} " in error.by_flags), "algo")
                     where = (*place, key) if key in own else ("params", key) if key in common else place
-                    raise self.complain(where, str(error)) from None
+                    raise self.complain(where, error.by_flags) from None
                 self._check_extras(place, settings.algo, own)
                 cell = Cell(
                     data=data,
@@ -271,7 +271,7 @@ class _Reader:
         try:
             return function(*arguments)
         except RanksieveError as error:
-            raise self.complain(place, str(error)) from None
+            raise self.complain(place, error.by_flags) from None
 
     def _check_names(self, given: Mapping[str, Any], known: Sequence[str], place: tuple[str | int, ...]) -> None:
         for name in given:

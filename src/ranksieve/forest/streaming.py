@@ -32,7 +32,7 @@ def open_for(path: Any, models: Mapping[str, Model], missing: str | None) -> Sou
     if missing is None and len(kinds) > 1:
         raise DataError(
             f"{path}: the models were trained with different values for absent features; "
-            "say which one to read, --missing zero or --missing nan"
+            "say which one to read, --missing=zero or --missing=nan"
         )
     return open_source(path, missing=missing or kinds.pop())
 

@@ -96,7 +96,7 @@ def _reading(models: Sequence[Any], missing: str | None) -> dict[str, str]:
     if len(kinds) > 1:
         raise ModelError(
             "the models were trained with different values for absent features; say which one the new model is to "
-            "read, missing='zero' or missing='nan' (--missing)"
+            "read, --missing=zero or --missing=nan"
         )
     return {"missing": kinds.pop()} if kinds else {}
 

@@ -27,6 +27,6 @@ def _chosen(name: str, data: Dataset) -> int:
         )
     if data.first_stage is None:
         raise ParameterError(
-            f"{data.source}: does not say which feature is the first stage's score; name one, feature=... (--feature)"
+            f"{data.source}: does not say which feature is the first stage's score; name one with --feature"
         )
     return data.first_stage

@@ -103,4 +103,4 @@ def one_epoch(net: Net, data: Dataset, objective: Objective, rate: float, rng: n
 
 def _check_finite(arrays: Sequence[np.ndarray], rate: float) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
-        raise ModelError(f"the net's weights left the range of numbers at learning_rate={rate}; use a smaller one")
+        raise ModelError(f"the net's weights left the range of numbers at --learning-rate={rate}; use a smaller one")

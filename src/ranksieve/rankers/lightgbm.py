@@ -110,7 +110,7 @@ def _settings(params: Params, data: Dataset) -> dict[str, Any]:
     if len(unfit):
         raise DataError(
             f"{data.source}: a label is {unfit[0]:g}; LightGBM takes whole grades from 0 to {highest}, give "
-            "others a gain table (--gains), or use algo=lambdamart"
+            "others a gain table (--gains), or use --algo=lambdamart"
         )
     return settings
 
@@ -130,6 +130,7 @@ def load_lightgbm() -> Any:
         import lightgbm
     except ImportError as error:
         raise MissingExtraError(
-            "algo=lightgbm needs LightGBM; install it with pip install 'ranksieve[lightgbm]', or use algo=lambdamart"
+            "--algo=lightgbm needs LightGBM; install it with pip install 'ranksieve[lightgbm]', or use "
+            "--algo=lambdamart"
         ) from error
     return lightgbm

@@ -117,7 +117,7 @@ def _grades(labels: np.ndarray, source: str) -> np.ndarray:
     if len(grades) > MOST_GRADES:
         raise DataError(
             f"{source}: has {len(grades)} different labels, and a forest would be grown for each; expected at most "
-            f"{MOST_GRADES} grades, use algo=mart for labels that are measurements"
+            f"{MOST_GRADES} grades, use --algo=mart for labels that are measurements"
         )
     return grades.astype(np.float64)
 

@@ -95,7 +95,7 @@ def train(
     params = Params.from_mapping(_without_forest_options({**options, "init": init}))
     params.check_heeded()
     if missing not in MISSING:
-        raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
         return trainer(Task(data, valid, missing, params, callbacks, threads))
 
@@ -125,7 +125,7 @@ def _without_forest_options(options: dict[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         if name in known and not _says_nothing(value, known[name].default, defaults.get(name)):
             raise ParameterError(
-                f"{name} ({flag(name)}) is for boosted forests, not for algo={options['algo']}; leave it out, or use "
+                f"{flag(name)} is for boosted forests, not for --algo={options['algo']}; leave it out, or use "
                 f"one of {', '.join(ALGORITHMS)}"
             )
     return {name: value for name, value in options.items() if name not in known}

@@ -20,7 +20,7 @@ PLAIN = dataclasses.replace(FOREST, default_left=np.zeros_like(FOREST.default_le
 @pytest.mark.parametrize("name", ["ranklib", "quickrank"])
 def test_directions_of_missing_values_that_cannot_be_said(tmp_path, name):
     path = tmp_path / "model"
-    with pytest.raises(ModelError, match=r"split \d of tree \d on feature 'f\d'.* sends missing.*--missing zero"):
+    with pytest.raises(ModelError, match=r"split \d of tree \d on feature 'f\d'.* sends missing.*missing='zero'"):
         FOREST.save(path, format=name)
     assert not path.exists()
     FOREST.save(path, format=name, missing="never")

@@ -28,9 +28,7 @@ MISSING = {
     "zero": "count as 0",
     "never": "do not occur, the user promises",
 }
-SAY = (
-    "say what they are: missing='zero' where they count as 0, missing='never' if there are none (--missing zero, never)"
-)
+SAY = "say what they are: --missing=zero where they count as 0, --missing=never if there are none"
 
 
 def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, options: Options) -> None:

@@ -62,13 +62,13 @@ def save(
     """See `Forest.save`."""
     ending = Path(path).suffix.lower()
     if format is None and ending in ENDINGS:
-        meant = " or ".join(f"format={name!r}" for name in (*ENDINGS[ending], "lightgbm"))
+        meant = " or ".join(f"--format={name}" for name in (*ENDINGS[ending], "lightgbm"))
         raise ParameterError(f"{path}: say what a {ending} file is to hold: {meant}")
     format = "lightgbm" if format is None else format
     if format not in FORMATS:
-        raise ParameterError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
+        raise ParameterError(f"--format is {format!r}; expected one of {', '.join(FORMATS)}")
     if missing not in MISSING:
-        raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
     if missing == "zero":
         forest = with_missing_as_zero(forest)
     options = Options(name=Path(path).stem or "model", missing=missing, nearest=nearest)
