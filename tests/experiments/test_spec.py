@@ -48,15 +48,15 @@ def test_a_key_changes_with_what_the_result_depends_on(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "where", "message"),
     [
-        ('algo = "selgb"', 'algo = "selgbb"', "selgb", "--algo is 'selgbb'; did you mean 'selgb'. expected one of"),
+        ('algo = "selgb"', 'algo = "selgbb"', "selgb", "algo is 'selgbb'; did you mean 'selgb'. expected one of"),
         (
             "negatives = [0.02, 0.1]",
             "negatives = [0.02, 1.5]",
             "negatives =",
-            r"--negatives is 1.5; expected in \(0, 1\]",
+            r"negatives is 1.5; expected in \(0, 1\]",
         ),
         ("leaves = 4", "leafs = 4", "leaves =", "unknown key 'leafs'; did you mean 'leaves'"),
-        ("leaves = 4", "leaves = 1", "leaves =", "--leaves is 1"),
+        ("leaves = 4", "leaves = 1", "leaves =", "leaves is 1"),
         ("queries = 10", "querys = 10", "queries = 10", "did you mean 'queries'"),
         ('generate = "two-stage"', 'generate = "three"', "[data.web]", "expected one of two-stage, cubic"),
         ('generate = "two-stage"', 'file = "none.txt"', "[data.web]", "none.txt"),

@@ -79,7 +79,7 @@ def test_without_optuna_it_says_what_to_install(tmp_path, monkeypatch):
 def test_wrong_spaces_are_refused(tmp_path):
     for space, message in (
         ({"leafs": [2]}, "unknown parameter 'leafs'"),
-        ({"leaves": {"low": 1, "high": 9}}, "--leaves is 1"),
+        ({"leaves": {"low": 1, "high": 9}}, "leaves is 1"),
         ({"leaves": {"low": 9, "high": 3}}, "expected low below high"),
         ({"leaves": 9}, "expected a list of values"),
         ({"leaves": {"low": 9}}, "expected a list of values"),
