@@ -142,7 +142,7 @@ def test_labels_beyond_the_table_are_refused(data):
         ({"features": "f1x"}, "did you mean 'f1'"),
         ({"features": [7]}, "feature 8 does not exist; there are 7"),
         ({"features": "!f*"}, "leaves no feature"),
-        ({"monotone": "f1:+1", "algo": "ranksvm"}, "^monotone: not for algo='ranksvm'"),
+        ({"monotone": "f1:+1", "algo": "ranksvm"}, "monotone: not for algo='ranksvm'"),
         ({"monotone": "1,f2:-1"}, "not a mixture"),
         ({"monotone": "f1:+1,:-1"}, "^monotone is 'f1:.1,:-1'"),
         ({"monotone": "f1:+1", "step": "optimal", "step_range": (-1, 2)}, "^step_range begins at -1"),

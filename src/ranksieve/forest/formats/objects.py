@@ -35,7 +35,7 @@ def from_model(model: Any) -> Forest:
     >>> X = np.arange(8.0).reshape(-1, 1)
     >>> forest = from_model(RandomForestRegressor(3, random_state=0).fit(X, X[:, 0]))
     >>> forest
-    Forest(3 trees of up to 6 leaves, 1 features)
+    Forest(3 trees of up to 6 leaves, 1 feature)
     """
     home = type(model).__module__.split(".")[0]
     if home not in READERS:  # somebody's subclass
