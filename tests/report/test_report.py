@@ -96,7 +96,7 @@ def test_an_unfinished_experiment_says_so(run_quick, tmp_path):
     results = run_quick("fig4")
     part = Results(results.folder, results.facts, results.cells[:3])
     text = write_report(part, tmp_path / "part").read_text(encoding="utf-8")
-    assert "Unfinished: 5 of 8 cells are missing" in text
+    assert "Unfinished: 5 of 8 models are missing" in text
 
 
 def test_sizes_are_held_against_the_forest_that_was_pruned(run_quick):
