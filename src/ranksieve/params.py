@@ -116,7 +116,7 @@ class Params:
     normalize: bool = _param(True, "Normalise λ by score distance and per query, as LightGBM does",
                              lambda v: isinstance(v, bool), "true or false")  # fmt: skip
     first_tree: str = _param("lambdas", "What the first tree fits", *_one_of("lambdas", "labels"))
-    gain: str = _param(AUTO, "Split gain: variance, or newton, to try for lambdamart on long lists with few positives "
+    gain: str = _param(AUTO, "Split gain: variance, or newton, better for lambdamart on long lists with few positives "
                        "(auto: newton for sieve, else variance)", *_one_of(AUTO, "variance", "newton"))  # fmt: skip
     min_docs: int = _param(5, "Fewest documents in a leaf", _positive_int, "a whole number from 1")
     min_hessian: float = _param(0.0, "Smallest sum of second derivatives in a leaf", _not_negative, "a number from 0")
