@@ -26,7 +26,7 @@ from retrieval_quality import FIELDS, GRID, NUMBERS, START, cross_validated, pla
 
 DEPTH = 300
 FAMILIES = {"neighbours": ("neighbours.",), "opening, expanded": ("opening.", "expanded.")}
-COLLECTIONS = ("vaswani", "cranfield", "esci_us_shrunk")
+COLLECTIONS = ("vaswani", "cranfield")
 
 
 def grid_of(names: Sequence[str]) -> dict[str, dict]:
