@@ -200,7 +200,7 @@ def test_predictions_of_parts(client, data, parts, tmp_path):
 
 def test_what_a_cluster_refuses(client, parts):
     train = rs.cluster.train
-    with pytest.raises(ParameterError, match="goss compares documents"):
+    with pytest.raises(ParameterError, match="goss' compares documents"):
         train(client, parts, selection="goss")
     with pytest.raises(ParameterError, match="ranksvm trains on one machine"):
         train(client, parts, algo="ranksvm")
