@@ -283,9 +283,10 @@ def expansion_features(
         mine = weights(docs[rank], openings)
         for n in (3, 5, 10):
             sums: Counter = Counter()
-            for k in range(min(n, len(docs))):
+            best = scores[:n]
+            for k, score in enumerate(best):
                 for term, weight in weights(docs[k], openings).items():
-                    sums[term] += scores[k] * weight
+                    sums[term] += (score if best[-1] > 0 else 1) * weight
             added = dict(sums.most_common(50))
             total = sum(added.values())
             out[f"expanded.{name}_{n}"] = sum(

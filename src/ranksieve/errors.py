@@ -7,7 +7,7 @@ import keyword
 import re
 from collections.abc import Iterable, Sequence
 
-FLAG = re.compile(r"--([a-z][a-z0-9-]*)(?:=([^\s;,()]+))?")
+FLAG = re.compile(r"(?<![\w./\\-])--([a-z][a-z0-9-]*)(?:=([^\s;,()]+))?")
 COMMAND = re.compile(r"ranksieve [a-z]+[^;]*")  # within which flags are meant
 
 
@@ -53,6 +53,8 @@ def in_python(message: str) -> str:
     --------
     >>> in_python("--min-docs is 0; use --algo=mart, or see ranksieve train --help")
     "min_docs is 0; use algo='mart', or see ranksieve train --help"
+    >>> in_python("runs--old/dev.txt: --metric is missing")
+    'runs--old/dev.txt: metric is missing'
     """
     commands = COMMAND.findall(message)
     told = [FLAG.sub(_spelled, part) for part in COMMAND.split(message)]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 import naive
+import ranksieve as rs
 from ranksieve.boosting.fixed_point import Extent, Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.data.binned import Binned, bin_data
@@ -176,3 +177,15 @@ def scanned_of_two(
         hist, 0, n_bins, total, count_bits, min_docs, left, gains, cuts, n_bins * LANES, total_hess, 1.0, min_hess, l2,
         newton, left_hess,
     )  # fmt: skip
+
+
+def test_cuts_that_round_to_nearly_equal_gains_do_not_depend_on_threads():
+    random = np.random.default_rng(23)
+    n_docs = int(random.integers(10, 24))
+    features = random.integers(0, 6, (n_docs, 32)).astype(float)
+    binned = bin_data(rs.Dataset.from_arrays(features, np.zeros(n_docs), group=[n_docs]))
+    for _ in range(1239):  # of these trees the last has two cuts whose gains are one rounding apart
+        grad = random.random() * random.integers(-2, 3, n_docs)
+    params = Params(leaves=2, min_docs=1, l2=1.0)
+    one, two = (Grower(binned, params, threads=n).grow(None, grad, np.ones(n_docs), random)[0] for n in (1, 2))
+    assert np.array_equal(one.splits, two.splits) and np.array_equal(one.gains, two.gains)

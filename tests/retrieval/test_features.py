@@ -158,6 +158,21 @@ def test_expansion_leaves_out_what_weighs_least(tmp_path):
                 assert data.column(name)[rows][rank] == pytest.approx(value, rel=1e-4), (name, q, rank)
 
 
+def test_expansion_weighs_candidates_alike_where_scores_are_not_above_zero(index, documents):
+    naive, scores = (
+        NaiveIndex(documents, index.fields),
+        [6.0 - k for k in range(11)],
+    )  # above it for 3 and 5, not for 10
+    query = next(iter(QUERIES))
+    run = Run.from_rows([(query, f"d{k + 2}", score) for k, score in enumerate(scores)])
+    data = index.features({query: QUERIES[query]}, run, select=["expanded.*"])
+    docs = [int(doc[1:]) for doc in data.lists.doc_ids]
+    for rank in range(11):
+        values = expansion_features(naive, QUERIES[query], docs, scores, rank)
+        for name in data.feature_names:
+            assert data.column(name)[rank] == pytest.approx(values[name], rel=1e-4, abs=1e-6), (name, rank)
+
+
 def test_expansion_of_short_lists_and_unknown_words(tmp_path):
     corpus = [{"id": "a", "t": "red"}, {"id": "b", "t": "red wine"}, {"id": "c", "t": "rose"}, {"id": "d", "t": "the"}]
     index = Index.build(corpus, tmp_path / "index")

@@ -77,8 +77,8 @@ class ModelBase:
             found = np.concatenate([part.ravel() for part in parts])
         if len(found) != binned.lists.n_docs:
             raise ModelError(
-                f"--init={self.name} gave {len(found)} scores for {binned.lists.n_docs} documents of {binned.source}; "
-                "expected one per document"
+                f"--init {self.name!r} gave {len(found)} scores for {binned.lists.n_docs} documents of "
+                f"{binned.source}; expected one per document"
             )
         if isinstance(given, Source) and binned.lists.order is not None:
             found = found[binned.lists.order]
@@ -131,12 +131,12 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any, read_mo
         return ScoresBase(init)
     if isinstance(init, str) and init in train_set.feature_names:
         if Path(init).exists():
-            raise ParameterError(f"--init={init} is a feature and a file; write ./{init} to mean the file")
+            raise ParameterError(f"--init {init!r} is a feature and a file; write ./{init} to mean the file")
         return ModelBase(Feature(train_set.feature_names.index(init), train_set.feature_names), init)
     if isinstance(init, str | os.PathLike):
         if not Path(init).exists():
             raise ModelError(
-                f"--init={os.fspath(init)} is neither a model file nor a feature of {train_set.source}; "
+                f"--init {os.fspath(init)!r} is neither a model file nor a feature of {train_set.source}; "
                 f"features are {', '.join(train_set.feature_names[:8])}, …"
             )
         model = read_model(init, n_features=len(train_set.feature_names))
@@ -164,7 +164,7 @@ def _model_base(model: Any, name: str, train_set: Binned, given: Any) -> ModelBa
     here = "nan" if np.isnan(train_set.absent) else "zero"
     if isinstance(given, TextSource) and absent is not None and absent != here:
         raise ParameterError(
-            f"--init={name} was trained with --missing={absent} and this run has --missing={here}; "
+            f"--init {name!r} was trained with --missing={absent} and this run has --missing={here}; "
             "both must read absent features alike"
         )
     return ModelBase(model, name)
@@ -182,12 +182,12 @@ def _rows(given: Any, binned: Binned) -> Iterator[np.ndarray]:
 def _scores_of_bins(model: Any, data: Binned, name: str) -> np.ndarray:
     """A forest's scores where only bins are left of the features: its thresholds must be borders of the bins."""
     if not isinstance(model, Forest):
-        raise ParameterError(f"--init={name} needs features, but only bins were given; give a Dataset or a file")
+        raise ParameterError(f"--init {name!r} needs features, but only bins were given; give a Dataset or a file")
     try:
         trees = to_trees(model, data.binning)
     except ModelError as error:
         raise ModelError(
-            f"--init={name} cannot score data that is binned already ({error}); give a Dataset or a file"
+            f"--init {name!r} cannot score data that is binned already ({error}); give a Dataset or a file"
         ) from error
     scores = Scores(data)
     for tree in trees:

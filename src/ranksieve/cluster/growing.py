@@ -55,7 +55,10 @@ class LeafSums(Grower):
             self._n_leaves = d.new + 1
 
     def _border(self, leaf: int, cut: Cut) -> int:
-        """Bring the rows of a leaf that go left to its front; where the others begin. Until then its cut is one."""
+        """Bring the rows of a leaf that go left to its front; returns where the others begin.
+
+        A leaf's cut does not change until it is divided.
+        """
         if leaf not in self._ahead:
             start, stop = self._bounds[leaf]
             self._ahead[leaf] = kernels.divide_rows(

@@ -3,7 +3,6 @@
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.kernels.feedback import spread
 from ranksieve.kernels.neighbours import largest
 
 SIZES = (3, 5, 10)  # best candidates that a query is expanded with
@@ -82,27 +81,37 @@ def put_expansion(sums, seen, kind, column, idf, values, best, numbers, slots, s
 
 
 @njit(cache=True, nogil=True)
+def forget(seen, sums):
+    """Weights of terms back to zero."""
+    for k in range(len(seen)):
+        sums[seen[k]] = 0.0
+
+
+@njit(cache=True, nogil=True)
 def expand(forward, firsts, docs, scores, idf, lengths, mean_length, openings, sums, slots, slot_terms, table, n_slots):
     """Put the expanded queries into the table; returns how many rows it has. `sums` is left as it was, zero."""
     most, size = min(max(SIZES), len(docs)), 0
     for i in range(most):
         size += forward[0][docs[i] + 1] - forward[0][docs[i]]
     seen, values = np.empty(size, np.int32), np.empty(size, np.float32)
-    best, numbers, weights = np.empty(N_TERMS, np.float32), np.empty(N_TERMS, np.int32), np.empty(max(SIZES))
-    spread(scores, most, weights)
-    n, i = 0, 0
+    best, numbers = np.empty(N_TERMS, np.float32), np.empty(N_TERMS, np.int32)
+    n, i, equal = 0, 0, False
     for c in range(len(SIZES)):
-        while i < min(SIZES[c], most):
+        stop = min(SIZES[c], most)
+        if stop > 0 and scores[stop - 1] <= 0.0 and not equal:  # as `feedback.spread` decides for each size
+            forget(seen[:n], sums)
+            n, i, equal = 0, 0, True
+        while i < stop:
             half = saturation(lengths[docs[i]], mean_length)
-            n = add_document(forward, firsts, docs[i], weights[i], idf, half, openings, sums, seen, n)
+            weight = 1.0 if equal else scores[i]
+            n = add_document(forward, firsts, docs[i], weight, idf, half, openings, sums, seen, n)
             i += 1
         for kind in range(2):
             column = 1 + kind * len(SIZES) + c
             n_slots = put_expansion(
                 sums, seen[:n], kind, column, idf, values, best, numbers, slots, slot_terms, table, n_slots
             )
-    for k in range(n):
-        sums[seen[k]] = 0.0
+    forget(seen[:n], sums)
     return n_slots
 
 

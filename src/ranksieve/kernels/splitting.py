@@ -107,7 +107,8 @@ def improve_split(
     for side in range(2 if any_missing else 1):
         for k in range(LANES):
             left[k] = group[0, MISSING_BIN, k] if side else 0
-            gains[k], cuts[k] = floats[0], NO_SPLIT
+            # not from the best so far: which columns a thread has seen before would decide what rounds to equal
+            gains[k], cuts[k] = floats[0] if len(signs) else 0.0, NO_SPLIT
         # with missing values on the right, "all values left" is a cut too
         scanned = most if any_missing and side == 0 else most - 1
         if len(group) == 2:
