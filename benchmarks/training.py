@@ -72,6 +72,8 @@ def speed(data: rs.Dataset) -> list[dict]:
         "selgb 1%": (lambda n: rs.train(binned, algo="selgb", trees=n, **SETTINGS), 500),
         "selgb 5%": (lambda n: rs.train(binned, algo="selgb", negatives=0.05, trees=n, **SETTINGS), 100),
         "negsgb 1%": (lambda n: rs.train(binned, algo="negsgb", trees=n, **SETTINGS), 100),
+        "lambdamart, newton": (lambda n: rs.train(binned, algo="lambdamart", gain="newton", trees=n, **SETTINGS), 20),
+        "selgb 1%, newton": (lambda n: rs.train(binned, algo="selgb", gain="newton", trees=n, **SETTINGS), 200),
     }
     for train in (runs["lightgbm lambdarank"][0], runs["lambdamart"][0], runs["selgb 1%"][0]):
         assert rs.evaluate(train(20).predict(data.features), data).mean() > 0.35

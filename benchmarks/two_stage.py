@@ -69,7 +69,6 @@ class TwoStage:
         sizes = model.leaf_count[: model.leaf_offsets[min(STAGES[0], model.n_trees)]]
         return {
             "trees": model.n_trees,
-            "seconds": float(np.median(model.info["seconds"])),
             "small leaves": float((sizes < FEW).mean()),
             "train": rs.evaluate(
                 model.predict(self.lists[0], trees=min(STAGES[1], model.n_trees)), self.lists[0]
@@ -104,7 +103,6 @@ def table(found: Mapping[str, dict[str, Any]], n: int) -> list[dict[str, Any]]:
                 **{f"p against {peer}": round(test.p_value, 4) for peer, test in tests.items()},
                 f"on training lists at {STAGES[1]}": round(one["train"], 4),
                 f"leaves of the first {STAGES[0]} trees below {FEW} documents": round(one["small leaves"], 3),
-                "s per tree, validation included": round(one["seconds"], 4),
             }
         )
     return rows
