@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 AUTO = "auto"
@@ -12,6 +12,17 @@ SIGNS = {"+1": 1, "1": 1, "-1": -1, "0": 0, "+0": 0, "-0": 0}  # of --monotone
 
 
 IRREGULAR = {"query": "queries", "leaf": "leaves"}
+
+
+def some_of(names: Sequence[str], most: int = 8) -> str:
+    """The first few names of a list, as messages tell them.
+
+    Examples
+    --------
+    >>> some_of(["a", "b", "c"], 2)
+    'a, b, …'
+    """
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 def counted(**numbers: int) -> str:

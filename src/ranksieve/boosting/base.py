@@ -20,6 +20,7 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.forest.sum import Feature, Sum
+from ranksieve.spelling import some_of
 
 TRAIN = "train"  # the name of the training set among the sets that have scores
 
@@ -137,7 +138,7 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any, read_mo
         if not Path(init).exists():
             raise ModelError(
                 f"--init {os.fspath(init)!r} is neither a model file nor a feature of {train_set.source}; "
-                f"features are {', '.join(train_set.feature_names[:8])}, …"
+                f"features are {some_of(train_set.feature_names)}"
             )
         model = read_model(init, n_features=len(train_set.feature_names))
         return _model_base(model, str(init), train_set, given)

@@ -159,11 +159,10 @@ def _show(models: dict[str, Forest], seconds: dict[str, float], loaded: Loaded) 
 
 def _report(results: Results, out: Path) -> str:
     try:
-        import matplotlib
-
-        matplotlib.use("agg")
+        from ranksieve.plots.canvas import without_display
         from ranksieve.report.write import write_report
 
+        without_display()
         return f"report in {write_report(results, out / 'report')}"
-    except (ImportError, MissingExtraError):
+    except MissingExtraError:
         return "no report: its pictures need matplotlib; pip install 'ranksieve[plots]'"

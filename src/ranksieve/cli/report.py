@@ -17,11 +17,10 @@ def report(
     ] = None,
 ) -> None:
     """Make tables and figures from the stored cells of an experiment; nothing is trained."""
-    import matplotlib
-
-    matplotlib.use("agg")
     from ranksieve.experiments.results import Results
+    from ranksieve.plots.canvas import without_display
     from ranksieve.report.write import write_report
 
+    without_display()
     path = write_report(Results.open(folder), out)
     show_facts([("report", str(path)), ("figures", str(len(list((path.parent / "figures").glob("*.svg")))))])

@@ -16,6 +16,7 @@ from ranksieve.data.dataset import BLOCK_ROWS, _feature_number
 from ranksieve.data.tables import COLUMNS, FORMAT_KEY, FORMAT_VERSION, check_numeric, fill_rows, plain, to_numbers
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
 from ranksieve.errors import DataError
+from ranksieve.spelling import some_of
 
 MAGIC = b"PAR1"
 BUFFER_BYTES = 1 << 16  # of every column
@@ -94,9 +95,9 @@ class ParquetSource:
             raise DataError(f"{self.path}: two columns have the same name; column names must be unique")
         for name, role in ((self._label, "label"), (self._qid, "qid")):
             if name not in schema.names:
-                found = ", ".join(schema.names[:8]) + (", …" if len(schema.names) > 8 else "")
                 raise DataError(
-                    f"{self.path}: there is no column {name!r}; it has: {found}; name the column to use with {role}='…'"
+                    f"{self.path}: there is no column {name!r}; it has: {some_of(schema.names)}; rename one of "
+                    f"them to {role}, or name the column to use with {role}='…' in Python"
                 )
         for name in (self._label, "weight"):
             if name in schema.names:

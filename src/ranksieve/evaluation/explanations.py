@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset, check_is_data
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.forest.forest import Forest, forest_of
-from ranksieve.spelling import counted
+from ranksieve.spelling import counted, some_of
 
 REMOVALS = {
     "contribution": "its contributions are taken out of the scores, which leaves what it adds on average",
@@ -136,7 +136,7 @@ class Explanation:
             return names.index(feature)
         if not isinstance(feature, str) and 0 <= feature < len(names):
             return int(feature)
-        raise ParameterError(f"the model has no feature {feature!r}; known: {', '.join(names[:8])}, …")
+        raise ParameterError(f"the model has no feature {feature!r}; known: {some_of(names)}")
 
 
 def ranks_of(scores: np.ndarray) -> np.ndarray:
@@ -196,7 +196,7 @@ def query_number(query_ids: Iterable[Any], query: Any, source: str) -> int:
     """Where a query stands in the data, by its id or a text that spells it."""
     ids = list(map(str, query_ids))
     if str(query) not in ids:
-        raise DataError(f"{source}: no query is called {str(query)!r}; known: {', '.join(ids[:5])}, …")
+        raise DataError(f"{source}: no query is called {str(query)!r}; known: {some_of(ids, 5)}")
     return ids.index(str(query))
 
 

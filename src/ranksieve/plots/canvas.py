@@ -12,12 +12,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+def without_display() -> None:
+    """Draw for files alone, which needs no display."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise _missing() from error
+    matplotlib.use("agg")
+
+
 def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or those of a new figure of a size in inches."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise MissingExtraError("pictures need matplotlib; install it with pip install 'ranksieve[plots]'") from error
+        raise _missing() from error
     if ax is not None:
         return ax
     return pyplot.subplots(figsize=size, layout="constrained")[1]
@@ -30,3 +39,7 @@ def lines_for(
     if not named:
         raise ParameterError(f"there is nothing to draw; give at least one, as in {like}")
     return axes_for(ax, size), line_styles(list(named), baseline)
+
+
+def _missing() -> MissingExtraError:
+    return MissingExtraError("pictures need matplotlib; install it with pip install 'ranksieve[plots]'")

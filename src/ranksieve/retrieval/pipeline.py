@@ -119,7 +119,8 @@ class Pipeline:
         if pairs.run is None:
             warnings.warn(
                 f"the model has learned from candidates of '{learned}' and these are of '{pairs.origin}'; the first "
-                "stage's scores and lists differ, so use the same first stage, or train on features of this one",
+                "stage's scores and lists may differ, so use the same first stage or such a run, or train on features "
+                "of this one",
                 stacklevel=3,
             )
         elif bound and not self._made(pairs.run, pairs.queries, stage):
