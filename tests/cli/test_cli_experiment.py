@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ranksieve.experiments.shipped import shipped_specs
 
 SPEC = """
@@ -65,7 +67,7 @@ def test_mistakes_are_one_line(run, files, tmp_path):
     assert "fig1" in run("experiment", "fig99", "--out", tmp_path / "out").output
 
 
-def test_a_report_is_made_from_the_folder(run, tmp_path):
+def test_a_report_is_made_from_the_folder(run, tmp_path, monkeypatch):
     path = tmp_path / "mine.toml"
     path.write_text(SPEC)
     assert run("experiment", path, "--out", tmp_path / "out", "--jobs", 1, "--quiet").code == 0
@@ -75,6 +77,9 @@ def test_a_report_is_made_from_the_folder(run, tmp_path):
     nothing = run("report", tmp_path)
     assert nothing.code == 2
     assert "no experiment is there; give the folder" in " ".join(nothing.output.split())
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    without = run("report", tmp_path / "out")
+    assert without.code == 2 and "ranksieve[plots]" in without.output
 
 
 def test_the_quick_size_says_that_it_decides_nothing(run, tmp_path):
