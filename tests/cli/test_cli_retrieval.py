@@ -43,7 +43,7 @@ def test_retrieve_writes_a_run(corpus, index, run, tmp_path):
     assert outcome.code == 0, outcome.output
     assert "queries are empty and retrieve nothing: 1" in outcome.output
     assert "reading the data" in outcome.output
-    assert "queries have no word that occurs in the index and retrieve nothing: 1" in outcome.output
+    assert "queries without a word of the index, which retrieve nothing: 1" in outcome.output
     lines = (tmp_path / "run.trec").read_text().splitlines()
     assert lines[0].split()[:4] == ["1", "Q0", "d4", "1"]
     assert lines[0].endswith("bm25f")

@@ -61,7 +61,7 @@ def test_queries_that_find_nothing_are_counted(index):
     assert [len(docs) for _, docs, _ in run.lists()][:3] == [0, 0, 0]
     assert list(notes) == [
         "queries are empty and retrieve nothing: 2 (a, b)",
-        "queries have no word that occurs in the index and retrieve nothing: 1 (c)",
+        "queries without a word of the index, which retrieve nothing: 1 (c)",
     ]
 
 

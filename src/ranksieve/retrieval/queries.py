@@ -171,4 +171,4 @@ def note_odd_queries(queries: Queries, prepared: Prepared, notes: Notes) -> None
         if prepared.words[number] == 0:
             notes.add("queries are empty and retrieve nothing", id)
         elif prepared.starts[number] == prepared.starts[number + 1]:
-            notes.add("queries have no word that occurs in the index and retrieve nothing", id)
+            notes.add("queries without a word of the index, which retrieve nothing", id)
