@@ -86,11 +86,11 @@ def counted() -> Iterator[list[int]]:
         Crew._ask = ask
 
 
-def bytes_per_tree(train: Callable[..., object], sizes: list[int]) -> np.ndarray:
-    """The bytes between each tree and the one before."""
-    marks: list[int] = []
-    train(callbacks=[lambda record: marks.append(sum(sizes))])
-    return np.diff(marks)
+def sent_per_tree(train: Callable[..., object], sizes: list[int]) -> np.ndarray:
+    """The questions between each tree and the one before, and their bytes."""
+    marks: list[tuple[int, int]] = []
+    train(callbacks=[lambda record: marks.append((len(sizes), sum(sizes)))])
+    return np.diff(marks, axis=0).T
 
 
 def compare(client: Client, files: list[str], binned: Binned, what: str, options: dict, rounds: int) -> dict:
@@ -109,7 +109,7 @@ def compare(client: Client, files: list[str], binned: Binned, what: str, options
         sides["cluster"].append(clock.per_tree())
     assert to_text(models["one"]) == to_text(models["cluster"])
     with counted() as sizes:
-        n_bytes = bytes_per_tree(
+        n_messages, n_bytes = sent_per_tree(
             lambda callbacks: rs.cluster.train(
                 client, files, binning=binned.binning, callbacks=callbacks, early_stopping=0, **options
             ),
@@ -124,6 +124,7 @@ def compare(client: Client, files: list[str], binned: Binned, what: str, options
         "times": round(many / one, 2),
         "times, CPU": round(many_cpu / one_cpu, 2),
         "all rounds, times": [round(b / a, 2) for (a, _), (b, _) in zip(sides["one"], sides["cluster"], strict=True)],
+        "messages per tree": round(float(n_messages.mean()), 1),
         "MB per tree, first tenth": round(float(n_bytes[:tenth].mean()) / 1e6, 3),
         "MB per tree, last tenth": round(float(n_bytes[-tenth:].mean()) / 1e6, 3),
         "% of the bins per tree, mean": round(100 * float(n_bytes.mean()) / binned.bins.nbytes, 4),

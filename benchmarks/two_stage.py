@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import ranksieve as rs
-from cells import METRIC
+from cells import METRIC, mean
+from kept import kept_path
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.files import atomic_path
 from results import save
@@ -108,10 +109,6 @@ def table(found: Mapping[str, dict[str, Any]], n: int) -> list[dict[str, Any]]:
     return rows
 
 
-def mean(values: list[float]) -> float:
-    return round(float(np.nanmean(values)), 4)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=600, help="training queries; a third validates, two thirds test")
@@ -123,7 +120,7 @@ def main() -> None:
     lists = TwoStage(arguments.queries)
     found = {}
     for name, rule in {"first stage": None, **RULES}.items():
-        path = arguments.work / f"{name}, {arguments.queries} queries, {arguments.trees} trees.json"
+        path = kept_path(arguments.work, name, [rule, arguments.queries, arguments.trees])
         if not path.exists() and not arguments.table:
             made = lists.first_stage() if rule is None else lists.learn(rule, arguments.trees)
             with atomic_path(path) as temporary:

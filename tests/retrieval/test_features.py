@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numba
 import numpy as np
@@ -110,16 +111,25 @@ def test_searching_long_lists_finds_what_scanning_finds(index, data):
             np.testing.assert_array_equal(got.column(name), data.column(name)[data.offsets[:-1]])
 
 
+def check_candidates(data, oracle) -> None:
+    """Features of some candidates of every query are those of an oracle of query text, documents, scores and rank."""
+    for q in range(data.n_queries):
+        rows = slice(data.offsets[q], data.offsets[q + 1])
+        docs = [int(doc[1:]) for doc in data.lists.doc_ids[rows]]
+        scores, text = data.column("first.score")[rows].tolist(), QUERIES[str(data.query_ids[q])]
+        for rank in (0, 4, 20):
+            for name, value in oracle(text, docs, scores, rank).items():
+                got = data.column(name)[rows][rank]
+                assert got == pytest.approx(value, rel=1e-4, abs=1e-6), (name, q, rank)
+
+
 def test_feedback_is_likeness_to_the_best_candidates(index, documents, data):
     naive = NaiveIndex(documents, index.fields)
-    for q in range(data.n_queries):
-        docs = [int(doc[1:]) for doc in data.lists.doc_ids[data.offsets[q] : data.offsets[q + 1]]]
-        scores = data.column("first.score")[data.offsets[q] : data.offsets[q + 1]]
-        for rank in (0, 4, 20):
-            expected = feedback_features(naive, docs, scores.tolist(), rank)
-            for name, value in expected.items():
-                got = data.column(f"feedback.{name}")[data.offsets[q] + rank]
-                assert got == pytest.approx(value, rel=1e-4, abs=1e-6), (name, q, rank)
+
+    def oracle(text, docs, scores, rank):
+        return {f"feedback.{name}": value for name, value in feedback_features(naive, docs, scores, rank).items()}
+
+    check_candidates(data, oracle)
 
 
 def test_feedback_of_short_lists_and_scores_below_zero(index):
@@ -130,15 +140,7 @@ def test_feedback_of_short_lists_and_scores_below_zero(index):
 
 
 def test_expanded_queries_have_the_terms_of_the_best_candidates(index, documents, data):
-    naive = NaiveIndex(documents, index.fields)
-    for q in range(data.n_queries):
-        docs = [int(doc[1:]) for doc in data.lists.doc_ids[data.offsets[q] : data.offsets[q + 1]]]
-        scores = data.column("first.score")[data.offsets[q] : data.offsets[q + 1]]
-        for rank in (0, 4, 20):
-            text = QUERIES[str(data.query_ids[q])]
-            for name, value in expansion_features(naive, text, docs, scores.tolist(), rank).items():
-                got = data.column(name)[data.offsets[q] + rank]
-                assert got == pytest.approx(value, rel=1e-4, abs=1e-6), (name, q, rank)
+    check_candidates(data, partial(expansion_features, NaiveIndex(documents, index.fields)))
 
 
 def test_expansion_leaves_out_what_weighs_least(tmp_path):
