@@ -199,7 +199,7 @@ def test_foreign_parquet(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"label": None}, "no column 'label'; it has: qid, a; rename one of them to label, or name"),
+        ({"label": None}, "no column 'label'; it has: qid, a; say which one to use"),
         ({"qid": None}, "no column 'qid'"),
         ({"label": ["x", "y"]}, "column 'label' holds string"),
         ({"label": [1.0, None]}, "column 'label' of row 1 is null"),

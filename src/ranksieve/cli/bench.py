@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.console import show_table
+from ranksieve.cli.data_files import reads_data
 
 
+@reads_data("data")
 def bench(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
     data: Annotated[

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
+from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.spelling import counted
 
@@ -23,6 +24,7 @@ MISSING = typer.Option(show_default="as in training", help="What an absent featu
 THREADS = typer.Option(min=0, help="Threads; 0: all cores.")
 
 
+@reads_data("data")
 def combine(
     first: Annotated[Path, typer.Argument(metavar="A", help="Model file.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Model file.")],
@@ -66,6 +68,7 @@ def combine(
         show_facts([("curve", f"{curve}, {counted(interval=len(found.curve.values))}")])
 
 
+@reads_data("data")
 def interpolate(
     models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model files.")],
     data: Annotated[Path, DATA],
@@ -94,6 +97,7 @@ def interpolate(
     show_facts([("model", f"{out}, {model.size}"), (str(found.metric), f"{found.value:.4f}")])
 
 
+@reads_data("data")
 def refit(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A forest.")],
     data: Annotated[Path, DATA],

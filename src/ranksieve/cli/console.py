@@ -85,6 +85,8 @@ def check_writable(path: Path, *read: Path | str | None) -> None:
     for one in read:
         if one is not None and path.exists() and Path(one).exists() and path.samefile(one):
             raise DataError(f"{path}: is read by this command, and would be overwritten; choose another file to write")
+    if str(path) == "-":
+        raise DataError("-: this command does not write to standard output; give the name of a file")
     if path.is_dir():
         raise DataError(f"{path}: is a folder; expected the name of a file to write")
     try:

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from ranksieve.cli.console import duration, show_facts, show_table
+from ranksieve.cli.data_files import reads_data
 from ranksieve.params import Params
 from ranksieve.spelling import counted
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 TOP_FEATURES = 10
 
 
+@reads_data("file")
 def describe(
     file: Annotated[Path, typer.Argument(metavar="DATA|MODEL", help="A data file or a model file.")],
     missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, output, show_facts, show_table
+from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import ParameterError
 from ranksieve.spelling import counted
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ranksieve.forest.streaming import Scored
 
 
+@reads_data("files")
 def evaluate(
     files: Annotated[
         list[Path] | None,

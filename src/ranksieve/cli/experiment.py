@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.console import duration, output, progress_output, show_error, show_facts, show_table, waiting
+from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import ParameterError
 from ranksieve.experiments.shipped import find_spec, shipped_specs
 from ranksieve.spelling import counted
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ranksieve.experiments.spec import Cell
 
 
+@reads_data("data", "train", "valid", "test", "background")
 def experiment(
     spec: Annotated[
         str,
@@ -74,9 +76,12 @@ def experiment(
 
 
 def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, common: dict[str, Any]) -> list[DataSpec]:
+    from ranksieve.data.data_file import columns_of
     from ranksieve.experiments.data import DataSpec
 
     given = {name: str(path) for name, path in parts.items() if path is not None}
+    for one in (*files, *parts.values()):
+        common |= columns_of(one)  # the same of all
     if given and files:
         raise ParameterError("give --data, or --train, --valid and --test, not both")
     if "background" in common and not (given or files):
@@ -86,7 +91,7 @@ def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, comm
     return [
         one
         for path in files
-        for one in DataSpec.folded(path.stem, {**common, "file": str(path), "folds": folds}, Path())
+        for one in DataSpec.folded(Path(path).stem, {**common, "file": str(path), "folds": folds}, Path())
     ]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from ranksieve.cli.console import output, show_facts, show_table, show_waiting
+from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import ParameterError
 from ranksieve.spelling import counted
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 NAMED = 3  # features named beside a document
 
 
+@reads_data("data")
 def explain(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents, with labels where the metric is to count.")],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ranksieve.cli.console import check_writable, file_size, show_facts
+from ranksieve.cli.data_files import reads_data
 
 
+@reads_data("data")
 def pack(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Data file, such as LETOR text.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the Parquet file goes.")],
@@ -21,5 +24,5 @@ def pack(
     from ranksieve.data.tables import write_parquet
 
     write_parquet(open_source(data, missing=missing), out)
-    before, after = file_size(data.stat().st_size), file_size(out.stat().st_size)
+    before, after = file_size(os.path.getsize(data)), file_size(os.path.getsize(out))
     show_facts([("packed", f"{out}, {after} (was {before})")])

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_waiting
+from ranksieve.cli.data_files import reads_data
 from ranksieve.spelling import counted
 
+STANDARD_OUTPUT = ("-", "/dev/stdout")
 
+
+@reads_data("data")
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents to score.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the scores go: one a line, in the file's order.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Where the scores go: one a line, in the file's order; -: standard output."),
+    ],
     threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
     missing: Annotated[
         str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
     ] = None,
 ) -> None:
     """Score the documents of a file."""
-    check_writable(out, model, data)
-    from ranksieve.files import atomic_path
+    to_file = str(out) not in STANDARD_OUTPUT
+    if to_file:
+        check_writable(out, model, data)
     from ranksieve.forest.streaming import open_for, score_blocks
     from ranksieve.rankers.load import load
 
@@ -30,9 +41,18 @@ def predict(
     source = open_for(data, models, missing)
     show_waiting("scoring")
     n_docs = 0
-    with atomic_path(out) as temporary, open(temporary, "w", encoding="ascii") as file:
+    with _written(out) if to_file else contextlib.nullcontext(sys.stdout) as file:
         for _, scores in score_blocks(models, source, threads or None):
             values = scores[str(model)].tolist()
             file.writelines(f"{value!r}\n" for value in values)
             n_docs += len(values)
-    show_facts([("scores", f"{out}, {counted(document=n_docs)}")])
+    if to_file:
+        show_facts([("scores", f"{out}, {counted(document=n_docs)}")])
+
+
+@contextlib.contextmanager
+def _written(out: Path) -> Iterator[TextIO]:
+    from ranksieve.files import atomic_path
+
+    with atomic_path(out) as temporary, open(temporary, "w", encoding="ascii") as file:
+        yield file

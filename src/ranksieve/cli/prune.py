@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ranksieve.cli.console import duration, show_facts
+from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file
 from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
 from ranksieve.spelling import counted
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 SEARCH = "Search for weights"
 
 
+@reads_data("train", "valid", "test")
 def prune(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file: any forest, also one trained elsewhere.")],
     train: Annotated[Path, typer.Option(help="Lists on which trees are judged; best the training data.")],

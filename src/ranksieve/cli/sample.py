@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts
+from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import ParameterError
 from ranksieve.spelling import counted
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 NEEDS = {"truncate": ("k",), "by-model": ("model", "share"), "undersample": ()}
 
 
+@reads_data("data")
 def sample(
     how: Annotated[str, typer.Argument(metavar="truncate|by-model|undersample", help="How documents are chosen.")],
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Training data; test data should stay whole.")],

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts
+from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.spelling import counted
 
@@ -15,6 +16,7 @@ NAMES = ("train", "valid", "test")
 ENDINGS = {"parquet": ".parquet", "letor": ".txt"}  # by format
 
 
+@reads_data("data")
 def split(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")],
     out: Annotated[

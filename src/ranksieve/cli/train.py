@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.console import duration, show_facts
+from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.options import chosen_params, with_params
 from ranksieve.cli.progress import TrainingProgress
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 CHECKPOINT = "ranksieve.checkpoint"  # where a command leaves the folder of its checkpoints, should it be interrupted
 
 
+@reads_data("data", "valid", "test")
 @with_params
 def train(
     context: typer.Context,

@@ -16,6 +16,7 @@ from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, workers_of
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import blocks_of, candidates_of
+from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.data.pieces import name_of, opened
@@ -40,7 +41,7 @@ class Part:
     def sent(self, client: Client, worker: str | None = None) -> Any:
         """What to hand to a task in its place: itself, or a future of what it stands for."""
         workers = None if worker is None else [worker]
-        if isinstance(self.given, str):
+        if isinstance(self.given, str | DataFile):
             return self.given
         if hasattr(self.given, "dask") or hasattr(self.given, "__dask_graph__"):
             return client.compute(self.given, workers=workers)
@@ -61,8 +62,9 @@ def parts_of(partitions: Any) -> list[Part]:
     for i, given in enumerate(partitions):
         is_file = isinstance(given, str | os.PathLike)
         name = os.fspath(given) if is_file else f"partition {i} ({name_of(given)})"
-        # workers have working folders of their own
-        parts.append(Part(name, os.path.abspath(given) if is_file and "://" not in name else given))
+        if is_file and "://" not in name:  # workers have working folders of their own
+            given = given.absolute() if isinstance(given, DataFile) else os.path.abspath(given)
+        parts.append(Part(name, given))
     return parts
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ranksieve.data.blocks import Block, give_back_memory
+from ranksieve.data.data_file import USUAL, find_columns
 from ranksieve.data.dataset import BLOCK_ROWS, _feature_number
-from ranksieve.data.tables import COLUMNS, FORMAT_KEY, FORMAT_VERSION, check_numeric, fill_rows, plain, to_numbers
+from ranksieve.data.tables import FORMAT_KEY, FORMAT_VERSION, check_numeric, fill_rows, plain, to_numbers
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
 from ranksieve.errors import DataError
-from ranksieve.spelling import some_of
 
 MAGIC = b"PAR1"
 BUFFER_BYTES = 1 << 16  # of every column
@@ -24,28 +25,32 @@ GIVE_BACK_EVERY = 16  # blocks; after each one it costs a quarter of the time of
 
 
 class ParquetSource:
-    """A Parquet file: `label`, `qid`, `docid` and `weight` by name, and every other column a feature.
+    """A Parquet file: `label`, `qid`, `docid` (or `doc_id`) and `weight` by name, and every other column a feature.
 
     Parameters
     ----------
     path
         The file.
-    label, qid
-        Names of the columns that hold labels and query ids.
+    columns
+        Names of the columns that hold `label`, `qid`, `docid` and `weight`, where they are called otherwise; columns of
+        these names are no features then either.
     first_stage
         The feature that holds the first stage's score, by number from 0 or name; the file's own note if None.
     """
 
-    def __init__(self, path: str, *, label: str = "label", qid: str = "qid", first_stage: int | str | None = None):
+    def __init__(
+        self, path: str, *, columns: Mapping[str, str] | None = None, first_stage: int | str | None = None
+    ) -> None:
         self.path = path
         self.absent = float("nan")
         self.fraction_read = 0.0
-        self._label, self._qid = label, qid
         with self._open() as file:
             schema = file.schema_arrow
             self.n_docs: int | None = file.metadata.num_rows
+        self._columns = find_columns(schema.names, columns or {}, path)
         self._check_schema(schema)
-        names = tuple(name for name in schema.names if name not in (label, qid, *COLUMNS[2:]))
+        sides = {*self._columns.values(), *itertools.chain(*USUAL.values())}  # a second column `label` would tell all
+        names = tuple(name for name in schema.names if name not in sides)
         self.feature_names: tuple[str, ...] | None = names
         self.n_features: int | None = len(names)
         if self.n_docs == 0 or not names:
@@ -93,19 +98,15 @@ class ParquetSource:
     def _check_schema(self, schema: pa.Schema) -> None:
         if len(set(schema.names)) < len(schema.names):
             raise DataError(f"{self.path}: two columns have the same name; column names must be unique")
-        for name, role in ((self._label, "label"), (self._qid, "qid")):
-            if name not in schema.names:
-                raise DataError(
-                    f"{self.path}: there is no column {name!r}; it has: {some_of(schema.names)}; rename one of "
-                    f"them to {role}, or name the column to use with {role}='…' in Python"
-                )
-        for name in (self._label, "weight"):
-            if name in schema.names:
+        for role in ("label", "weight"):
+            if role in self._columns:
+                name = self._columns[role]
                 check_numeric(name, schema.field(name).type, place=f"{self.path}: ")
-        kind = schema.field(self._qid).type
+        qid = self._columns["qid"]
+        kind = schema.field(qid).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if pa.types.is_nested(kind):
-            raise DataError(f"{self.path}: column {self._qid!r} holds {kind} values; expected whole numbers or texts")
+            raise DataError(f"{self.path}: column {qid!r} holds {kind} values; expected whole numbers or texts")
 
     def _note(self, schema: pa.Schema) -> dict[str, Any]:
         """What `write_parquet` noted in the file; nothing for files of others."""
@@ -132,16 +133,17 @@ class ParquetSource:
                 f"{self.path}: feature {names[column]!r} of row {done + row} is infinite; "
                 "write null for an unknown value or a large finite number"
             )
-        runs = self._runs(self._whole(batch, self._qid, done))
+        columns = self._columns
+        runs = self._runs(self._whole(batch, columns["qid"], done))
         doc_ids = None
-        if "docid" in batch.schema.names:
-            doc_ids = np.array(plain(batch.column("docid")).cast(pa.string()).to_pylist(), dtype=object)
+        if "docid" in columns:
+            doc_ids = np.array(plain(batch.column(columns["docid"])).cast(pa.string()).to_pylist(), dtype=object)
         return Block(
             features,
-            self._grades(batch, self._label, done, LABEL),
+            self._grades(batch, columns["label"], done, LABEL),
             *runs,
             doc_ids=doc_ids,
-            weights=self._grades(batch, "weight", done, np.float64) if "weight" in batch.schema.names else None,
+            weights=self._grades(batch, columns["weight"], done, np.float64) if "weight" in columns else None,
         )
 
     def _whole(self, batch: pa.RecordBatch, name: str, done: int) -> pa.Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ranksieve.data.blocks import Block, Source, candidates_of
 from ranksieve.data.compression import first_bytes
+from ranksieve.data.data_file import columns_of, lasting
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names
 from ranksieve.data.growing_lists import GrowingLists
 from ranksieve.data.letor import TextSource
@@ -28,8 +29,10 @@ def open_source(
     *,
     missing: str = "zero",
     first_stage: int | str | None = None,
-    label: str = "label",
-    qid: str = "qid",
+    label: str | None = None,
+    qid: str | None = None,
+    docid: str | None = None,
+    weight: str | None = None,
 ) -> Source:
     """A file to be read in blocks: Parquet, or LETOR text that may be compressed with gzip, xz or zstd.
 
@@ -43,10 +46,12 @@ def open_source(
         What a feature that a line of text does not mention is: "zero" or "nan".
     first_stage
         The feature that holds the first stage's score, by number from 0 or name.
-    label, qid
-        Names of the columns with labels and query ids in Parquet.
+    label, qid, docid, weight
+        Names of the columns in Parquet that hold labels, query ids, document ids and weights, where they are called
+        otherwise; document ids may be called `doc_id`, too.
     """
-    name = os.fspath(path)
+    columns = _columns(path, label=label, qid=qid, docid=docid, weight=weight)
+    name = lasting(path)
     head = first_bytes(name)
     if missing not in MISSING:
         raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(map(repr, MISSING))}")
@@ -55,7 +60,9 @@ def open_source(
             f"{name}: holds a model, not data; read it with ranksieve.load, and give a file of documents here"
         )
     if head.startswith(MAGIC):
-        return ParquetSource(name, label=label, qid=qid, first_stage=first_stage)
+        return ParquetSource(name, columns=columns, first_stage=first_stage)
+    if columns:
+        raise DataError(f"{name}: is text, which has no columns; leave --{next(iter(columns))} out, or give Parquet")
     return TextSource(name, absent=MISSING[missing], first_stage=first_stage)
 
 
@@ -64,8 +71,10 @@ def read(
     *,
     missing: str = "zero",
     first_stage: int | str | None = None,
-    label: str = "label",
-    qid: str = "qid",
+    label: str | None = None,
+    qid: str | None = None,
+    docid: str | None = None,
+    weight: str | None = None,
 ) -> Dataset:
     """Read a file into memory as float32; the parameters are those of `open_source`.
 
@@ -79,7 +88,13 @@ def read(
     >>> data.features.tolist(), data.labels.tolist(), data.query_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [10])
     """
-    return read_source(open_source(path, missing=missing, first_stage=first_stage, label=label, qid=qid))
+    columns = _columns(path, label=label, qid=qid, docid=docid, weight=weight)
+    return read_source(open_source(path, missing=missing, first_stage=first_stage, **columns))
+
+
+def _columns(path: str | os.PathLike[str], **given: str | None) -> dict[str, str]:
+    """The columns with other names: those that the file is said to have, and those given here."""
+    return columns_of(path) | {role: name for role, name in given.items() if name is not None}
 
 
 def read_source(source: Source, *, query: Any = None) -> Dataset:

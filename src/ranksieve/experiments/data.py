@@ -16,6 +16,7 @@ import numpy as np
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
 from ranksieve.data.blocks import Block, Source, check_narrow, widened
+from ranksieve.data.data_file import USUAL
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, check_feature_names
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
 from ranksieve.data.parts import Joined, SourcePart, query_ids_of
@@ -46,6 +47,10 @@ class DataSpec:
     folds: int = 0
     first_stage: str | None = None
     missing: str = "zero"
+    label: str | None = None  # columns of Parquet files that are not called as usual
+    qid: str | None = None
+    docid: str | None = None
+    weight: str | None = None
     background: tuple[str, ...] | None = None  # files of another domain, to start from
     background_queries: int | None = None  # the same of generated data, of another seed
     background_seed: int | None = None
@@ -137,7 +142,8 @@ class DataSpec:
         return self._open(self.file or self.train).first_stage is not None  # type: ignore[arg-type]
 
     def _open(self, path: str) -> Source:
-        return open_source(path, missing=self.missing, first_stage=self.first_stage)
+        columns = {role: getattr(self, role) for role in USUAL}
+        return open_source(path, missing=self.missing, first_stage=self.first_stage, **columns)
 
     def sources(self) -> list[Source]:
         """Training, validation and test data, each to be read in blocks."""

@@ -86,7 +86,7 @@ class _Reader:
         for metric in metrics:
             self._checked(("metrics",), parse_metric, metric)
         stages = tuple(self._quick.get("stages", self._list("stages", int, [])))
-        stages += tuple(size for size in relations.pruned_sizes(self._values.get("runs", [])) if size not in stages)
+        stages += tuple(size for size in relations.pruned_sizes(self._runs()) if size not in stages)
         figures = tuple(self._list("figures", str, ["curves", "table"]))
         for figure in figures:
             if figure not in FIGURES:
@@ -155,9 +155,7 @@ class _Reader:
             yield from self._checked(place, DataSpec.folded, name, given, Path(self._path).parent)
 
     def _cells(self, data: Sequence[DataSpec], common: dict[str, Any]) -> Iterator[Cell]:
-        runs = self._values.get("runs", [])
-        if not isinstance(runs, list) or not runs:
-            raise self.complain(("runs",), "no runs; add a table [[runs]] with name and algo")
+        runs = self._runs()
         done: list[Cell] = []
         names: list[str] = []
         for number, run in enumerate(runs):
@@ -282,6 +280,12 @@ class _Reader:
         if not isinstance(table, dict):
             raise self.complain((name,), f"{name} is {table!r}; expected a table [{name}]")
         return table
+
+    def _runs(self) -> list[dict[str, Any]]:
+        runs = self._values.get("runs", [])
+        if not isinstance(runs, list) or not runs or not all(isinstance(run, dict) for run in runs):
+            raise self.complain(("runs",), "no runs; add a table [[runs]] with name and algo")
+        return runs
 
     def _list(self, name: str, kind: type, default: list[Any]) -> list[Any]:
         values = self._values.get(name, default)

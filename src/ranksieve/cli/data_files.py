@@ -1,0 +1,56 @@
+"""Data files of commands: options for the names of their columns, and pipes in the place of files."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+PANEL = "Columns of Parquet files"
+COLUMNS = {
+    "label": ("label", "Labels."),
+    "qid": ("qid", "Query ids."),
+    "docid": ("docid or doc_id", "Document ids."),
+    "weight": ("weight", "Weights of documents."),
+}
+
+
+def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add options for the names of columns to a command; arguments `names`, its data files, then know them.
+
+    Each such argument is a path, a list of paths or None. Pipes, and `-` for standard input, are read into a file.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**values: Any) -> None:
+            columns = {role: values.pop(role) for role in COLUMNS}
+            command(**values | {name: _data_files(values[name], columns) for name in names})
+
+        own = inspect.signature(command, eval_str=True)
+        signature = own.replace(parameters=[*own.parameters.values(), *(_option(role) for role in COLUMNS)])
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+        return run
+
+    return decorate
+
+
+def _option(role: str) -> inspect.Parameter:
+    usual, text = COLUMNS[role]
+    option = typer.Option(f"--{role}", help=text, metavar="NAME", show_default=usual, rich_help_panel=PANEL)
+    return inspect.Parameter(
+        role, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
+    )
+
+
+def _data_files(given: Path | list[Path] | None, columns: dict[str, str | None]) -> Any:
+    from ranksieve.data.data_file import DataFile, lasting
+
+    if isinstance(given, list):
+        return [_data_files(path, columns) for path in given]
+    return None if given is None else DataFile(lasting(given), **columns)

@@ -1,0 +1,76 @@
+"""Columns with other names and pipes, in the commands that read data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+import typer.main
+from cli_samples import QUICK
+
+from ranksieve.cli.app import app
+from ranksieve.data.read import read
+from ranksieve.data.tables import write_parquet
+
+COLUMNS = ("--label", "rel", "--qid", "query")
+READERS = ("train", "predict", "evaluate", "explain", "combine", "interpolate", "refit", "prune", "pack", "sample")
+READERS += ("split", "describe", "bench", "experiment")
+
+
+@pytest.fixture(scope="module")
+def tables(files, tmp_path_factory):
+    """The files of `files` as Parquet with other names."""
+    folder = tmp_path_factory.mktemp("tables")
+    for name in ("train", "test"):
+        write_parquet(read(files / f"{name}.txt"), folder / "usual.parquet")
+        table = pq.read_table(folder / "usual.parquet")
+        names = [{"label": "rel", "qid": "query"}.get(column, column) for column in table.column_names]
+        pq.write_table(table.rename_columns(names), folder / f"{name}.parquet")
+    return folder
+
+
+def test_every_command_that_reads_data_has_the_same_flags():
+    commands = typer.main.get_command(app).commands
+    for name in READERS:
+        flags = {flag for option in commands[name].params for flag in option.opts}
+        assert {"--label", "--qid", "--docid", "--weight"} <= flags, name
+
+
+def test_columns_with_other_names(files, tables, run, model, tmp_path):
+    trained = run("train", tables / "train.parquet", "--out", tmp_path / "m.txt", "--quiet", *QUICK, *COLUMNS)
+    assert trained.code == 0, trained.output
+    told = run("evaluate", model, tables / "test.parquet", *COLUMNS).output
+    assert told == run("evaluate", model, files / "test.txt").output
+    refused = run("evaluate", model, tables / "test.parquet")
+    assert refused.code == 2 and "--label=rel" in refused.output
+    packed = run("pack", tables / "test.parquet", "--out", tmp_path / "packed.parquet", *COLUMNS)
+    assert packed.code == 0 and "label" in pq.read_schema(tmp_path / "packed.parquet").names
+
+
+def test_experiments_with_columns(tables, run, tmp_path):
+    spec = tmp_path / "spec.toml"
+    spec.write_text(
+        'title = "t"\n[params]\ntrees = 3\nleaves = 4\nmin-docs = 3\n[[runs]]\nname = "a"\nalgo = "lambdamart"\n'
+    )
+    done = run("experiment", spec, "--data", tables / "train.parquet", "--out", tmp_path / "o", "--jobs", 1, *COLUMNS)
+    assert done.code == 0, done.output
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_standard_input_and_output(files, model, name):
+    command = [sys.executable, "-m", "ranksieve", "predict", model, name, "--out", "-"]
+    with open(files / "test.txt", "rb") as file:
+        cat = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE)
+        done = subprocess.run(command, stdin=cat.stdout, capture_output=True, text=True, check=True, env=os.environ)
+        cat.stdout.close()
+        cat.wait()
+    scores = [float(line) for line in done.stdout.splitlines()]
+    assert len(scores) == read(files / "test.txt").n_docs
+
+
+def test_only_predict_writes_to_standard_output(files, run):
+    refused = run("train", files / "train.txt", "--out", "-")
+    assert refused.code == 2 and "give the name of a file" in refused.output

@@ -1,0 +1,111 @@
+"""Columns with other names, and pipes in the place of files."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ranksieve.data.data_file import DataFile, lasting
+from ranksieve.data.read import open_source, read
+from ranksieve.errors import DataError
+
+TEXT = "2 qid:1 1:0.5\n0 qid:1 1:0.25\n1 qid:2 1:1\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "other.parquet"
+    columns = {
+        "Relevance": [2, 0, 1],
+        "query_id": ["a", "a", "b"],
+        "doc_id": [7, 8, 9],
+        "w": [1, 1, 2],
+        "bm25": [3, 2, 1],
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.fixture
+def through_pipe(tmp_path):
+    """A named pipe that content is sent through."""
+    threads = []
+
+    def send(content: bytes) -> Path:
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        threads.append(threading.Thread(target=pipe.write_bytes, args=(content,)))
+        threads[-1].start()
+        return pipe
+
+    yield send
+    for thread in threads:
+        thread.join()
+
+
+def test_columns_with_other_names(table):
+    names = {"label": "Relevance", "qid": "query_id", "weight": "w"}
+    for data in (
+        read(table, **names),
+        read(DataFile(str(table), **names)),
+        read(DataFile(str(table), **names), weight="w"),
+    ):
+        assert data.feature_names == ("bm25",)
+        assert data.labels.tolist() == [2, 0, 1] and data.query_ids.tolist() == ["a", "b"]
+        assert data.lists.doc_ids.tolist() == ["7", "8", "9"]
+        assert data.lists.weights.tolist() == [1, 1, 2]
+    assert read(table, label="w", qid="query_id", docid="Relevance").lists.doc_ids.tolist() == ["2", "0", "1"]
+
+
+def test_columns_with_usual_names_are_never_features(tmp_path):
+    path = tmp_path / "two.parquet"
+    pq.write_table(pa.table({"label": [1, 0], "grade": [3, 0], "qid": [1, 1], "bm25": [2.0, 1.0]}), path)
+    data = read(path, label="grade")
+    assert data.feature_names == ("bm25",) and data.labels.tolist() == [3, 0]
+
+
+def test_a_column_that_is_not_there_is_told_with_a_likely_one(table):
+    with pytest.raises(DataError, match=r"no column 'label'; it has: Relevance, .* label='Relevance'") as found:
+        read(table)
+    assert found.value.by_flags.endswith("--label=Relevance")
+    with pytest.raises(DataError, match=r"no column 'qid'.* qid='query_id'"):
+        read(table, label="Relevance")
+    with pytest.raises(DataError, match=r"no column 'ID'.* docid='NAME'"):
+        read(table, label="Relevance", qid="query_id", docid="ID")
+
+
+def test_text_has_no_columns(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text(TEXT)
+    with pytest.raises(DataError, match="is text, which has no columns; leave qid out"):
+        read(path, qid="query")
+
+
+def test_a_file_with_columns_travels_to_other_processes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = DataFile("a.parquet", qid="q").absolute()
+    assert pickle.loads(pickle.dumps(file)) == DataFile(str(tmp_path / "a.parquet"), qid="q")
+
+
+def test_a_pipe_is_read_as_often_as_needed(through_pipe):
+    source = open_source(through_pipe(TEXT.encode()))
+    for _ in range(2):
+        assert np.concatenate([block.labels for block in source.blocks()]).tolist() == [2, 0, 1]
+    assert source.path.endswith("/pipe")
+
+
+def test_a_pipe_without_content(through_pipe):
+    with pytest.raises(DataError, match="nothing came through it"):
+        lasting(through_pipe(b""))
+
+
+def test_files_stay_as_they_are(tmp_path):
+    assert lasting(tmp_path / "gone.txt") == str(tmp_path / "gone.txt")
+    assert lasting(tmp_path) == str(tmp_path)
