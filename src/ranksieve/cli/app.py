@@ -112,6 +112,6 @@ def options(
 ) -> None:
     """Learning to rank that sieves: train, apply and compare forests for the second stage of a search system.
 
-    Data files are LETOR/SVMlight text (plain, .gz, .xz, .zst) or Parquet. Model files are LightGBM text
+    Data files are LETOR/SVMlight text or CSV (plain, .gz, .xz, .zst), or Parquet. Model files are LightGBM text
     models; those of XGBoost, RankLib, QuickRank and CatBoost are read, too.
     """

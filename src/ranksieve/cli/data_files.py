@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-PANEL = "Columns of Parquet files"
+PANEL = "Columns of Parquet and CSV"
 COLUMNS = {
     "label": ("label", "Labels."),
     "qid": ("qid", "Query ids."),

@@ -9,6 +9,7 @@ import numpy as np
 
 from ranksieve.data.blocks import Block, Source, candidates_of
 from ranksieve.data.compression import first_bytes
+from ranksieve.data.csv import CsvSource, is_csv
 from ranksieve.data.data_file import columns_of, lasting
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names
 from ranksieve.data.growing_lists import GrowingLists
@@ -34,9 +35,10 @@ def open_source(
     docid: str | None = None,
     weight: str | None = None,
 ) -> Source:
-    """A file to be read in blocks: Parquet, or LETOR text that may be compressed with gzip, xz or zstd.
+    """A file to be read in blocks: Parquet, or LETOR text or CSV that may be compressed with gzip, xz or zstd.
 
-    What a file is shows in its first bytes; its name does not matter.
+    What a file is shows in its first bytes; its name does not matter. CSV has the names of columns in its first line,
+    and may have tabs or semicolons in place of commas; empty cells are missing, as nulls of Parquet are.
 
     Parameters
     ----------
@@ -47,8 +49,8 @@ def open_source(
     first_stage
         The feature that holds the first stage's score, by number from 0 or name.
     label, qid, docid, weight
-        Names of the columns in Parquet that hold labels, query ids, document ids and weights, where they are called
-        otherwise; document ids may be called `doc_id`, too.
+        Names of the columns in Parquet and CSV that hold labels, query ids, document ids and weights, where they are
+        called otherwise; document ids may be called `doc_id`, too.
     """
     columns = _columns(path, label=label, qid=qid, docid=docid, weight=weight)
     name = lasting(path)
@@ -61,8 +63,13 @@ def open_source(
         )
     if head.startswith(MAGIC):
         return ParquetSource(name, columns=columns, first_stage=first_stage)
+    if is_csv(name, columns):
+        return CsvSource(name, columns=columns, first_stage=first_stage)
     if columns:
-        raise DataError(f"{name}: is text, which has no columns; leave --{next(iter(columns))} out, or give Parquet")
+        raise DataError(
+            f"{name}: is LETOR text, or has no names of columns in its first line; leave --{next(iter(columns))} out, "
+            "or give Parquet or CSV"
+        )
     return TextSource(name, absent=MISSING[missing], first_stage=first_stage)
 
 

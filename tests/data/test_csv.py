@@ -1,0 +1,69 @@
+"""CSV is read like Parquet."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+
+import numpy as np
+import pytest
+
+from ranksieve.data import csv
+from ranksieve.data.csv import CsvSource
+from ranksieve.data.read import open_source, read
+from ranksieve.errors import DataError
+
+TABLE = 'label,qid,"doc id",bm25,age\n2,a,x,1.5,\n0,a,y,0.25,7\n1,"b, c",z,-1e3,1\n'
+
+
+def written(tmp_path, text: str):
+    path = tmp_path / "data.csv"
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_table(tmp_path, separator, end):
+    text = "\ufeff" + TABLE.replace("b, c", "b c").replace(",", separator).replace("\n", end)
+    data = read(written(tmp_path, text), docid="doc id")
+    assert data.feature_names == ("bm25", "age")
+    np.testing.assert_array_equal(data.features, np.float32([[1.5, np.nan], [0.25, 7], [-1e3, 1]]))
+    assert data.labels.tolist() == [2, 0, 1] and data.query_ids.tolist() == ["a", "b c"]
+    assert data.lists.doc_ids.tolist() == ["x", "y", "z"]
+
+
+def test_compressed_and_in_small_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv, "READ_BYTES", 200)
+    lines = [f"{row % 3},q{row // 7},{row / 8}" for row in range(100)]
+    path = tmp_path / "data.csv.gz"
+    path.write_bytes(gzip.compress("\n".join(["label,qid,bm25", *lines]).encode()))
+    source = pickle.loads(pickle.dumps(open_source(path)))
+    assert isinstance(source, CsvSource) and source.n_docs is None
+    for _ in range(2):
+        blocks = list(source.blocks(5))
+        assert max(block.n_docs for block in blocks) == 5
+        assert np.concatenate([block.features[:, 0] for block in blocks]).tolist() == [row / 8 for row in range(100)]
+    assert source.n_docs == 100 and source.fraction_read == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("label,qid,bm25\n1,a,high\n", "column 'bm25' holds 'high'; expected numbers"),
+        ("label,qid,bm25\n1,a\n", "is not a table .*got 2.*; every line needs all columns"),
+        ("label,qid,bm25\n,a,1\n", "column 'label' of row 0 is null"),
+        ("label,qid,bm25\n1,a,inf\n", "feature 'bm25' of row 0 is infinite"),
+        ("label,qid,bm25\n", "has 0 rows"),
+        ("label,qid\n1,a\n", "0 feature columns"),
+        ("label,qid,label\n1,a,2\n", "two columns have the same name"),
+        (",label,qid,bm25\n0,1,a,2\n", "column 1 has no name; .*index=False"),
+        ("grade,qid,bm25\n1,a,2\n", "no column 'label'; .*label='grade'"),
+        ("first,second\n1,2\n", "'first,second' is not a number; LETOR lines"),
+    ],
+)
+def test_complaints(tmp_path, text, message):
+    path = written(tmp_path, text)
+    with pytest.raises(DataError, match=message) as caught:
+        read(path)
+    assert str(path) in str(caught.value)
