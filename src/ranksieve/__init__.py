@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ranksieve.retrieval.measuring import evaluate_run
     from ranksieve.retrieval.models import FirstStage
     from ranksieve.retrieval.pipeline import Pipeline
+    from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, read_run, write_run
 
 _MODULES = ("cluster", "errors", "plots")
@@ -88,6 +89,7 @@ _HOMES = {
     "rbp": "evaluation.functions",
     "read": "data.read",
     "read_judgements": "retrieval.runs",
+    "read_queries": "retrieval.queries",
     "read_run": "retrieval.runs",
     "recall": "evaluation.functions",
     "reciprocal_rank": "evaluation.functions",
@@ -142,6 +144,7 @@ __all__ = [
     "rbp",
     "read",
     "read_judgements",
+    "read_queries",
     "read_run",
     "recall",
     "reciprocal_rank",

@@ -11,11 +11,9 @@ FLAG = re.compile(r"(?<![\w./\\-])--([a-z][a-z0-9-]*)(?:=([^\s;,()]+))?")
 COMMAND = re.compile(r"ranksieve [a-z]+[^;]*")  # within which flags are meant
 
 
-class RanksieveError(ValueError):
-    """Base of every error raised on bad input; the command line prints it without a traceback and exits with 2.
-
-    Messages are written with flags, `--min-docs is 0` or `use --algo=mart`; `str` tells them as Python spells them, and
-    the command line `by_flags`.
+class _Told:
+    """Messages are written with flags, `--min-docs is 0` or `use --algo=mart`; `str` tells them as Python spells them,
+    and the command line `by_flags`.
     """
 
     @property
@@ -24,6 +22,14 @@ class RanksieveError(ValueError):
 
     def __str__(self) -> str:
         return in_python(self.by_flags)
+
+
+class RanksieveError(_Told, ValueError):
+    """Base of every error raised on bad input; the command line prints it without a traceback and exits with 2."""
+
+
+class RanksieveWarning(_Told, UserWarning):
+    """What is done but may not be meant; the command line prints it as one line."""
 
 
 class DataError(RanksieveError):

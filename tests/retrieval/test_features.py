@@ -275,6 +275,10 @@ def test_users_add_their_own(index):
         FeatureMaker(index, (), {"bm25.all": id_number})
     with pytest.raises(DataError, match="one number per document"):
         to_dataset(pairs, FeatureMaker(index, (), {"mine": lambda query, documents: [1.0]}), Notes())
+    with pytest.raises(DataError, match="feature 'mine' returned what is no numbers"):
+        to_dataset(pairs, FeatureMaker(index, "mine", {"mine": lambda query, documents: list(documents)}), Notes())
+    with pytest.raises(ParameterError, match="expected a function"):
+        FeatureMaker(index, (), {"mine": 7})
 
 
 def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, tmp_path):
@@ -293,6 +297,21 @@ def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, tmp_
         "queries have no judgements; their documents get label 0: 1 (7)",
         f"relevant documents are not among the candidates: 1 ({missed})",
     ]
+
+
+def test_without_notes_the_logger_tells_what_was_left_out(index, caplog, tmp_path):
+    index.features({"1": QUERIES["1"], "0": "unheard"}, judgements={"1": {"d999": 1.0}, "0": {}}, select="bm25.all")
+    assert [record.message for record in caplog.records] == [
+        "judgements are of documents that are not in the index: 1 (d999)",
+        "queries without a word of the index, which retrieve nothing: 1 (0)",
+    ]
+    with pytest.raises(DataError, match=r"no query has candidates; queries without a word.*: 1 \(0\); check"):
+        index.features({"0": "unheard"}, select="bm25.all")
+    with pytest.raises(DataError, match="no query has candidates"):
+        write_features(Pairs({"0": "unheard"}, Searcher(index)), tmp_path / "data.parquet")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ParameterError, match="depth is 0"):
+        index.features(QUERIES, depth=0)
 
 
 def test_candidates_of_another_system(index):

@@ -6,6 +6,7 @@ import gzip
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -128,9 +129,36 @@ def test_a_folder_of_files_is_a_corpus(tmp_path):
     (tmp_path / "corpus" / "sub").mkdir(parents=True)
     (tmp_path / "corpus" / "b.txt").write_text("blue")
     (tmp_path / "corpus" / "sub" / "a.txt").write_text("red")
+    (tmp_path / "corpus" / ".git").mkdir()
+    (tmp_path / "corpus" / ".git" / "index").write_bytes(b"\xff")
+    (tmp_path / "corpus" / "sub" / "two words.txt").write_text("blue")
     index = Index.build(tmp_path / "corpus", tmp_path / "index")
-    assert index.ids.tolist() == ["b.txt", "sub/a.txt"]
+    assert index.ids.tolist() == ["b.txt", "sub/a.txt", "sub/two%20words.txt"]
     assert [hit.docno for hit in index.search("red")] == ["sub/a.txt"]
+
+
+@pytest.mark.parametrize("name", ["id", "_id", "docno", "doc_id", "docid"])
+def test_ids_are_found_under_their_usual_names(name, tmp_path):
+    documents = [{"title": "red", name: "a", "metadata": {}}, {"title": "blue", name: 7, "metadata": {}}]
+    index = Index.build(documents, tmp_path / "index")
+    assert index.ids.tolist() == ["a", "7"]
+    assert [field.name for field in index.fields] == ["title"]
+
+
+def test_tables_of_documents_are_corpora(tmp_path):
+    frame = pd.DataFrame({"docno": [1, 2], "text": ["red", "blue"], "title": ["wine", np.nan]})
+    index = Index.build(frame, tmp_path / "index")
+    assert index.ids.tolist() == ["1", "2"] and index.search("nan") == []
+    assert index.notes == ("documents without the field 'title': 1 (document 1)",)
+
+
+def test_the_encoding_is_utf_8_with_or_without_a_mark(three, tmp_path):
+    lines = "\n".join(map(json.dumps, three)).encode()
+    (tmp_path / "c.jsonl").write_bytes(b"\xef\xbb\xbf" + lines.replace(b"\n", b"\r\n"))
+    assert Index.build(tmp_path / "c.jsonl", tmp_path / "index").n_docs == 3
+    (tmp_path / "c.jsonl").write_bytes(lines + b'\n{"id": "x", "text": "caf\xe9"}')
+    with pytest.raises(DataError, match=r"c\.jsonl:4: byte 25 of the line is not UTF-8"):
+        Index.build(tmp_path / "c.jsonl", tmp_path / "index", replace=True)
 
 
 def build(tmp_path, lines, **options):
@@ -146,10 +174,26 @@ def build(tmp_path, lines, **options):
         (
             [{"id": "a", "t": "x"}, {"id": "b", "t": "x"}, {"id": "a", "t": "y"}],
             {},
-            "'a' is the id of documents 0 and 2",
+            r"c\.jsonl:3: has the id 'a' of an earlier document, .*c\.jsonl:1; ids must be unique",
         ),
-        ([{"t": "x"}], {}, r"c\.jsonl:1: has no id in the field 'id' \(it has 't'\)"),
+        (
+            [{"t": "x"}],
+            {},
+            r"c\.jsonl:1: has no id in the field 'id'; its fields are 't'; name .* call it one of id, _id",
+        ),
+        ([{"t": "x"}], {"id": "key"}, "no id in the field 'key'"),
+        ([{"id": 1.5, "t": "x"}], {}, "the id is 1.5; expected text or a whole number"),
+        ([{"id": "a\ud800", "t": "x"}], {}, "cannot be written as UTF-8"),
         ([{"id": "a b", "t": "x"}], {}, "spaces"),
+        ([{"id": "a\u00a0b", "t": "x"}], {}, "spaces"),
+        ([{"id": "a", "t": "..."}], {}, r"c\.jsonl: no document has a word in 't'"),
+        ([{"id": "a", "t": "x"}], {"numbers": "p"}, "no document has the number 'p'"),
+        ([{"id": "a", "t": "x", "p": 1e39}], {"numbers": "p"}, "p is 1e.39; expected a number in single precision"),
+        ([{"id": "a", "t": "x"}], {"positions": []}, r"positions is \[\]; expected True or False"),
+        ([{"id": "a", "t": "x"}], {"memory": "1G"}, "memory is '1G'; expected bytes"),
+        ([{"id": "a", "t": "x"}], {"analyzer": "english"}, "expected an Analyzer"),
+        (["", " "], {}, r"c\.jsonl: holds no documents"),
+        (['[{"id": "a", "t": "x"}]'], {}, "of an array make lines"),
         ([{"id": "a", "t": "x"}], {"fields": ["u"]}, "no document has the field 'u'"),
         ([{"id": "a", "t": "x"}], {"fields": ["t", "t"]}, "given twice"),
         ([{"id": "a", "t": 5}], {}, "no field .* holds text"),
@@ -165,7 +209,7 @@ def test_bad_corpora_are_refused_and_leave_nothing(tmp_path, lines, options, mes
 
 def test_rows_of_a_table_must_have_all_cells(tmp_path):
     (tmp_path / "c.tsv").write_text("id\ttext\na\tred\nb\n")
-    with pytest.raises(DataError, match=r"c\.tsv:3: has 1 cells but the header has 2"):
+    with pytest.raises(DataError, match=r"c\.tsv:3: has 1 cell but the header has 2"):
         Index.build(tmp_path / "c.tsv", tmp_path / "index")
 
 
@@ -198,6 +242,17 @@ def test_what_is_no_index_is_refused(tmp_path, three):
     with pytest.raises(DataError, match="header is damaged"):
         Index(index.path)
     (tmp_path / "index" / "header.json").write_text(json.dumps(header))
+    for damaged in ({"format": 3}, {**header, "sizes": {}}, {**header, "fields": [{"name": "t"}]}):
+        (tmp_path / "index" / "header.json").write_text(json.dumps(damaged))
+        with pytest.raises(DataError, match="header is damaged"):
+            Index(index.path)
+    (tmp_path / "index" / "header.json").write_text(json.dumps(header))
+    with pytest.raises(DataError, match="is a file, not an index"):
+        Index(tmp_path / "index" / "header.json")
+    content = (tmp_path / "index" / "docs.bin").read_bytes()
+    (tmp_path / "index" / "docs.bin").write_bytes(content[:-1] + b"\x7f")
+    with pytest.raises(DataError, match=r"docs\.bin: has changed since it was written"):
+        Index(index.path)
     (tmp_path / "index" / "docs.bin").write_bytes(b"1234")
     with pytest.raises(DataError, match=r"docs\.bin: is missing or has 4 bytes"):
         Index(index.path)

@@ -8,7 +8,7 @@ import pytest
 
 import ranksieve as rs
 from corpus_samples import QUERIES
-from ranksieve.errors import ModelError, ParameterError
+from ranksieve.errors import ModelError, ParameterError, RanksieveWarning
 from ranksieve.retrieval.labelling import Pairs, write_features
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.runs import Run
@@ -37,9 +37,10 @@ def test_the_pipeline_ranks_by_the_models_scores(index, model):
 
 
 def test_runs_of_others_are_reranked(index, model):
-    run = retrieve(index, QUERIES, 7)
+    run = Run.from_lists((id, docs[:7], scores[:7]) for id, docs, scores in retrieve(index, QUERIES, 50).lists())
     notes = Notes()
-    again = rs.Pipeline(index, model).rerank(QUERIES, run, notes=notes)
+    with pytest.warns(RanksieveWarning, match="the 50 best candidates of a query and gets the 7 best"):
+        again = rs.Pipeline(index, model).rerank(QUERIES, run, notes=notes)
     assert {id: sorted(docs) for id, docs, _ in again.lists()} == {id: sorted(docs) for id, docs, _ in run.lists()}
     assert len(notes) == 0
 
@@ -71,7 +72,7 @@ def test_frames_as_pyterrier_has_them(index, model, tmp_path):
     result = pipeline.transform(topics)
     assert list(result.columns) == ["qid", "query", "docno", "score", "rank"]
     few = result[result["rank"] < 3]
-    with pytest.warns(UserWarning, match="re-orders a run with other scores"):  # they are the model's
+    with pytest.warns(RanksieveWarning, match="gets a run with other scores"):  # they are the model's
         assert len(pipeline.transform(few)) == 9
 
 
@@ -84,24 +85,46 @@ def test_texts_that_find_nothing(index, model):
 
 def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
     stage, path = rs.FirstStage(k1=0.9), tmp_path / "data.parquet"
-    write_features(Pairs(QUERIES, Searcher(index, stage), judgements=JUDGEMENTS), path, select=["bm25.*", "first.*"])
+    write_features(Pairs(QUERIES, Searcher(index, stage), judgements=JUDGEMENTS), path, select=["first.*"])
     rs.write_parquet(rs.read(path), path)  # the note is kept
     model = rs.train(path, trees=3, leaves=4, min_docs=1)
     model.save(tmp_path / "model.txt")
     loaded = rs.load(tmp_path / "model.txt")
     rs.Pipeline(index, loaded, stage=stage).search(QUERIES["1"])
-    with pytest.warns(UserWarning, match=r"candidates of '--model bm25f --set k1=0\.9,.*are of '--model bm25f"):
-        rs.Pipeline(index, loaded).search(QUERIES["1"])
-    of_run = rs.train(index.features(QUERIES, retrieve(index, QUERIES, 50), judgements=JUDGEMENTS), trees=2, min_docs=1)
-    with pytest.warns(UserWarning, match="candidates of '--run' and these"):
-        rs.Pipeline(index, of_run).rerank(QUERIES)
+    pipeline = rs.Pipeline(index, loaded)
+    with pytest.warns(
+        RanksieveWarning,
+        match=r"of bm25f \(k1=0\.9,b=0\.75,k3=8\) and gets candidates of bm25f \(k1=1\.2,.*first\.score",
+    ) as told:
+        pipeline.search(QUERIES["1"])
+    assert told[0].filename == __file__
+    pipeline.search(QUERIES["2"])  # once is enough
+    pipeline.rerank(QUERIES)
 
 
-def test_another_depth_than_in_training_is_warned_of(index, model):
-    with pytest.warns(UserWarning, match=r"from the 50 best .* gets the 7 best; 2 of its \d+ features.*depth=50"):
+def test_a_run_of_ours_is_as_good_as_its_first_stage(index):
+    ours = retrieve(index, QUERIES, 30)
+    learned = index.features(QUERIES, ours, judgements=JUDGEMENTS, select=["first.*", "relative.*"])
+    assert learned.candidates == index.features(QUERIES, judgements=JUDGEMENTS, depth=30, select="bm25.all").candidates
+    model = rs.train(learned, trees=2, min_docs=1)
+    rs.Pipeline(index, model, depth=30).search(QUERIES["1"])
+    rs.Pipeline(index, model).rerank(QUERIES, ours)
+    everything = index.features(QUERIES, retrieve(index, QUERIES, 60), judgements=JUDGEMENTS, select="first.*")
+    assert everything.candidates.endswith(f"--depth {index.n_docs}")
+    other = index.features(QUERIES, retrieve(index, QUERIES, 30, "dfr"), judgements=JUDGEMENTS, select="first.*")
+    assert other.candidates == "--run"
+    with pytest.warns(RanksieveWarning, match="learned from candidates of a run and gets candidates of bm25f"):
+        rs.Pipeline(index, rs.train(other, trees=2, min_docs=1), depth=30).search(QUERIES["1"])
+
+
+def test_another_depth_than_in_training_is_warned_of(index):
+    data = index.features(QUERIES, judgements=JUDGEMENTS, depth=50, select="neighbours.*")
+    model = rs.train(data, trees=8, leaves=4, min_docs=1)
+    with pytest.warns(RanksieveWarning, match=r"the 50 best .* gets the 7 best; .* uses 2 depend on .* use depth=50"):
         rs.Pipeline(index, model, depth=7).search(QUERIES["1"])
-    with pytest.warns(UserWarning, match="gets the 1000 best"):
+    with pytest.warns(RanksieveWarning, match="gets the 1000 best") as told:
         rs.Pipeline(index, model).rerank(QUERIES)
+    assert "use --depth=50" in told[0].message.by_flags
     whole = rs.train(index.features(QUERIES, judgements=JUDGEMENTS, depth=index.n_docs), trees=2, min_docs=1)
     rs.Pipeline(index, whole).search(QUERIES["1"])  # there are no more
     data = index.features(QUERIES, judgements=JUDGEMENTS, depth=50, select=["bm25.*", "first.*", "feedback.*"])
@@ -111,13 +134,14 @@ def test_another_depth_than_in_training_is_warned_of(index, model):
 def test_a_run_with_other_scores_than_in_training_is_warned_of(index):
     ours = retrieve(index, QUERIES, 50)
     theirs = Run.from_lists((id, docs, 2 * scores) for id, docs, scores in ours.lists())
-    model = rs.train(index.features(QUERIES, judgements=JUDGEMENTS), trees=2, min_docs=1)
+    data = index.features(QUERIES, judgements=JUDGEMENTS, depth=50, select=["bm25.*", "first.*"])
+    model = rs.train(data, trees=3, leaves=4, min_docs=1)
     rs.Pipeline(index, model).rerank(QUERIES, ours)  # what our first stage makes is no news
     empty = [("0", np.empty(0, object), np.empty(0))]
     rs.Pipeline(index, model).rerank(QUERIES | {"0": "unheard"}, Run.from_lists([*empty, *ours.lists()]))
-    with pytest.warns(UserWarning, match=r"re-orders a run with other scores; 16 of its \d+ features are of the first"):
+    with pytest.warns(RanksieveWarning, match="gets a run with other scores; .* depend on the first stage"):
         rs.Pipeline(index, model).rerank(QUERIES, theirs)
-    with pytest.warns(UserWarning, match="re-orders a run"):
+    with pytest.warns(RanksieveWarning, match="gets a run"):
         rs.Pipeline(index, model, stage=rs.FirstStage(k1=0.9)).rerank(QUERIES, ours)
     data = index.features(QUERIES, judgements=JUDGEMENTS, select=["bm25.*", "length.*"])
     rs.Pipeline(index, rs.train(data, trees=2, min_docs=1)).rerank(QUERIES, theirs)  # needs no first stage

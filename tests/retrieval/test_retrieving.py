@@ -78,6 +78,10 @@ def test_bad_models_are_refused(index):
         retrieve(index, QUERIES, 5, FirstStage("bm25", b={"title": 0.1}))
     with pytest.raises(ParameterError, match="depth is 0"):
         retrieve(index, QUERIES, 0)
+    with pytest.raises(ParameterError, match="k is 0"):
+        index.search("engine", k=0)
+    with pytest.raises(ParameterError, match="unknown model 'bm26'"):
+        index.retrieve(QUERIES, stage="bm26")
 
 
 def test_query_files(tmp_path):
@@ -86,6 +90,10 @@ def test_query_files(tmp_path):
     assert read_queries(path) == {"1": "red car", "2": ""}
     path.write_text('{"qid": 1, "query": "red car"}\n{"qid": 2, "query": "x"}\n')
     assert read_queries(path) == {"1": "red car", "2": "x"}
+    path.write_text('\n{"_id": "a", "text": ["red", "car"], "metadata": {}}\n{"_id": "b", "text": null}\n')
+    assert read_queries(path) == {"a": "red\ncar", "b": ""}
+    path.write_text("\ufeffqid\tnarrative\tquery\n1\tlong\tred car\n")
+    assert read_queries(path) == {"1": "red car"} == as_queries(path)
     for text, message in (
         ("1 red", r"q:1: has no tab"),
         ("1\ta\n1\tb\n", r"q:2: the query id '1' is there twice"),
@@ -95,8 +103,11 @@ def test_query_files(tmp_path):
         with pytest.raises(DataError, match=message):
             read_queries(path)
     assert as_queries("red") == {"1": "red"}
-    with pytest.raises(DataError, match="twice"):
+    assert as_queries({1: None, 2: "red"}) == {"1": "", "2": "red"}
+    with pytest.raises(DataError, match="'1' is there twice"):
         as_queries([("1", "a"), ("1", "b")])
+    with pytest.raises(DataError, match=r"a query is 'red'; expected pairs \(id, text\)"):
+        as_queries(["red", "wine"])
 
 
 def test_tuning_finds_what_is_better(index):

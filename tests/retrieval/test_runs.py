@@ -153,8 +153,10 @@ def test_bad_run_files_are_refused(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 0 a\n", "qrels:1: has 3 columns"),
-        ("1 0 a good\n", "qrels:1: the grade 'good' is no number"),
+        ("1 0 a\n", "qrels:1: the grade 'a' is no finite number"),
+        ("query-id,corpus-id,score\n", "qrels:1: has 1 column; expected"),
+        ("query-id corpus-id score\n", "qrels: holds no judgements"),
+        ("1 0 a good\n", "qrels:1: the grade 'good' is no finite number"),
         ("1 0 a 1\n1 0 a 2\n", "qrels:2: 'a' has two different grades"),
         ("1 0 a inf\n", "finite"),
     ],
@@ -163,6 +165,27 @@ def test_bad_judgements_are_refused(tmp_path, text, message):
     (tmp_path / "qrels").write_text(text)
     with pytest.raises(DataError, match=message):
         read_judgements(tmp_path / "qrels")
+
+
+@pytest.mark.parametrize(
+    "text", ["query-id\tcorpus-id\tscore\n1\ta\t2\n", "1 a 2\n", "qid iter docno label\n1 0 a 2\n"]
+)
+def test_judgements_of_three_columns_and_with_names_of_columns(tmp_path, text):
+    (tmp_path / "qrels").write_text(text)
+    assert read_judgements(tmp_path / "qrels") == {"1": {"a": 2.0}}
+
+
+def test_runs_and_judgements_as_files_and_frames(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 2\n")
+    (tmp_path / "run").write_text("1 Q0 a 1 2.0 t\n")
+    judged = pd.DataFrame({"qid": [1], "docno": ["a"], "label": [2]})
+    frame = Run.from_rows([("1", "a", 2.0)]).to_frame()
+    for run, judgements in ((tmp_path / "run", str(tmp_path / "qrels")), (frame, judged)):
+        assert evaluate_run({"r": run}, judgements).mean() == 1.0
+    with pytest.raises(DataError, match="no column 'label'"):
+        evaluate_run({"r": frame}, judged.drop(columns="label"))
+    with pytest.raises(DataError, match="no query of the run r is judged: it has 1, the judgements have 2"):
+        evaluate_run({"r": frame}, {"2": {"a": 1.0}})
 
 
 def test_negative_grades_are_zero(tmp_path):

@@ -48,7 +48,8 @@ def shown_warnings() -> Iterator[None]:
     """Warnings as yellow lines on standard error, when they come up."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        Console(stderr=True, highlight=False).print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
+        text = getattr(message, "by_flags", message)
+        Console(stderr=True, highlight=False).print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)

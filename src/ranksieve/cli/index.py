@@ -29,11 +29,15 @@ def index(
     number: Annotated[
         list[str] | None, typer.Option("--number", "-n", help="A numeric field to make a feature of. May be repeated.")
     ] = None,
-    id: Annotated[str, typer.Option("--id", help="The field that holds the documents' ids.")] = "id",
+    id: Annotated[
+        str | None,
+        typer.Option("--id", show_default="id, _id, docno, doc_id or docid",
+                     help="The field that holds the documents' ids."),
+    ] = None,
     lower: Annotated[bool, typer.Option("--lower/--no-lower", help="Lower case.")] = True,
     split: Annotated[bool, typer.Option("--split/--no-split", help="Split camelCase and snake_case too.")] = True,
     stop: Annotated[
-        str, typer.Option(help="Words left out: english, none, or a file with one word a line.")
+        str, typer.Option(help="Words left out: english, none, or a file of words.")
     ] = "english",
     stem: Annotated[str, typer.Option(help="Snowball stemmer: english, german, …, or none.")] = "english",
     positions: Annotated[

@@ -5,19 +5,25 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.data.compression import first_bytes, open_text
 from ranksieve.errors import DataError
+from ranksieve.spelling import counted
 
 Document = dict[str, Any]
 MAGIC = b"PAR1"
 BATCH_ROWS = 1_024
+BUFFER_BYTES = 1 << 16
+IDS = ("id", "_id", "docno", "doc_id", "docid")  # fields that hold a document's id, where none is named
+SPACE = re.compile(r"\s")
 LINES = "JSON Lines, tab-separated text with a header, Parquet, or a folder of text files"
 
 
@@ -25,8 +31,8 @@ def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, Document
     """Every document with where it stands, as in `corpus.jsonl:17`.
 
     A file is Parquet, JSON Lines where its first line begins with `{`, or else tab-separated with the names of its
-    columns in the first line; text may be compressed. A folder holds one document per file: `id` is the path below it,
-    `text` the content.
+    columns in the first line; text may be compressed. A folder holds one document per file: `id` is the path below it
+    with spaces as `%20`, `text` the content; what begins with a dot is left out.
     """
     name = os.fspath(path)
     if os.path.isdir(name):
@@ -38,19 +44,17 @@ def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, Document
 
 def text_lines(path: str, expected: str = LINES) -> Iterator[tuple[int, str]]:
     """The lines of a text file, compressed or not, with their numbers; blank lines are left out."""
-    with (
-        open_text(path, expected) as stream,
-        io.TextIOWrapper(io.BufferedReader(_Bytes(stream)), encoding="utf-8") as lines,
-    ):
+    with open_text(path, expected) as stream, io.BufferedReader(_Bytes(stream), BUFFER_BYTES) as lines:
         number = 0
         try:
             for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield number, line.rstrip("\r\n")
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")  # editors on Windows put a mark in front
+                if text.strip():
+                    yield number, text.rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise DataError(
-                f"{path}: after line {number} there are bytes that are not UTF-8 ({error.reason}); "
-                "convert the file with: iconv -t utf-8"
+                f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8 ({error.reason}); convert the file, "
+                "as in: iconv -f latin1 -t utf-8"
             ) from error
 
 
@@ -75,14 +79,19 @@ def _text(path: str) -> Iterator[tuple[str, Document]]:
         for number, line in lines:
             yield f"{path}:{number}", _json(path, number, line)
         return
+    if not first:
+        return
     columns = first.split("\t")
     if len(columns) < 2:
-        raise DataError(f"{path}:{number}: neither a JSON object nor column names separated by tabs; expected {LINES}")
+        remedy = "; of an array make lines with: jq -c '.[]'" if first.lstrip().startswith("[") else ""
+        raise DataError(
+            f"{path}:{number}: neither a JSON object nor column names separated by tabs; expected {LINES}{remedy}"
+        )
     for number, line in lines:
         cells = line.split("\t")
         if len(cells) != len(columns):
             raise DataError(
-                f"{path}:{number}: has {len(cells)} cells but the header has {len(columns)}; "
+                f"{path}:{number}: has {counted(cell=len(cells))} but the header has {len(columns)}; "
                 "give every row one cell per column, and no tabs inside cells"
             )
         yield f"{path}:{number}", dict(zip(columns, cells, strict=True))
@@ -113,12 +122,18 @@ def _parquet(path: str) -> Iterator[tuple[str, Document]]:
 
 
 def _folder(folder: Path) -> Iterator[tuple[str, Document]]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    hidden = lambda path: any(part.startswith(".") for part in path.relative_to(folder).parts)  # noqa: E731
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not hidden(path))
     if not files:
         raise DataError(f"{folder}: holds no files; expected {LINES}")
     for path in files:
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise DataError(f"{path}: is not UTF-8 text ({error.reason}); convert or remove it") from error
-        yield str(path), {"id": path.relative_to(folder).as_posix(), "text": text}
+        yield str(path), {"id": SPACE.sub(_quoted, path.relative_to(folder).as_posix()), "text": text}
+
+
+def _quoted(space: re.Match[str]) -> str:
+    """White space as addresses spell it, since TREC files cannot hold it."""
+    return quote(space.group())

@@ -47,7 +47,7 @@ class FeatureMaker:
     def __init__(
         self,
         index: Index,
-        select: Sequence[str] = (),
+        select: str | Sequence[str] = (),
         extra: Mapping[str, UserFeature] | None = None,
         threads: int | None = None,
     ):
@@ -57,7 +57,11 @@ class FeatureMaker:
         taken = [name for name in self._extra if name in self._layout.names]
         if taken:
             raise ParameterError(f"a feature is named {taken[0]!r} already; choose another name for yours")
-        self._choice = choose((*self._layout.names, *self._extra), select)
+        for name, make in self._extra.items():
+            if not callable(make):
+                raise ParameterError(f"feature {name!r} is {make!r}; expected a function (query text, document ids)")
+        patterns = [select] if isinstance(select, str) else list(select or ())
+        self._choice = choose((*self._layout.names, *self._extra), patterns)
         made = {*self._choice.plain, *self._choice.relative}
         self._columns = [number for number, name in enumerate(self._layout.names) if name in made]
         self._extra = {name: make for name, make in self._extra.items() if name in made}
@@ -236,7 +240,13 @@ class FeatureMaker:
         parts = [np.empty(0, FEATURE)]
         for number, text in enumerate(texts):
             docs, _ = candidates.list_of(number)
-            values = np.asarray(make(text, self.index.ids[docs]), dtype=FEATURE)
+            given = make(text, self.index.ids[docs])
+            try:
+                values = np.asarray(given, dtype=FEATURE)
+            except (TypeError, ValueError) as error:
+                raise DataError(
+                    f"feature {name!r} returned what is no numbers ({error}); return one per document"
+                ) from error
             if values.shape != docs.shape:
                 raise DataError(
                     f"feature {name!r} returned an array of shape {values.shape} for {len(docs)} documents; "

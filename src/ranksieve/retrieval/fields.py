@@ -115,8 +115,8 @@ def parse_field(text: str, analyzer: Analyzer | None = None, *, positions: bool 
 
 
 def plain_text(value: Any) -> str | None:
-    """Text of a corpus value: texts, numbers, and lists of them one a line; None for null, objects and the like."""
-    if value is None or isinstance(value, dict):
+    """Text of a corpus value: texts, numbers, and lists of them one a line; None for null, NaN and objects."""
+    if value is None or isinstance(value, dict) or (isinstance(value, float) and value != value):
         return None
     if isinstance(value, list | tuple):
         parts = [text for text in map(plain_text, value) if text is not None]

@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve.retrieval.analysis import Analyzer
 from ranksieve.retrieval.fields import ALL, Field
 from ranksieve.retrieval.models import FirstStage
-from ranksieve.retrieval.notes import Notes
+from ranksieve.retrieval.notes import Notes, remarks
 from ranksieve.retrieval.queries import UNKNOWN, QueryAnalysis, as_queries
 from ranksieve.retrieval.storage import Postings, map_arrays, read_header
 from ranksieve.spelling import counted
@@ -44,16 +44,18 @@ class Index:
         (terms, fields + 1): documents with a term in a field and its occurrences; the last column is over all fields.
     lengths
         (fields + 1, documents): terms in each field.
+    notes
+        What was odd about the corpus, such as documents without a field.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
         header = read_header(self.path)
-        self._arrays = map_arrays(self.path, header["sizes"])
-        self.fields = tuple(Field.from_dict(values) for values in header["fields"])
-        self.numbers = tuple(header["numbers"])
-        self.notes = tuple(header["notes"])
-        self.sizes: dict[str, int] = header["sizes"]
+        self.sizes = header.sizes
+        self.fields = header.fields
+        self.numbers = header.numbers
+        self.notes = header.notes
+        self._arrays = map_arrays(self.path, header)
         self.postings = Postings(*(self._arrays[name] for name in Postings._fields))
         self.document_frequency = self._arrays["document_frequency"]
         self.collection_frequency = self._arrays["collection_frequency"]
@@ -66,9 +68,9 @@ class Index:
         corpus: str | os.PathLike[str] | Iterable[dict[str, Any]],
         out: str | os.PathLike[str],
         *,
-        fields: Sequence[str | Field] = (),
-        numbers: Sequence[str] = (),
-        id: str = "id",
+        fields: str | Field | Sequence[str | Field] = (),
+        numbers: str | Sequence[str] = (),
+        id: str | None = None,
         analyzer: Analyzer | None = None,
         positions: bool = True,
         memory: int = 1 << 30,
@@ -80,8 +82,8 @@ class Index:
         Parameters
         ----------
         corpus
-            A file of JSON Lines, tab-separated text or Parquet (text may be compressed), a folder of text files, or
-            documents as dicts.
+            A file of JSON Lines, tab-separated text or Parquet (text may be compressed), a folder of text files,
+            documents as dicts, or a DataFrame.
         out
             The folder to write.
         fields
@@ -90,7 +92,8 @@ class Index:
         numbers
             Numeric fields to keep as features of the documents.
         id
-            The field that holds the ids.
+            The field that holds the ids; `id`, `_id`, `docno`, `doc_id` or `docid` if None, whichever the first
+            document has.
         analyzer
             How fields given by name are analysed.
         positions
@@ -114,10 +117,11 @@ class Index:
         """
         from ranksieve.retrieval.building import build_index
 
-        build_index(
-            corpus, out, fields=fields, numbers=numbers, id=id, analyzer=analyzer, positions=positions,
-            memory=memory, replace=replace, progress=progress,
-        )  # fmt: skip
+        with remarks(None) as notes:
+            build_index(
+                corpus, out, fields=fields, numbers=numbers, id=id, analyzer=analyzer, positions=positions,
+                memory=memory, replace=replace, progress=progress, notes=notes,
+            )  # fmt: skip
         return cls(out)
 
     def __repr__(self) -> str:
@@ -182,7 +186,7 @@ class Index:
         """Where the terms of `forward` occur first in any field of the document; those behind place 255 have that."""
         return self._arrays["forward_firsts"]
 
-    def retrieve(self, queries: Any, depth: int = 1000, stage: FirstStage | None = None) -> Run:
+    def retrieve(self, queries: Any, depth: int = 1000, stage: FirstStage | str | None = None) -> Run:
         """The `depth` best documents of every query by the first stage; `queries` as `as_queries` takes them."""
         from ranksieve.retrieval.searching import retrieve
 
@@ -193,10 +197,10 @@ class Index:
         queries: Any,
         run: Run | Any = None,
         *,
-        judgements: Mapping[str, Mapping[str, float]] | None = None,
+        judgements: Mapping[str, Mapping[str, float]] | Any = None,
         depth: int = 1000,
-        stage: FirstStage | None = None,
-        select: Sequence[str] = (),
+        stage: FirstStage | str | None = None,
+        select: str | Sequence[str] = (),
         extra: Mapping[str, Callable[[str, np.ndarray], Any]] | None = None,
         notes: Notes | None = None,
     ) -> Dataset:
@@ -205,21 +209,24 @@ class Index:
         Parameters
         ----------
         queries
-            A mapping from query ids to texts, (id, text) pairs, or a DataFrame with `qid` and `query`.
+            A mapping from query ids to texts, (id, text) pairs, a DataFrame with `qid` and `query`, or a file as a
+            `Path`.
         run
-            The candidates: a `Run`, or a DataFrame with `qid`, `docno` and `score`; those of the first stage if None.
+            The candidates: a `Run`, a DataFrame with `qid`, `docno` and `score`, or a TREC file; those of the first
+            stage if None.
         judgements
-            Grades of documents by query id; all labels are 0 without.
+            Grades of documents by query id, a DataFrame with `qid`, `docno` and `label`, or a file; all labels are 0
+            without.
         depth
             Most candidates of a query.
         stage
-            The first stage.
+            The first stage, or its model's name.
         select
             Names or patterns of features, such as `bm25*` or `*.title`; all if empty.
         extra
             Your own features by name: functions (query text, document ids) → one number per document.
         notes
-            Gets remarks on what was left out.
+            Gets remarks on what was left out; the logger `ranksieve` tells them if None.
 
         Examples
         --------
@@ -233,17 +240,18 @@ class Index:
         """
         from ranksieve.retrieval.features import FeatureMaker
         from ranksieve.retrieval.labelling import Pairs, to_dataset
-        from ranksieve.retrieval.runs import Run
+        from ranksieve.retrieval.runs import as_judgements, as_run
         from ranksieve.retrieval.searching import Searcher
 
-        given = run if run is None or isinstance(run, Run) else Run.from_frame(run)
-        pairs = Pairs(as_queries(queries), Searcher(self, stage), depth, given, judgements)
-        return to_dataset(pairs, FeatureMaker(self, select, extra), notes if notes is not None else Notes())
+        pairs = Pairs(as_queries(queries), Searcher(self, stage), depth, as_run(run), as_judgements(judgements))
+        with remarks(notes) as taken:
+            return to_dataset(pairs, FeatureMaker(self, select, extra), taken)
 
-    def search(self, text: str, k: int = 10, stage: FirstStage | None = None) -> list[Hit]:
+    def search(self, text: str, k: int = 10, stage: FirstStage | str | None = None) -> list[Hit]:
         """The k best documents for a text by the first stage alone; ranks count from 1."""
-        from ranksieve.retrieval.searching import Searcher
+        from ranksieve.retrieval.searching import Searcher, check_depth
 
+        check_depth(k, "k")
         docs, scores = Searcher(self, stage).candidates([text], k).list_of(0)
         return [
             Hit(self.ids[doc], float(score), rank)

@@ -17,15 +17,13 @@ from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.retrieval.features import FeatureMaker
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.models import spelling
-from ranksieve.retrieval.notes import Notes
+from ranksieve.retrieval.notes import Notes, remarks
+from ranksieve.retrieval.origins import origin_of
 from ranksieve.retrieval.queries import Prepared, Queries, note_odd_queries
 from ranksieve.retrieval.runs import Judgements, Run
-from ranksieve.retrieval.searching import Candidates, Searcher
+from ranksieve.retrieval.searching import Candidates, Searcher, check_depth
 
 BLOCK_ROWS = 1 << 16
-RUN = "--run"  # candidates of a run
-DEPTH = " --depth "  # candidates of a first stage: its options, and how many
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,13 @@ class Pairs:
     run: Run | None = None
     judgements: Judgements | None = None
 
+    def __post_init__(self) -> None:
+        check_depth(self.depth)
+
     @property
     def origin(self) -> str:
         """Where the candidates come from, in the words of the command line."""
-        return f"{spelling(self.searcher.stage)}{DEPTH}{self.depth}" if self.run is None else RUN
+        return origin_of(self.searcher, self.depth, self.run, self.queries)
 
     def blocks(self, maker: FeatureMaker, notes: Notes) -> Iterator[tuple[list[str], Candidates, np.ndarray]]:
         """Ids of some queries, their candidates, and the features of these."""
@@ -85,18 +86,6 @@ class Pairs:
         if not lists:
             raise DataError("no query of the run is among the queries; their ids must be the same")
         return lists
-
-
-def stage_and_depth(origin: str) -> tuple[str, int | None]:
-    """The parts of `Pairs.origin`; runs have no depth, and neither has what was noted by earlier versions.
-
-    Examples
-    --------
-    >>> stage_and_depth("--model dfr --set c=1 --depth 300")
-    ('--model dfr --set c=1', 300)
-    """
-    stage, _, depth = origin.partition(DEPTH)
-    return stage, int(depth) if depth else None
 
 
 def labelled_blocks(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Iterator[Block]:
@@ -164,18 +153,21 @@ def write_features(
     counts = Counter[str]()
 
     def counted() -> Iterator[Block]:
-        for block in labelled_blocks(pairs, maker, notes if notes is not None else Notes()):
+        for block in labelled_blocks(pairs, maker, taken):
             counts.update(queries=len(block.run_ids), docs=block.n_docs, positives=int(np.count_nonzero(block.labels)))
             yield block
+        if not counts["docs"]:
+            raise _nothing(taken)
 
-    write_blocks(
-        counted(),
-        path,
-        query_ids=pairs.queries,
-        feature_names=maker.names,
-        first_stage=None if maker.first_stage is None else maker.names.index(maker.first_stage),
-        candidates=pairs.origin,
-    )
+    with remarks(notes) as taken:
+        write_blocks(
+            counted(),
+            path,
+            query_ids=pairs.queries,
+            feature_names=maker.names,
+            first_stage=None if maker.first_stage is None else maker.names.index(maker.first_stage),
+            candidates=pairs.origin,
+        )
     return Written(counts["queries"], counts["docs"], counts["positives"], len(maker.names))
 
 
@@ -183,7 +175,7 @@ def to_dataset(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Dataset:
     """The features of all pairs in memory."""
     blocks = list(labelled_blocks(pairs, maker, notes))
     if not blocks:
-        raise DataError("no query has candidates; check that the queries are in the language of the index")
+        raise _nothing(notes)
     run_ids = [id for block in blocks for id in block.run_ids]
     data = Dataset.from_arrays(
         np.concatenate([block.features for block in blocks]),
@@ -194,3 +186,8 @@ def to_dataset(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Dataset:
         first_stage=maker.first_stage,
     )
     return replace(data, candidates=pairs.origin)
+
+
+def _nothing(notes: Notes) -> DataError:
+    why = "".join(f"{note}; " for note in notes)
+    return DataError(f"no query has candidates; {why}check that queries, run and index belong together")

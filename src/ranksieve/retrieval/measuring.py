@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +12,17 @@ from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import Evaluation
 from ranksieve.evaluation.metrics import Metric, parse_metric
-from ranksieve.retrieval.runs import Judgements, Run
+from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run
+from ranksieve.spelling import some_of
 
 TIES = "equal scores by falling document id as in trec_eval"
 UNRETRIEVED = "relevant documents that a run does not have count as not found"
 
 
 def evaluate_run(
-    runs: Mapping[str, Run], judgements: Judgements, metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",)
+    runs: Mapping[str, Run | Any],
+    judgements: Judgements | Any,
+    metrics: str | Metric | Iterable[str | Metric] = ("ndcg@10",),
 ) -> Evaluation:
     """Measure runs on all judged queries; relevant documents that a run does not have count as not found.
 
@@ -28,9 +32,9 @@ def evaluate_run(
     Parameters
     ----------
     runs
-        Runs by name.
+        Runs by name: `Run`s, DataFrames, or TREC files.
     judgements
-        Grades of documents, per query.
+        Grades of documents, per query; or a DataFrame, or a file.
     metrics
         Names as `parse_metric` reads them, or `Metric`s; their `ties` must be left as they are.
 
@@ -40,8 +44,16 @@ def evaluate_run(
     >>> evaluate_run({"mine": run}, {"q": {"b": 1, "c": 1}}, ["p@2", "map"]).table()
     [{'name': 'mine', 'p@2': 0.5, 'map': 0.25}]
     """
+    runs = {name: as_run(run) for name, run in runs.items()}
+    judgements = as_judgements(judgements)
     if not runs or not judgements:
         raise DataError("got no runs or no judgements to measure; give at least one of each")
+    for name, run in runs.items():
+        if run.n_queries and judgements.keys().isdisjoint(run.query_ids):
+            raise DataError(
+                f"no query of the run {name} is judged: it has {some_of(run.query_ids, 3)}, the judgements have "
+                f"{some_of(list(judgements), 3)}; query ids must be the same"
+            )
     wanted = tuple(map(parse_metric, [metrics] if isinstance(metrics, str | Metric) else metrics))
     for metric in wanted:
         if metric.ties != "order":

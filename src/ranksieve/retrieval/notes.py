@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Iterable, Iterator
 
 EXAMPLES = 3
+LOG = logging.getLogger("ranksieve")
 
 
 class Notes:
@@ -44,3 +47,13 @@ class Notes:
 
     def __len__(self) -> int:
         return len(self._counts)
+
+
+@contextlib.contextmanager
+def remarks(notes: Notes | None) -> Iterator[Notes]:
+    """Where remarks go: to the notes given, or else in the end to the logger `ranksieve`."""
+    taken = Notes() if notes is None else notes
+    yield taken
+    if notes is None:
+        for note in taken:
+            LOG.warning(note)

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import ModelError, ParameterError
+from ranksieve.errors import ModelError, RanksieveWarning
 from ranksieve.forest.model import Model
-from ranksieve.retrieval.families import of_candidates, of_list
 from ranksieve.retrieval.features import FeatureMaker, UserFeature
 from ranksieve.retrieval.index import Hit, Index
-from ranksieve.retrieval.labelling import Pairs, stage_and_depth
-from ranksieve.retrieval.models import FirstStage, spelling
-from ranksieve.retrieval.notes import Notes
-from ranksieve.retrieval.queries import Queries, as_queries
+from ranksieve.retrieval.labelling import Pairs
+from ranksieve.retrieval.models import FirstStage
+from ranksieve.retrieval.notes import Notes, remarks
+from ranksieve.retrieval.origins import difference
+from ranksieve.retrieval.queries import as_queries
 from ranksieve.retrieval.relative import RELATIVE
-from ranksieve.retrieval.runs import Run, pandas_module
-from ranksieve.retrieval.searching import Searcher
+from ranksieve.retrieval.runs import Run, as_run, pandas_module
+from ranksieve.retrieval.searching import Searcher, check_depth
 
 
 class Pipeline:
@@ -69,10 +69,11 @@ class Pipeline:
 
         self.index = index if isinstance(index, Index) else Index(index)
         self.model = load(model) if isinstance(model, str | os.PathLike) else model
-        if depth < 1:
-            raise ParameterError(f"depth is {depth}; expected a whole number from 1")
+        check_depth(depth)
         self.depth = depth
         self._threads = threads
+        self._told: set[str] = set()
+        self._has_searched = False
         self._searcher = Searcher(self.index, stage, threads)
         self._maker = FeatureMaker(self.index, self._needed(extra or {}), extra, threads)
         names = self._maker.names
@@ -87,70 +88,42 @@ class Pipeline:
         if missing:
             raise ModelError(
                 f"the model needs {len(missing)} features that the index {self.index.path} does not give, such as "
-                f"{missing[0]!r}; use the fields and numbers of the index it was trained on, or pass your own in extra "
-                "(--own)"
+                f"{missing[0]!r}; use the fields and numbers of the index it was trained on; your own features are "
+                "given as extra={…}, on the command line with --own"
             )
         return tuple(self.model.feature_names)
 
     def search(self, text: str, k: int = 10) -> list[Hit]:
         """The k best documents for a text; ranks count from 1."""
         pairs = Pairs({"": text}, self._searcher, self.depth)
-        self._check_origin(pairs)
+        if not self._has_searched:  # the origin of later searches is the same
+            self._has_searched = True
+            self._warn(pairs)
         _, docs, scores = next(self._lists(pairs, Notes()))
         best = zip(docs[:k], scores[:k], strict=True)
         return [Hit(doc, float(score), rank) for rank, (doc, score) in enumerate(best, 1)]
 
-    def rerank(self, queries: Any, run: Run | None = None, *, notes: Notes | None = None) -> Run:
-        """Both stages for many queries, or the second on a run; features are computed and scored in one stream."""
-        pairs = Pairs(as_queries(queries), self._searcher, self.depth, run)
-        self._check_origin(pairs)
-        return Run.from_lists(self._lists(pairs, notes if notes is not None else Notes()))
+    def rerank(self, queries: Any, run: Run | Any = None, *, notes: Notes | None = None) -> Run:
+        """Both stages for many queries, or the second on a run; features are computed and scored in one stream.
 
-    def _check_origin(self, pairs: Pairs) -> None:
-        """Warn where the model has learned from candidates of another first stage, or from longer or shorter lists."""
-        learned = getattr(self.model, "info", {}).get("candidates")
-        if learned is None or learned == pairs.origin:
-            return
-        stage, depth = stage_and_depth(learned)
-        if stage == stage_and_depth(pairs.origin)[0]:
-            self._check_depth(depth)
-            return
-        bound = sum(map(of_candidates, self.model.feature_names))
-        if pairs.run is None:
-            warnings.warn(
-                f"the model has learned from candidates of '{learned}' and these are of '{pairs.origin}'; the first "
-                "stage's scores and lists may differ, so use the same first stage or such a run, or train on features "
-                "of this one",
-                stacklevel=3,
-            )
-        elif bound and not self._made(pairs.run, pairs.queries, stage):
-            warnings.warn(
-                f"the model has learned from candidates of '{learned}' and re-orders a run with other scores; {bound} "
-                f"of its {len(self.model.feature_names)} features are of the first stage (first.*, feedback.*, "
-                "expanded.*, neighbours.*, relative.*) and mean something else there, so train on features of such "
-                "runs (--run)",
-                stacklevel=3,
-            )
+        Parameters
+        ----------
+        queries, run
+            As `Index.features` takes them.
+        notes
+            Gets remarks on what was left out; the logger `ranksieve` tells them if None.
+        """
+        pairs = Pairs(as_queries(queries), self._searcher, self.depth, as_run(run))
+        self._warn(pairs)
+        with remarks(notes) as taken:
+            return Run.from_lists(self._lists(pairs, taken))
 
-    def _check_depth(self, learned: int | None) -> None:
-        bound, n_docs = sum(map(of_list, self.model.feature_names)), self.index.n_docs
-        if learned is not None and bound and min(learned, n_docs) != min(self.depth, n_docs):
-            warnings.warn(
-                f"the model has learned from the {learned} best candidates of a query and gets the {self.depth} best; "
-                f"{bound} of its {len(self.model.feature_names)} features depend on the whole list (neighbours.*, "
-                f"relative.*), so use depth={learned} (--depth), or train on features of this depth",
-                stacklevel=4,
-            )
-
-    def _made(self, run: Run, queries: Queries, stage: str) -> bool:
-        """Whether our first stage, as it was in training, gives the scores that the run has, by its first documents."""
-        if stage != spelling(self._searcher.stage):
-            return False
-        for id, docs, scores in run.lists():
-            if id in queries and len(docs):
-                _, ours = self._searcher.candidates([queries[id]], len(docs)).list_of(0)
-                return len(ours) == len(scores) and bool(np.allclose(ours, scores, rtol=1e-5))
-        return True
+    def _warn(self, pairs: Pairs) -> None:
+        """Warn, once, where the model has learned from other candidates and depends on that."""
+        text = difference(self.model, pairs.origin, self.index.n_docs)
+        if text is not None and text not in self._told:
+            self._told.add(text)
+            warnings.warn(RanksieveWarning(text), stacklevel=3)
 
     def transform(self, frame: Any) -> Any:
         """PyTerrier's way: a DataFrame with `qid` and `query`, and `docno` and `score` if there are candidates already.

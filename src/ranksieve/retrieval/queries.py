@@ -13,17 +13,22 @@ from ranksieve.data.compression import first_bytes
 from ranksieve.errors import DataError
 from ranksieve.retrieval.analysis import WORD, Analyzer
 from ranksieve.retrieval.corpus import MAGIC, read_documents, text_lines
-from ranksieve.retrieval.fields import Field
+from ranksieve.retrieval.fields import Field, plain_text
 from ranksieve.retrieval.notes import Notes
+from ranksieve.spelling import some_of
 
 Queries = dict[str, str]  # id → text
-LINES = "lines 'id TAB text', JSON Lines or Parquet with 'id' (or 'qid') and 'text' (or 'query')"
+KEYS = (("id", "_id", "qid", "query_id"), ("text", "query"))
+LINES = "lines 'id TAB text', JSON Lines or Parquet with 'id' (or '_id', 'qid') and 'text' (or 'query')"
 UNKNOWN = -1  # in place of a term that occurs nowhere
 MOST_REMEMBERED = 1 << 20  # words whose terms are kept
 
 
 def read_queries(path: str | os.PathLike[str]) -> Queries:
-    """Queries of a file: `id TAB text` lines, JSON Lines, or Parquet; ids must be unique."""
+    """Queries of a file: `id TAB text` lines, JSON Lines, or Parquet; ids must be unique.
+
+    Tab-separated text may name its columns in the first line (`qid TAB query`), and is then read by these names.
+    """
     name = os.fspath(path)
     head = first_bytes(name, LINES)
     queries: Queries = {}
@@ -39,10 +44,11 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
 
 
 def _from_text(path: str) -> Iterable[tuple[str, str, str]]:
+    _, first = next(text_lines(path, LINES), (1, ""))
+    if first.lstrip().startswith("{") or all(set(first.split("\t")) & set(names) for names in KEYS):
+        yield from _from_documents(path)
+        return
     for number, line in text_lines(path, LINES):
-        if number == 1 and line.lstrip().startswith("{"):
-            yield from _from_documents(path)
-            return
         id, tab, text = line.partition("\t")
         if not tab:
             raise DataError(f"{path}:{number}: has no tab in it; expected {LINES}")
@@ -51,30 +57,40 @@ def _from_text(path: str) -> Iterable[tuple[str, str, str]]:
 
 def _from_documents(path: str) -> Iterable[tuple[str, str, str]]:
     for place, document in read_documents(path):
-        id, text = (next((document[name] for name in names if name in document), None) for names in KEYS)
+        id, text = (next((name for name in names if name in document), None) for names in KEYS)
         if id is None or text is None:
-            raise DataError(f"{place}: has the fields {', '.join(map(repr, document))}; expected {LINES}")
-        yield place, str(id), str(text)
-
-
-KEYS = (("id", "qid", "query_id"), ("text", "query"))
+            raise DataError(f"{place}: has the fields {some_of(list(map(repr, document)))}; expected {LINES}")
+        yield place, plain_text(document[id]) or "", plain_text(document[text]) or ""
 
 
 def as_queries(queries: Any) -> Queries:
-    """Queries given in Python: one text, a mapping, (id, text) pairs, or a DataFrame with `qid` and `query`."""
+    """Queries given in Python: one text, a mapping, (id, text) pairs, a DataFrame with `qid` and `query`, or a `Path`.
+
+    Examples
+    --------
+    >>> as_queries("red wine"), as_queries([(7, "white rose")])
+    ({'1': 'red wine'}, {'7': 'white rose'})
+    """
     if isinstance(queries, str):
         return {"1": queries}
+    if isinstance(queries, os.PathLike):
+        return read_queries(queries)
     if isinstance(queries, Mapping):
-        return {str(id): str(text) for id, text in queries.items()}
-    if hasattr(queries, "columns"):
+        queries = list(queries.items())
+    elif hasattr(queries, "columns"):
         missing = {"qid", "query"} - set(queries.columns)
         if missing:
             raise DataError(f"the table of queries has no column {sorted(missing)[0]!r}; expected 'qid' and 'query'")
         queries = list(zip(queries["qid"], queries["query"], strict=True))
-    pairs = [(str(id), str(text)) for id, text in queries]
-    if len(dict(pairs)) < len(pairs):
-        raise DataError("a query id is there twice; query ids must be unique")
-    return dict(pairs)
+    found: Queries = {}
+    for pair in queries:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise DataError(f"a query is {pair!r}; expected pairs (id, text), or a mapping from ids to texts")
+        id = str(pair[0])
+        if id in found:
+            raise DataError(f"the query id {id!r} is there twice; query ids must be unique")
+        found[id] = plain_text(pair[1]) or ""
+    return found
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from ranksieve.retrieval.corpus import text_lines
 from ranksieve.spelling import counted
 
 RUN_LINE = "TREC run lines like '101 Q0 doc7 1 14.2 bm25f'"
-QRELS_LINE = "TREC judgements like '101 0 doc7 2'"
+QRELS_LINE = "judgements like '101 0 doc7 2' (TREC) or '101 doc7 2'"
 COLUMNS = ("qid", "docno", "score", "rank")
+QRELS_HEADS = ("query-id", "query_id", "qid", "query", "topic")  # first cells of lines that name columns
 
 Judgements = Mapping[str, Mapping[str, float]]  # query id → document id → grade
 
@@ -60,10 +61,7 @@ class Run:
     @classmethod
     def from_frame(cls, frame: Any) -> Run:
         """A run from a DataFrame with `qid`, `docno` and `score`, in any order."""
-        missing = [name for name in COLUMNS[:3] if name not in frame.columns]
-        if missing:
-            raise DataError(f"the table has no column {missing[0]!r}; expected {', '.join(COLUMNS[:3])}")
-        return cls.from_rows(zip(*(frame[name] for name in COLUMNS[:3]), strict=True))
+        return cls.from_rows(_cells(frame, COLUMNS[:3]))
 
     @classmethod
     def from_rows(cls, rows: Any) -> Run:
@@ -115,7 +113,7 @@ def _run_rows(name: str) -> Iterator[tuple[str, str, str, str, int]]:
     for number, line in text_lines(name, RUN_LINE):
         cells = line.split()
         if len(cells) != 6:
-            raise DataError(f"{name}:{number}: has {len(cells)} columns; expected {RUN_LINE}")
+            raise DataError(f"{name}:{number}: has {counted(column=len(cells))}; expected {RUN_LINE}")
         id, _, doc, rank, score, _ = cells
         try:
             place = int(rank)
@@ -160,25 +158,68 @@ def _falling(scores: np.ndarray) -> np.ndarray:
 
 
 def read_judgements(path: str | os.PathLike[str]) -> Judgements:
-    """TREC qrels; a grade below 0 counts as 0."""
+    """Judgements of a file: TREC qrels, or lines `query document grade` as BEIR has them; below 0 a grade counts as 0.
+
+    A first line that names the columns is left out.
+    """
     name = os.fspath(path)
-    judgements: dict[str, dict[str, float]] = {}
-    for number, line in text_lines(name, QRELS_LINE):
-        cells = line.split()
-        if len(cells) != 4:
-            raise DataError(f"{name}:{number}: has {len(cells)} columns; expected {QRELS_LINE}")
-        id, _, doc, text = cells
-        try:
-            grade = float(text)
-        except ValueError as error:
-            raise DataError(f"{name}:{number}: the grade {text!r} is no number; expected {QRELS_LINE}") from error
-        if not np.isfinite(grade):
-            raise DataError(f"{name}:{number}: the grade is {text}; expected a finite number")
-        grades = judgements.setdefault(id, {})
-        if grades.setdefault(doc, max(grade, 0.0)) != max(grade, 0.0):
-            raise DataError(f"{name}:{number}: {doc!r} has two different grades for query {id!r}; keep one")
+    judgements = _graded(_qrels_rows(name))
     if not judgements:
         raise DataError(f"{name}: holds no judgements; expected {QRELS_LINE}")
+    return judgements
+
+
+def as_judgements(judgements: Any) -> Judgements | None:
+    """Judgements given in Python: a mapping, a DataFrame with `qid`, `docno` and `label`, a file, or None."""
+    if isinstance(judgements, str | os.PathLike):
+        return read_judgements(judgements)
+    if not hasattr(judgements, "columns"):
+        return judgements
+    names = ("qid", "docno", "label")
+    return _graded((f"row {n}", *row) for n, row in enumerate(_cells(judgements, names)))
+
+
+def as_run(run: Any) -> Run | None:
+    """A run given in Python: a `Run`, a DataFrame with `qid`, `docno` and `score`, a file, or None."""
+    if isinstance(run, str | os.PathLike):
+        return read_run(run)
+    return run if run is None or isinstance(run, Run) else Run.from_frame(run)
+
+
+def _cells(frame: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+    """The rows of some columns of a table."""
+    missing = [name for name in names if name not in getattr(frame, "columns", ())]
+    if missing:
+        raise DataError(f"the table has no column {missing[0]!r}; expected {', '.join(names)}")
+    return zip(*(frame[name] for name in names), strict=True)
+
+
+def _qrels_rows(name: str) -> Iterator[tuple[str, str, str, str]]:
+    for number, line in text_lines(name, QRELS_LINE):
+        cells = line.split()
+        if number == 1 and cells[0].lower() in QRELS_HEADS and not _is_number(cells[-1]):
+            continue
+        if len(cells) not in (3, 4):
+            raise DataError(f"{name}:{number}: has {counted(column=len(cells))}; expected {QRELS_LINE}")
+        yield f"{name}:{number}", cells[0], cells[-2], cells[-1]
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except (TypeError, ValueError):
+        return False
+
+
+def _graded(rows: Iterable[tuple[str, Any, Any, Any]]) -> Judgements:
+    """Judgements from (place for errors, query id, document id, grade)."""
+    judgements: dict[str, dict[str, float]] = {}
+    for place, id, doc, text in rows:
+        if not _is_number(text):
+            raise DataError(f"{place}: the grade {str(text)!r} is no finite number; expected {QRELS_LINE}")
+        grade = max(float(text), 0.0)
+        if judgements.setdefault(str(id), {}).setdefault(str(doc), grade) != grade:
+            raise DataError(f"{place}: {doc!r} has two different grades for query {id!r}; keep one")
     return judgements
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numba
@@ -13,7 +14,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.kernels.retrieving import retrieve as retrieve_kernel
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.models import FirstStage
-from ranksieve.retrieval.notes import Notes
+from ranksieve.retrieval.notes import Notes, remarks
 from ranksieve.retrieval.queries import Prepared, as_queries, note_odd_queries
 from ranksieve.retrieval.runs import Run
 
@@ -33,12 +34,17 @@ class Candidates:
         return self.docs[part], self.scores[part]
 
 
+def check_depth(depth: Any, name: str = "--depth") -> None:
+    if not isinstance(depth, Integral) or depth < 1:
+        raise ParameterError(f"{name} is {depth!r}; expected a whole number from 1")
+
+
 class Searcher:
     """A first-stage model made ready for one index."""
 
-    def __init__(self, index: Index, stage: FirstStage | None = None, threads: int | None = None):
+    def __init__(self, index: Index, stage: FirstStage | str | None = None, threads: int | None = None):
         self.index = index
-        self.stage = stage or FirstStage()
+        self.stage = FirstStage(stage) if isinstance(stage, str) else stage or FirstStage()
         self._scoring = self.stage.scoring(index)
         self._threads = threads or numba.get_num_threads()
 
@@ -48,8 +54,7 @@ class Searcher:
 
     def of_prepared(self, prepared: Prepared, k: int) -> Candidates:
         """The k best documents of every prepared query."""
-        if k < 1:
-            raise ParameterError(f"depth is {k}; expected a whole number from 1")
+        check_depth(k)
         k, n_queries = min(k, self.index.n_docs), prepared.n_queries
         docs, scores = np.empty((n_queries, k), np.int32), np.empty((n_queries, k))
         counts = np.zeros(n_queries, np.int64)
@@ -81,7 +86,7 @@ def retrieve(
     index: Index,
     queries: Any,
     depth: int = 1000,
-    stage: FirstStage | None = None,
+    stage: FirstStage | str | None = None,
     *,
     notes: Notes | None = None,
     threads: int | None = None,
@@ -93,17 +98,18 @@ def retrieve(
     index
         The index.
     queries
-        A mapping from query ids to texts, (id, text) pairs, or a DataFrame with `qid` and `query`.
+        A mapping from query ids to texts, (id, text) pairs, a DataFrame with `qid` and `query`, or a file as a `Path`.
     depth
         Documents per query.
     stage
         The model; BM25F with its defaults if None.
     notes
-        Gets remarks on queries that retrieve nothing.
+        Gets remarks on queries that retrieve nothing; the logger `ranksieve` tells them if None.
     """
     texts = as_queries(queries)
     searcher = Searcher(index, stage, threads)
-    return Run.from_lists(_lists(searcher, texts, depth, notes if notes is not None else Notes()))
+    with remarks(notes) as taken:
+        return Run.from_lists(_lists(searcher, texts, depth, taken))
 
 
 def _lists(searcher: Searcher, queries: dict[str, str], depth: int, notes: Notes) -> Iterable[tuple[str, Any, Any]]:

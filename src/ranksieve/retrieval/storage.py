@@ -6,13 +6,16 @@ import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, RanksieveError
+from ranksieve.retrieval.fields import Field
 
 FORMAT = 3
 HEADER = "header.json"
+SUMMED_BYTES = 1 << 28  # of the largest index whose bytes are summed when it is opened: a tenth of a second
 
 # Every array of an index: its type, and its shape in terms of the header's sizes (one size per axis).
 ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -40,6 +43,29 @@ ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+SIZES = tuple(dict.fromkeys(axis.removesuffix(" + 1") for _, axes in ARRAYS.values() for axis in axes))
+
+
+class Header(NamedTuple):
+    """What an index says of itself."""
+
+    fields: tuple[Field, ...]
+    numbers: tuple[str, ...]
+    sizes: dict[str, int]
+    notes: tuple[str, ...]
+    checksums: dict[str, int]  # of arrays; none in indexes of earlier versions
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Header:
+        return cls(
+            tuple(map(Field.from_dict, values["fields"])),
+            tuple(values["numbers"]),
+            {axis: int(values["sizes"][axis]) for axis in SIZES},
+            tuple(values["notes"]),
+            {name: int(values["checksums"][name]) for name in ARRAYS if "checksums" in values},
+        )
+
+
 class Postings(NamedTuple):
     """What the kernels read of an index."""
 
@@ -57,10 +83,13 @@ class Writer:
 
     def __init__(self, folder: Path):
         self._folder = folder
+        self.checksums = dict.fromkeys(ARRAYS, 0)
         self._files = {name: open(folder / f"{name}.bin", "wb") for name in ARRAYS}  # noqa: SIM115
 
     def append(self, name: str, values: Any) -> None:
-        np.ascontiguousarray(values, dtype=ARRAYS[name][0]).tofile(self._files[name])
+        written = np.ascontiguousarray(values, dtype=ARRAYS[name][0])
+        written.tofile(self._files[name])
+        self.checksums[name] = _checksum(written, self.checksums[name])
 
     def read_back(self, name: str) -> np.ndarray:
         """What was appended so far."""
@@ -74,32 +103,48 @@ class Writer:
             file.close()
 
 
+def _checksum(values: np.ndarray, before: int = 0) -> int:
+    return crc32(values.data.cast("B"), before) if values.size else before
+
+
 def write_header(folder: Path, header: dict[str, Any]) -> None:
-    (folder / HEADER).write_text(json.dumps({"format": FORMAT, **header}, indent=1, ensure_ascii=False) + "\n")
+    (folder / HEADER).write_text(
+        json.dumps({"format": FORMAT, **header}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
-def read_header(folder: Path) -> dict[str, Any]:
+def read_header(folder: Path) -> Header:
     """The header of an index, or an error that says why this is none."""
     path = folder / HEADER
+    if folder.is_file():
+        raise DataError(f"{folder}: is a file, not an index; make one with: ranksieve index {folder} --out INDEX")
     if not path.is_file():
         what = "there is no such folder" if not folder.exists() else f"it holds no {HEADER}"
         raise DataError(f"{folder}: is not an index ({what}); make one with: ranksieve index CORPUS --out {folder}")
     try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-        version = int(header["format"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path}: the header is damaged ({error}); index the corpus again") from error
-    if version != FORMAT:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        version = int(values["format"])
+        if version == FORMAT:
+            return Header.from_dict(values)
+    except RanksieveError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(
-            f"{folder}: is an index of format {version}, this version of ranksieve reads format {FORMAT}; "
-            "index the corpus again"
-        )
-    return header
+            f"{path}: the header is damaged ({type(error).__name__}: {error}); index the corpus again"
+        ) from error
+    raise DataError(
+        f"{folder}: is an index of format {version}, this version of ranksieve reads format {FORMAT}; "
+        "index the corpus again"
+    )
 
 
-def map_arrays(folder: Path, sizes: dict[str, int]) -> dict[str, np.ndarray]:
-    """The arrays of an index, mapped into memory."""
-    sizes = {**sizes, "terms + 1": sizes["terms"] + 1, "docs + 1": sizes["docs"] + 1}
+def map_arrays(folder: Path, header: Header) -> dict[str, np.ndarray]:
+    """The arrays of an index, mapped into memory.
+
+    Kernels trust what they read, so a damaged array must not reach them. Sums of all bytes are compared where an index
+    is small enough to read at once; of larger ones the sizes are.
+    """
+    sizes = header.sizes | {f"{axis} + 1": size + 1 for axis, size in header.sizes.items()}
     arrays = {}
     for name, (dtype, axes) in ARRAYS.items():
         shape = tuple(sizes[axis] for axis in axes)
@@ -115,4 +160,8 @@ def map_arrays(folder: Path, sizes: dict[str, int]) -> dict[str, np.ndarray]:
         )
     for array in arrays.values():
         array.flags.writeable = False  # the kernels are compiled for arrays that nobody writes to
+    if sum(array.nbytes for array in arrays.values()) <= SUMMED_BYTES:
+        for name, expected in header.checksums.items():
+            if _checksum(arrays[name]) != expected:
+                raise DataError(f"{folder / name}.bin: has changed since it was written; index the corpus again")
     return arrays
