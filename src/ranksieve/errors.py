@@ -6,6 +6,7 @@ import difflib
 import keyword
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 FLAG = re.compile(r"(?<![\w./\\-])--([a-z][a-z0-9-]*)(?:=([^\s;,()]+))?")
 COMMAND = re.compile(r"ranksieve [a-z]+[^;]*")  # within which flags are meant
@@ -50,6 +51,18 @@ class MissingExtraError(RanksieveError, ImportError):
 
 class ClusterError(RanksieveError):
     """A cluster that lost its scheduler, all its workers, or workers too small for their lists."""
+
+
+class IdleParameterWarning(UserWarning):
+    """A parameter that the chosen algorithm does not heed; of options for several algorithms it may be silenced."""
+
+
+class InterruptedTraining(KeyboardInterrupt):
+    """Ctrl-C in the middle of training; `model` is what the finished trees make."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__("training was interrupted")
+        self.model = model
 
 
 def in_python(message: str) -> str:

@@ -213,21 +213,25 @@ class Params:
     def check_heeded(self, names: Iterable[str] | None = None) -> None:
         """Refuse parameters, some or all, that are set to anything but their default and that training ignores.
 
-        In Python boosted forests are not asked, since one set of options may go through several of them; X-CLEaVER and
-        the rankers that are no forest are.
+        In Python boosted forests only warn of them, since one set of options may go through several of them; X-CLEaVER
+        and the rankers that are no forest refuse them.
         """
+        idle = self.idle(names)
+        if idle:
+            raise ParameterError(f"{idle}; leave it out, or choose another algorithm")
+
+    def idle(self, names: Iterable[str] | None = None) -> str:
+        """What to say of such parameters; nothing where there are none."""
         idle = [item.name for item in dataclasses.fields(self) if (names is None or item.name in names)
                 and item.name not in self.heeded and getattr(self, item.name) != item.default]  # fmt: skip
         if not idle:
-            return
+            return ""
         if self.algo in (*ALGORITHMS, "xcleaver"):  # which heed too many to tell
             others = "; ".join(f"{flag(name)} is for {self._where_heeded(name)}" for name in idle)
         else:
             others = f"which heeds {', '.join(map(flag, RANKERS[self.algo]))}"
         what = f"--algo={self.algo}" + ("" if self.selection == AUTO else f" with --selection={self.selection}")
-        raise ParameterError(
-            f"{', '.join(map(flag, idle))}: not for {what}, {others}; leave it out, or choose another algorithm"
-        )
+        return f"{', '.join(map(flag, idle))}: not for {what}, {others}"
 
     def _where_heeded(self, name: str) -> str:
         """What has to be chosen for a parameter to count."""

@@ -1,4 +1,5 @@
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections import top_negatives
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import bin_data
-from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.errors import DataError, IdleParameterWarning, ParameterError
 from ranksieve.forest.lightgbm_text import to_text
 from samples import small_dataset
 
@@ -146,6 +147,20 @@ def test_own_selections_may_be_unsorted_and_bad_ones_are_refused(data):
             rs.train(data, selection=lambda view, rows=rows: np.array(rows), **SMALL)
 
 
+@pytest.mark.parametrize("given", [{"negatives": 0.3}, {"step": "optimal", "learning_rate": 0.3}, {"margin": 2.0}])
+def test_parameters_without_effect_are_told(data, given):
+    name = list(given)[-1]
+    options = {"trees": 1, "leaves": 4, "algo": "lambdamart"}
+    with pytest.warns(
+        IdleParameterWarning, match=rf"^{name}: not for algo='lambdamart', {name} is for .*without effect"
+    ):
+        rs.train(data, **given, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rs.train(data, negatives=0.3, **options, selection=lambda view: np.arange(50))  # it may heed them
+        rs.train(data, **{**options, **rs.Params(**options).as_dict()})
+
+
 def test_own_objective_sees_query_borders(data):
     borders = []
 
@@ -162,38 +177,6 @@ def test_weights_zero_silences_documents(data):
     silenced = rs.Dataset.from_arrays(data.features, data.labels, group=np.diff(data.offsets), weights=weights)
     model = rs.train(silenced, algo="mart", gain="newton", trees=1, leaves=4, min_docs=1, min_hessian=1.0)
     assert model.leaf_weight.sum() == pytest.approx(data.offsets[6])
-
-
-@pytest.mark.parametrize("stop_after", [4, 7, 10])
-@pytest.mark.parametrize("algo", ["selgb", "sgb"])
-def test_resuming_gives_the_same_model(tmp_path, data, algo, stop_after):
-    options = dict(SMALL, algo=algo, negatives=0.3, every=3, feature_fraction=0.7, valid=small_dataset(seed=4))
-    whole = rs.train(data, **options)
-
-    class Killed(Exception):
-        pass
-
-    def kill(record):
-        if record.step == stop_after:
-            raise Killed
-
-    with pytest.raises(Killed):
-        rs.train(data, callbacks=[kill], checkpoint=tmp_path, checkpoint_every=2, **options)
-    resumed = rs.train(data, checkpoint=tmp_path, checkpoint_every=2, resume=True, **options)
-    assert file_of(whole) == file_of(resumed)
-    again = rs.train(data, checkpoint=tmp_path, checkpoint_every=2, resume=True, **options)
-    assert file_of(again) == to_text(whole)
-
-
-def test_checkpoints_of_other_data_or_parameters_are_refused(tmp_path, data):
-    rs.train(data, checkpoint=tmp_path, **SMALL)
-    with pytest.raises(ModelError, match="leaves"):
-        rs.train(data, checkpoint=tmp_path, resume=True, **dict(SMALL, leaves=7))
-    with pytest.raises(ModelError, match="training data"):
-        rs.train(small_dataset(seed=1), checkpoint=tmp_path, resume=True, **SMALL)
-    (tmp_path / "checkpoint.npz").write_bytes(b"PK")
-    with pytest.raises(ModelError, match="delete it"):
-        rs.train(data, checkpoint=tmp_path, resume=True, **SMALL)
 
 
 def test_bad_input(data):
@@ -264,21 +247,6 @@ def test_bins_of_other_thresholds_are_refused(data):
         rs.train(binned, max_bins=4, **SMALL)
 
 
-def test_checkpoints_know_weights_validation_and_size(tmp_path, data):
-    rs.train(data, checkpoint=tmp_path, **SMALL)
-    with pytest.raises(ModelError, match="validation data"):
-        rs.train(data, valid=data, checkpoint=tmp_path, resume=True, **SMALL)
-    sizes = np.diff(data.offsets)
-    weighted = rs.Dataset.from_arrays(data.features, data.labels, group=sizes, weights=np.full(data.n_docs, 2.0))
-    with pytest.raises(ModelError, match="training data"):
-        rs.train(weighted, checkpoint=tmp_path, resume=True, **SMALL)
-    with pytest.raises(ModelError, match="12 trees already"):
-        rs.train(data, checkpoint=tmp_path, resume=True, **dict(SMALL, trees=5))
-    (tmp_path / "checkpoint.npz").write_bytes(b"")
-    with pytest.raises(ModelError, match="delete it"):
-        rs.train(data, checkpoint=tmp_path, resume=True, **SMALL)
-
-
 def test_lambda_follows_the_gain_of_the_metric(data):
     exponential = rs.train(data, algo="lambdamart", metric="ndcg@10", **SMALL)
     linear = rs.train(data, algo="lambdamart", metric="nDCG(dcg='log2')@10", **SMALL)
@@ -302,13 +270,6 @@ def test_newton_gain_without_regularisation_survives_zero_hessians(data):
 def test_numpy_scalars_are_parameters(tmp_path, data):
     model = rs.train(data, trees=np.int64(2), learning_rate=np.float32(0.5), leaves=4, checkpoint=tmp_path)
     assert model.n_trees == 2
-
-
-@pytest.mark.parametrize("options", [{"checkpoint_every": 0}, {"checkpoint_every": 0.5}, {"checkpoint_minutes": -1.0}])
-def test_times_between_checkpoints_are_checked_first(tmp_path, data, options):
-    with pytest.raises(ParameterError, match=f"{next(iter(options))} is"):
-        rs.train(data, checkpoint=tmp_path / "state", **options, **SMALL)
-    assert not (tmp_path / "state").exists()
 
 
 def test_the_metric_may_be_a_function(data):

@@ -74,7 +74,7 @@ def test_init_takes_files_and_features(run, files):
     [
         (["--range", "1", "0"], "smaller one first"),
         (["--form", "round"], "convex, additive"),
-        (["--metric", "ndcg@0"], "k of ndcg is 0"),
+        (["--metric", "ndcg@0"], "the cut-off of 'ndcg@0' is"),
     ],
 )
 def test_bad_input_is_one_line(run, files, options, message):

@@ -171,32 +171,6 @@ def test_a_bad_toml_file_is_named(files, run, tmp_path, case):
     refused(outcome, str(toml) if case == "syntax" else f"{toml}:2: ", message)
 
 
-def test_ctrl_c_is_130_without_traceback(files, run, tmp_path, monkeypatch):
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
-    outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt")
-    assert outcome.code == 130
-    assert "error: interrupted; nothing half-written is left" in outcome.output
-    assert "--resume" not in outcome.output
-    assert "Traceback" not in outcome.output
-    assert os.listdir(tmp_path) == []
-
-
-def test_ctrl_c_tells_of_a_checkpoint_where_there_is_one(files, run, tmp_path, monkeypatch):
-    def interrupted(*_: object, checkpoint: Path, **__: object) -> None:
-        checkpoint.mkdir()
-        (checkpoint / "checkpoint.npz").touch()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
-    state = tmp_path / "state"
-    outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt", "--checkpoint", state)
-    assert outcome.code == 130
-    assert f"a checkpoint is kept in {state}, go on with --resume" in " ".join(outcome.output.split())
-
-
 def test_the_same_model_twice(files, run, model):
     refused(run("evaluate", model, model, files / "test.txt"), "twice")
 
@@ -251,3 +225,40 @@ def test_a_run_in_the_place_of_a_model(run, tmp_path):
     path.write_text("1 Q0 d0 1 2.5 x\n")
     (tmp_path / "qrels").write_text("1 0 d0 1\n")
     refused(run("evaluate", path, tmp_path / "qrels"), "is a TREC run", f"--run {path} and --qrels QRELS")
+
+
+MISTAKES = {
+    ("train", "DATA", "--trees", "twenty"): "--trees is 'twenty'; expected a whole number from 1; see ranksieve train",
+    ("train", "DATA", "--step-range", "1", "b"): "--step-range is '1 b'; expected two numbers",
+    ("train", "DATA", "--tree", "20"): "unknown option --tree; did you mean '--trees'? see ranksieve train --help",
+    ("predict", "MODEL", "DATA", "--threads=x"): "--threads is 'x'; expected a number from 0",
+    ("explain", "MODEL", "DATA", "--top", "0"): "--top is '0'; ",
+    ("trian", "DATA"): "unknown command trian; did you mean 'train'? see ranksieve --help",
+    ("predict", "MODEL"): "DATA is missing; see ranksieve predict --help",
+    ("sample", "truncate", "DATA"): "--out is missing; see ranksieve sample --help",
+    ("sample", "DATA", "--out", "x"): "expected one of truncate, by-model, undersample",
+    ("sample", "truncat", "DATA", "--out", "x"): "did you mean 'truncate'?",
+    (
+        "evaluate",
+        "MODEL",
+        "DATA",
+        "--metric",
+        "ndcg@0",
+    ): "the cut-off of 'ndcg@0' is '0'; expected a whole number from 1",
+    ("evaluate", "MODEL", "MODEL", "DATA"): "is given twice; name each model or run once",
+    ("train", "DATA", "--params", "no.toml", "--out", "x"): "no.toml: cannot be read (No such file or directory); give",
+}
+
+
+@pytest.mark.parametrize("words", MISTAKES)
+def test_mistyped_commands(files, run, model, words):
+    paths = {"DATA": files / "test.txt", "MODEL": model}
+    refused(run(*(paths.get(word, word) for word in words)), MISTAKES[words])
+
+
+def test_data_without_positives_is_told(files, run, model, tmp_path):
+    path = tmp_path / "zeros.txt"
+    lines = (files / "test.txt").read_text().splitlines()
+    path.write_text("".join(f"0{line[1:]}\n" for line in lines))
+    outcome = run("evaluate", model, path)
+    assert outcome.code == 0 and "warning: ndcg@10 is undefined, no query has a positive document" in outcome.output

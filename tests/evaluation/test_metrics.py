@@ -197,7 +197,7 @@ def test_parse(text, expected):
     [
         ("ndgc@10", {}, r"unknown metric 'ndgc'; did you mean 'ndcg'\? known: ndcg, dcg, .*rr "),
         ("ndcg@ten", {}, "whole number"),
-        ("ndcg@0", {}, "k of ndcg is 0"),
+        ("ndcg@0", {}, "the cut-off of 'ndcg@0' is '0'"),
         ("ndcg@10@5", {}, "cannot be read"),
         ("p", {}, "needs a cut-off.*'p@10'"),
         ("AP(rel=2)", {}, "rel=2"),

@@ -117,7 +117,7 @@ def test_bad_combinations(data, two):
         rs.combine(two[0], [1, 2, 3], data)
     with pytest.raises(DataError, match="document 0 by 'a' is nan"):
         rs.combine(np.full(data.n_docs, np.nan), two[1], data)
-    with pytest.raises(ParameterError, match="k of ndcg is 0"):
+    with pytest.raises(ParameterError, match="the cut-off of 'ndcg@0' is"):
         rs.combine(*two, data, "ndcg@0")
     with pytest.raises(ModelError, match="do not fit together"):
         blend((two[0], rs.train(small_dataset(n_features=5), **SMALL)), (1, 1), {})

@@ -115,15 +115,18 @@ class Checkpointer:
         n_trees = len(state.trees)
         late = time.monotonic() - self._saved > self._seconds
         if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.trees:
-            save_checkpoint(self._folder, state, self._data, self._mark)
+            self.save(state)
             self._saved = time.monotonic()
 
-    def save_finished(self, state: State) -> None:
-        """Save the trees that were measured, where a run ends in the middle of one."""
-        n = len(state.seconds)
-        history = {name: {key: values[:n] for key, values in found.items()} for name, found in state.history.items()}
-        finished = replace(state, trees=state.trees[:n], steps=state.steps[:n], history=history)
-        save_checkpoint(self._folder, finished, self._data, self._mark)
+    def save(self, state: State) -> None:
+        save_checkpoint(self._folder, state, self._data, self._mark)
+
+
+def finished(state: State) -> State:
+    """The trees that were measured, where a run ends in the middle of one."""
+    n = len(state.seconds)
+    history = {name: {key: values[:n] for key, values in found.items()} for name, found in state.history.items()}
+    return replace(state, trees=state.trees[:n], steps=state.steps[:n], history=history)
 
 
 def save_checkpoint(folder: Path, state: State, data: Binned, mark: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve import __version__
 from ranksieve.boosting.base import TRAIN, Base, make_base
 from ranksieve.boosting.callbacks import Monitor, Record, Tally, Watch, Watched, named_sets
-from ranksieve.boosting.checkpoint import Checkpointer, Keep, fingerprint
+from ranksieve.boosting.checkpoint import Checkpointer, Keep, fingerprint, finished
 from ranksieve.boosting.lessons import Sample
 from ranksieve.boosting.loop import Slots, State, boost
 from ranksieve.boosting.objectives import Objective
@@ -26,7 +26,7 @@ from ranksieve.data.binning import Binning
 from ranksieve.data.dataset import check_feature_names
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import MISSING, open_source
-from ranksieve.errors import ClusterError, DataError, ParameterError
+from ranksieve.errors import ClusterError, DataError, InterruptedTraining, ParameterError
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.files import load_forest
@@ -165,9 +165,12 @@ def watch_and_boost(
         raise ParameterError("--resume needs a checkpoint folder; give --checkpoint")
     try:
         boost(slots, state, n_trees=params.trees, seed=params.seed, after_tree=after_tree)
-    except ClusterError:
-        if keeper is not None:
-            keeper.save_finished(state)  # the trees are here, whatever was lost
+    except (ClusterError, KeyboardInterrupt) as error:
+        state = finished(state)  # the trees are here, whatever was lost
+        if keeper is not None and state.trees:
+            keeper.save(state)
+        if isinstance(error, KeyboardInterrupt) and state.trees:
+            raise InterruptedTraining(base.join(_forest(state, data, params, monitor, base))) from None
         raise
     return base.join(_forest(state, data, params, monitor, base))
 

@@ -32,6 +32,7 @@ from ranksieve.cli.sample import sample
 from ranksieve.cli.split import split
 from ranksieve.cli.synth import synth
 from ranksieve.cli.train import CHECKPOINT, train
+from ranksieve.cli.usage import Command, UsageError, usage_message
 from ranksieve.errors import RanksieveError
 
 
@@ -44,6 +45,9 @@ class Commands(TyperGroup):
                 return super().invoke(ctx)
         except RanksieveError as error:
             show_error(error.by_flags)
+            raise typer.Exit(2) from error
+        except UsageError as error:
+            show_error(usage_message(error))
             raise typer.Exit(2) from error
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of a pipe went away: `ranksieve … | head`
@@ -95,7 +99,7 @@ for command in (
     split,
     rerank,
 ):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def _version(asked: bool) -> None:

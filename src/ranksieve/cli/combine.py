@@ -142,8 +142,9 @@ def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) ->
     from ranksieve.rankers.blend import common_features
     from ranksieve.rankers.load import load
 
-    if len(set(paths)) < len(paths):
-        raise ParameterError("a model is given twice; name each model once")
+    twice = [path for path in paths if paths.count(path) > 1]
+    if twice:
+        raise ParameterError(f"{twice[0]} is given twice; name each model once")
     show_waiting("crossings")
     models = {str(path): load(path) for path in paths}
     common_features(list(models.values()))

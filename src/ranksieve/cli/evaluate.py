@@ -52,8 +52,9 @@ def evaluate(
     if per_query is not None:
         check_writable(per_query, *(files or ()), *(run or ()), qrels)
     names = [str(path) for path in run or (files or [])[:-1]]
-    if len(set(names)) < len(names):
-        raise ParameterError("a model or run is given twice; name each once")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ParameterError(f"{twice[0]} is given twice; name each model or run once, and the data last")
     if (run is None) != (qrels is None) or bool(files) == (run is not None) or not names:
         raise ParameterError("give MODEL… and DATA, or --run RUN and --qrels QRELS")
     for flag, given in (("--ties", ties), ("--weighted", weighted or None), ("--missing", missing)):

@@ -79,6 +79,11 @@ def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         text = path.read_text(encoding="utf-8")
         values = tomllib.loads(text)
+    except OSError as error:
+        raise ParameterError(
+            f"{path}: cannot be read ({error.strerror}); give --params the name of a TOML file, with lines like "
+            "'learning-rate = 0.05'"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(
             f"{path}: not a TOML file ({error}); expected lines like 'learning-rate = 0.05'"

@@ -9,7 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.data_files import reads_data
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.spelling import counted
 
 if TYPE_CHECKING:
@@ -22,7 +22,12 @@ NEEDS = {"truncate": ("k",), "by-model": ("model", "share"), "undersample": ()}
 
 @reads_data("data")
 def sample(
-    how: Annotated[str, typer.Argument(metavar="truncate|by-model|undersample", help="How documents are chosen.")],
+    how: Annotated[
+        str,
+        typer.Argument(
+            metavar="truncate|by-model|undersample", help="How documents are chosen.", callback=lambda how: _known(how)
+        ),
+    ],
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Training data; test data should stay whole.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Where the sample goes: Parquet if named *.parquet, else LETOR text.")
@@ -40,8 +45,6 @@ def sample(
     missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
 ) -> None:
     """Keep some documents of each list: those the first stage ranks best, a model's hardest negatives, or a sample."""
-    if how not in NEEDS:
-        raise ParameterError(f"unknown way to sample {how!r}; expected one of {', '.join(NEEDS)}")
     given = {"k": k, "model": model, "share": share}
     for name in NEEDS[how]:
         if given[name] is None:
@@ -71,6 +74,14 @@ def sample(
             ("positives", f"{(kept.labels > 0).sum():,} of {(documents.labels > 0).sum():,}"),
         ]
     )
+
+
+def _known(how: str) -> str:
+    if how not in NEEDS:
+        raise ParameterError(
+            f"unknown way to sample {how!r}; {did_you_mean(how, NEEDS)}expected one of {', '.join(NEEDS)}"
+        )
+    return how
 
 
 def _scores(path: Path, documents: Dataset) -> np.ndarray:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import statistics
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ranksieve.cli.console import duration, show_facts
+from ranksieve.cli.console import duration, show_error, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.options import chosen_params, with_params
 from ranksieve.cli.progress import TrainingProgress
 from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
-from ranksieve.errors import ParameterError
+from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.params import ALGORITHMS
 from ranksieve.spelling import counted
 
@@ -58,7 +58,10 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     **_values: Any,
 ) -> None:
-    """Train a model on documents, and say how good it is."""
+    """Train a model on documents, and say how good it is.
+
+    Ctrl-C keeps the model of the trees that are finished.
+    """
     context.meta[CHECKPOINT] = checkpoint
     chosen = chosen_params(context, params)
     missing = context.params["missing"]  # by now also what the TOML file says
@@ -80,26 +83,40 @@ def train(
     bar: PruningProgress | TrainingProgress = TrainingProgress(chosen.algo, doing=doing, quiet=quiet)
     if chosen.algo == "xcleaver":
         bar = PruningProgress(quiet=quiet)
-    with bar as progress:
-        options = {
-            "init": init,
-            "callbacks": (progress,),
-            "checkpoint": checkpoint,
-            "checkpoint_every": checkpoint_every,
-            "checkpoint_minutes": checkpoint_minutes,
-            "resume": resume,
-            "missing": missing,
-            **chosen.as_dict(),
-        }
-        if cluster is None and not local_workers:
-            model = _train_here(data, valid, options)
-        else:
-            model = _train_on_cluster(cluster, local_workers, data, valid, {**options, "copies": not no_copies})
+    options = {
+        "init": init,
+        "checkpoint": checkpoint,
+        "checkpoint_every": checkpoint_every,
+        "checkpoint_minutes": checkpoint_minutes,
+        "resume": resume,
+        "missing": missing,
+        **chosen.with_heeded_alone().as_dict(),  # a TOML file may be for several algorithms
+    }
+    try:
+        with bar as progress:
+            options["callbacks"] = (progress,)
+            if cluster is None and not local_workers:
+                model = _train_here(data, valid, options)
+            else:
+                model = _train_on_cluster(cluster, local_workers, data, valid, {**options, "copies": not no_copies})
+    except InterruptedTraining as stopped:
+        _keep_interrupted(stopped.model, out, checkpoint, chosen.trees, metric)
     save_model(model, out)
     show_facts(_facts(model, out, metric))
     if test is not None:
         _show_test(model, test, metric)
     exit_if_interrupted(model.info.get("interrupted"))
+
+
+def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, n_trees: int, metric: Metric) -> NoReturn:
+    """Write what there was when Ctrl-C came, beside a model that is there already."""
+    kept = out.with_name(f"{out.stem}.interrupted{out.suffix}") if out.exists() else out
+    save_model(model, kept)
+    show_facts(_facts(model, kept, metric))
+    resume = "" if checkpoint is None else f"; so is a checkpoint in {checkpoint}, go on with --resume"
+    done = len(model.info["seconds"])
+    show_error(f"interrupted after {done:,} of {counted(tree=n_trees)}; their model is kept in {kept}{resume}")
+    raise typer.Exit(130)
 
 
 def _train_here(data: list[Path], valid: list[Path] | None, options: dict[str, Any]) -> Model:

@@ -34,13 +34,23 @@ class Dataset:
     absent: float = 0.0  # what a feature left out of a LETOR line was read as
     candidates: str = ""  # where the documents come from, as noted when features were made
 
+    def __new__(cls, *given: Any, **named: Any) -> Dataset:
+        """Refuse arrays, which `from_arrays` takes, before their number or their names raise something unclear."""
+        lists = given[1] if len(given) > 1 else named.get("lists")
+        if (given or named) and not isinstance(lists, Lists):  # neither: a copy in the making
+            raise DataError(
+                "Dataset(...) takes features that are in lists already; for arrays or a DataFrame call "
+                "Dataset.from_arrays(X, y, qid)"
+            )
+        return super().__new__(cls)
+
     @classmethod
     def from_arrays(
         cls,
         X: Any,
         y: Any,
-        *,
         qid: Any = None,
+        *,
         group: Any = None,
         weights: Any = None,
         doc_ids: Any = None,
@@ -87,7 +97,7 @@ class Dataset:
             labels,
             run_ids,
             run_lengths,
-            doc_ids=None if doc_ids is None else np.asarray(doc_ids, dtype=object),
+            doc_ids=None if doc_ids is None else _column(doc_ids, "doc_ids", n_docs, ids=True).astype(object),
             weights=None if weights is None else _weights(weights, run_ids, run_lengths),
         )
         return cls(X, lists, names, _feature_number(first_stage, names))

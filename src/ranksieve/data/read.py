@@ -52,6 +52,8 @@ def open_source(
         Names of the columns in Parquet and CSV that hold labels, query ids, document ids and weights, where they are
         called otherwise; document ids may be called `doc_id`, too.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise DataError(f"the data is {type(path).__name__}; give the name of one file")
     columns = _columns(path, label=label, qid=qid, docid=docid, weight=weight)
     name = lasting(path)
     head = first_bytes(name)

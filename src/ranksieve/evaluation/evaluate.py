@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from ranksieve.evaluation.significance import TESTS, TestResult
 from ranksieve.spelling import counted
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """Per-query values of one or more systems; `values[name][metric]` stands in the order of `query_ids`.
 
@@ -65,6 +66,8 @@ class Evaluation:
         lines = ["  ".join(str(cell).ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, *self.conventions])
 
+    __repr__ = __str__  # what a notebook shows
+
     @property
     def conventions(self) -> list[str]:
         """What stands behind the numbers, one sentence per metric."""
@@ -102,7 +105,7 @@ def evaluate(
     ----------
     scores
         Scores of the documents in the row order the data was given in; or a model, that is anything with a
-        `predict(data)` returning such scores; or a mapping from names to either.
+        `predict(data)` returning such scores; or a mapping from names to either, or a list of models.
     data
         The data set; its `Lists` will do for scores.
     metrics
@@ -113,7 +116,8 @@ def evaluate(
     Returns
     -------
     Evaluation
-        With one number per system, metric and query. A single system is called `scores`, or `model`.
+        With one number per system, metric and query. A single system is called `scores`, or `model`; those of a list
+        `model 1`, `model 2`, ….
 
     Examples
     --------
@@ -134,20 +138,41 @@ def evaluate(
     """
     check_is_data(data)
     lists = data if isinstance(data, Lists) else data.lists
-    if not isinstance(scores, Mapping):
-        scores = {"model" if hasattr(scores, "predict") else "scores": scores}
-    if not scores:
-        raise ParameterError("got no systems to measure; give at least one")
+    systems = _named(scores)
     wanted = _metrics(metrics)
     values = {}
-    for name, system in scores.items():
+    for name, system in systems.items():
         ours = list_scores(name, system, data, lists)
         values[name] = {str(metric): metric.per_query(lists.labels, ours, lists.offsets) for metric in wanted}
     if weighted and lists.weights is None:
         raise ParameterError(
             "the data has no weights, which weighted means need; give it weights, or leave out weighted"
         )
+    _warn_of_nothing(values)
     return Evaluation(lists.query_ids, values, wanted, lists.query_weights if weighted else None)
+
+
+def _named(scores: Any) -> Mapping[str, Any]:
+    """The systems by their names."""
+    if isinstance(scores, list | tuple) and any(hasattr(one, "predict") for one in scores):
+        return {f"model {number}": one for number, one in enumerate(scores, start=1)}
+    systems = scores if isinstance(scores, Mapping) else {_kind(scores): scores}
+    if not systems:
+        raise ParameterError("got no systems to measure; give at least one")
+    return systems
+
+
+def _kind(system: Any) -> str:
+    return "model" if hasattr(system, "predict") else "scores"
+
+
+def _warn_of_nothing(values: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+    """Tell of metrics that no query counts for; their means are NaN."""
+    for metric, found in next(iter(values.values())).items():
+        if np.isnan(found).all():
+            warnings.warn(
+                f"{metric} is undefined, no query has a positive document; check the labels of the data", stacklevel=3
+            )
 
 
 def _metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:

@@ -178,8 +178,10 @@ def parse_metric(text: str | Metric | UserMetric, **options: Any) -> Metric:
     known_metric(name)
     written = _written_options(text, name, match["options"] or "")
     if match["k"] is not None:
-        if not match["k"].isdecimal():
-            raise ParameterError(f"the cut-off of {text!r} is {match['k']!r}; expected a whole number from 1")
+        if not match["k"].isdecimal() or int(match["k"]) == 0:
+            raise ParameterError(
+                f"the cut-off of {text!r} is {match['k']!r}; expected a whole number from 1, or {name} for whole lists"
+            )
         written["k"] = int(match["k"])
     twice = sorted(written.keys() & options.keys())
     if twice:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ranksieve.boosting.train import train as train_forest
 from ranksieve.data.read import MISSING
-from ranksieve.errors import ParameterError
+from ranksieve.errors import IdleParameterWarning, InterruptedTraining, ParameterError, in_python
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.scorer import using_threads
@@ -76,6 +77,11 @@ def train(
     Forest, or another model with `predict` and `save`
         As the algorithm makes it.
 
+    Raises
+    ------
+    InterruptedTraining
+        A `KeyboardInterrupt` that has the boosted forest of the finished trees as its `model`.
+
     Examples
     --------
     >>> import ranksieve as rs
@@ -91,13 +97,27 @@ def train(
     trainer = TRAINERS.get(str(options.get("algo", Params().algo)))
     if trainer is None:
         options.setdefault("read_model", load)
-        return _saveable(train_forest(data, valid=valid, init=init, callbacks=callbacks, missing=missing, **options))
+        _warn_of_idle(options)
+        try:
+            forest = train_forest(data, valid=valid, init=init, callbacks=callbacks, missing=missing, **options)
+        except InterruptedTraining as stopped:
+            raise InterruptedTraining(_saveable(stopped.model)) from None
+        return _saveable(forest)
     params = Params.from_mapping(_without_forest_options({**options, "init": init}))
     params.check_heeded()
     if missing not in MISSING:
         raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
         return trainer(Task(data, valid, missing, params, callbacks, threads))
+
+
+def _warn_of_idle(options: Mapping[str, Any]) -> None:
+    """Tell of parameters that a boosted forest ignores; functions of the user's own may heed whatever they like."""
+    if not any(callable(options.get(slot)) for slot in ("selection", "objective")):
+        known = {name: value for name, value in options.items() if name in Params().as_dict() and value is not None}
+        idle = Params.from_mapping(known).idle()
+        if idle:
+            warnings.warn(in_python(f"{idle}; without effect"), IdleParameterWarning, stacklevel=3)
 
 
 def check_extra(algo: str) -> None:

@@ -1,0 +1,55 @@
+"""Ctrl-C: exit code 130, no traceback, and what was learned is kept."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ranksieve.errors import InterruptedTraining
+from ranksieve.rankers.load import load
+
+
+def test_ctrl_c_is_130_without_traceback(files, run, tmp_path, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
+    outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt")
+    assert outcome.code == 130
+    assert "error: interrupted; nothing half-written is left" in outcome.output
+    assert "--resume" not in outcome.output
+    assert "Traceback" not in outcome.output
+    assert os.listdir(tmp_path) == []
+
+
+def test_ctrl_c_tells_of_a_checkpoint_where_there_is_one(files, run, tmp_path, monkeypatch):
+    def interrupted(*_: object, checkpoint: Path, **__: object) -> None:
+        checkpoint.mkdir()
+        (checkpoint / "checkpoint.npz").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
+    state = tmp_path / "state"
+    outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt", "--checkpoint", state)
+    assert outcome.code == 130
+    assert f"a checkpoint is kept in {state}, go on with --resume" in " ".join(outcome.output.split())
+
+
+@pytest.mark.parametrize("options", [(), ("--checkpoint", "state")])
+def test_ctrl_c_keeps_the_finished_trees(files, run, model, tmp_path, monkeypatch, options):
+    def interrupted(*_: object, **__: object) -> None:
+        found = load(model)
+        raise InterruptedTraining(replace(found, info={**found.info, "seconds": [0.1] * 12}))
+
+    monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
+    out = tmp_path / "model.txt"
+    for kept in (out, tmp_path / "model.interrupted.txt"):  # a model that is there stays
+        outcome = run("train", files / "train.txt", "--out", out, "--trees", "1000", *options)
+        told = " ".join(outcome.output.split())
+        assert outcome.code == 130 and "Traceback" not in told
+        assert "error: interrupted after 12 of 1,000 trees; their model is kept in" in told
+        assert ("go on with --resume" in told) == bool(options)
+        assert load(kept).n_trees == load(model).n_trees
