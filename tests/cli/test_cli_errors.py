@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,17 @@ def test_a_run_in_the_place_of_a_model(run, tmp_path):
     path.write_text("1 Q0 d0 1 2.5 x\n")
     (tmp_path / "qrels").write_text("1 0 d0 1\n")
     refused(run("evaluate", path, tmp_path / "qrels"), "is a TREC run", f"--run {path} and --qrels QRELS")
+
+
+@pytest.mark.parametrize(
+    ("package", "options", "extra"),
+    [("lightgbm", ("--algo", "lightgbm"), "lightgbm"), ("distributed", ("--local-workers", 2), "dask")],
+)
+def test_missing_extras_are_told_first(files, run, tmp_path, monkeypatch, package, options, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    outcome = run("train", files / "train.txt", "--out", tmp_path / "m.txt", *options)
+    refused(outcome, f"ranksieve[{extra}]")
+    assert "reading" not in outcome.output
 
 
 MISTAKES = {

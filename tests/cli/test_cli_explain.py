@@ -16,6 +16,8 @@ def test_a_query_is_explained(files, run, model):
     line = next(line for line in outcome.output.splitlines() if line.startswith("│ 1 "))
     assert found.documents[best] in line and f"{found.scores[best]:.4f}" in line
     assert "Without the feature" in outcome.output
+    assert "the first 3 of 12 documents; --top shows more" in outcome.output
+    assert "the first 3 of 5 features; --top shows more" in outcome.output
     labels, scores = found.labels, found.scores
     now = rs.parse_metric("ndcg@10").per_query(labels, scores, np.array([0, len(scores)]))[0]
     assert f"change of ndcg@10 (now {now:.4f})" in outcome.output
@@ -45,7 +47,7 @@ def test_all_queries_give_importances(files, run, model):
     outcome = run("explain", model, files / "test.txt", "--repeats", 1)
     assert outcome.code == 0, outcome.output
     assert "168 of 14 queries" in outcome.output
-    assert "share of gain" in outcome.output
+    assert "share of gain" in outcome.output and "--top" not in outcome.output
 
 
 def test_what_does_not_fit_is_refused(files, run, model):

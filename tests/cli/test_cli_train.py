@@ -16,6 +16,7 @@ import pytest
 from cli_samples import QUICK
 
 import ranksieve as rs
+from ranksieve.forest import bench
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
 
 
@@ -248,6 +249,14 @@ def test_bench_shows_a_table(files, run, model):
     assert outcome.code == 0, outcome.output
     assert "µs per document" in outcome.output
     assert "ranksieve" in outcome.output
+    assert "scored: 168 documents" in outcome.output
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench, "PEERS", {"gone": lambda *_: None, "broken": lambda *_: 1 / 0})
+        patch.setattr(bench, "MOST_DOCUMENTS", 100)
+        told = run("bench", model, files / "test.txt", "--threads", "1").output
+        assert "scored: the first 100 of 168 documents" in told
+        assert "broken failed: division by zero" in told and "left out, not installed: gone" in told
+        assert "scored: 5,000 random documents" in run("bench", model, "--threads", "1").output
 
 
 def test_demo_trains_and_compares(run, tmp_path):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.console import show_table
+from ranksieve.cli.console import output, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
+from ranksieve.spelling import counted
+
+if TYPE_CHECKING:
+    from ranksieve.data.dataset import Dataset
 
 
 @reads_data("data")
@@ -21,18 +25,18 @@ def bench(
 ) -> None:
     """Measure how fast a model scores, beside every other scorer that is installed."""
     from ranksieve.data.read import read
+    from ranksieve.forest.bench import PEERS
     from ranksieve.forest.bench import bench as measure
     from ranksieve.forest.formats.files import load_forest
 
     forest = load_forest(model)
+    show_waiting("scoring", "timing the scorers")
     documents = None if data is None else read(data, missing=str(forest.info.get("missing", "zero")))
     rows = measure(forest, documents, threads=threads or None)
     show_table(
         ["scorer", "µs per document", "× ours", "largest difference", "agrees"],
         [
-            [row["name"], f"failed: {row['failed']}", "", "", ""]
-            if "failed" in row
-            else [
+            [
                 row["name"],
                 f"{row['us_per_doc']:.3f}",
                 f"{row['ratio']:.2f}",
@@ -40,5 +44,23 @@ def bench(
                 "yes" if row["agrees"] else "no",
             ]
             for row in rows
+            if "failed" not in row
         ],
     )
+    told = [f"{row['name']} failed: {row['failed']}" for row in rows if "failed" in row]
+    absent = [name for name in PEERS if name not in {row["name"] for row in rows}]
+    if absent:
+        told.append(f"left out, not installed: {', '.join(absent)}")
+    for line in (_documents(documents), *told):
+        output().print(line, markup=False)
+
+
+def _documents(documents: Dataset | None) -> str:
+    """What was scored."""
+    from ranksieve.forest.bench import MOST_DOCUMENTS, RANDOM_DOCUMENTS
+
+    if documents is None:
+        return f"scored: {RANDOM_DOCUMENTS:,} random documents, with values around the model's thresholds"
+    if documents.n_docs > MOST_DOCUMENTS:
+        return f"scored: the first {MOST_DOCUMENTS:,} of {counted(document=documents.n_docs)}"
+    return f"scored: {counted(document=documents.n_docs)}"

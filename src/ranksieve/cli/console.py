@@ -32,9 +32,9 @@ def waiting(doing: str = "reading the data", *, kernels: str = "growing") -> str
     return f"{doing}; compiling kernels (first use only)…" if is_first_use(kernels) else f"{doing}…"
 
 
-def show_waiting(kernels: str) -> None:
+def show_waiting(kernels: str, doing: str = "reading the data") -> None:
     """The same on standard error."""
-    progress_output().print(waiting(kernels=kernels), markup=False)
+    progress_output().print(waiting(doing, kernels=kernels), markup=False)
 
 
 def show_error(message: str) -> None:

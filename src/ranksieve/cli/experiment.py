@@ -23,7 +23,7 @@ else:
 if TYPE_CHECKING:
     from ranksieve.experiments.data import DataSpec
     from ranksieve.experiments.results import Results
-    from ranksieve.experiments.spec import Cell
+    from ranksieve.experiments.spec import Cell, Spec
 
 
 @reads_data("data", "train", "valid", "test", "background")
@@ -59,13 +59,16 @@ def experiment(
     """Run an experiment: data sets × algorithms × parameter grids × seeds. Interrupted, it goes on where it stopped."""
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
+    from ranksieve.experiments.tune import load_optuna
 
     common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
     if background:
         common["background"] = [str(path) for path in background]
     own = _own_data(data or [], {"train": train, "valid": valid, "test": test}, folds, common)
     loaded = load_spec(find_spec(spec), quick=quick, data=own, params=_parameters(set_ or []))
-    progress = _Progress(len(loaded.cells), quiet)
+    if tune:
+        load_optuna()
+    progress = _Progress(loaded, quiet)
     try:
         results = run_experiment(loaded, out, jobs=jobs, tune=tune, tell=progress)
     except KeyboardInterrupt:
@@ -112,10 +115,12 @@ def _parameters(given: list[str]) -> dict[str, Any]:
 class _Progress:
     """A line for every finished cell."""
 
-    def __init__(self, n_cells: int, quiet: bool) -> None:
+    def __init__(self, spec: Spec, quiet: bool) -> None:
         self._quiet, self._began = quiet, time.monotonic()
         if not quiet:
-            progress_output().print(waiting(f"{counted(cell=n_cells)}; reading the data"), markup=False)
+            doing = sorted({"reading" if data.generate is None else "generating" for data in spec.data})
+            told = f"{counted(cell=len(spec.cells))}; {' and '.join(doing)} the data"
+            progress_output().print(waiting(told), markup=False)
 
     def __call__(self, cell: Cell, n_done: int, n_cells: int) -> None:
         if not self._quiet:

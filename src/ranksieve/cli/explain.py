@@ -93,6 +93,7 @@ def _show_importance(forest: Forest, data: Dataset, values: dict[str, np.ndarray
             for f in best if values["split"][f]
         ],
     )  # fmt: skip
+    _show_left_out(top, feature=int(np.count_nonzero(values["split"])))
 
 
 def _show_query(found: Explanation, top: int) -> None:
@@ -114,6 +115,7 @@ def _show_query(found: Explanation, top: int) -> None:
             ]
         )
     show_table(["rank", "document", "label", "score", "raised by", "lowered by"], rows, numbers=("label", "score"))
+    _show_left_out(top, document=len(found.scores))
 
 
 def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
@@ -145,6 +147,7 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
         rows,
         title="Without the feature",
     )
+    _show_left_out(top, feature=int(np.count_nonzero(spread)))
     output().print(f"a feature is dropped so: {REMOVALS[by]}", markup=False)
 
 
@@ -187,7 +190,16 @@ def _show_drop(found: Explanation, features: list[str], by: str, top: int) -> No
             for d in shown
         ],
     )  # fmt: skip
+    if len(shown) < len(found.order):
+        output().print(f"{counted(document=len(found.order) - len(shown))} stay below rank {top}", markup=False)
     output().print(f"{', '.join(features)}: {REMOVALS[by]}", markup=False)
+
+
+def _show_left_out(top: int, **number: int) -> None:
+    """Say how much more there is than the table above shows."""
+    ((_, n),) = number.items()
+    if n > top:
+        output().print(f"the first {top} of {counted(**number)}; --top shows more", markup=False)
 
 
 def _number(value: float) -> str:

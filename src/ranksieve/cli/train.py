@@ -76,6 +76,7 @@ def train(
     from ranksieve.data.read import open_source
     from ranksieve.evaluation.metrics import metric_of
 
+    _check_extras(chosen.algo, on_cluster=cluster is not None or local_workers > 0)
     metric = metric_of(chosen)
     for path in (*data, *(valid or ()), *((test,) if test else ())):
         open_source(path, missing=missing)  # complains about a wrong path before hours are spent
@@ -106,6 +107,17 @@ def train(
     if test is not None:
         _show_test(model, test, metric)
     exit_if_interrupted(model.info.get("interrupted"))
+
+
+def _check_extras(algo: str, *, on_cluster: bool) -> None:
+    """Complain about what is not installed before any work is done."""
+    from ranksieve.rankers.train import check_extra
+
+    check_extra(algo)
+    if on_cluster:
+        from ranksieve.cluster.connect import check_dask
+
+        check_dask()
 
 
 def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, n_trees: int, metric: Metric) -> NoReturn:

@@ -22,15 +22,22 @@ ANSWER = 10.0  # seconds for workers to look for files
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # two classes before Python 3.11
 
 
-@contextmanager
-def connected(address: str | None, local_workers: int, threads: int = 0) -> Iterator[Client]:
-    """A client of the scheduler at `address`, or of so many worker processes that share the threads."""
+def check_dask() -> None:
+    """Refuse to go on without Dask."""
     try:
-        from distributed import Client, LocalCluster
+        import distributed  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
             "training on a cluster needs Dask; install it with: pip install 'ranksieve[dask]'"
         ) from error
+
+
+@contextmanager
+def connected(address: str | None, local_workers: int, threads: int = 0) -> Iterator[Client]:
+    """A client of the scheduler at `address`, or of so many worker processes that share the threads."""
+    check_dask()
+    from distributed import Client, LocalCluster
+
     with ExitStack() as stack:
         stack.enter_context(_quiet(logging.getLogger("distributed.client")))
         if address is None:

@@ -19,7 +19,7 @@ from ranksieve.experiments.pool import Task, run_tasks
 from ranksieve.experiments.results import CELL, EXPERIMENT, Results
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.training import CELLS
-from ranksieve.experiments.tune import search, studies, tuned_cells
+from ranksieve.experiments.tune import load_optuna, search, studies, tuned_cells
 from ranksieve.files import atomic_path
 
 Tell = Callable[[Cell, int, int], None]
@@ -74,6 +74,8 @@ def run_experiment(
     ...     [cell.label for cell in results.cells]
     ['lambdamart, leaves 4', 'lambdamart, leaves 8']
     """
+    if tune:
+        load_optuna()  # complains before any work is done
     folder = Path(out)
     try:
         (folder / CELLS).mkdir(parents=True, exist_ok=True)

@@ -87,7 +87,7 @@ def _heeded(cell: Cell, space: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def search(study: Study, out: Path, *, threads: int = 0, alone: bool = True) -> None:
     """Run the trials that are missing and store the best parameters in `out/tune/<key>.json`."""
-    optuna = _optuna()
+    optuna = load_optuna()
     (out / FOLDER).mkdir(parents=True, exist_ok=True)
     backend = optuna.storages.journal.JournalFileBackend(str(out / FOLDER / f"{study.key}.log"))
     trials = optuna.create_study(
@@ -153,7 +153,8 @@ def _chosen(study: Study, values: Mapping[str, Any]) -> Cell:
     return dataclasses.replace(cell, params=dataclasses.replace(cell.params, **own))
 
 
-def _optuna() -> Any:
+def load_optuna() -> Any:
+    """Optuna, or an error that says how to get it."""
     try:
         import optuna
     except ImportError as error:

@@ -22,6 +22,7 @@ from ranksieve.spelling import counted
 AGREE = 1e-12  # of the largest score: what another order of summation may change in float64
 AGREE_SINGLE = 1e-4  # for scorers that add in float32
 SECONDS = 0.2  # what one measurement lasts at least
+MOST_DOCUMENTS, RANDOM_DOCUMENTS = 20_000, 5_000
 
 Predict = Callable[[np.ndarray], Any]
 
@@ -107,8 +108,11 @@ def _row(
 
 def _documents(forest: Forest, X: Any) -> np.ndarray:
     if X is None:
-        return random_documents(forest, 5_000)
-    rows = X.rows(0, min(X.n_docs, 20_000)) if isinstance(X, Dataset) else np.ascontiguousarray(X[:20_000], np.float32)
+        return random_documents(forest, RANDOM_DOCUMENTS)
+    if isinstance(X, Dataset):
+        rows = X.rows(0, min(X.n_docs, MOST_DOCUMENTS))
+    else:
+        rows = np.ascontiguousarray(X[:MOST_DOCUMENTS], np.float32)
     if rows.shape[1] != forest.n_features:
         raise ModelError(
             f"got documents of {counted(feature=rows.shape[1])}, but the model was trained on {forest.n_features}; "
