@@ -40,6 +40,7 @@ last.click(); seen.chosen = last.classList.contains("chosen");
 seen.rows = root.querySelectorAll(".sides tbody tr").length;
 pick("find").value = "no such query"; pick("find").dispatchEvent(new Event("input"));
 seen.none = root.querySelector(".sides").textContent;
+seen.scrolled = [...document.querySelectorAll(".wide")].filter((box) => box.scrollWidth > box.clientWidth).length;
 seen.width = document.documentElement.scrollWidth;
 const out = document.createElement("pre"); out.id = "seen"; out.textContent = JSON.stringify(seen);
 document.body.append(out);
@@ -77,4 +78,5 @@ def test_the_page_works_in_a_browser(page, tmp_path, width):
     assert seen["changed"] == [seen["second"][1], "λ-MART 500"]
     assert seen["chosen"] and seen["rows"] > 20
     assert "No query" in seen["none"]
+    assert seen["scrolled"] == 0
     assert seen["width"] <= max(width, 500)  # a browser's window has a smallest width; nothing makes the page wider

@@ -72,10 +72,10 @@ def tree_weights(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = No
         ax.axhline(1.0, color=BASELINE, linestyle=(0, (3, 1.5)), linewidth=1.2)
         ax.set(xlim=(0, edges[-1]))
         for left, right, share, weight in zip(edges[:-1], edges[1:], removed, weights, strict=True):
-            over = weight > 0.15 * np.nanmax(weights)
+            inside = weight > 0.15 * np.nanmax(weights)  # at the foot of the bar, where no line crosses it
             ax.annotate(
-                f"{100 * share:.0f}%", ((left + right) / 2, max(weight, 0.0)), xytext=(0, -9 if over else 2),
-                textcoords="offset points", ha="center", fontsize="xx-small", color="white" if over else "0.25",
+                f"{100 * share:.0f}%", ((left + right) / 2, 0.0 if inside else max(weight, 0.0)), xytext=(0, 2),
+                textcoords="offset points", ha="center", fontsize="xx-small", color="white" if inside else "0.25",
             )  # fmt: skip
         dress(ax, x="tree", y="mean weight", title=name)
     return panels

@@ -48,6 +48,8 @@ def dress(ax: Axes, *, x: str, y: str, title: str | None = None) -> None:
     """Axis names, a light grid, no box."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
+    if x in ("tree", "trees") and ax.get_xscale() == "linear":
+        ax.xaxis.get_major_locator().set_params(integer=True)  # there are no halves of trees
     if title:
         ax.set_title(title, loc="left", fontsize="medium")
     ax.grid(True, color="0.88", linewidth=0.6)

@@ -13,6 +13,8 @@ from ranksieve.report.explorer import MOST_QUERIES, explorer_data
 from ranksieve.report.figures import Picture
 from ranksieve.report.tables import Table, data_table
 
+MOST_COLUMNS = 4  # that fit a telephone's screen; there rows of more become lists
+
 
 def page(
     results: Results, head: str, foot: str, tables: Iterable[Table], pictures: Iterable[tuple[Picture, str]]
@@ -56,20 +58,23 @@ def _table(table: Table) -> str:
     heads = "".join(
         f'<th scope="col"><button type="button">{_text(name) or "run"}</button></th>' for name in table.columns
     )
+    many = len(table.columns) > MOST_COLUMNS
+    names = [f' data-name="{_text(name)}"' if many else "" for name in table.columns]
     rows = "".join(
         "<tr>"
         + "".join(
-            f"<td>{_text(value.text)}</td>"
+            f"<td{names[place]}>{_text(value.text)}</td>"
             if value.number is None
-            else f'<td data-number="{value.number!r}">{_number(value.text)}</td>'
-            for value in row
+            else f'<td{names[place]} data-number="{value.number!r}">{_number(value.text)}</td>'
+            for place, value in enumerate(row)
         )
         + "</tr>"
         for row in table.rows
     )
     note = f'<p class="quiet">{_text(table.note)}</p>' if table.note else ""
     return (
-        f'<h3>{_text(table.title)}</h3><div class="wide"><table class="sortable" aria-label="{_text(table.title)}">'
+        f'<h3>{_text(table.title)}</h3><div class="wide"><table class="sortable{" many" * many}" '
+        f'aria-label="{_text(table.title)}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{note}"
     )
 
