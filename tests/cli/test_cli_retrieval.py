@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +50,34 @@ def test_retrieve_writes_a_run(corpus, index, run, tmp_path):
     assert lines[0].split()[:4] == ["1", "Q0", "d4", "1"]
     assert lines[0].endswith("bm25f")
     assert rs.read_run(tmp_path / "run.trec").n_queries == 2
+
+
+def test_collections_of_beir_through_pipes(run, tmp_path):
+    texts = {f"d{n}": text for n, text in enumerate(TEXTS)}
+    lines = [json.dumps({"_id": id, "title": "", "text": text, "metadata": {}}) for id, text in texts.items()]
+    corpus, queries, qrels = (tmp_path / name for name in ("corpus", "queries", "qrels"))
+    content = {
+        corpus: "\n".join(lines),
+        queries: '{"_id": "1", "text": "red wine", "metadata": {}}\n',
+        qrels: "query-id\tcorpus-id\tscore\n1\td0\t1\n",
+    }
+    for pipe in content:
+        os.mkfifo(pipe)
+
+    def fed(*arguments):
+        writers = [
+            threading.Thread(target=pipe.write_text, args=(content[pipe],)) for pipe in arguments if pipe in content
+        ]
+        for writer in writers:
+            writer.start()
+        outcome = run(*arguments)
+        for writer in writers:
+            writer.join()
+        assert outcome.code == 0, outcome.output
+
+    fed("index", corpus, "--out", tmp_path / "index")
+    fed("retrieve", tmp_path / "index", queries, "--out", tmp_path / "run.trec", "--tune", qrels)
+    fed("evaluate", "--run", tmp_path / "run.trec", "--qrels", qrels)
 
 
 def test_models_weights_and_tuning(corpus, index, run, tmp_path):

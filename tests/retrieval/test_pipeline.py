@@ -113,8 +113,10 @@ def test_a_run_of_ours_is_as_good_as_its_first_stage(index):
     assert everything.candidates.endswith(f"--depth {index.n_docs}")
     other = index.features(QUERIES, retrieve(index, QUERIES, 30, "dfr"), judgements=JUDGEMENTS, select="first.*")
     assert other.candidates == "--run"
+    of_run = rs.Pipeline(index, rs.train(other, trees=2, min_docs=1), depth=30)
+    of_run.rerank(QUERIES, ours)
     with pytest.warns(RanksieveWarning, match="learned from candidates of a run and gets candidates of bm25f"):
-        rs.Pipeline(index, rs.train(other, trees=2, min_docs=1), depth=30).search(QUERIES["1"])
+        of_run.search(QUERIES["1"])
 
 
 def test_another_depth_than_in_training_is_warned_of(index):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.data.data_file import lasting
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import atomic_folder
 from ranksieve.retrieval.analysis import Analyzer
@@ -49,6 +50,8 @@ def build_index(
         raise DataError(f"{target}: exists already; choose another name, or replace the index there with --replace")
     fields = [fields] if isinstance(fields, str | Field) else list(fields or ())
     numbers = [numbers] if isinstance(numbers, str) else list(numbers or ())
+    if isinstance(corpus, str | os.PathLike):
+        corpus = lasting(corpus)
     first, documents = _opened(corpus, 1 if fields else SEEN_FIRST)
     if not first:
         raise DataError(f"{_named(corpus)}: holds no documents; expected at least one")

@@ -67,13 +67,14 @@ def in_words(stage: str) -> str:
     return f"{model} ({f'weights {weights}; ' if weights else ''}{settings})"
 
 
-def difference(model: Model, origin: str, n_docs: int) -> str | None:
+def difference(model: Model, origin: str, n_docs: int, *, of_run: bool) -> str | None:
     """What to warn of: features whose meaning changes as the candidates are not from where the model's were.
 
-    None if there is nothing: the origin is the same, the model does not say, or it makes no use of such features.
+    None if there is nothing: the origin is the same, the model does not say, or it makes no use of such features. Of
+    two runs nobody can tell.
     """
     learned = getattr(model, "info", {}).get("candidates")
-    if learned is None or learned == origin:
+    if learned is None or learned == origin or (learned == RUN and of_run):
         return None
     (stage, depth), (this_stage, this_depth) = stage_and_depth(learned), stage_and_depth(origin)
     used = _used_features(model)

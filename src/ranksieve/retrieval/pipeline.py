@@ -120,7 +120,7 @@ class Pipeline:
 
     def _warn(self, pairs: Pairs) -> None:
         """Warn, once, where the model has learned from other candidates and depends on that."""
-        text = difference(self.model, pairs.origin, self.index.n_docs)
+        text = difference(self.model, pairs.origin, self.index.n_docs, of_run=pairs.run is not None)
         if text is not None and text not in self._told:
             self._told.add(text)
             warnings.warn(RanksieveWarning(text), stacklevel=3)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.compression import first_bytes
+from ranksieve.data.data_file import lasting
 from ranksieve.errors import DataError
 from ranksieve.retrieval.analysis import WORD, Analyzer
 from ranksieve.retrieval.corpus import MAGIC, read_documents, text_lines
@@ -29,7 +30,7 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
 
     Tab-separated text may name its columns in the first line (`qid TAB query`), and is then read by these names.
     """
-    name = os.fspath(path)
+    name = lasting(path)
     head = first_bytes(name, LINES)
     queries: Queries = {}
     for place, id, text in _from_documents(name) if head.startswith(MAGIC) else _from_text(name):

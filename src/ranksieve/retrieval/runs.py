@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.data.data_file import lasting
 from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.files import atomic_path
 from ranksieve.retrieval.corpus import text_lines
@@ -102,7 +103,7 @@ class Run:
 
 def read_run(path: str | os.PathLike[str]) -> Run:
     """A TREC run file of any system; lists are ordered by score, equal scores by the rank given."""
-    name = os.fspath(path)
+    name = lasting(path)
     run = Run._from_ranked(_run_rows(name))
     if not len(run):
         raise DataError(f"{name}: holds no results; expected {RUN_LINE}")
@@ -162,7 +163,7 @@ def read_judgements(path: str | os.PathLike[str]) -> Judgements:
 
     A first line that names the columns is left out.
     """
-    name = os.fspath(path)
+    name = lasting(path)
     judgements = _graded(_qrels_rows(name))
     if not judgements:
         raise DataError(f"{name}: holds no judgements; expected {QRELS_LINE}")
