@@ -21,6 +21,7 @@ from naive_retrieval import (
 )
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import matching
+from ranksieve.kernels.neighbours import LEVELS, largest, nearest
 from ranksieve.retrieval.families import layout_of
 from ranksieve.retrieval.features import FeatureMaker
 from ranksieve.retrieval.index import Index
@@ -207,6 +208,22 @@ def test_neighbours_of_documents_with_many_terms(tmp_path):
     for rank in range(0, 30, 6):
         for name, value in neighbour_features(naive, docs, data.column("first.score").tolist(), rank).items():
             assert data.column(f"neighbours.{name}")[rank] == pytest.approx(value, rel=1e-4), (name, rank)
+
+
+@pytest.mark.parametrize("size", [1, 7, 300])
+@pytest.mark.parametrize("scale", [1e-4, 0.3, 1.02])
+def test_counting_finds_the_nearest_that_comparing_finds(size, scale):
+    random = np.random.default_rng(size)
+    kept, counts = np.empty(size + 1, np.int32), np.empty(LEVELS, np.int32)
+    for share in (0.0, 0.1, 1.0):
+        values = (random.random(size) * scale * (random.random(size) < share)).astype(np.float32)
+        values[random.random(size) < 0.3] = values[0]  # equal ones stay in order
+        best, others = np.zeros(20, np.float32), np.zeros(20, np.float32)
+        numbers, other_numbers = np.zeros(20, np.int32), np.zeros(20, np.int32)
+        assert nearest(values, kept, counts, best, numbers) == largest(values, others, other_numbers)
+        assert (best.tolist(), numbers.tolist()) == (others.tolist(), other_numbers.tolist())
+        expected = sorted(values[values > 0].tolist(), reverse=True)[:20]
+        assert best[: len(expected)].tolist() == expected
 
 
 def test_candidates_without_neighbours(tmp_path):

@@ -75,20 +75,21 @@ def add_model(forward, docs, weights, idf, lengths, column, sums):
 
 @njit(cache=True, nogil=True)
 def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
-    """Likeness of one document to every centroid and model."""
+    """Likeness of one document to every centroid and model.
+
+    Terms that none of them has add zeros: asking whether they do takes longer, as nobody can foretell the answer.
+    """
     starts, terms, tfs = forward
     a = b = c = d = e = 0.0
     for k in range(starts[doc], starts[doc + 1]):
         some = sums[np.uint32(terms[k])]  # unsigned: no check for negative places
-        if some[2] != 0.0:  # the largest centroid has every term that counts
-            weight = damped(tfs[k], logs)
-            a += weight * some[0]
-            b += weight * some[1]
-            c += weight * some[2]
-            if some[3] != 0.0 or some[4] != 0.0:
-                share = tfs[k] / (tfs[k] + saturation)
-                d += share * some[3]
-                e += share * some[4]
+        weight = damped(tfs[k], logs)
+        share = tfs[k] / (tfs[k] + saturation)
+        a += weight * some[0]
+        b += weight * some[1]
+        c += weight * some[2]
+        d += share * some[3]
+        e += share * some[4]
     norm = max(norm, 1e-12)
     row[0], row[1], row[2], row[3], row[4] = a / norm, b / norm, c / norm, d, e
 
