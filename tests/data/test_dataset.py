@@ -1,5 +1,7 @@
 """`Dataset` and `Lists`: grouping, order, selection, and what is refused."""
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -128,3 +130,22 @@ def test_grouping_is_a_stable_sort_by_first_row(ids):
     assert data.lists.to_user_order(data.labels).tolist() == rows.tolist()
     run_ids, run_lengths = runs_of(ids)
     np.testing.assert_array_equal(np.repeat(run_ids, run_lengths), ids)
+
+
+def test_arrays_in_the_place_of_lists_are_told_the_right_call():
+    X, y, qid = np.zeros((2, 1)), [1, 0], ["a", "a"]
+    for call in (
+        lambda: Dataset(X, y, qid),
+        lambda: Dataset(X, y),
+        lambda: Dataset(X, y, qid=qid),
+        lambda: Dataset(X),
+    ):
+        with pytest.raises(DataError, match=r"call Dataset\.from_arrays\(X, y, qid\)"):
+            call()
+    data = Dataset.from_arrays(X, y, qid)
+    assert copy.deepcopy(data).query_ids.tolist() == ["a"]
+
+
+def test_document_ids_are_one_per_row():
+    with pytest.raises(DataError, match="doc_ids has 1 values for 2 rows"):
+        Dataset.from_arrays(np.zeros((2, 1)), [1, 0], [1, 1], doc_ids=["a"])

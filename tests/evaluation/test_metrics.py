@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import ir_measures
 import numba
 import numpy as np
@@ -12,14 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import dcg_score, ndcg_score
 
-import ranksieve as rs
 from naive import metric_of_list
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.lists import Lists, lists_from_runs
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation import functions
-from ranksieve.evaluation.evaluate import evaluate
-from ranksieve.evaluation.known_metrics import METRICS, register_metric
 from ranksieve.evaluation.measures import BUILT_IN
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.kernels.metrics import top_k
@@ -256,32 +249,6 @@ def test_descriptions():
     )
 
 
-@pytest.fixture
-def own_metric():
-    def top_label(labels, scores, offsets, k):
-        queries = itertools.pairwise(offsets)
-        return [labels[a + np.argmax(scores[a:b])] if b - a > (k or 0) else np.nan for a, b in queries]
-
-    register_metric("top-label", top_label)
-    yield "top-label"
-    del METRICS["top-label"]
-
-
-def test_registered_metric(own_metric):
-    lists = ([1, 3, 2, 0], [1, 1, 2, 0], [0, 2, 4])
-    assert parse_metric("top-label").per_query(*lists).tolist() == [1, 2]
-    assert parse_metric("Top-Label", ties="worst").per_query([3, 1], [1, 1], [0, 2]).tolist() == [1]
-    assert parse_metric("top-label@5", empty=0).per_query(*lists).tolist() == [0, 0]
-    with pytest.raises(ParameterError, match=r"top-label has no mean over tied orders.*ndcg"):
-        parse_metric(own_metric, ties="mean")
-    for name in ("ndcg", "rr", "Two Words"):
-        with pytest.raises(ParameterError):
-            register_metric(name, lambda *_: 0)
-    register_metric("top-label", lambda *_: 0.5)
-    with pytest.raises(DataError, match="one number for each of the 2 queries"):
-        parse_metric("top-label").per_query(*lists)
-
-
 def test_functions_take_offsets_ids_or_sizes():
     labels, scores = np.array([1, 0, 2, 0, 1]), np.array([0.1, 0.5, 0.3, 0.4, 0.2])
     by_offsets = functions.ndcg(labels, scores, [0, 2, 5])
@@ -296,103 +263,3 @@ def test_functions_take_offsets_ids_or_sizes():
         functions.dcg(labels, scores, qid=ids, group=[5])
     with pytest.raises(DataError, match="query ids of shape"):
         functions.rbp(labels, scores, qid=ids[:3])
-
-
-class TestEvaluate:
-    labels = np.array([1.0, 0, 2, 0, 0])
-    lists = lists_from_runs(labels, ["a", "b", "a", "c"], [1, 1, 2, 1])
-    good, bad = [3.0, 1, 2, 1, 5], [1.0, 1, 2, 3, 5]
-
-    def test_scores_stand_in_the_users_order(self):
-        assert isinstance(self.lists, Lists) and self.lists.order is not None
-        result = evaluate({"good": self.good, "bad": np.array(self.bad)}, self.lists, ["mrr", "nDCG@1"])
-        assert result.query_ids.tolist() == ["a", "b", "c"]
-        np.testing.assert_array_equal(result.values["bad"]["mrr"], [0.5, np.nan, np.nan])
-        assert result.mean("good", "RR") == 1.0
-        assert result.table()[1] == {"name": "bad", "mrr": 0.5, "ndcg@1": 0.0}
-        assert result.conventions[0].startswith("mrr: ") and "1 of 3 queries counted" in result.conventions[0]
-        assert result.compare("good", "bad").difference == 0.5
-        assert result.compare("good", "bad", "ndcg@1", permutations=100).n == 1
-
-    def test_models_predict(self):
-        class Model:
-            def predict(self, data):
-                return data.features[:, 0]
-
-        data = Dataset(np.array(self.good)[:, None], self.lists, ("f1",))
-        result = evaluate(Model(), data)
-        assert list(result.values) == ["model"]
-        np.testing.assert_array_equal(result.per_query(), evaluate(self.good, data).per_query("scores"))
-        with pytest.raises(ParameterError, match="give the Dataset"):
-            evaluate(Model(), self.lists)
-
-    def test_mistakes_are_named(self):
-        with pytest.raises(DataError, match="'scores' has scores of shape"):
-            evaluate([1.0], self.lists)
-        with pytest.raises(ParameterError, match="twice"):
-            evaluate(self.good, self.lists, ["ndcg@10", parse_metric("ndcg@10", ties="mean")])
-        with pytest.raises(ParameterError, match="no metrics"):
-            evaluate(self.good, self.lists, [])
-        with pytest.raises(ParameterError, match="no systems"):
-            evaluate({}, self.lists)
-        result = evaluate(self.good, self.lists, "map")
-        with pytest.raises(ParameterError, match="no system is named 'x'; known: scores"):
-            result.mean("x")
-        with pytest.raises(ParameterError, match="mrr was not measured; known: map"):
-            result.mean(metric="mrr")
-        with pytest.raises(ParameterError, match="known: randomization, t"):
-            result.compare("scores", "scores", test="sign")
-
-
-def test_a_function_in_place_of_a_name_goes_by_its_own():
-    def Best_Label(labels, scores, offsets, k):
-        return np.maximum.reduceat(labels, offsets[:-1])
-
-    lists = ([1, 3, 2, 0], [1, 1, 2, 0], [0, 2, 4])
-    try:
-        metric = parse_metric(Best_Label)
-        assert str(metric) == "best-label" and metric.per_query(*lists).tolist() == [3, 2]
-        assert parse_metric("best-label") == metric
-    finally:
-        METRICS.pop("best-label", None)
-    other = type(lambda: 0)(Best_Label.__code__, Best_Label.__globals__, "Best_Label")
-    other.__qualname__ = Best_Label.__qualname__
-    register_metric("best-label", other)
-    try:
-        with pytest.raises(ParameterError, match="two metric functions are named 'best-label'"):
-            parse_metric(Best_Label)
-    finally:
-        METRICS.pop("best-label", None)
-    for wrong, message in ((lambda *_: 0, "register_metric"), (3, "not int")):
-        with pytest.raises(ParameterError, match=message):
-            parse_metric(wrong)
-
-    def ndcg(labels, scores, offsets, k):
-        return np.zeros(len(offsets) - 1)
-
-    with pytest.raises(ParameterError, match="built-in"):
-        parse_metric(ndcg)
-
-
-def test_file_names_in_place_of_data_and_models_are_refused(tmp_path):
-    data = rs.cubic(4)
-    model = rs.train(data, trees=2, leaves=4)
-    for call in (
-        lambda: rs.evaluate(model, "test.parquet"),
-        lambda: rs.evaluate(model, tmp_path),
-        lambda: rs.combine(model, model, "test.parquet"),
-        lambda: rs.explain(model, "test.parquet", query=1),
-        lambda: model.predict("test.parquet"),
-    ):
-        with pytest.raises(DataError, match=r"rs\.read\("):
-            call()
-    with pytest.raises(DataError, match=r"'model\.txt'; give the model, as rs\.load"):
-        rs.evaluate({"first": "model.txt"}, data)
-
-
-def test_evaluate_takes_a_function(own_metric):
-    def first_label(labels, scores, offsets, k):
-        return labels[offsets[:-1]]
-
-    lists = rs.Dataset.from_arrays(np.zeros((4, 1)), [1, 0, 2, 0], qid=[7, 7, 8, 8])
-    assert evaluate([1, 0, 1, 0], lists, first_label).values["scores"]["first-label"].tolist() == [1, 2]

@@ -13,6 +13,7 @@ from ranksieve.cluster.messages import Cut, Divide, Look, Sums
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, MISSING_BIN
 from ranksieve.kernels import growing as kernels
+from ranksieve.kernels.dividing import divide_rows
 from ranksieve.kernels.splitting import LANES
 from ranksieve.params import Params
 
@@ -61,7 +62,7 @@ class LeafSums(Grower):
         """
         if leaf not in self._ahead:
             start, stop = self._bounds[leaf]
-            self._ahead[leaf] = kernels.divide_rows(
+            self._ahead[leaf] = divide_rows(
                 self._placed, self._members, self._scratch, start, stop, cut.column, cut.split_bin, cut.missing_left
             )
         return self._ahead[leaf]

@@ -22,6 +22,7 @@ from ranksieve.forest.matrix import Matrix, matrices
 from ranksieve.kernels import ranking, scoring, walking
 from ranksieve.kernels.compiling import Compiled, compile_binned
 from ranksieve.kernels.freshness import tell_first_use
+from ranksieve.kernels.leaves import leaves_of_ranked
 
 FEW = 12  # documents; below, walking is faster than filling a block
 SHARE = 8 * scoring.BLOCK  # documents a thread takes at a time
@@ -161,7 +162,7 @@ class Scorer:
                 if part.n_docs <= FEW or self._walk_always:
                     walking.walk_leaves(*part, forest.n_trees, self._walks, out)
                 elif forest.n_trees:
-                    scoring.leaves_of_ranked(self._ranked(part), part.n_docs, self._compiled, out)
+                    leaves_of_ranked(self._ranked(part), part.n_docs, self._compiled, out)
                 start += part.n_docs
         return in_user_order(X, leaves)
 

@@ -3,64 +3,12 @@
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.dtypes import MISSING_BIN
+from ranksieve.kernels.dividing import divide_rows
 from ranksieve.kernels.monotone import SMALLEST_GAIN, hand_down, leaf_floor
 from ranksieve.kernels.splitting import LANES, NO_SPLIT, add_histogram, build_histogram, improve_split
 
-CHUNK = 16_384  # rows a thread moves at a time when a leaf is divided
 MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns
 FEW_ROWS = 512  # up to this size, a leaf's rows stay in the cache from one group of columns to the next
-
-
-@njit(cache=True, nogil=True)
-def sort_sides(bins, rows, scratch, low, high, feature, split_bin, missing_left):
-    """Rows low:high to `scratch`, those that go left upwards from `low`, the others downwards; return how many left."""
-    n_left, n_right = 0, 0
-    for i in range(low, high):
-        b = bins[rows[i], feature]
-        if missing_left if b == MISSING_BIN else b <= split_bin:
-            scratch[low + n_left] = rows[i]
-            n_left += 1
-        else:
-            n_right += 1
-            scratch[high - n_right] = rows[i]
-    return n_left
-
-
-@njit(cache=True, nogil=True)
-def put_back(rows, scratch, low, high, n_left, left_to, right_to):
-    """Bring what `sort_sides` made of low:high back in its old order: left ones to `left_to`, others to `right_to`."""
-    for i in range(n_left):
-        rows[left_to + i] = scratch[low + i]
-    for i in range(high - low - n_left):
-        rows[right_to + i] = scratch[high - 1 - i]
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def divide_many(bins, rows, scratch, start, stop, feature, split_bin, missing_left):
-    """`divide_rows` on all threads."""
-    n_chunks = -(-(stop - start) // CHUNK)
-    counts = np.zeros(n_chunks + 1, np.int64)
-    for c in prange(n_chunks):
-        low, high = start + c * CHUNK, min(start + (c + 1) * CHUNK, stop)
-        counts[c + 1] = sort_sides(bins, rows, scratch, low, high, feature, split_bin, missing_left)
-    counts[:] = np.cumsum(counts)
-    border = start + counts[n_chunks]
-    for c in prange(n_chunks):
-        low, high = start + c * CHUNK, min(start + (c + 1) * CHUNK, stop)
-        right_to = border + c * CHUNK - counts[c]
-        put_back(rows, scratch, low, high, counts[c + 1] - counts[c], start + counts[c], right_to)
-    return border
-
-
-@njit(cache=True, nogil=True)
-def divide_rows(bins, rows, scratch, start, stop, feature, split_bin, missing_left):
-    """Move the rows that go left to the front of start:stop, both sides in their old order; return the border."""
-    if stop - start > CHUNK:
-        return divide_many(bins, rows, scratch, start, stop, feature, split_bin, missing_left)
-    n_left = sort_sides(bins, rows, scratch, start, stop, feature, split_bin, missing_left)
-    put_back(rows, scratch, start, stop, n_left, start, start + n_left)
-    return start + n_left
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

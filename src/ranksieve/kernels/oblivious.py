@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit, prange
 
 from ranksieve.dtypes import MISSING_BIN
-from ranksieve.kernels.growing import MANY_ROWS, SMALLEST_GAIN, divide_rows, leaf_gain
+from ranksieve.kernels.dividing import divide_rows
+from ranksieve.kernels.growing import MANY_ROWS, SMALLEST_GAIN, leaf_gain
 from ranksieve.kernels.splitting import LANES, NO_SPLIT, add_histogram, build_histogram, cut_gain, widest
 
 

@@ -271,32 +271,3 @@ def add_ranked(ranked, n_docs, trees, scores):
     for part in prange(len(ranked)):
         start = part * BLOCK
         add_block(ranked[part], min(BLOCK, n_docs - start), trees, scratch(trees), scores[start:])
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def leaves_of_ranked(ranked, n_docs, trees, out):
-    """The leaf of every tree, by its number in the forest, for documents as in `add_ranked`."""
-    for part in prange(len(ranked)):
-        start = part * BLOCK
-        leaves_of_block(ranked[part], min(BLOCK, n_docs - start), trees, scratch(trees), out[start:])
-
-
-@njit(cache=True, nogil=True)
-def leaves_of_block(columns, n_docs, trees, space, out):
-    """The leaf of every tree for a block of documents."""
-    shifted, bits, beyond, number, leaf, upper = space
-    lines, line_starts, levels, starts, leaves = (
-        trees.lines, trees.line_starts, trees.levels, trees.leaf_starts, trees.leaves,
-    )  # fmt: skip
-    n_trees, n_groups = len(levels), (n_docs + 63) // 64
-    room = WORDS_PER_ROW * rows_per_tree(starts)
-    make_tests(columns, n_groups, trees.columns, trees.test_starts, trees.limits, shifted, bits)
-    for t in range(0, n_trees, TOGETHER):
-        together, number_here = min(TOGETHER, n_trees - t), t // TOGETHER
-        clear_ends(starts, t, together, room, beyond)
-        run_lines(lines, line_starts[number_here], line_starts[number_here + 1], bits, beyond)
-        find_leaves(levels, starts, t, together, n_groups, room, True, bits, beyond, number, leaf, upper)
-        for i in range(n_docs):
-            for k in range(together):
-                place = np.int64(leaf[i + k * BLOCK]) | np.int64(upper[i + k * BLOCK]) << 8
-                out[i, t + k] = leaves[starts[t + k] + place]

@@ -49,7 +49,9 @@ def dress(ax: Axes, *, x: str, y: str, title: str | None = None) -> None:
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     if x in ("tree", "trees") and ax.get_xscale() == "linear":
-        ax.xaxis.get_major_locator().set_params(integer=True)  # there are no halves of trees
+        from matplotlib.ticker import MaxNLocator
+
+        ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))  # there is no half a tree
     if title:
         ax.set_title(title, loc="left", fontsize="medium")
     ax.grid(True, color="0.88", linewidth=0.6)

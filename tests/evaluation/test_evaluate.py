@@ -1,0 +1,99 @@
+"""`evaluate`: systems and metrics on one data set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists, lists_from_runs
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.evaluate import evaluate
+from ranksieve.evaluation.metrics import parse_metric
+
+
+class TestEvaluate:
+    labels = np.array([1.0, 0, 2, 0, 0])
+    lists = lists_from_runs(labels, ["a", "b", "a", "c"], [1, 1, 2, 1])
+    good, bad = [3.0, 1, 2, 1, 5], [1.0, 1, 2, 3, 5]
+
+    def test_scores_stand_in_the_users_order(self):
+        assert isinstance(self.lists, Lists) and self.lists.order is not None
+        result = evaluate({"good": self.good, "bad": np.array(self.bad)}, self.lists, ["mrr", "nDCG@1"])
+        assert result.query_ids.tolist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(result.values["bad"]["mrr"], [0.5, np.nan, np.nan])
+        assert result.mean("good", "RR") == 1.0
+        assert result.table()[1] == {"name": "bad", "mrr": 0.5, "ndcg@1": 0.0}
+        assert result.conventions[0].startswith("mrr: ") and "1 of 3 queries counted" in result.conventions[0]
+        assert result.compare("good", "bad").difference == 0.5
+        assert result.compare("good", "bad", "ndcg@1", permutations=100).n == 1
+
+    def test_models_predict(self):
+        class Model:
+            def predict(self, data):
+                return data.features[:, 0]
+
+        data = Dataset(np.array(self.good)[:, None], self.lists, ("f1",))
+        result = evaluate(Model(), data)
+        assert list(result.values) == ["model"]
+        np.testing.assert_array_equal(result.per_query(), evaluate(self.good, data).per_query("scores"))
+        with pytest.raises(ParameterError, match="give the Dataset"):
+            evaluate(Model(), self.lists)
+
+    def test_mistakes_are_named(self):
+        with pytest.raises(DataError, match="'scores' has scores of shape"):
+            evaluate([1.0], self.lists)
+        with pytest.raises(ParameterError, match="twice"):
+            evaluate(self.good, self.lists, ["ndcg@10", parse_metric("ndcg@10", ties="mean")])
+        with pytest.raises(ParameterError, match="no metrics"):
+            evaluate(self.good, self.lists, [])
+        with pytest.raises(ParameterError, match="no systems"):
+            evaluate({}, self.lists)
+        result = evaluate(self.good, self.lists, "map")
+        with pytest.raises(ParameterError, match="no system is named 'x'; known: scores"):
+            result.mean("x")
+        with pytest.raises(ParameterError, match="mrr was not measured; known: map"):
+            result.mean(metric="mrr")
+        with pytest.raises(ParameterError, match="known: randomization, t"):
+            result.compare("scores", "scores", test="sign")
+
+
+def test_file_names_in_place_of_data_and_models_are_refused(tmp_path):
+    data = rs.cubic(4)
+    model = rs.train(data, trees=2, leaves=4)
+    for call in (
+        lambda: rs.evaluate(model, "test.parquet"),
+        lambda: rs.evaluate(model, tmp_path),
+        lambda: rs.combine(model, model, "test.parquet"),
+        lambda: rs.explain(model, "test.parquet", query=1),
+        lambda: model.predict("test.parquet"),
+    ):
+        with pytest.raises(DataError, match=r"rs\.read\("):
+            call()
+    with pytest.raises(DataError, match=r"'model\.txt'; give the model, as rs\.load"):
+        rs.evaluate({"first": "model.txt"}, data)
+
+
+def test_evaluate_takes_a_function():
+    def first_label(labels, scores, offsets, k):
+        return labels[offsets[:-1]]
+
+    lists = rs.Dataset.from_arrays(np.zeros((4, 1)), [1, 0, 2, 0], qid=[7, 7, 8, 8])
+    assert evaluate([1, 0, 1, 0], lists, first_label).values["scores"]["first-label"].tolist() == [1, 2]
+
+
+def test_a_list_of_models_is_numbered():
+    data = rs.cubic(4)
+    models = [rs.train(data, trees=n, leaves=4) for n in (1, 2)]
+    result = rs.evaluate(models, data)
+    assert list(result.values) == ["model 1", "model 2"]
+    assert result.per_query("model 2").tolist() == rs.evaluate(models[1], data).per_query().tolist()
+    assert repr(result) == str(result) and "model 2" in repr(result)
+
+
+def test_data_without_positives_is_told():
+    data = rs.Dataset.from_arrays(np.zeros((3, 1)), [0, 0, 0], ["a", "a", "b"])
+    with pytest.warns(UserWarning, match="mrr is undefined, no query has a positive document"):
+        assert np.isnan(evaluate([1, 2, 3], data, "mrr").mean())
+    evaluate([1, 2, 3], data, parse_metric("mrr", empty=0))  # defined, and no warning
