@@ -22,6 +22,8 @@ PLAIN = Analyzer(stem="none", stop="none")
         ("Hello, wörld!", ["hello", "wörld"]),
         ("ÉcoleNormale", ["écolenormale", "école", "normale"]),
         ("漢字 __ IBM", ["漢字", "ibm"]),
+        ("cafe\u0301 E\u0301coleNormale", ["café", "écolenormale", "école", "normale"]),  # accents apart
+        ("हिन्दी-भाषा, שָׁלוֹם q\u0308x", ["हिन्दी", "भाषा", "שָׁלוֹם", "q\u0308x"]),
         ("", []),
     ],
 )

@@ -128,6 +128,8 @@ def test_runs_say_what_is_done_with_equal_scores():
     assert result.mean() == 1.0
     assert "equal scores by falling document id as in trec_eval" in result.conventions[0]
     assert "input order" not in result.conventions[0]
+    with pytest.raises(ParameterError, match="ndcg@10 is asked for twice"):
+        evaluate_run({"r": run}, {"q": {"b": 1.0}}, ["ndcg@10", "nDCG(dcg='log2')@10"])
     with pytest.raises(ParameterError, match="leave out ties"):
         evaluate_run({"r": run}, {"q": {"b": 1.0}}, parse_metric("mrr", ties="mean"))
 

@@ -30,7 +30,10 @@ def evaluate(
     ] = None,
     qrels: Annotated[Path | None, typer.Option(help="Judgements for the runs.")] = None,
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="ndcg@10, map, mrr@10, p@5, …; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help="ndcg@10, map, mrr@10, p@5, … or as ir-measures spells them; may be repeated."
+        ),
     ] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write the value of every query to this TSV file.")] = None,
     ties: Annotated[

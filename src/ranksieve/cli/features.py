@@ -34,7 +34,7 @@ def features(
     ] = None,
     queries: Annotated[
         Path | None,
-        typer.Argument(metavar="[QUERIES]", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text."),
+        typer.Argument(metavar="QUERIES", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where the data goes: a Parquet file.")] = None,
     run: Annotated[

@@ -139,7 +139,7 @@ def evaluate(
     check_is_data(data)
     lists = data if isinstance(data, Lists) else data.lists
     systems = _named(scores)
-    wanted = _metrics(metrics)
+    wanted = wanted_metrics(metrics)
     values = {}
     for name, system in systems.items():
         ours = list_scores(name, system, data, lists)
@@ -175,7 +175,8 @@ def _warn_of_nothing(values: Mapping[str, Mapping[str, np.ndarray]]) -> None:
             )
 
 
-def _metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+def wanted_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    """Metrics to measure, each once."""
     parsed = tuple(map(parse_metric, [metrics] if isinstance(metrics, str | Metric) or callable(metrics) else metrics))
     if not parsed:
         raise ParameterError("got no metrics; give at least one, as in 'ndcg@10'")

@@ -1,16 +1,18 @@
-"""`Analyzer`: from text to terms. Words are found by one regular expression; each distinct word is analysed once."""
+"""`Analyzer`: from text to terms. Words are found by a regular expression; each distinct word is analysed once."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from ranksieve.errors import MissingExtraError, ParameterError
 
-WORD = re.compile(r"\w+")
+ASCII_WORD = re.compile(r"\w+")
+MARKED = 1 << 16  # marks of scripts in wide use; regular expressions are slow with characters beyond
 
 # The words Lucene leaves out of English text.
 ENGLISH = (
@@ -22,6 +24,32 @@ STOP_WORDS = {"english": tuple(ENGLISH.split()), "none": ()}
 # A word drawn as u (upper case), l (other letters), d (digits) and _ (the rest); its parts are runs of these:
 # parseXMLFile2 → llllluuuullld → parse, XML, File, 2.
 PART = re.compile(r"u+(?=ul)|u?l+|u+|d+")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text: letters, digits and underscores, and the marks on them, such as accents and vowel signs.
+
+    Letters with accents are the same whether the text has them as one character or as two.
+
+    Examples
+    --------
+    >>> words_of("Ünïcode, file_name: हिन्दी भाषा")
+    ['Ünïcode', 'file_name', 'हिन्दी', 'भाषा']
+    """
+    if text.isascii():
+        return ASCII_WORD.findall(text)
+    return _marked_word().findall(unicodedata.normalize("NFC", text))
+
+
+@cache
+def _marked_word() -> re.Pattern[str]:
+    """Words with marks, which `\\w` takes for gaps between words."""
+    marks = "".join(map(re.escape, filter(_is_mark, map(chr, range(MARKED)))))
+    return re.compile(rf"\w[\w{marks}]*")
+
+
+def _is_mark(letter: str) -> bool:
+    return unicodedata.category(letter).startswith("M")
 
 
 @dataclass(frozen=True)
@@ -70,7 +98,7 @@ class Analyzer:
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order."""
-        return [term for pieces in self.analyse(WORD.findall(text)) for term in pieces]
+        return [term for pieces in self.analyse(words_of(text)) for term in pieces]
 
     def analyse(self, words: Sequence[str]) -> list[list[str]]:
         """The terms of each word: none for a stop word; the word and its parts for one that splits."""
@@ -104,7 +132,7 @@ def _forms(word: str) -> list[str]:
 def _shape(letter: str) -> str:
     if letter.isupper():
         return "u"
-    if letter.isalpha():
+    if letter.isalpha() or _is_mark(letter):
         return "l"
     return "d" if letter.isalnum() else "_"
 

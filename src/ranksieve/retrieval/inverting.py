@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ranksieve.kernels import postings as kernels
-from ranksieve.retrieval.analysis import WORD
+from ranksieve.retrieval.analysis import words_of
 from ranksieve.retrieval.fields import Field
 
 BYTES_PER_TOKEN = 40  # the token, its place in the sort, its share of an entry, and growing arrays: measured
@@ -64,7 +64,7 @@ class Inverter:
         """The texts of the next document, one per field."""
         for number, text in enumerate(texts):
             if text:
-                self._tokens.extend(map(self._words.__getitem__, WORD.findall(text)))
+                self._tokens.extend(map(self._words.__getitem__, words_of(text)))
                 self._ends.append(len(self._tokens))
                 self._texts.append(self.n_docs * len(self._fields) + number)
         self.n_docs += 1

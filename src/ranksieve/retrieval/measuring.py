@@ -10,8 +10,8 @@ import numpy as np
 
 from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.evaluation.evaluate import Evaluation
-from ranksieve.evaluation.metrics import Metric, parse_metric
+from ranksieve.evaluation.evaluate import Evaluation, wanted_metrics
+from ranksieve.evaluation.metrics import Metric
 from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run
 from ranksieve.spelling import some_of
 
@@ -54,7 +54,7 @@ def evaluate_run(
                 f"no query of the run {name} is judged: it has {some_of(run.query_ids, 3)}, the judgements have "
                 f"{some_of(list(judgements), 3)}; query ids must be the same"
             )
-    wanted = tuple(map(parse_metric, [metrics] if isinstance(metrics, str | Metric) else metrics))
+    wanted = wanted_metrics(metrics)
     for metric in wanted:
         if metric.ties != "order":
             raise ParameterError(f"{metric} has ties={metric.ties!r}, but runs have {TIES}; leave out ties")

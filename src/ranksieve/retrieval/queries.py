@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.data_file import lasting
 from ranksieve.errors import DataError
-from ranksieve.retrieval.analysis import WORD, Analyzer
+from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.corpus import MAGIC, read_documents, text_lines
 from ranksieve.retrieval.fields import Field, plain_text
 from ranksieve.retrieval.notes import Notes
@@ -129,7 +129,7 @@ class QueryAnalysis:
         chunks: list[list[np.ndarray]] = [[] for _ in self.analyzers]
         counts: list[list[np.ndarray]] = [[] for _ in self.analyzers]
         for text in texts:
-            found = WORD.findall(text)
+            found = words_of(text)
             sequences = [
                 np.array(self._sequence(number, found), dtype=np.int64) for number in range(len(self.analyzers))
             ]
