@@ -8,7 +8,7 @@ import pytest
 
 import ranksieve as rs
 from corpus_samples import QUERIES
-from ranksieve.errors import ModelError, ParameterError, RanksieveWarning
+from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning
 from ranksieve.retrieval.labelling import Pairs, write_features
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.runs import Run
@@ -72,8 +72,13 @@ def test_frames_as_pyterrier_has_them(index, model, tmp_path):
     result = pipeline.transform(topics)
     assert list(result.columns) == ["qid", "query", "docno", "score", "rank"]
     few = result[result["rank"] < 3]
-    with pytest.warns(RanksieveWarning, match="gets a run with other scores"):  # they are the model's
+    with pytest.warns(RanksieveWarning, match="gets a run with other scores") as told:  # they are the model's
         assert len(pipeline.transform(few)) == 9
+    assert told[0].filename == __file__
+    with pytest.raises(DataError, match="no column 'query'"):
+        pipeline.transform(topics[["qid"]])
+    with pytest.raises(DataError, match="'1' is there twice"):
+        pipeline.transform(topics.assign(qid="1"))
 
 
 def test_texts_that_find_nothing(index, model):
@@ -81,6 +86,8 @@ def test_texts_that_find_nothing(index, model):
     assert pipeline.search("") == pipeline.search("unheard") == []
     with pytest.raises(ParameterError, match="depth is 0"):
         rs.Pipeline(index, model, depth=0)
+    with pytest.raises(ParameterError, match="k is -1"):
+        pipeline.search("engine", k=-1)
 
 
 def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):

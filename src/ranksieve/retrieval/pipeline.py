@@ -17,9 +17,9 @@ from ranksieve.retrieval.labelling import Pairs
 from ranksieve.retrieval.models import FirstStage
 from ranksieve.retrieval.notes import Notes, remarks
 from ranksieve.retrieval.origins import difference
-from ranksieve.retrieval.queries import as_queries
+from ranksieve.retrieval.queries import Queries, as_queries
 from ranksieve.retrieval.relative import RELATIVE
-from ranksieve.retrieval.runs import Run, as_run, pandas_module
+from ranksieve.retrieval.runs import Run, as_run, rows_of
 from ranksieve.retrieval.searching import Searcher, check_depth
 
 
@@ -88,17 +88,18 @@ class Pipeline:
         if missing:
             raise ModelError(
                 f"the model needs {len(missing)} features that the index {self.index.path} does not give, such as "
-                f"{missing[0]!r}; use the fields and numbers of the index it was trained on; your own features are "
-                "given as extra={…}, on the command line with --own"
+                f"{missing[0]!r}; use the fields and numbers of the index it was trained on, and give features of your "
+                "own as in training"
             )
         return tuple(self.model.feature_names)
 
     def search(self, text: str, k: int = 10) -> list[Hit]:
         """The k best documents for a text; ranks count from 1."""
+        check_depth(k, "k")
         pairs = Pairs({"": text}, self._searcher, self.depth)
         if not self._has_searched:  # the origin of later searches is the same
             self._has_searched = True
-            self._warn(pairs)
+            self._warn(pairs, stacklevel=3)
         _, docs, scores = next(self._lists(pairs, Notes()))
         best = zip(docs[:k], scores[:k], strict=True)
         return [Hit(doc, float(score), rank) for rank, (doc, score) in enumerate(best, 1)]
@@ -113,31 +114,36 @@ class Pipeline:
         notes
             Gets remarks on what was left out; the logger `ranksieve` tells them if None.
         """
-        pairs = Pairs(as_queries(queries), self._searcher, self.depth, as_run(run))
-        self._warn(pairs)
+        return self._rerank(as_queries(queries), as_run(run), notes)
+
+    def _rerank(self, queries: Queries, run: Run | None, notes: Notes | None) -> Run:
+        pairs = Pairs(queries, self._searcher, self.depth, run)
+        self._warn(pairs, stacklevel=4)
         with remarks(notes) as taken:
             return Run.from_lists(self._lists(pairs, taken))
 
-    def _warn(self, pairs: Pairs) -> None:
+    def _warn(self, pairs: Pairs, stacklevel: int) -> None:
         """Warn, once, where the model has learned from other candidates and depends on that."""
         text = difference(self.model, pairs.origin, self.index.n_docs, of_run=pairs.run is not None)
         if text is not None and text not in self._told:
             self._told.add(text)
-            warnings.warn(RanksieveWarning(text), stacklevel=3)
+            warnings.warn(RanksieveWarning(text), stacklevel=stacklevel)
 
     def transform(self, frame: Any) -> Any:
         """PyTerrier's way: a DataFrame with `qid` and `query`, and `docno` and `score` if there are candidates already.
 
+        A stage of a PyTerrier pipeline is `pt.apply.generic(pipeline.transform)`.
+
         Returns
         -------
         DataFrame
-            With `qid`, `query`, `docno`, `score` and `rank`.
+            With `qid`, `query`, `docno`, `score` and `rank`, which counts from 0.
         """
-        queries = frame[["qid", "query"]].drop_duplicates()
+        queries = as_queries(list(dict.fromkeys(rows_of(frame, ("qid", "query")))))
         run = Run.from_frame(frame) if "docno" in frame.columns else None
-        result = self.rerank(queries, run).to_frame()
-        queries = queries.assign(qid=queries["qid"].astype(str))
-        return pandas_module().merge(queries, result, on="qid")
+        result = self._rerank(queries, run, None).to_frame()
+        result.insert(1, "query", result["qid"].map(queries))
+        return result
 
     def _lists(self, pairs: Pairs, notes: Notes) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         for ids, found, features in pairs.blocks(self._maker, notes):

@@ -16,6 +16,7 @@ from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.corpus import MAGIC, read_documents, text_lines
 from ranksieve.retrieval.fields import Field, plain_text
 from ranksieve.retrieval.notes import Notes
+from ranksieve.retrieval.runs import rows_of
 from ranksieve.spelling import some_of
 
 Queries = dict[str, str]  # id → text
@@ -79,10 +80,7 @@ def as_queries(queries: Any) -> Queries:
     if isinstance(queries, Mapping):
         queries = list(queries.items())
     elif hasattr(queries, "columns"):
-        missing = {"qid", "query"} - set(queries.columns)
-        if missing:
-            raise DataError(f"the table of queries has no column {sorted(missing)[0]!r}; expected 'qid' and 'query'")
-        queries = list(zip(queries["qid"], queries["query"], strict=True))
+        queries = rows_of(queries, ("qid", "query"))
     found: Queries = {}
     for pair in queries:
         if isinstance(pair, str) or len(pair) != 2:

@@ -62,7 +62,7 @@ class Run:
     @classmethod
     def from_frame(cls, frame: Any) -> Run:
         """A run from a DataFrame with `qid`, `docno` and `score`, in any order."""
-        return cls.from_rows(_cells(frame, COLUMNS[:3]))
+        return cls.from_rows(rows_of(frame, COLUMNS[:3]))
 
     @classmethod
     def from_rows(cls, rows: Any) -> Run:
@@ -177,7 +177,7 @@ def as_judgements(judgements: Any) -> Judgements | None:
     if not hasattr(judgements, "columns"):
         return judgements
     names = ("qid", "docno", "label")
-    return _graded((f"row {n}", *row) for n, row in enumerate(_cells(judgements, names)))
+    return _graded((f"row {n}", *row) for n, row in enumerate(rows_of(judgements, names)))
 
 
 def as_run(run: Any) -> Run | None:
@@ -187,7 +187,7 @@ def as_run(run: Any) -> Run | None:
     return run if run is None or isinstance(run, Run) else Run.from_frame(run)
 
 
-def _cells(frame: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+def rows_of(frame: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
     """The rows of some columns of a table."""
     missing = [name for name in names if name not in getattr(frame, "columns", ())]
     if missing:
