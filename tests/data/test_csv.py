@@ -6,10 +6,13 @@ import gzip
 import pickle
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+import ranksieve as rs
 from ranksieve.data import csv
 from ranksieve.data.csv import CsvSource
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.read import open_source, read
 from ranksieve.errors import DataError
 
@@ -45,6 +48,22 @@ def test_compressed_and_in_small_blocks(tmp_path, monkeypatch):
         assert max(block.n_docs for block in blocks) == 5
         assert np.concatenate([block.features[:, 0] for block in blocks]).tolist() == [row / 8 for row in range(100)]
     assert source.n_docs == 100 and source.fraction_read == 1
+
+
+def test_documents_to_score_need_features_alone(tmp_path):
+    rs.write_parquet(
+        Dataset.from_arrays([[1.0, 2.0], [3.0, 4.0]], [1, 0], [7, 7], feature_names=["a", "b"]), tmp_path / "x"
+    )
+    pq.write_table(pq.read_table(tmp_path / "x").select(["a", "b"]), tmp_path / "data.parquet")
+    for path in (written(tmp_path, "a,b\n1,2\n3,4\n"), tmp_path / "data.parquet"):
+        (block,) = open_source(path, needed=()).blocks()
+        assert block.features.tolist() == [[1, 2], [3, 4]]
+        assert block.labels.tolist() == [0, 0] and block.run_lengths.tolist() == [2]
+        with pytest.raises(DataError, match="label"):
+            read(path)
+    letor = written(tmp_path, "1 qid:1 1:2,5\n")
+    with pytest.raises(DataError, match=r"not a number"):
+        list(open_source(letor, needed=()).blocks())
 
 
 @pytest.mark.parametrize(

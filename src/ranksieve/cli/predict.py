@@ -20,7 +20,7 @@ STANDARD_OUTPUT = ("-", "/dev/stdout")
 @reads_data("data")
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents to score.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents to score; tables need no labels.")],
     out: Annotated[
         Path,
         typer.Option("--out", "-o", help="Where the scores go: one a line, in the file's order; -: standard output."),
@@ -38,7 +38,7 @@ def predict(
     from ranksieve.rankers.load import load
 
     models = {str(model): load(model)}
-    source = open_for(data, models, missing)
+    source = open_for(data, models, missing, needed=())
     show_waiting("scoring")
     n_docs = 0
     with _written(out) if to_file else contextlib.nullcontext(sys.stdout) as file:

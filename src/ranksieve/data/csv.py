@@ -6,14 +6,14 @@ import contextlib
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 
 from ranksieve.data.compression import TextStream, open_text
-from ranksieve.data.data_file import OTHERS, USUAL, find_columns
+from ranksieve.data.data_file import NEEDED, OTHERS, USUAL, find_columns
 from ranksieve.data.table_source import TableSource
 from ranksieve.errors import DataError
 
@@ -21,6 +21,7 @@ SEPARATORS = ",\t;"
 HEADER_BYTES = 1 << 20  # the names of very many columns
 READ_BYTES = 1 << 20  # at a time
 TEXTS = ("qid", "docid")  # other columns hold numbers
+NUMBER = re.compile(r"\s*[-+.]?\d")  # so LETOR lines begin, and no names of columns
 NO_NUMBER = re.compile(r"column #(\d+): .*invalid value (.*)", re.DOTALL)
 
 
@@ -28,7 +29,12 @@ class CsvSource(TableSource):
     """A text table, plain or compressed; empty cells are missing. The parameters are those of `TableSource`."""
 
     def __init__(
-        self, path: str, *, columns: Mapping[str, str] | None = None, first_stage: int | str | None = None
+        self,
+        path: str,
+        *,
+        columns: Mapping[str, str] | None = None,
+        first_stage: int | str | None = None,
+        needed: Sequence[str] = NEEDED,
     ) -> None:
         names, self._separator = _header(path)
         if "" in names:
@@ -36,10 +42,12 @@ class CsvSource(TableSource):
                 f"{path}: column {names.index('') + 1} has no name; name it in the first line, or leave it out "
                 "(pandas: to_csv with index=False)"
             )
-        found = find_columns(names, columns or {}, path)
+        found = find_columns(names, columns or {}, path, needed)
         texts = {found[role] for role in TEXTS if role in found}
         self._types = {name: pa.string() if name in texts else pa.float64() for name in names}
-        super().__init__(path, pa.schema([(name, self._types[name]) for name in names]), columns or {}, first_stage)
+        super().__init__(
+            path, pa.schema([(name, self._types[name]) for name in names]), columns or {}, first_stage, needed=needed
+        )
 
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         n_docs = 0
@@ -94,9 +102,11 @@ class _Bytes(io.RawIOBase):
         return self._stream.readinto(memoryview(target).cast("B"))
 
 
-def is_csv(path: str, columns: Mapping[str, str]) -> bool:
-    """Whether the first line of a text names columns, one of labels or query ids among them."""
+def is_csv(path: str, columns: Mapping[str, str], needed: Sequence[str]) -> bool:
+    """Whether the first line of a text names columns, one of labels or query ids among them if such are needed."""
     names, _ = _header(path)
+    if not needed and len(names) > 1 and not any(map(NUMBER.match, names)):
+        return True
     likely = {name for role in OTHERS for name in (*USUAL[role], *OTHERS[role])} | set(columns.values())
     return len(names) > 1 and any(name in likely or name.lower() in likely for name in names)
 

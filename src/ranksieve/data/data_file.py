@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import stat
@@ -18,6 +19,7 @@ from ranksieve.spelling import some_of
 
 USUAL = {"label": ("label",), "qid": ("qid",), "docid": ("docid", "doc_id"), "weight": ("weight",)}
 NEEDED = ("label", "qid")
+STANDARD_INPUT = ("-", "/dev/stdin")
 OTHERS = {  # what else they are often called, for advice
     "label": ("relevance", "rel", "grade", "rating", "target", "y"),
     "qid": ("query_id", "queryid", "q_id", "query", "group"),
@@ -56,7 +58,9 @@ def columns_of(path: Any) -> dict[str, str]:
     return path.columns if isinstance(path, DataFile) else {}
 
 
-def find_columns(names: Sequence[str], given: Mapping[str, str], place: str) -> dict[str, str]:
+def find_columns(
+    names: Sequence[str], given: Mapping[str, str], place: str, needed: Sequence[str] = NEEDED
+) -> dict[str, str]:
     """The columns of a table that are no features, by what they hold: those given, else those with usual names.
 
     Examples
@@ -70,7 +74,7 @@ def find_columns(names: Sequence[str], given: Mapping[str, str], place: str) -> 
         name = next((name for name in wanted if name in names), None)
         if name is not None:
             found[role] = name
-        elif role in given or role in NEEDED:
+        elif role in given or role in needed:
             near = next((name for name in names if name.lower() in OTHERS.get(role, ())), "NAME")
             raise DataError(
                 f"{place}: there is no column {wanted[0]!r}; it has: {some_of(names)}; "
@@ -82,24 +86,19 @@ def find_columns(names: Sequence[str], given: Mapping[str, str], place: str) -> 
 def lasting(path: str | os.PathLike[str]) -> str:
     """A file that may be read more than once: the one given, or what comes through a pipe, kept until the program ends.
 
-    `-` is standard input, as `/dev/stdin` is.
+    `-` is standard input.
     """
     name = os.fspath(path)
-    if name == "-":
-        name = "/dev/stdin"
-    try:
-        is_pipe = stat.S_ISFIFO(os.stat(name).st_mode) or stat.S_ISCHR(os.stat(name).st_mode)
-    except OSError:  # whoever reads it says what is wrong
+    if name != "-" and not _is_pipe(name):
         return name
-    if not is_pipe:
-        return name
-    if name == "/dev/stdin" and sys.stdin is not None and sys.stdin.isatty():
+    if name in STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         raise DataError(f"{path}: standard input is a terminal; send data to it, as in: zcat data.txt.gz | ranksieve …")
     folder = Path(tempfile.mkdtemp(prefix="ranksieve-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    kept = folder / Path(name).name
+    kept = folder / ("stdin" if name in STANDARD_INPUT else Path(name).name)
     try:
-        with open(name, "rb") as pipe, open(kept, "wb") as file:
+        with contextlib.ExitStack() as stack, open(kept, "wb") as file:
+            pipe = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))
             shutil.copyfileobj(pipe, file, 1 << 20)
     except OSError as error:
         kept.unlink(missing_ok=True)
@@ -110,3 +109,12 @@ def lasting(path: str | os.PathLike[str]) -> str:
     if not kept.stat().st_size:
         raise DataError(f"{path}: nothing came through it; check the command that writes it")
     return str(kept)
+
+
+def _is_pipe(name: str) -> bool:
+    """Whether a name is that of a pipe or a device; of one that cannot be looked at, whoever reads it complains."""
+    try:
+        mode = os.stat(name).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)

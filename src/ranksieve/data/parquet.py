@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ranksieve.data.data_file import NEEDED
 from ranksieve.data.table_source import TableSource
 from ranksieve.data.tables import FORMAT_KEY, FORMAT_VERSION
 from ranksieve.errors import DataError
@@ -21,16 +22,20 @@ class ParquetSource(TableSource):
     """A Parquet file; the parameters are those of `TableSource`, and its own note names the first stage."""
 
     def __init__(
-        self, path: str, *, columns: Mapping[str, str] | None = None, first_stage: int | str | None = None
+        self,
+        path: str,
+        *,
+        columns: Mapping[str, str] | None = None,
+        first_stage: int | str | None = None,
+        needed: Sequence[str] = NEEDED,
     ) -> None:
         self.path = path
         with self._open() as file:
             schema = file.schema_arrow
             n_docs = file.metadata.num_rows
         note = self._note(schema)
-        super().__init__(
-            path, schema, columns or {}, note.get("first_stage") if first_stage is None else first_stage, n_docs
-        )
+        first_stage = note.get("first_stage") if first_stage is None else first_stage
+        super().__init__(path, schema, columns or {}, first_stage, n_docs, needed)
         self.candidates = str(note.get("candidates", ""))
 
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:

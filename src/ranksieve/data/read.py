@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ranksieve.data.blocks import Block, Source, candidates_of
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
-from ranksieve.data.data_file import columns_of, lasting
+from ranksieve.data.data_file import NEEDED, columns_of, lasting
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names
 from ranksieve.data.growing_lists import GrowingLists
 from ranksieve.data.letor import TextSource
@@ -34,6 +35,7 @@ def open_source(
     qid: str | None = None,
     docid: str | None = None,
     weight: str | None = None,
+    needed: Sequence[str] = NEEDED,
 ) -> Source:
     """A file to be read in blocks: Parquet, or LETOR text or CSV that may be compressed with gzip, xz or zstd.
 
@@ -51,6 +53,8 @@ def open_source(
     label, qid, docid, weight
         Names of the columns in Parquet and CSV that hold labels, query ids, document ids and weights, where they are
         called otherwise; document ids may be called `doc_id`, too.
+    needed
+        Columns that must be there; for scoring alone neither `label` nor `qid` is needed.
     """
     if not isinstance(path, str | os.PathLike):
         raise DataError(f"the data is {type(path).__name__}; give the name of one file")
@@ -64,9 +68,9 @@ def open_source(
             f"{name}: holds a model, not data; read it with ranksieve.load, and give a file of documents here"
         )
     if head.startswith(MAGIC):
-        return ParquetSource(name, columns=columns, first_stage=first_stage)
-    if is_csv(name, columns):
-        return CsvSource(name, columns=columns, first_stage=first_stage)
+        return ParquetSource(name, columns=columns, first_stage=first_stage, needed=needed)
+    if is_csv(name, columns, needed):
+        return CsvSource(name, columns=columns, first_stage=first_stage, needed=needed)
     if columns:
         raise DataError(
             f"{name}: is LETOR text, or has no names of columns in its first line; leave --{next(iter(columns))} out, "

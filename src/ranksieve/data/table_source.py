@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ranksieve.data.blocks import Block, give_back_memory
-from ranksieve.data.data_file import USUAL, find_columns
+from ranksieve.data.data_file import NEEDED, USUAL, find_columns
 from ranksieve.data.dataset import BLOCK_ROWS, _feature_number
 from ranksieve.data.tables import check_numeric, fill_rows, plain, to_numbers
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
@@ -37,6 +37,8 @@ class TableSource(ABC):
         The feature that holds the first stage's score, by number from 0 or name.
     n_docs
         The number of rows, where it is known.
+    needed
+        Which columns must be there. Without labels all are 0, without query ids all documents are of one query.
     """
 
     absent = float("nan")
@@ -49,11 +51,12 @@ class TableSource(ABC):
         columns: Mapping[str, str],
         first_stage: int | str | None,
         n_docs: int | None = None,
+        needed: Sequence[str] = NEEDED,
     ) -> None:
         self.path = path
         self.n_docs = n_docs
         self.fraction_read = 0.0
-        self._columns = find_columns(schema.names, columns, path)
+        self._columns = find_columns(schema.names, columns, path, needed)
         self._check_schema(schema)
         sides = {*self._columns.values(), *itertools.chain(*USUAL.values())}  # a second column `label` would tell all
         names = tuple(name for name in schema.names if name not in sides)
@@ -89,7 +92,9 @@ class TableSource(ABC):
             if role in self._columns:
                 name = self._columns[role]
                 check_numeric(name, schema.field(name).type, place=f"{self.path}: ")
-        qid = self._columns["qid"]
+        qid = self._columns.get("qid")
+        if qid is None:
+            return
         kind = schema.field(qid).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if pa.types.is_nested(kind):
@@ -107,13 +112,18 @@ class TableSource(ABC):
                 "write null for an unknown value or a large finite number"
             )
         columns = self._columns
-        runs = self._runs(self._whole(batch, columns["qid"], done))
+        labels = np.zeros(batch.num_rows, LABEL)
+        if "label" in columns:
+            labels = self._grades(batch, columns["label"], done, LABEL)
+        runs: tuple[list[Any], np.ndarray] = [0], np.array([batch.num_rows], OFFSET)
+        if "qid" in columns:
+            runs = self._runs(self._whole(batch, columns["qid"], done))
         doc_ids = None
         if "docid" in columns:
             doc_ids = np.array(plain(batch.column(columns["docid"])).cast(pa.string()).to_pylist(), dtype=object)
         return Block(
             features,
-            self._grades(batch, columns["label"], done, LABEL),
+            labels,
             *runs,
             doc_ids=doc_ids,
             weights=self._grades(batch, columns["weight"], done, np.float64) if "weight" in columns else None,

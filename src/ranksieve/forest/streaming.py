@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve.data.blocks import Block, Source, check_narrow, widened
+from ranksieve.data.data_file import NEEDED
 from ranksieve.data.dataset import Dataset, check_feature_names
 from ranksieve.data.growing_lists import GrowingLists
 from ranksieve.data.lists import Lists
@@ -26,7 +27,7 @@ class Scored:
     scores: dict[str, np.ndarray]
 
 
-def open_for(path: Any, models: Mapping[str, Model], missing: str | None) -> Source:
+def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed: Sequence[str] = NEEDED) -> Source:
     """A data file whose absent features are read as those of the models' training data were, or as `missing` says."""
     kinds = {str(model.info.get("missing", "zero")) for model in models.values()}
     if missing is None and len(kinds) > 1:
@@ -34,7 +35,7 @@ def open_for(path: Any, models: Mapping[str, Model], missing: str | None) -> Sou
             f"{path}: the models were trained with different values for absent features; "
             "say which one to read, --missing=zero or --missing=nan"
         )
-    return open_source(path, missing=missing or kinds.pop())
+    return open_source(path, missing=missing or kinds.pop(), needed=needed)
 
 
 def score_blocks(
