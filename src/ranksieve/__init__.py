@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ranksieve.boosting.callbacks import Tally
     from ranksieve.boosting.refit import refit
     from ranksieve.boosting.registry import register_selection
+    from ranksieve.data.data_file import DataFile
     from ranksieve.data.dataset import Dataset
     from ranksieve.data.generators import cubic, two_stage
     from ranksieve.data.letor import write_letor
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 _MODULES = ("cluster", "errors", "plots")
 _HOMES = {
     "Analyzer": "retrieval.analysis",
+    "DataFile": "data.data_file",
     "Dataset": "data.dataset",
     "FirstStage": "retrieval.models",
     "Forest": "forest.forest",
@@ -109,6 +111,7 @@ _HOMES = {
 
 __all__ = [
     "Analyzer",
+    "DataFile",
     "Dataset",
     "FirstStage",
     "Forest",

@@ -54,7 +54,7 @@ def test_columns_with_other_names(table):
     names = {"label": "Relevance", "qid": "query_id", "weight": "w"}
     for data in (
         read(table, **names),
-        read(DataFile(str(table), **names)),
+        read(DataFile(table, **names)),
         read(DataFile(str(table), **names), weight="w"),
     ):
         assert data.feature_names == ("bm25",)

@@ -28,19 +28,36 @@ OTHERS = {  # what else they are often called, for advice
 
 @dataclass(frozen=True)
 class DataFile(os.PathLike[str]):
-    """A file and the names of its columns, which goes wherever a file name goes; None is a column's usual name."""
+    """A file and the names of its columns, which goes wherever a file name goes.
 
-    path: str
+    Parameters
+    ----------
+    path
+        The file, Parquet or CSV.
+    label, qid, docid, weight
+        Names of the columns with labels, query ids, document ids and weights; None is the usual name.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, ranksieve as rs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "clicks.csv")
+    ...     _ = file.write_text("query,clicked,bm25\\n" + "7,1,2.5\\n7,0,0.5\\n" * 9)
+    ...     rs.train(rs.DataFile(file, label="clicked", qid="query"), trees=2, leaves=2, min_docs=1).n_trees
+    2
+    """
+
+    path: str | os.PathLike[str]
     label: str | None = None
     qid: str | None = None
     docid: str | None = None
     weight: str | None = None
 
     def __fspath__(self) -> str:
-        return self.path
+        return os.fspath(self.path)
 
     def __str__(self) -> str:
-        return self.path
+        return os.fspath(self.path)
 
     def absolute(self) -> DataFile:
         """The same file, whatever the working folder is."""
