@@ -292,8 +292,16 @@ def test_users_add_their_own(index):
         FeatureMaker(index, (), {"bm25.all": id_number})
     with pytest.raises(DataError, match="one number per document"):
         to_dataset(pairs, FeatureMaker(index, (), {"mine": lambda query, documents: [1.0]}), Notes())
-    with pytest.raises(DataError, match="feature 'mine' returned what is no numbers"):
-        to_dataset(pairs, FeatureMaker(index, "mine", {"mine": lambda query, documents: list(documents)}), Notes())
+    for wrong, message in (
+        (lambda query, documents: list(documents), "could not convert string"),
+        (
+            lambda query, documents: documents[10**6],
+            r"feature 'mine' failed on the query 'engine .*test_features\.py:\d",
+        ),
+        (lambda query, documents: [np.inf] * len(documents), "returned an infinite number"),
+    ):
+        with pytest.raises(DataError, match=message):
+            to_dataset(pairs, FeatureMaker(index, "mine", {"mine": wrong}), Notes())
     with pytest.raises(ParameterError, match="expected a function"):
         FeatureMaker(index, (), {"mine": 7})
 

@@ -190,6 +190,14 @@ def test_runs_and_judgements_as_files_and_frames(tmp_path):
         evaluate_run({"r": frame}, {"2": {"a": 1.0}})
 
 
+@pytest.mark.parametrize(("query", "doc"), [("a b", "d"), ("a", "d\t1"), ("", "d"), ("a", "")])
+def test_ids_that_a_run_file_cannot_hold_are_refused(tmp_path, query, doc):
+    run = Run.from_rows([("1", "e", 1.0), (query, "f", 2.0), (query, doc, 1.0)])
+    with pytest.raises(DataError, match="is empty or has spaces"):
+        write_run(run, tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
 def test_negative_grades_are_zero(tmp_path):
     (tmp_path / "qrels").write_text("1 0 a -2\n1 0 b 1\n")
     assert read_judgements(tmp_path / "qrels") == {"1": {"a": 0.0, "b": 1.0}}

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import duration, file_size, show_facts
+from ranksieve.cli.console import duration, file_size, progress_output, show_facts
 from ranksieve.cli.corpus_options import memory_size, show_notes
 from ranksieve.errors import DataError
 from ranksieve.spelling import counted
@@ -52,10 +52,12 @@ def index(
 
     analyzer = Analyzer(lower=lower, split=split, stop=_stop_words(stop), stem=stem)
     start = time.perf_counter()
-    made = Index.build(
-        corpus, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
-        memory=memory_size(memory), replace=replace,
-    )  # fmt: skip
+    with progress_output().status("indexing…") as status:
+        made = Index.build(
+            corpus, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
+            memory=memory_size(memory), replace=replace,
+            progress=lambda read: status.update(f"indexing, {counted(document=read)}…"),
+        )  # fmt: skip
     show_notes(made.notes)
     size = sum(path.stat().st_size for path in out.iterdir())
     lengths = ", ".join(

@@ -38,6 +38,8 @@ def split(
         raise ParameterError(f"--format is {format!r}; expected one of {', '.join(ENDINGS)}")
     fractions = _shares(shares)
     source = open_source(data, missing=missing)
+    ids = query_ids_of(source)
+    parts = split_queries(len(ids), fractions, seed=seed)
     try:
         out.mkdir(exist_ok=True)
     except OSError as error:
@@ -45,9 +47,8 @@ def split(
     files = [out / f"{name}{ENDINGS[format]}" for name in NAMES]
     for file in files:
         check_writable(file, data)
-    ids = query_ids_of(source)
     facts = []
-    for file, numbers in zip(files, split_queries(len(ids), fractions, seed=seed), strict=True):
+    for file, numbers in zip(files, parts, strict=True):
         part = SourcePart(source, [ids[number] for number in numbers], file.stem)
         (write_letor if format == "letor" else write_parquet)(part, file)
         facts.append((file.stem, f"{file}, {counted(query=len(numbers))}"))

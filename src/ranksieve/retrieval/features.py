@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,7 @@ from ranksieve.retrieval.queries import Prepared
 from ranksieve.retrieval.relative import RELATIVE, within_lists
 from ranksieve.retrieval.searching import Candidates
 from ranksieve.retrieval.weighting import idf
+from ranksieve.spelling import counted
 
 UserFeature = Callable[[str, np.ndarray], Any]
 JELINEK_MERCER_MIX = 0.5
@@ -240,20 +242,26 @@ class FeatureMaker:
         parts = [np.empty(0, FEATURE)]
         for number, text in enumerate(texts):
             docs, _ = candidates.list_of(number)
-            given = make(text, self.index.ids[docs])
-            try:
-                values = np.asarray(given, dtype=FEATURE)
-            except (TypeError, ValueError) as error:
+            values = _made_by_user(name, make, text, self.index.ids[docs])
+            if values.shape != docs.shape or np.isinf(values).any():
+                what = f"an array of shape {values.shape}" if values.shape != docs.shape else "an infinite number"
                 raise DataError(
-                    f"feature {name!r} returned what is no numbers ({error}); return one per document"
-                ) from error
-            if values.shape != docs.shape:
-                raise DataError(
-                    f"feature {name!r} returned an array of shape {values.shape} for {len(docs)} documents; "
-                    "return one number per document"
+                    f"feature {name!r} returned {what} for {counted(document=len(docs))}; return one number per "
+                    "document, NaN where there is none"
                 )
             parts.append(values)
         return np.concatenate(parts)
+
+
+def _made_by_user(name: str, make: UserFeature, text: str, ids: np.ndarray) -> np.ndarray:
+    try:
+        return np.asarray(make(text, ids), dtype=FEATURE)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise DataError(
+            f"feature {name!r} failed on the query {text[:80]!r}: {type(error).__name__}: {error} ({place.filename}:"
+            f"{place.lineno}); it gets a query's text and the ids of documents, and returns one number for each"
+        ) from error
 
 
 def saturated(weights: np.ndarray) -> np.ndarray:

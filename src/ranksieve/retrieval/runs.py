@@ -142,10 +142,20 @@ def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") ->
     """
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         for id, docs, scores in run.lists():
+            _check_ids((id,), "query")
+            _check_ids(docs, "document")
             file.writelines(
                 f"{id} Q0 {doc} {rank} {score:.9g} {tag}\n"
                 for rank, (doc, score) in enumerate(zip(docs, _falling(scores).tolist(), strict=True), 1)
             )
+
+
+def _check_ids(ids: Iterable[str], kind: str) -> None:
+    """Refuse ids that a line of cells with spaces between them cannot hold."""
+    given = list(ids)
+    if len(" ".join(given).split()) != len(given) or "" in given:
+        bad = next(id for id in given if id.split() != [id])
+        raise DataError(f"the {kind} id {bad!r} is empty or has spaces in it, which TREC files cannot hold; replace it")
 
 
 def _falling(scores: np.ndarray) -> np.ndarray:
