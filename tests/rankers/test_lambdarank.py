@@ -9,7 +9,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.boosting.objectives import lambda_ndcg
-from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.errors import DataError, InterruptedTraining, ModelError, ParameterError
 from ranksieve.params import Params
 from ranksieve.rankers.lambdarank import first_net, one_epoch
 from samples import small_dataset
@@ -124,3 +124,14 @@ def test_bad_input_is_told(data):
     )
     with pytest.raises(ModelError, match="use a smaller one"), np.errstate(all="ignore"):
         rs.train(huge, algo="lambdarank", epochs=2)
+
+
+def test_ctrl_c_keeps_the_finished_epochs(data):
+    def stop(record):
+        if record.step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedTraining) as stopped:
+        rs.train(data, algo="lambdarank", epochs=8, early_stopping=0, callbacks=[stop])
+    kept = rs.train(data, algo="lambdarank", epochs=3, early_stopping=0)
+    np.testing.assert_array_equal(stopped.value.model.predict(data), kept.predict(data))

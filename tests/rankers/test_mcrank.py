@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.errors import DataError, InterruptedTraining, ModelError, ParameterError
 from ranksieve.rankers.grades import LINKS
 from ranksieve.rankers.mcrank import Outputs
 from samples import small_dataset
@@ -183,3 +183,16 @@ def test_gains_count_in_what_is_watched(data):
     model = rs.train(data, valid=data, algo="mcrank", gains=table, early_stopping=0, **{**QUICK, "trees": 2})
     expected = rs.evaluate(model, data, rs.parse_metric("ndcg@10", gain=table)).mean()
     assert model.info["history"]["valid"]["ndcg@10"][-1] == pytest.approx(expected)
+
+
+def test_ctrl_c_keeps_the_finished_rounds(data):
+    options = {"algo": "mcrank", "trees": 6, "leaves": 4, "valid": data, "early_stopping": 0}
+
+    def stop(record):
+        if record.step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedTraining) as stopped:
+        rs.train(data, callbacks=[stop], **options)
+    kept = rs.train(data, **{**options, "trees": 3})
+    np.testing.assert_array_equal(stopped.value.model.predict(data), kept.predict(data))

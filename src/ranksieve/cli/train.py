@@ -21,6 +21,7 @@ from ranksieve.spelling import counted
 if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
     from ranksieve.forest.model import Model
+    from ranksieve.params import Params
 
 CHECKPOINT = "ranksieve.checkpoint"  # where a command leaves the folder of its checkpoints, should it be interrupted
 
@@ -101,7 +102,7 @@ def train(
             else:
                 model = _train_on_cluster(cluster, local_workers, data, valid, {**options, "copies": not no_copies})
     except InterruptedTraining as stopped:
-        _keep_interrupted(stopped.model, out, checkpoint, chosen.trees, metric)
+        _keep_interrupted(stopped.model, out, checkpoint, chosen, metric)
     save_model(model, out)
     show_facts(_facts(model, out, metric))
     if test is not None:
@@ -120,14 +121,15 @@ def _check_extras(algo: str, *, on_cluster: bool) -> None:
         check_dask()
 
 
-def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, n_trees: int, metric: Metric) -> NoReturn:
+def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, params: Params, metric: Metric) -> NoReturn:
     """Write what there was when Ctrl-C came, beside a model that is there already."""
     kept = out.with_name(f"{out.stem}.interrupted{out.suffix}") if out.exists() else out
     save_model(model, kept)
     show_facts(_facts(model, kept, metric))
     resume = "" if checkpoint is None else f"; so is a checkpoint in {checkpoint}, go on with --resume"
-    done = len(model.info["seconds"])
-    show_error(f"interrupted after {done:,} of {counted(tree=n_trees)}; their model is kept in {kept}{resume}")
+    step, done = model.info.get("round", "tree"), len(model.info["seconds"])
+    wanted = counted(**{step: params.epochs if step == "epoch" else params.trees})
+    show_error(f"interrupted after {done:,} of {wanted}; their model is kept in {kept}{resume}")
     raise typer.Exit(130)
 
 

@@ -12,7 +12,7 @@ from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.objectives import Objective, lambda_objective
 from ranksieve.boosting.train import check_grades
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import ModelError
+from ranksieve.errors import InterruptedTraining, ModelError
 from ranksieve.evaluation.measures import highest_grade
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.params import Params
@@ -52,16 +52,21 @@ def train_lambdarank(task: Task) -> Net:
     objective = lambda_objective(params, highest_grade(data.labels))
     state = Epochs(first_net(data, params))
     best = state.net
-    with threadpool_limits(
-        1, user_api="blas"
-    ):  # small products: threads would cost more than they bring, and could change bits
-        while state.step < params.epochs and not state.stopped:
-            rng = np.random.default_rng([params.seed, state.step + 1])
-            state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)
-            state.step += 1
-            monitor(state)
-            if monitor.best_step in (None, state.step):
-                best = state.net
+    interrupted = False
+    # small products: threads would cost more than they bring, and could change bits
+    with threadpool_limits(1, user_api="blas"):
+        try:
+            while state.step < params.epochs and not state.stopped:
+                rng = np.random.default_rng([params.seed, state.step + 1])
+                state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)
+                state.step += 1
+                monitor(state)
+                if monitor.best_step in (None, state.step):
+                    best = state.net
+        except KeyboardInterrupt:
+            if not state.seconds:
+                raise
+            interrupted = True
     info = {
         **task.info(data),
         "history": state.history,
@@ -70,7 +75,10 @@ def train_lambdarank(task: Task) -> Net:
         "best_score": monitor.best_value,
         "round": "epoch",
     }
-    return replace(best if params.early_stopping else state.net, info=info)
+    net = replace(best if params.early_stopping else state.net, info=info)
+    if interrupted:
+        raise InterruptedTraining(net)
+    return net
 
 
 def first_net(data: Dataset, params: Params) -> Net:

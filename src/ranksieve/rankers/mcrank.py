@@ -23,7 +23,7 @@ from ranksieve.boosting.train import check_grades
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.dataset import check_feature_names
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, InterruptedTraining
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.rankers.grades import LINKS, Grades, Link
 from ranksieve.rankers.inputs import Task
@@ -47,6 +47,14 @@ class Outputs:
     def step(self) -> int:
         """Rounds so far."""
         return self.states[-1].step
+
+    def drop_unfinished(self) -> None:
+        """Keep the trees of the rounds that were measured, where a run ends in the middle of one."""
+        n = len(self.seconds)
+        for state in self.states:
+            del state.trees[n:]
+        for values in (values for found in self.history.values() for values in found.values()):
+            del values[n:]
 
     def renew_chances(self) -> None:
         self.chances = self.link.chances(np.stack([state.scores.all() for state in self.states]))
@@ -104,11 +112,17 @@ def train_mcrank(task: Task) -> Grades:
     watched = list(_watched(task, data, grades, starts))
     metric = metric_of(params)
     monitor = Monitor(watched, metric, params.trees, params.early_stopping, task.callbacks, round="round")
-    while outputs.step < params.trees and not outputs.stopped:
-        outputs.renew_chances()
-        for slot, state in zip(slots, states, strict=True):
-            boost(slot, state, n_trees=state.step + 1, seed=params.seed, after_tree=())
-        monitor(outputs)
+    try:
+        while outputs.step < params.trees and not outputs.stopped:
+            outputs.renew_chances()
+            for slot, state in zip(slots, states, strict=True):
+                boost(slot, state, n_trees=state.step + 1, seed=params.seed, after_tree=())
+            monitor(outputs)
+    except KeyboardInterrupt:
+        outputs.drop_unfinished()
+        if not outputs.step:
+            raise
+        raise InterruptedTraining(_model(task, data, outputs, monitor, grades, starts)) from None
     return _model(task, data, outputs, monitor, grades, starts)
 
 

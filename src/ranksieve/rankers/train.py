@@ -80,7 +80,7 @@ def train(
     Raises
     ------
     InterruptedTraining
-        A `KeyboardInterrupt` that has the boosted forest of the finished trees as its `model`.
+        A `KeyboardInterrupt` that has the model of the finished trees (or rounds, or epochs) as its `model`.
 
     Examples
     --------
