@@ -87,6 +87,8 @@ def test_models_weights_and_tuning(corpus, index, run, tmp_path):
     outcome = run(*common, "--tune", corpus / "qrels.txt", "--set", "b.title=0.1,k1=3", "--metric", "map")
     assert outcome.code == 0, outcome.output
     assert "map" in outcome.output and "→" in outcome.output
+    assert "judgements are of documents that are not in the index: 1 (gone)" in outcome.output
+    assert "queries have no judgements and do not count for tuning: 2 (3, 4)" in outcome.output
     for flags, message in (
         (("--set", "k9=1"), "--set has no 'k9'"),
         (("--weights", "title"), "expected name=number"),

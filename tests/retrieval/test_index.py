@@ -199,6 +199,7 @@ def build(tmp_path, lines, **options):
         ([{"id": "a", "t": 5}], {}, "no field .* holds text"),
         ([{"id": "a", "t": "x", "p": "cheap"}], {"numbers": ["p"]}, "p is 'cheap'; expected a number"),
         (["just text"], {}, r"c\.jsonl:1: neither a JSON object nor column names"),
+        (["0\tThe presence of communication amid minds"], {}, r"c\.jsonl:1: holds text where names of columns"),
     ],
 )
 def test_bad_corpora_are_refused_and_leave_nothing(tmp_path, lines, options, message):

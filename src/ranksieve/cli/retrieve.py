@@ -53,7 +53,9 @@ def retrieve(
     stage, notes = first_stage(model, weights, settings), Notes()
     opened, texts = Index(index), read_queries(queries)
     if tune is not None:
-        tuned = tune_stage(opened, texts, read_judgements(tune), stage, metric=metric, threads=threads or None)
+        tuned = tune_stage(
+            opened, texts, read_judgements(tune), stage, metric=metric, threads=threads or None, notes=notes
+        )
         stage = tuned.stage
         show_facts([("tuned", f"{spelling(stage)}; {metric} {tuned.before:.4f} → {tuned.after:.4f} on these queries")])
     start = time.perf_counter()

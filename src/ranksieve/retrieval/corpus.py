@@ -23,6 +23,7 @@ MAGIC = b"PAR1"
 BATCH_ROWS = 1_024
 BUFFER_BYTES = 1 << 16
 IDS = ("id", "_id", "docno", "doc_id", "docid")  # fields that hold a document's id, where none is named
+MOST_WORDS = 5  # of the name of a column
 SPACE = re.compile(r"\s")
 LINES = "JSON Lines, tab-separated text with a header, Parquet, or a folder of text files"
 
@@ -86,6 +87,11 @@ def _text(path: str) -> Iterator[tuple[str, Document]]:
         remedy = "; of an array make lines with: jq -c '.[]'" if first.lstrip().startswith("[") else ""
         raise DataError(
             f"{path}:{number}: neither a JSON object nor column names separated by tabs; expected {LINES}{remedy}"
+        )
+    if any(len(column.split()) > MOST_WORDS for column in columns):
+        raise DataError(
+            f"{path}:{number}: holds text where names of columns are expected; put a first line before it, such as "
+            "'id TAB text'"
         )
     for number, line in lines:
         cells = line.split("\t")

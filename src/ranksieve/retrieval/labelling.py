@@ -20,7 +20,7 @@ from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.notes import Notes, remarks
 from ranksieve.retrieval.origins import origin_of
 from ranksieve.retrieval.queries import Prepared, Queries, note_odd_queries
-from ranksieve.retrieval.runs import Judgements, Run
+from ranksieve.retrieval.runs import Judgements, Run, note_unknown
 from ranksieve.retrieval.searching import Candidates, Searcher, check_depth
 
 BLOCK_ROWS = 1 << 16
@@ -118,13 +118,8 @@ def _numbered(grades: Mapping[str, float], index: Index) -> dict[int, float]:
 
 def note_odd_judgements(pairs: Pairs, notes: Notes) -> None:
     """Remark on judgements that cannot be used, and on queries without any."""
-    known = pairs.searcher.index.numbers_of_ids
     judgements = pairs.judgements or {}
-    for id, grades in judgements.items():
-        if id not in pairs.queries:
-            notes.add("judged queries have no text and are left out", id)
-            continue
-        notes.extend("judgements are of documents that are not in the index", (d for d in grades if d not in known))
+    note_unknown(judgements, pairs.queries, pairs.searcher.index, notes)
     notes.extend(
         "queries have no judgements; their documents get label 0", (q for q in pairs.queries if q not in judgements)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.files import atomic_path
 from ranksieve.retrieval.corpus import text_lines
 from ranksieve.spelling import counted
+
+if TYPE_CHECKING:
+    from ranksieve.retrieval.index import Index
+    from ranksieve.retrieval.notes import Notes
 
 RUN_LINE = "TREC run lines like '101 Q0 doc7 1 14.2 bm25f'"
 QRELS_LINE = "judgements like '101 0 doc7 2' (TREC) or '101 doc7 2'"
@@ -232,6 +236,16 @@ def _graded(rows: Iterable[tuple[str, Any, Any, Any]]) -> Judgements:
         if judgements.setdefault(str(id), {}).setdefault(str(doc), grade) != grade:
             raise DataError(f"{place}: {doc!r} has two different grades for query {id!r}; keep one")
     return judgements
+
+
+def note_unknown(judgements: Judgements, queries: Iterable[str], index: Index, notes: Notes) -> None:
+    """Remark on judgements of documents that an index does not have, and of queries that are not there."""
+    known, asked = index.numbers_of_ids, set(queries)
+    for id, grades in judgements.items():
+        if id in asked:
+            notes.extend("judgements are of documents that are not in the index", (d for d in grades if d not in known))
+        else:
+            notes.add("judged queries have no text and are left out", id)
 
 
 def pandas_module() -> Any:

@@ -9,8 +9,9 @@ from ranksieve.errors import DataError
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.measuring import evaluate_run
 from ranksieve.retrieval.models import MODELS, FirstStage
+from ranksieve.retrieval.notes import Notes, remarks
 from ranksieve.retrieval.queries import Queries
-from ranksieve.retrieval.runs import Judgements, Run
+from ranksieve.retrieval.runs import Judgements, Run, note_unknown
 from ranksieve.retrieval.searching import Searcher, blocks_of_queries
 
 GRIDS: dict[str, tuple[float, ...]] = {
@@ -44,6 +45,7 @@ def tune(
     *,
     metric: str = "ndcg@10",
     threads: int | None = None,
+    notes: Notes | None = None,
 ) -> Tuned:
     """Coordinate ascent over the grids of the model's parameters, and of the fields' weights, starting from `stage`.
 
@@ -55,6 +57,11 @@ def tune(
     judged = {id: text for id, text in queries.items() if id in judgements}
     if not judged:
         raise DataError("no query has judgements to tune on; query ids must be the same in both files")
+    with remarks(notes) as taken:
+        note_unknown(judgements, queries, index, taken)
+        taken.extend(
+            "queries have no judgements and do not count for tuning", (id for id in queries if id not in judged)
+        )
     depth = max(DEPTH, wanted.k or index.n_docs)
     judgements = {id: judgements[id] for id in judged}
     blocks = [(ids, index.analysis.prepare(judged[id] for id in ids)) for ids in blocks_of_queries(list(judged))]
