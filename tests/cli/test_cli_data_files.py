@@ -50,6 +50,16 @@ def test_columns_with_other_names(files, tables, run, model, tmp_path):
     assert packed.code == 0 and "label" in pq.read_schema(tmp_path / "packed.parquet").names
 
 
+def test_columns_of_nothing_are_refused(run, model, tmp_path):
+    for words in (
+        ("bench", model),
+        ("evaluate", "--run", "a", "--qrels", "b"),
+        ("experiment", "cubic", "--out", tmp_path),
+    ):
+        outcome = run(*words, "--qid", "query")
+        assert outcome.code == 2 and "--qid names a column of data files, and none is given" in outcome.output
+
+
 def test_experiments_with_columns(tables, run, tmp_path):
     spec = tmp_path / "spec.toml"
     spec.write_text(

@@ -38,7 +38,7 @@ def test_the_trap_is_told(files, run, tmp_path):
         (("shrink",), "unknown way to sample 'shrink'"),
         (("truncate",), "truncate needs --k"),
         (("by-model", "--share", 0.5), "by-model needs --model"),
-        (("undersample",), "exactly one of n"),
+        (("undersample",), "exactly one of --n"),
         (("truncate", "--k", 5), "no first-stage feature is known"),
     ],
 )

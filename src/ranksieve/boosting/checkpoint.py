@@ -40,9 +40,9 @@ class Keep:
 
     def __post_init__(self) -> None:
         if not isinstance(self.every, int | np.integer) or self.every < 1:
-            raise ParameterError(f"checkpoint_every is {self.every!r}; expected a whole number of trees from 1")
+            raise ParameterError(f"--checkpoint-every is {self.every!r}; expected a whole number of trees from 1")
         if not self.minutes >= 0:
-            raise ParameterError(f"checkpoint_minutes is {self.minutes!r}; expected a number from 0")
+            raise ParameterError(f"--checkpoint-minutes is {self.minutes!r}; expected a number from 0")
 
 
 def fingerprint(

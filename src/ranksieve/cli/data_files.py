@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ranksieve.errors import ParameterError
+
 PANEL = "Columns of Parquet and CSV"
 COLUMNS = {
     "label": ("label", "Labels."),
@@ -29,6 +31,9 @@ def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., Non
         @functools.wraps(command)
         def run(**values: Any) -> None:
             columns = {role: values.pop(role) for role in COLUMNS}
+            idle = [role for role, name in columns.items() if name is not None]
+            if idle and not any(values[name] for name in names):
+                raise ParameterError(f"--{idle[0]} names a column of data files, and none is given; leave it out")
             command(**values | {name: _data_files(values[name], columns) for name in names})
 
         own = inspect.signature(command, eval_str=True)

@@ -208,7 +208,7 @@ def _boost(
 
 def _check(params: Params, missing: str, exchange: str) -> None:
     if missing not in MISSING:
-        raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
     if exchange not in EXCHANGE:
         raise ParameterError(f"exchange is {exchange!r}; expected one of {', '.join(EXCHANGE)}")
     able = [algo for algo, (_, _, grower) in ALGORITHMS.items() if grower == "best-first"]

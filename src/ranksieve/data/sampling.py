@@ -108,7 +108,9 @@ def undersample(
 def first_stage_values(data: Dataset, by: int | str | None) -> np.ndarray:
     """The feature that documents are ordered by, in the order of the lists."""
     if by is None and data.first_stage is None:
-        raise ParameterError(f"{data.source}: no first-stage feature is known; say which feature to order by (by=...)")
+        raise ParameterError(
+            f"{data.source}: no first-stage feature is known; say which feature to order by, --by=NAME"
+        )
     chosen = data.first_stage if by is None else by
     assert chosen is not None
     return data.column(chosen)
@@ -117,7 +119,7 @@ def first_stage_values(data: Dataset, by: int | str | None) -> np.ndarray:
 def truncated_rows(lists: Lists, values: np.ndarray, k: int, *, positives: str = "keep") -> np.ndarray:
     """The rows `truncate` keeps; `values` is the first stage's score of every document."""
     if not isinstance(k, int | np.integer) or k < 1:
-        raise ParameterError(f"k is {k!r}; expected a whole number from 1")
+        raise ParameterError(f"--k is {k!r}; expected a whole number from 1")
     _check_one_of("positives", positives, POSITIVES)
     everybody = np.arange(lists.n_docs, dtype=ROW)
     kept = largest_rows(values, everybody, lists.offsets, np.minimum(lists.sizes, k))
@@ -159,11 +161,11 @@ def undersampled_rows(
     """The rows `undersample` keeps; `values` is the feature that decides, where one does."""
     _check_one_of("order", order, ORDERS)
     if (n is None) == (share is None):
-        raise ParameterError("give exactly one of n (negatives per query) and share (of a query's negatives)")
+        raise ParameterError("give exactly one of --n (negatives per query) and --share (of a query's negatives)")
     negatives = Negatives(lists)
     if n is not None:
         if not isinstance(n, int | np.integer) or n < 0:
-            raise ParameterError(f"n is {n!r}; expected a whole number from 0")
+            raise ParameterError(f"--n is {n!r}; expected a whole number from 0")
         counts = negatives.counts(0.0, int(n))
     else:
         assert share is not None
@@ -179,9 +181,9 @@ def undersampled_rows(
 
 def _check_share(share: float) -> None:
     if not 0 < share <= 1:
-        raise ParameterError(f"share is {share!r}; expected a number in (0, 1]")
+        raise ParameterError(f"--share is {share!r}; expected a number in (0, 1]")
 
 
 def _check_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ParameterError(f"{name} is {value!r}; expected one of {', '.join(known)}")
+        raise ParameterError(f"--{name} is {value!r}; expected one of {', '.join(known)}")

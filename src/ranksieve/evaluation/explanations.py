@@ -117,7 +117,7 @@ class Explanation:
             values become NaN and the model scores again, as when the features were lost in production.
         """
         if by not in REMOVALS:
-            raise ParameterError(f"by is {by!r}; expected one of {', '.join(REMOVALS)}")
+            raise ParameterError(f"--by is {by!r}; expected one of {', '.join(REMOVALS)}")
         given = [features] if isinstance(features, str | int | np.integer) else list(features)
         numbers = [self._feature(feature) for feature in given]
         if by == "contribution":

@@ -81,7 +81,7 @@ def permutation_drops(
     queries apart has no importance: it cannot change a ranking by itself.
     """
     if repeats < 1:
-        raise ParameterError(f"repeats is {repeats}; give at least 1")
+        raise ParameterError(f"--repeats is {repeats}; give at least 1")
     wanted, lists = parse_metric(metric), data.lists
     X = data.rows(0, data.n_docs).copy()
     before = wanted.per_query(lists.labels, forest.predict(X, threads=threads), lists.offsets)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import ModelError, ParameterError
+from ranksieve.errors import ModelError, ParameterError, did_you_mean
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.files import load_forest
@@ -162,7 +162,7 @@ def _task(
 def n_removed(n_trees: int, rate: float) -> int:
     """How many trees a rate removes, or an error that says why it cannot."""
     if not isinstance(rate, int | float | np.number) or isinstance(rate, bool) or not 0 < rate < 1:
-        raise ParameterError(f"rate is {rate!r}; expected the share of the trees to remove, between 0 and 1")
+        raise ParameterError(f"--rate is {rate!r}; expected the share of the trees to remove, between 0 and 1")
     if n_trees < 2:
         raise ModelError(f"the model has {n_trees} tree{'s' * (n_trees != 1)}; pruning needs at least two")
     n = int(rate * n_trees + 1e-9)  # 0.7 · 10 is 7.000000000000001 or 6.999999999999999 in binary
@@ -176,7 +176,9 @@ def named_strategy(strategy: str | Strategy) -> Strategy:
     if callable(strategy):
         return strategy
     if strategy not in STRATEGIES:
-        raise ParameterError(f"unknown strategy {strategy!r}; known: {', '.join(STRATEGIES)}")
+        raise ParameterError(
+            f"unknown strategy {strategy!r}; {did_you_mean(strategy, STRATEGIES)}known: {', '.join(STRATEGIES)}"
+        )
     return STRATEGIES[strategy]
 
 

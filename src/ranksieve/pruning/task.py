@@ -41,7 +41,7 @@ class Search:
             ("rounds", self.rounds >= 1, "a whole number from 1"),
         ):
             if not good:
-                raise ParameterError(f"{name} is {getattr(self, name)!r}; expected {expected}")
+                raise ParameterError(f"--{name} is {getattr(self, name)!r}; expected {expected}")
 
 
 @dataclass

@@ -90,7 +90,7 @@ def _reading(models: Sequence[Any], missing: str | None) -> dict[str, str]:
     """What an absent feature is for all of the models together; nothing where none of them tells."""
     if missing is not None:
         if missing not in MISSING:
-            raise ParameterError(f"missing is {missing!r}; expected one of {', '.join(MISSING)}")
+            raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
         return {"missing": missing}
     kinds = {str(model.info.get("missing", "zero")) for model in models if getattr(model, "info", None) is not None}
     if len(kinds) > 1:

@@ -107,7 +107,7 @@ def combine(
     ([0.0, 0.33, 0.67, 1.0], [0.5, 1.0, 0.5])
     """
     if form not in RANGES:
-        raise ParameterError(f"form is {form!r}; expected one of {', '.join(RANGES)}")
+        raise ParameterError(f"--form is {form!r}; expected one of {', '.join(RANGES)}")
     low, high = _checked_range(RANGES[form] if range is None else range)
     check_is_data(data)
     lists = data if isinstance(data, Lists) else data.lists
@@ -126,9 +126,9 @@ def _checked_range(given: Any) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):
-        raise ParameterError(f"range is {given!r}; expected two numbers, the smaller one first") from None
+        raise ParameterError(f"--range is {given!r}; expected two numbers, the smaller one first") from None
     if not -np.inf < low < high < np.inf:
-        raise ParameterError(f"range is {given!r}; expected two finite numbers, the smaller one first")
+        raise ParameterError(f"--range is {given!r}; expected two finite numbers, the smaller one first")
     return low, high
 
 
