@@ -67,6 +67,11 @@ def in_words(stage: str) -> str:
     return f"{model} ({f'weights {weights}; ' if weights else ''}{settings})"
 
 
+def depends(model: Model) -> bool:
+    """Whether it matters where candidates come from: the model says where its own did, and uses features of that."""
+    return "candidates" in getattr(model, "info", {}) and any(map(of_candidates, _used_features(model)))
+
+
 def difference(model: Model, origin: str, n_docs: int, *, of_run: bool) -> str | None:
     """What to warn of: features whose meaning changes as the candidates are not from where the model's were.
 

@@ -16,7 +16,7 @@ from ranksieve.retrieval.index import Hit, Index
 from ranksieve.retrieval.labelling import Pairs
 from ranksieve.retrieval.models import FirstStage
 from ranksieve.retrieval.notes import Notes, remarks
-from ranksieve.retrieval.origins import difference
+from ranksieve.retrieval.origins import depends, difference
 from ranksieve.retrieval.queries import Queries, as_queries
 from ranksieve.retrieval.relative import RELATIVE
 from ranksieve.retrieval.runs import Run, as_run, rows_of
@@ -73,6 +73,7 @@ class Pipeline:
         self.depth = depth
         self._threads = threads
         self._told: set[str] = set()
+        self._depends = depends(self.model)
         self._has_searched = False
         self._searcher = Searcher(self.index, stage, threads)
         self._maker = FeatureMaker(self.index, self._needed(extra or {}), extra, threads)
@@ -124,6 +125,8 @@ class Pipeline:
 
     def _warn(self, pairs: Pairs, stacklevel: int) -> None:
         """Warn, once, where the model has learned from other candidates and depends on that."""
+        if not self._depends:
+            return
         text = difference(self.model, pairs.origin, self.index.n_docs, of_run=pairs.run is not None)
         if text is not None and text not in self._told:
             self._told.add(text)
