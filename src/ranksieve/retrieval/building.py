@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ranksieve.data.data_file import lasting
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import atomic_folder
 from ranksieve.retrieval.analysis import Analyzer
-from ranksieve.retrieval.corpus import IDS, Document, read_documents
-from ranksieve.retrieval.fields import Field, parse_field
+from ranksieve.retrieval.corpus import BATCH_ROWS, IDS, Document, read_documents
+from ranksieve.retrieval.fields import Field, is_missing, parse_field
 from ranksieve.retrieval.inverting import Inverter
 from ranksieve.retrieval.merging import Run, merge_runs
 from ranksieve.retrieval.notes import Notes
@@ -122,14 +123,17 @@ def _place(corpus: Any, number: int) -> str:
 
 
 def _given(documents: Any) -> Iterator[tuple[str, Document]]:
-    if hasattr(documents, "columns"):  # a DataFrame of pandas or polars
+    if isinstance(documents, pa.Table):
+        batches = documents.to_batches(max_chunksize=BATCH_ROWS)
+        documents = (document for batch in batches for document in batch.to_pylist())
+    elif hasattr(documents, "columns"):  # a DataFrame of pandas or polars
         names = list(documents.columns)
         rows = documents.itertuples(index=False, name=None) if hasattr(documents, "itertuples") else documents.rows()
         documents = (dict(zip(names, row, strict=True)) for row in rows)
     for number, document in enumerate(documents):
         if not isinstance(document, dict):
             raise DataError(f"document {number} is {type(document).__name__}; expected a dict from field to text")
-        yield f"document {number}", document
+        yield f"document {number}", {name: None if is_missing(value) else value for name, value in document.items()}
 
 
 def _opened(
@@ -184,5 +188,5 @@ def _fields(
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) or (
-        isinstance(value, list) and bool(value) and all(isinstance(v, str) for v in value)
+        isinstance(value, list | np.ndarray) and len(value) > 0 and all(isinstance(v, str) for v in value)
     )

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ranksieve.errors import ParameterError
 from ranksieve.retrieval.analysis import Analyzer
 
 ALL = "all"  # the name under which features over all fields go
+MISSING = ("NAType", "NaTType")  # how pandas, which need not be installed, calls its own missing values
 SPELLING = re.compile(r"(?P<name>[^:=~]+)(:(?P<options>[^=~]*))?(=(?P<source>[^~]+))?(~(?P<pattern>.+))?", re.DOTALL)
 OPTIONS = {
     "lower": ("lower", True), "nolower": ("lower", False),
@@ -114,11 +117,18 @@ def parse_field(text: str, analyzer: Analyzer | None = None, *, positions: bool 
     )
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: null, NaN, or what pandas has in their place."""
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    return value is None or type(value).__name__ in MISSING
+
+
 def plain_text(value: Any) -> str | None:
     """Text of a corpus value: texts, numbers, and lists of them one a line; None for null, NaN and objects."""
-    if value is None or isinstance(value, dict) or (isinstance(value, float) and value != value):
+    if is_missing(value) or isinstance(value, dict):
         return None
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | np.ndarray):
         parts = [text for text in map(plain_text, value) if text is not None]
         return "\n".join(parts) if parts else None
     return value if isinstance(value, str) else str(value)

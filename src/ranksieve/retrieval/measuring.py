@@ -49,6 +49,8 @@ def evaluate_run(
     if not runs or not judgements:
         raise DataError("got no runs or no judgements to measure; give at least one of each")
     for name, run in runs.items():
+        if run is None:
+            raise DataError(f"the run {name} is None; expected a Run, a DataFrame or a file")
         if run.n_queries and judgements.keys().isdisjoint(run.query_ids):
             raise DataError(
                 f"no query of the run {name} is judged: it has {some_of(run.query_ids, 3)}, the judgements have "

@@ -16,11 +16,11 @@ from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.corpus import MAGIC, read_documents, text_lines
 from ranksieve.retrieval.fields import Field, plain_text
 from ranksieve.retrieval.notes import Notes
-from ranksieve.retrieval.runs import rows_of
+from ranksieve.retrieval.runs import QUERY_IDS, rows_of
 from ranksieve.spelling import some_of
 
 Queries = dict[str, str]  # id → text
-KEYS = (("id", "_id", "qid", "query_id"), ("text", "query"))
+KEYS = (QUERY_IDS, ("text", "query"))
 LINES = "lines 'id TAB text', JSON Lines or Parquet with 'id' (or '_id', 'qid') and 'text' (or 'query')"
 UNKNOWN = -1  # in place of a term that occurs nowhere
 MOST_REMEMBERED = 1 << 20  # words whose terms are kept
@@ -47,7 +47,7 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
 
 def _from_text(path: str) -> Iterable[tuple[str, str, str]]:
     _, first = next(text_lines(path, LINES), (1, ""))
-    if first.lstrip().startswith("{") or all(set(first.split("\t")) & set(names) for names in KEYS):
+    if first.lstrip().startswith("{") or all(set(first.lower().split("\t")) & set(names) for names in KEYS):
         yield from _from_documents(path)
         return
     for number, line in text_lines(path, LINES):
@@ -59,7 +59,8 @@ def _from_text(path: str) -> Iterable[tuple[str, str, str]]:
 
 def _from_documents(path: str) -> Iterable[tuple[str, str, str]]:
     for place, document in read_documents(path):
-        id, text = (next((name for name in names if name in document), None) for names in KEYS)
+        known = {name.lower(): name for name in document}
+        id, text = (next((known[name] for name in names if name in known), None) for names in KEYS)
         if id is None or text is None:
             raise DataError(f"{place}: has the fields {some_of(list(map(repr, document)))}; expected {LINES}")
         yield place, plain_text(document[id]) or "", plain_text(document[text]) or ""
@@ -74,6 +75,11 @@ def as_queries(queries: Any) -> Queries:
     ({'1': 'red wine'}, {'7': 'white rose'})
     """
     if isinstance(queries, str):
+        if os.path.splitext(queries)[1] and os.path.isfile(queries):
+            raise DataError(
+                f"the query {queries!r} is the name of a file; to read queries from it give Path({queries!r}), to "
+                f"search for these words {{'1': {queries!r}}}"
+            )
         return {"1": queries}
     if isinstance(queries, os.PathLike):
         return read_queries(queries)

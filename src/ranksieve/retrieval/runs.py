@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 RUN_LINE = "TREC run lines like '101 Q0 doc7 1 14.2 bm25f'"
 QRELS_LINE = "judgements like '101 0 doc7 2' (TREC) or '101 doc7 2'"
 COLUMNS = ("qid", "docno", "score", "rank")
-QRELS_HEADS = ("query-id", "query_id", "qid", "query", "topic")  # first cells of lines that name columns
+QUERY_IDS = ("id", "_id", "qid", "query_id", "query-id", "topic")  # names of what holds the ids of queries
+QRELS_HEADS = (*QUERY_IDS, "query")  # first cells of lines that name columns
 
 Judgements = Mapping[str, Mapping[str, float]]  # query id → document id → grade
 
@@ -98,8 +99,8 @@ class Run:
         """A run from (query id, document ids, scores) of every query, best first."""
         ids, docs, scores = [], [np.empty(0, object)], [np.empty(0)]
         for id, some, values in lists:
-            ids.append(id)
-            docs.append(some)
+            ids.append(str(id))
+            docs.append(some if len(some) and isinstance(some[0], str) else np.array([*map(str, some)], dtype=object))
             scores.append(values)
         offsets = np.cumsum([0, *map(len, docs[1:])])
         return cls(tuple(ids), offsets, np.concatenate(docs), np.concatenate(scores).astype(np.float64))
@@ -156,7 +157,7 @@ def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") ->
 
 def _check_ids(ids: Iterable[str], kind: str) -> None:
     """Refuse ids that a line of cells with spaces between them cannot hold."""
-    given = list(ids)
+    given = list(map(str, ids))
     if len(" ".join(given).split()) != len(given) or "" in given:
         bad = next(id for id in given if id.split() != [id])
         raise DataError(f"the {kind} id {bad!r} is empty or has spaces in it, which TREC files cannot hold; replace it")
@@ -188,10 +189,25 @@ def as_judgements(judgements: Any) -> Judgements | None:
     """Judgements given in Python: a mapping, a DataFrame with `qid`, `docno` and `label`, a file, or None."""
     if isinstance(judgements, str | os.PathLike):
         return read_judgements(judgements)
+    if judgements is None:
+        return None
+    if isinstance(judgements, Mapping):
+        return {**{str(id): {} for id in judgements}, **_graded(_mapped_rows(judgements))}
     if not hasattr(judgements, "columns"):
-        return judgements
+        raise DataError(
+            f"judgements are {type(judgements).__name__}; expected a mapping from query ids to grades by document id, "
+            "a DataFrame with 'qid', 'docno' and 'label', or a file"
+        )
     names = ("qid", "docno", "label")
     return _graded((f"row {n}", *row) for n, row in enumerate(rows_of(judgements, names)))
+
+
+def _mapped_rows(judgements: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
+    for id, grades in judgements.items():
+        if not isinstance(grades, Mapping):
+            raise DataError(f"the judgements of query {id!r} are {grades!r}; expected a mapping from ids to grades")
+        for doc, grade in grades.items():
+            yield f"query {id!r}", id, doc, grade
 
 
 def as_run(run: Any) -> Run | None:

@@ -35,7 +35,7 @@ class Candidates:
 
 
 def check_depth(depth: Any, name: str = "--depth") -> None:
-    if not isinstance(depth, Integral) or depth < 1:
+    if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 1:
         raise ParameterError(f"{name} is {depth!r}; expected a whole number from 1")
 
 
