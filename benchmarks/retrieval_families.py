@@ -2,8 +2,8 @@
 
     python benchmarks/retrieval_families.py ../shared/data/ir [--collection cranfield …]
 
-A row is one collection with all features, without one family, or the order of the one feature that boosting may start
-from, with nothing learned; p is of its difference from all features.
+A row is one collection with all features, without one family, or the order of the feature that is best by itself on the
+other folds, with nothing learned; p is of its difference from all features.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ranksieve.evaluation.significance import randomization_test
 from ranksieve.retrieval.relative import RELATIVE
 from ranksieve.retrieval.runs import Run
 from results import save
-from retrieval_quality import FIELDS, GRID, NUMBERS, START, cross_validated, places, read_collection, split
+from retrieval_quality import FIELDS, GRID, NUMBERS, best_feature, cross_validated, places, read_collection, split
 
 DEPTH = 300
 FAMILIES = {"neighbours": ("neighbours.",), "opening, expanded": ("opening.", "expanded.")}
@@ -30,12 +30,12 @@ COLLECTIONS = ("vaswani", "cranfield")
 
 
 def grid_of(names: Sequence[str]) -> dict[str, dict]:
-    """The grid for these features alone; nothing starts from a feature that is not among them."""
-    grid = {name: {**setting, "features": fnmatch.filter(names, setting["features"])} for name, setting in GRID.items()}
-    if START not in names:
-        for setting in grid.values():
-            setting.pop("init", None)
-    return grid
+    """The grid for these features alone."""
+    return {name: {**setting, "features": fnmatch.filter(names, setting["features"])} for name, setting in GRID.items()}
+
+
+def names_without(data: rs.Dataset, families: tuple[str, ...]) -> list[str]:
+    return [name for name in data.feature_names if not name.removeprefix(RELATIVE).startswith(families)]
 
 
 def data_of(folder: Path, queries: dict[str, str], judgements: dict) -> rs.Dataset:
@@ -46,17 +46,18 @@ def data_of(folder: Path, queries: dict[str, str], judgements: dict) -> rs.Datas
 
 
 def measure(folder: Path) -> list[dict]:
-    """A row for all features, one for each family left out, one for the feature to start from."""
+    """A row for all features, one for each family left out, one for the best feature alone."""
     queries, judgements = read_collection(folder)
     data = data_of(folder, queries, judgements)
     folds = places(split(list(judgements), 0), data.query_ids.astype(str).tolist())
     ids = np.repeat(data.query_ids.astype(str), data.lists.sizes)
 
     def learned(left_out: tuple[str, ...]) -> np.ndarray:
-        names = [name for name in data.feature_names if not name.removeprefix(RELATIVE).startswith(left_out)]
-        return cross_validated(data, folds, grid_of(names))[0]
+        names = names_without(data, left_out)
+        return cross_validated(data, folds, best_feature(data, names), grid_of(names))[0]
 
-    sides = {"all features": lambda: learned(("nothing",)), f"{START} alone": lambda: data.column(START)}
+    best = lambda: best_feature(data).cross_validated(folds, data.lists)  # noqa: E731
+    sides = {"all features": lambda: learned(("nothing",)), "the best feature alone": best}
     sides |= {f"without {name}": lambda left_out=prefixes: learned(left_out) for name, prefixes in FAMILIES.items()}
     rows, values = [], {}
     for name, scores in sides.items():

@@ -6,9 +6,9 @@ One protocol for all collections. For each fold that tests, every setting of one
 three of the other folds and validated on the fourth; the setting and the number of trees with the best mean NDCG@10 on
 these validation lists (a mean over five numbers of trees in a row, as the curves are rough) are taken, and the mean of
 its four models ranks the fold that tests. So every query is ranked by models that have neither learned from it nor been
-chosen by it. The grid has relative features and both kinds, each with larger trees that start from nothing and
-with smaller ones that start from one good feature. What was chosen before, by looking at cross-validated results, is
-said in docs/retrieval.md.
+chosen by it. The grid has relative features and both kinds, each with larger trees that start from nothing and with
+smaller ones that start from the feature that is best by itself on the lists they learn from. What was chosen before, by
+looking at cross-validated results, is said in docs/retrieval.md; retrieval_expansions.py does without.
 
 SelGB re-orders the best documents of BM25F with default parameters. It is compared with these, and with BM25F whose
 parameters and field weights are tuned on the four other folds of each fold that tests. Rows are saved one by one, each
@@ -24,17 +24,20 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 import ranksieve as rs
+from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.evaluation.significance import randomization_test
 from ranksieve.forest.forest import concatenate
 from ranksieve.retrieval.families import any_features
 from ranksieve.retrieval.models import spelling
 from ranksieve.retrieval.queries import read_queries
+from ranksieve.retrieval.relative import RELATIVE
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import retrieve
 from ranksieve.retrieval.tuning import GRIDS, ROUNDS, ascend
@@ -49,17 +52,17 @@ FIELDS = {
     "cranfield": ["title", "text"],
     "vaswani": ["text"],
     "esci_us_shrunk": ["title", "description", "bullet_points", "brand"],
+    "chorus_icecat": ["title", "short_description", "supplier", "name"],
 }
-NUMBERS = {"esci_us_shrunk": ["price", "rating", "rating_count"]}
+NUMBERS = {"esci_us_shrunk": ["price", "rating", "rating_count"], "chorus_icecat": ["price"]}
 FOLDS = 5
 SMOOTH = 5  # numbers of trees in a row over which validation curves are averaged
 SELGB = {
     "algo": "selgb", "negatives": 0.2, "early_stopping": 0, "min_docs": 50, "l2": 5.0, "gain": "newton",
     "feature_fraction": 0.3, "threads": 1,
 }  # fmt: skip
-START = "expanded.opening_5"  # the feature that boosting may start from
-LARGE = {"leaves": 8, "learning_rate": 0.2, "trees": 60}
-SMALL = {"leaves": 4, "learning_rate": 0.1, "trees": 100, "init": START}
+LARGE = {"leaves": 8, "learning_rate": 0.2, "trees": 60, "start": False}
+SMALL = {"leaves": 4, "learning_rate": 0.1, "trees": 100, "start": True}
 GRID = {
     "large trees, relative features": {"features": "relative.*", **LARGE},
     "large trees, both kinds": {"features": "*", **LARGE},
@@ -95,27 +98,65 @@ def places(folds: list[set[str]], ids: list[str]) -> list[np.ndarray]:
 
 
 Model = tuple[rs.Forest, dict[int, np.ndarray]]  # and its validation NDCG@10 after every tree, by fold left out
+Start = Callable[[np.ndarray], np.ndarray]  # scores of all documents to start from, by the queries to learn from
 
 
-def models_without(data: rs.Dataset, folds: list[np.ndarray], setting: dict) -> dict[tuple[int, int], Model]:
+def models_without(
+    data: rs.Dataset, folds: list[np.ndarray], setting: dict, starts: dict[tuple[int, int], np.ndarray]
+) -> dict[tuple[int, int], Model]:
     """A model for every two folds left out: where one of them tests, the other validates."""
     models = {}
-    for pair in itertools.combinations(range(FOLDS), 2):
-        rest = np.concatenate([folds[fold] for fold in range(FOLDS) if fold not in pair])
-        sets = {str(fold): data.take_queries(folds[fold]) for fold in pair}
-        learned, options = data.take_queries(np.sort(rest)), dict(setting)
-        if start := options.pop("init", None):
-            options["init"] = {name: some.column(start) for name, some in {"train": learned, **sets}.items()}
-        model = rs.train(learned, valid=sets, **SELGB | options)
+    for pair, start in starts.items():
+        learned, sets = learning(folds, pair), {str(fold): folds[fold] for fold in pair}
+        options = dict(setting)
+        if options.pop("start"):
+            rows = {name: data.lists.take_queries(some)[1] for name, some in {"train": learned, **sets}.items()}
+            options["init"] = {name: start[some] for name, some in rows.items()}
+        valid = {name: data.take_queries(some) for name, some in sets.items()}
+        model = rs.train(data.take_queries(learned), valid=valid, **SELGB | options)
         models[pair] = (model, {fold: np.array(model.evals_result_[str(fold)]["ndcg@10"]) for fold in pair})
     return models
 
 
+def learning(folds: list[np.ndarray], pair: tuple[int, int]) -> np.ndarray:
+    """The queries of the folds that are not left out."""
+    return np.sort(np.concatenate([folds[fold] for fold in range(FOLDS) if fold not in pair]))
+
+
+class BestScores:
+    """Of scores by name those that rank some queries best; counts which were."""
+
+    def __init__(self, scores: dict[str, np.ndarray], lists: rs.Lists):
+        metric = parse_metric("ndcg@10")
+        values = [metric.per_query(lists.labels, some, lists.offsets) for some in scores.values()]
+        self.scores, self.names, self.values, self.taken = scores, list(scores), np.array(values), Counter()
+
+    def __call__(self, queries: np.ndarray) -> np.ndarray:
+        name = self.names[int(np.nanmean(self.values[:, queries], axis=1).argmax())]
+        self.taken[name] += 1
+        return self.scores[name]
+
+    def cross_validated(self, folds: list[np.ndarray], lists: rs.Lists) -> np.ndarray:
+        """For the documents of every fold the scores that rank the other folds best."""
+        scores = np.empty(lists.n_docs)
+        for fold in folds:
+            rows = lists.take_queries(fold)[1]
+            scores[rows] = self(np.setdiff1d(np.arange(lists.n_queries), fold))[rows]
+        return scores
+
+
+def best_feature(data: rs.Dataset, names: Sequence[str] | None = None) -> BestScores:
+    """The feature that ranks queries best by itself; missing values come last."""
+    plain = [name for name in names or data.feature_names if not name.startswith(RELATIVE)]
+    return BestScores({name: np.nan_to_num(data.column(name), nan=-1e9) for name in plain}, data.lists)
+
+
 def cross_validated(
-    data: rs.Dataset, folds: list[np.ndarray], grid: dict[str, dict] = GRID
+    data: rs.Dataset, folds: list[np.ndarray], start: Start, grid: dict[str, dict] = GRID
 ) -> tuple[np.ndarray, list[dict]]:
     """Scores of all documents by models that have not seen their queries, and what was chosen for each fold."""
-    models = {name: models_without(data, folds, setting) for name, setting in grid.items()}
+    starts = {pair: start(learning(folds, pair)) for pair in itertools.combinations(range(FOLDS), 2)}
+    models = {name: models_without(data, folds, setting, starts) for name, setting in grid.items()}
     scores, chosen = np.empty(data.n_docs), []
     for test in range(FOLDS):
         others = [fold for fold in range(FOLDS) if fold != test]
@@ -129,9 +170,9 @@ def cross_validated(
         best = max(smooth, key=lambda name: smooth[name].max())
         n_trees = int(smooth[best].argmax()) + SMOOTH // 2 + 1
         bag = concatenate([models[best][pair][0].first(n_trees) for pair in pairs])
-        tested = data.take_queries(folds[test])
-        start = tested.column(START) * len(pairs) if "init" in grid[best] else 0.0
-        scores[data.lists.take_queries(folds[test])[1]] = bag.predict(tested) + start
+        rows = data.lists.take_queries(folds[test])[1]
+        begun = sum(starts[pair][rows] for pair in pairs) if grid[best]["start"] else 0.0
+        scores[rows] = bag.predict(data.take_queries(folds[test])) + begun
         chosen.append({"setting": best, "trees": n_trees, "valid": round(float(smooth[best].max()), 4)})
     return scores, chosen
 
@@ -183,9 +224,10 @@ def measure(folder: Path, depth: int, splits: int) -> dict:
         as_run = lambda scores: Run.from_rows(zip(ids, data.lists.doc_ids, scores, strict=True))  # noqa: E731
         first = rs.evaluate_run({"bm25f": as_run(data.column("first.score"))}, judgements, METRICS)
         per_query = measurer(index, queries, judgements)
+        start = best_feature(data)
         for folds in (split(order, seed) for seed in range(splits)):
             known = places(folds, data.query_ids.astype(str).tolist())
-            scores, found = timed("learning", cross_validated, data, known)
+            scores, found = timed("learning", cross_validated, data, known, start)
             result = rs.evaluate_run({"selgb": as_run(scores)}, judgements, METRICS)
             values.append([result.per_query("selgb", metric) for metric in METRICS])
             some, parameters = timed("tuning", tuned_values, index, places(folds, order), per_query)
@@ -211,6 +253,7 @@ def measure(folder: Path, depth: int, splits: int) -> dict:
         **{f"relative %{name}": round(test.relative, 1) for name, test in tests.items()},
         **{f"p{name}": round(test.p_value, 4) for name, test in tests.items()},
         "chosen": chosen,
+        "starts": dict(start.taken),
         "stages": sorted(set(stages)),
         **{f"{what} cpu s": round(span, 1) for what, span in spans.items()},
         "settings": settings(depth, splits),
