@@ -127,7 +127,7 @@ class BestScores:
     """Of scores by name those that rank some queries best; counts which were."""
 
     def __init__(self, scores: dict[str, np.ndarray], lists: rs.Lists):
-        metric = parse_metric("ndcg@10")
+        metric = parse_metric("ndcg@10", ties="mean")  # candidates lie in the order of the first stage
         values = [metric.per_query(lists.labels, some, lists.offsets) for some in scores.values()]
         self.scores, self.names, self.values, self.taken = scores, list(scores), np.array(values), Counter()
 
@@ -263,7 +263,14 @@ def measure(folder: Path, depth: int, splits: int) -> dict:
 def settings(depth: int, splits: int) -> dict:
     """What a row depends on: with other features or grids of the first stage it is measured anew."""
     made = hashlib.sha256(repr((any_features(), sorted(GRIDS.items()), ROUNDS, TUNED_DEPTH)).encode()).hexdigest()[:12]
-    learned = {"selgb": SELGB, "grid": GRID, "folds": FOLDS, "splits": splits, "smooth": SMOOTH}
+    learned = {
+        "selgb": SELGB,
+        "grid": GRID,
+        "start": "best feature",
+        "folds": FOLDS,
+        "splits": splits,
+        "smooth": SMOOTH,
+    }
     return {"depth": depth, **learned, "features and tuning": made}
 
 
