@@ -167,7 +167,7 @@ def serving(folder: Path, out: Path, n_queries: int = 93) -> dict:
     """One thread, one query at a time; the model has 300 trees of 16 leaves."""
     index = rs.Index.build(folder / "corpus.jsonl.xz", out, fields=["text"], replace=True)
     queries, judgements = read_queries(folder / "queries.tsv.xz"), rs.read_judgements(folder / "qrels.txt.xz")
-    data = index.features(queries, judgements=judgements, depth=100)
+    data = index.features(queries, judgements=judgements, depth=1000)
     model = rs.train(data, trees=300, leaves=16, negatives=0.2)
     pipeline = rs.Pipeline(index, model, depth=1000, threads=1)
     texts = list(queries.values())[:n_queries]

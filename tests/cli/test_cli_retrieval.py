@@ -109,6 +109,7 @@ def test_features_are_listed(index, run):
     of_any_index = run("features", "--list")
     assert "bm25.FIELD" in of_any_index.output and "number.NAME" in of_any_index.output
     assert "features need INDEX, QUERIES and --out" in run("features").output
+    assert "name it data.parquet" in run("features", index, "queries.tsv", "--out", "data.csv").output
 
 
 def test_features_make_training_data(corpus, index, run, tmp_path):

@@ -27,6 +27,8 @@ from ranksieve.spelling import counted
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
 
+OTHER_ENDINGS = (".csv", ".tsv", ".txt", ".letor", ".jsonl", ".json")
+
 
 def features(
     index: Annotated[
@@ -67,6 +69,10 @@ def features(
         return
     if index is None or queries is None or out is None:
         raise ParameterError("features need INDEX, QUERIES and --out FILE; or list them with --list")
+    if out.suffix.lower() in OTHER_ENDINGS:
+        raise ParameterError(
+            f"features are written as Parquet, and --out {out} says otherwise; name it {out.stem}.parquet"
+        )
     opened = Index(index)
     check_writable(out, queries, run, qrels)
     from ranksieve.retrieval.labelling import Pairs, write_features
