@@ -46,7 +46,7 @@ def test_ctrl_c_keeps_the_finished_trees(files, run, model, tmp_path, monkeypatc
 
     monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
     out = tmp_path / "model.txt"
-    for kept in (out, tmp_path / "model.interrupted.txt"):  # a model that is there stays
+    for kept in (out, tmp_path / "model.interrupted.txt", tmp_path / "model.interrupted-2.txt"):  # no model is replaced
         outcome = run("train", files / "train.txt", "--out", out, "--trees", "1000", *options)
         told = " ".join(outcome.output.split())
         assert outcome.code == 130 and "Traceback" not in told

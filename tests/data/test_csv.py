@@ -86,3 +86,35 @@ def test_complaints(tmp_path, text, message):
     with pytest.raises(DataError, match=message) as caught:
         read(path)
     assert str(path) in str(caught.value)
+
+
+def test_a_stray_quote_joins_no_lines(tmp_path):
+    text = 'label\tqid\tdocid\tf\n1\ta\t"x\t1\n0\ta\ty\t2\n0\tb\tz"\t3\n1\tb\tw\t4\n'
+    with pytest.raises(DataError, match="'docid' of row 0 has a line break; a quote that is not closed"):
+        read(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("name", ["qid", "docid"])
+def test_ids_are_not_empty(tmp_path, name):
+    with pytest.raises(DataError, match=f"{name!r} of row 1 is empty"):
+        read(written(tmp_path, f"label,{'docid' if name == 'qid' else 'qid'},{name},f\n1,a,NA,1\n0,a,,2\n"))
+    assert read(written(tmp_path, "label,qid,f\n1,NA,NA\n")).query_ids.tolist() == ["NA"]
+
+
+def test_text_that_is_not_utf_8(tmp_path):
+    path = tmp_path / "data.csv"
+    for text, place in (("label,qid,größe\n1,a,2\n", "csv:1: the names"), ("label,qid,f\n1,ä,2\n", "has text")):
+        path.write_bytes(text.encode("latin1"))
+        with pytest.raises(DataError, match=f"{place}.* not UTF-8; write the file as UTF-8"):
+            read(path)
+
+
+def test_usual_names_that_are_not_in_use_are_left_out(tmp_path):
+    data = read(written(tmp_path, "label,click,qid,docid,doc_id,f\ngood,1,a,x,y,2\n"), label="click")
+    assert data.feature_names == ("f",) and data.labels.tolist() == [1] and data.lists.doc_ids.tolist() == ["x"]
+
+
+def test_long_lines(tmp_path):
+    names = ",".join(f"f{number}" for number in range(60_000))
+    cells = ",".join(["0.12345678901234567"] * 60_000)
+    assert read(written(tmp_path, f"label,qid,{names}\n" + f"1,a,{cells}\n" * 2)).features.shape == (2, 60_000)

@@ -103,6 +103,8 @@ def train(
                 model = _train_on_cluster(cluster, local_workers, data, valid, {**options, "copies": not no_copies})
     except InterruptedTraining as stopped:
         _keep_interrupted(stopped.model, out, checkpoint, chosen, metric)
+    if model.info.get("interrupted"):
+        out = _free_name(out)
     save_model(model, out)
     show_facts(_facts(model, out, metric))
     if test is not None:
@@ -121,9 +123,15 @@ def _check_extras(algo: str, *, on_cluster: bool) -> None:
         check_dask()
 
 
+def _free_name(out: Path) -> Path:
+    """Where an unfinished model goes, so that it replaces no other."""
+    others = (f"{out.stem}.interrupted{number}{out.suffix}" for number in ("", *(f"-{n}" for n in range(2, 10_000))))
+    return next(path for path in (out, *map(out.with_name, others)) if not path.exists())
+
+
 def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, params: Params, metric: Metric) -> NoReturn:
     """Write what there was when Ctrl-C came, beside a model that is there already."""
-    kept = out.with_name(f"{out.stem}.interrupted{out.suffix}") if out.exists() else out
+    kept = _free_name(out)
     save_model(model, kept)
     show_facts(_facts(model, kept, metric))
     resume = "" if checkpoint is None else f"; so is a checkpoint in {checkpoint}, go on with --resume"
