@@ -109,3 +109,9 @@ def test_a_pipe_without_content(through_pipe):
 def test_files_stay_as_they_are(tmp_path):
     assert lasting(tmp_path / "gone.txt") == str(tmp_path / "gone.txt")
     assert lasting(tmp_path) == str(tmp_path)
+
+
+def test_standard_input_that_is_closed(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(DataError, match="-: standard input is closed; send data"):
+        lasting("-")

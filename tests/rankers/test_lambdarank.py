@@ -11,7 +11,7 @@ import ranksieve as rs
 from ranksieve.boosting.objectives import lambda_ndcg
 from ranksieve.errors import DataError, InterruptedTraining, ModelError, ParameterError
 from ranksieve.params import Params
-from ranksieve.rankers.lambdarank import first_net, one_epoch
+from ranksieve.rankers.lambdarank import WatchedSet, first_net, one_epoch
 from samples import small_dataset
 
 PARTS = ("inner", "biases", "outer")
@@ -135,3 +135,20 @@ def test_ctrl_c_keeps_the_finished_epochs(data):
         rs.train(data, algo="lambdarank", epochs=8, early_stopping=0, callbacks=[stop])
     kept = rs.train(data, algo="lambdarank", epochs=3, early_stopping=0)
     np.testing.assert_array_equal(stopped.value.model.predict(data), kept.predict(data))
+
+
+def test_ctrl_c_while_measuring_keeps_the_epoch_before(data, monkeypatch):
+    kept = rs.train(data, valid=data, algo="lambdarank", epochs=2, early_stopping=0)
+    measure = WatchedSet.measure
+
+    def stop(self, state, metric):
+        if state.step == 3 and self.name != "valid":
+            raise KeyboardInterrupt
+        return measure(self, state, metric)
+
+    monkeypatch.setattr(WatchedSet, "measure", stop)
+    with pytest.raises(InterruptedTraining) as stopped:
+        rs.train(data, valid={"valid": data, "other": data}, algo="lambdarank", epochs=8, early_stopping=0)
+    model = stopped.value.model
+    np.testing.assert_array_equal(model.predict(data), kept.predict(data))
+    assert {len(values) for curves in model.info["history"].values() for values in curves.values()} == {2}

@@ -108,6 +108,8 @@ def lasting(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
     if name != "-" and not _is_pipe(name):
         return name
+    if name == "-" and sys.stdin is None:
+        raise DataError(f"{path}: standard input is closed; send data to it, or give the name of a file")
     if name in STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         raise DataError(f"{path}: standard input is a terminal; send data to it, as in: zcat data.txt.gz | ranksieve …")
     folder = Path(tempfile.mkdtemp(prefix="ranksieve-"))

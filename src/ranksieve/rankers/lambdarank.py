@@ -52,11 +52,12 @@ def train_lambdarank(task: Task) -> Net:
     objective = lambda_objective(params, highest_grade(data.labels))
     state = Epochs(first_net(data, params))
     best = state.net
-    interrupted = False
+    before, interrupted = (state.net, 0), False
     # small products: threads would cost more than they bring, and could change bits
     with threadpool_limits(1, user_api="blas"):
         try:
             while state.step < params.epochs and not state.stopped:
+                before = state.net, state.step
                 rng = np.random.default_rng([params.seed, state.step + 1])
                 state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)
                 state.step += 1
@@ -67,6 +68,10 @@ def train_lambdarank(task: Task) -> Net:
             if not state.seconds:
                 raise
             interrupted = True
+            if len(state.seconds) == before[1]:  # the last epoch was not measured yet
+                _go_back(state, *before)
+            if monitor.best_step in (None, state.step):
+                best = state.net
     info = {
         **task.info(data),
         "history": state.history,
@@ -79,6 +84,13 @@ def train_lambdarank(task: Task) -> Net:
     if interrupted:
         raise InterruptedTraining(net)
     return net
+
+
+def _go_back(state: Epochs, net: Net, step: int) -> None:
+    """Forget what came after an epoch."""
+    state.net, state.step = net, step
+    for values in (values for metrics in state.history.values() for values in metrics.values()):
+        del values[step:]
 
 
 def first_net(data: Dataset, params: Params) -> Net:
