@@ -251,11 +251,14 @@ def test_bench_shows_a_table(files, run, model):
     assert "ranksieve" in outcome.output
     assert "scored: 168 documents" in outcome.output
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench, "PEERS", {"gone": lambda *_: None, "broken": lambda *_: 1 / 0})
+        patch.setattr(
+            bench, "PEERS", {name: lambda *_: None for name in ("gone", "json")} | {"broken": lambda *_: 1 / 0}
+        )
+        patch.setattr(bench, "MODULES", {"json": ("json", "nowhere")})
         patch.setattr(bench, "MOST_DOCUMENTS", 100)
         told = run("bench", model, files / "test.txt", "--threads", "1").output
         assert "scored: the first 100 of 168 documents" in told
-        assert "broken failed: division by zero" in told and "left out, not installed: gone" in told
+        assert "broken failed: division by zero" in told and "not installed: gone, json (lacks nowhere)" in told
         assert "scored: 5,000 random documents" in run("bench", model, "--threads", "1").output
 
 

@@ -25,7 +25,7 @@ def bench(
 ) -> None:
     """Measure how fast a model scores, beside every other scorer that is installed."""
     from ranksieve.data.read import read
-    from ranksieve.forest.bench import PEERS
+    from ranksieve.forest.bench import PEERS, absent
     from ranksieve.forest.bench import bench as measure
     from ranksieve.forest.formats.files import load_forest
 
@@ -48,9 +48,10 @@ def bench(
         ],
     )
     told = [f"{row['name']} failed: {row['failed']}" for row in rows if "failed" in row]
-    absent = [name for name in PEERS if name not in {row["name"] for row in rows}]
-    if absent:
-        told.append(f"left out, not installed: {', '.join(absent)}")
+    missing = {name: absent(name) for name in PEERS if name not in {row["name"] for row in rows}}
+    if missing:
+        names = (name if name in lacks else f"{name} (lacks {', '.join(lacks)})" for name, lacks in missing.items())
+        told.append(f"left out, not installed: {', '.join(names)}")
     for line in (_documents(documents), *told):
         output().print(line, markup=False)
 

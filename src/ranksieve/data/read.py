@@ -64,9 +64,7 @@ def open_source(
     if missing not in MISSING:
         raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(map(repr, MISSING))}")
     if head.startswith((b"tree\n", b"tree\r\n")):
-        raise DataError(
-            f"{name}: holds a model, not data; read it with ranksieve.load, and give a file of documents here"
-        )
+        raise DataError(f"{name}: holds a model, not data; give a file of documents here")
     if head.startswith(MAGIC):
         return ParquetSource(name, columns=columns, first_stage=first_stage, needed=needed)
     if is_csv(name, columns, needed):

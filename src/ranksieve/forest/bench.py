@@ -133,13 +133,14 @@ def random_documents(forest: Forest, n_docs: int, *, seed: int = 0) -> np.ndarra
         return X.astype(np.float32)
 
 
-def _installed(*names: str) -> bool:
-    return all(importlib.util.find_spec(name) is not None for name in names)
+def absent(peer: str) -> list[str]:
+    """What a peer needs and is not installed."""
+    return [name for name in MODULES.get(peer, (peer,)) if importlib.util.find_spec(name) is None]
 
 
 def lightgbm_peer(path: Path, n_features: int, threads: int) -> Predict | None:
     """LightGBM's own predict."""
-    if not _installed("lightgbm"):
+    if absent("lightgbm"):
         return None
     import lightgbm
 
@@ -149,7 +150,7 @@ def lightgbm_peer(path: Path, n_features: int, threads: int) -> Predict | None:
 
 def onnx_peer(path: Path, n_features: int, threads: int) -> Predict | None:
     """ONNX Runtime. Its thresholds are float32 too: a document next to a threshold may go the other way."""
-    if not _installed("lightgbm", "onnxmltools", "onnxruntime"):
+    if absent("onnxruntime"):
         return None
     import lightgbm
     import onnxmltools
@@ -177,7 +178,7 @@ def _as_regression(booster: Any, path: Path) -> Any:
 
 def treelite_peer(path: Path, n_features: int, threads: int) -> Predict | None:
     """Treelite's interpreter."""
-    if not _installed("treelite"):
+    if absent("treelite"):
         return None
     import treelite
 
@@ -187,7 +188,7 @@ def treelite_peer(path: Path, n_features: int, threads: int) -> Predict | None:
 
 def tl2cgen_peer(path: Path, n_features: int, threads: int) -> Predict | None:
     """Treelite's trees as C, compiled by the system's compiler."""
-    if not _installed("treelite", "tl2cgen"):
+    if absent("tl2cgen"):
         return None
     import tl2cgen
     import treelite
@@ -202,7 +203,7 @@ def tl2cgen_peer(path: Path, n_features: int, threads: int) -> Predict | None:
 
 def lleaves_peer(path: Path, n_features: int, threads: int) -> Predict | None:
     """lleaves: trees compiled by LLVM."""
-    if not _installed("lleaves"):
+    if absent("lleaves"):
         return None
     import lleaves
 
@@ -218,4 +219,5 @@ PEERS: dict[str, Callable[[Path, int, int], Predict | None]] = {
     "tl2cgen": tl2cgen_peer,
     "lleaves": lleaves_peer,
 }
+MODULES = {"onnxruntime": ("lightgbm", "onnxmltools", "onnxruntime"), "tl2cgen": ("treelite", "tl2cgen")}
 LIMITS = {"onnxruntime": AGREE_SINGLE}
