@@ -118,3 +118,12 @@ def test_long_lines(tmp_path):
     names = ",".join(f"f{number}" for number in range(60_000))
     cells = ",".join(["0.12345678901234567"] * 60_000)
     assert read(written(tmp_path, f"label,qid,{names}\n" + f"1,a,{cells}\n" * 2)).features.shape == (2, 60_000)
+
+
+def test_commas_in_comments_of_letor_make_no_table(tmp_path):
+    assert read(written(tmp_path, "2 qid:1 1:0.5 #x,y\n0 qid:1 1:1 #z,y\n")).labels.tolist() == [2, 0]
+
+
+def test_names_in_capitals_are_advised(tmp_path):
+    with pytest.raises(DataError, match=r"no column 'label'.*label='Label'"):
+        read(written(tmp_path, "Label,qid,f\n1,a,2\n"))

@@ -77,7 +77,7 @@ def test_a_column_that_is_not_there_is_told_with_a_likely_one(table):
     assert found.value.by_flags.endswith("--label=Relevance")
     with pytest.raises(DataError, match=r"no column 'qid'.* qid='query_id'"):
         read(table, label="Relevance")
-    with pytest.raises(DataError, match=r"no column 'ID'.* docid='NAME'"):
+    with pytest.raises(DataError, match=r"no column 'ID'.* docid='doc_id'"):
         read(table, label="Relevance", qid="query_id", docid="ID")
 
 

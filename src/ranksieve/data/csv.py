@@ -26,6 +26,7 @@ CELL_BYTES = 32  # room for a number: a line has to fit into what is read at a t
 RECODE = "write the file as UTF-8, as in: iconv -f latin1 -t utf-8"
 TEXTS = ("qid", "docid")  # other columns hold numbers
 NUMBER = re.compile(r"\s*[-+.]?\d")  # so LETOR lines begin, and no names of columns
+LETOR_LINE = re.compile(r"\s*\S+\s+qid:")  # may have commas in its comment
 NO_NUMBER = re.compile(r"column #(\d+): .*invalid value (.*)", re.DOTALL)
 
 
@@ -132,6 +133,8 @@ class _Bytes(io.RawIOBase):
 def is_csv(path: str, columns: Mapping[str, str], needed: Sequence[str]) -> bool:
     """Whether the first line of a text names columns, one of labels or query ids among them if such are needed."""
     names, _ = _header(path)
+    if names and LETOR_LINE.match(names[0]):
+        return False
     if not needed and len(names) > 1 and not any(map(NUMBER.match, names)):
         return True
     likely = {name for role in OTHERS for name in (*USUAL[role], *OTHERS[role])} | set(columns.values())

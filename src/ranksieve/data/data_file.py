@@ -92,7 +92,7 @@ def find_columns(
         if name is not None:
             found[role] = name
         elif role in given or role in needed:
-            near = next((name for name in names if name.lower() in OTHERS.get(role, ())), "NAME")
+            near = next((name for name in names if name.lower() in (*usual, *OTHERS.get(role, ()))), "NAME")
             raise DataError(
                 f"{place}: there is no column {wanted[0]!r}; it has: {some_of(names)}; "
                 f"say which one to use, --{role}={near}"
