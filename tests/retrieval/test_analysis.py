@@ -75,3 +75,16 @@ def test_fields_are_spelled_in_one_line():
 def test_bad_fields_are_refused(text):
     with pytest.raises(ParameterError):
         parse_field(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("co\u00adoperate", ["cooperate"]),
+        ("1\ufe0f\u20e3", ["1"]),
+        ("می\u200cخواهم رفت", ["می\u200cخواهم", "رفت"]),
+        ("ශ්\u200dරී ලංකා", ["ශ්\u200dරී", "ලංකා"]),
+    ],
+)
+def test_characters_without_a_shape_do_not_split_words(text, terms):
+    assert Analyzer(stem="none").terms(text) == terms

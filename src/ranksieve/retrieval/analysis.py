@@ -12,6 +12,8 @@ from typing import Any
 from ranksieve.errors import MissingExtraError, ParameterError
 
 ASCII_WORD = re.compile(r"\w+")
+UNSEEN = re.compile("[\u00ad\u20dd-\u20e4\ufe00-\ufe0f]")  # soft hyphens, enclosing marks, glyph choices
+JOINERS = "\u200c\u200d"  # within words of Persian, Sinhala and others
 MARKED = 1 << 16  # marks of scripts in wide use; regular expressions are slow with characters beyond
 
 # The words Lucene leaves out of English text.
@@ -38,14 +40,14 @@ def words_of(text: str) -> list[str]:
     """
     if text.isascii():
         return ASCII_WORD.findall(text)
-    return _marked_word().findall(unicodedata.normalize("NFC", text))
+    return _marked_word().findall(unicodedata.normalize("NFC", UNSEEN.sub("", text)))
 
 
 @cache
 def _marked_word() -> re.Pattern[str]:
     """Words with marks, which `\\w` takes for gaps between words."""
     marks = "".join(map(re.escape, filter(_is_mark, map(chr, range(MARKED)))))
-    return re.compile(rf"\w[\w{marks}]*")
+    return re.compile(rf"\w[\w{marks}]*(?:[{JOINERS}]+\w[\w{marks}]*)*")
 
 
 def _is_mark(letter: str) -> bool:
@@ -132,7 +134,7 @@ def _forms(word: str) -> list[str]:
 def _shape(letter: str) -> str:
     if letter.isupper():
         return "u"
-    if letter.isalpha() or _is_mark(letter):
+    if letter.isalpha() or _is_mark(letter) or letter in JOINERS:
         return "l"
     return "d" if letter.isalnum() else "_"
 

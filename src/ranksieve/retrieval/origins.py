@@ -32,8 +32,9 @@ def _depth_of_own(run: Run, searcher: Searcher, queries: Queries) -> int | None:
     lists = [(queries[id], scores) for id, _, scores in run.lists() if id in queries and len(scores)]
     if not lists:
         return None
-    longest = max(lists, key=lambda one: len(one[1]))
-    for text, scores in (*lists[:COMPARED], longest):
+    longest = max(range(len(lists)), key=lambda number: len(lists[number][1]))
+    for number in dict.fromkeys((*(n for n in range(min(COMPARED, len(lists))) if n != longest), longest)):
+        text, scores = lists[number]
         _, ours = searcher.candidates([text], len(scores) + 1).list_of(0)
         if len(ours) < len(scores) or not np.allclose(ours[: len(scores)], scores, rtol=1e-5):
             return None
@@ -92,7 +93,8 @@ def difference(model: Model, origin: str, n_docs: int, *, of_run: bool) -> str |
         same = depth is None or this_depth is None or min(depth, n_docs) == min(this_depth, n_docs)
         bound = [] if same else [name for name in used if of_list(name)]
         what, cause = f"the {depth} best candidates of a query and gets the {this_depth} best", "the whole list"
-        remedy = f"use --depth={depth}, or train on features of this depth"
+        as_deep = " and a run as deep" if of_run else ""
+        remedy = f"use --depth={depth}{as_deep}, or train on features of this depth"
     if not bound:
         return None
     return (
