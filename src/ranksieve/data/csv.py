@@ -130,12 +130,12 @@ class _Bytes(io.RawIOBase):
         return self._stream.readinto(memoryview(target).cast("B"))
 
 
-def is_csv(path: str, columns: Mapping[str, str], needed: Sequence[str]) -> bool:
-    """Whether the first line of a text names columns, one of labels or query ids among them if such are needed."""
+def is_csv(path: str, columns: Mapping[str, str]) -> bool:
+    """Whether the first line of a text names columns: numbers are none, unless some of labels or queries stand by."""
     names, _ = _header(path)
     if names and LETOR_LINE.match(names[0]):
         return False
-    if not needed and len(names) > 1 and not any(map(NUMBER.match, names)):
+    if len(names) > 1 and not any(map(NUMBER.match, names)):
         return True
     likely = {name for role in OTHERS for name in (*USUAL[role], *OTHERS[role])} | set(columns.values())
     return len(names) > 1 and any(name in likely or name.lower() in likely for name in names)

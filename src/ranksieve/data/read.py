@@ -67,7 +67,7 @@ def open_source(
         raise DataError(f"{name}: holds a model, not data; give a file of documents here")
     if head.startswith(MAGIC):
         return ParquetSource(name, columns=columns, first_stage=first_stage, needed=needed)
-    if is_csv(name, columns, needed):
+    if is_csv(name, columns):
         return CsvSource(name, columns=columns, first_stage=first_stage, needed=needed)
     if columns:
         raise DataError(
