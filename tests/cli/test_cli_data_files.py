@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -84,3 +86,15 @@ def test_standard_input_and_output(files, model, name):
 def test_only_predict_writes_to_standard_output(files, run):
     refused = run("train", files / "train.txt", "--out", "-")
     assert refused.code == 2 and "give the name of a file" in refused.output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without a signal")
+def test_nothing_of_a_pipe_is_left_when_the_program_is_ended(tmp_path):
+    command = [sys.executable, "-m", "ranksieve", "describe", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=os.environ | {"TMPDIR": str(tmp_path)}) as process:
+        while not list(tmp_path.glob("ranksieve-*/stdin")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert not list(tmp_path.iterdir())

@@ -185,6 +185,10 @@ def test_data_in_the_place_of_a_model(run, files, model):
     refused(run("evaluate", files / "test.txt", model), "test.txt", "holds data, not a model")
 
 
+def test_early_stopping_needs_validation_data(run, files):
+    refused(run("train", files / "train.txt", "--early-stopping", "5", "--out", "m.txt"), "there is none; add --valid")
+
+
 @pytest.mark.parametrize(
     "command",
     [

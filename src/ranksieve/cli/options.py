@@ -58,8 +58,8 @@ def chosen_params(context: typer.Context, file: Path | None) -> Params:
     What the file says of the options `OF_THE_RUN` goes to `context.params`, where no flag was given.
     """
     given, of_run = read_toml(file) if file else ({}, {})
-    context.params.update((name, value) for name, value in of_run.items() if not _is_flag(context, name))
-    flags = [item.name for item in dataclasses.fields(Params) if _is_flag(context, item.name)]
+    context.params.update((name, value) for name, value in of_run.items() if not is_flag(context, name))
+    flags = [item.name for item in dataclasses.fields(Params) if is_flag(context, item.name)]
     for name in flags:
         given.pop(name, None)
         given.pop(name.replace("_", "-"), None)
@@ -69,7 +69,8 @@ def chosen_params(context: typer.Context, file: Path | None) -> Params:
     return chosen
 
 
-def _is_flag(context: typer.Context, name: str) -> bool:
+def is_flag(context: typer.Context, name: str) -> bool:
+    """Whether the user has given it on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
 

@@ -11,7 +11,7 @@ import typer
 from ranksieve.cli.console import duration, show_error, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
-from ranksieve.cli.options import chosen_params, with_params
+from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.progress import TrainingProgress
 from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
 from ranksieve.errors import InterruptedTraining, ParameterError
@@ -70,6 +70,8 @@ def train(
         raise ParameterError("--cluster and --local-workers are two answers to one question; give one of them")
     if no_copies and cluster is None and not local_workers:
         raise ParameterError("--no-copies is about the workers of a cluster; add --cluster or --local-workers")
+    if is_flag(context, "early_stopping") and chosen.early_stopping and not valid:
+        raise ParameterError("--early-stopping watches validation data, and there is none; add --valid FILE")
     if resume and checkpoint is None:
         raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
     read = (*data, *(valid or ()), test, init, params)

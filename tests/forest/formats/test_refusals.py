@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import lzma
 
 import numpy as np
 import pytest
@@ -98,6 +99,12 @@ def test_onnx_is_an_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r"ranksieve\[onnx\]"):
         FOREST.save(tmp_path / "model.onnx", format="onnx")
+
+
+def test_compressed_files(tmp_path):
+    (tmp_path / "m.xz").write_bytes(lzma.compress(b"1 qid:3 1:0.5"))
+    with pytest.raises(ModelError, match="is compressed; unpack it"):
+        rs.load(tmp_path / "m.xz")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranksieve.data.compression import FORMATS as COMPRESSIONS
 from ranksieve.errors import ModelError, ParameterError
 from ranksieve.files import atomic_path
 from ranksieve.forest.content import read_content
@@ -49,6 +50,7 @@ ENDINGS = {
     ".c": ("c",),
 }  # of files in which nobody expects LightGBM text
 READ = "LightGBM text, XGBoost JSON or UBJSON, RankLib, QuickRank XML and CatBoost JSON"
+PACKED = tuple(first for first, _ in COMPRESSIONS.values())
 
 
 def save(
@@ -105,6 +107,8 @@ def read(content: bytes, source: str, n_features: int | None = None) -> Forest:
             f"{source}: looks like a dump of XGBoost's trees, which lacks the base score; "
             "save the model with Booster.save_model"
         )
+    if start.startswith(PACKED):
+        raise ModelError(f"{source}: is compressed; unpack it if it holds a model; models come first, data after them")
     if start.startswith(b"PAR1") or b" qid:" in start.split(b"\n", 1)[0]:
         raise ModelError(f"{source}: holds data, not a model; models come first, data after them")
     if content.strip() and not start.startswith(b"tree"):
