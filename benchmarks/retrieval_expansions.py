@@ -15,7 +15,6 @@ parameters, by cross-validation over five splits into folds:
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import tempfile
 import time
@@ -31,8 +30,7 @@ from ranksieve.evaluation.significance import randomization_test
 from ranksieve.retrieval.features import saturated
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.weighting import idf
-from results import save
-from retrieval_families import grid_of, names_without
+from retrieval_families import grid_of, measure_collections, names_without
 from retrieval_quality import (
     FIELDS,
     NUMBERS,
@@ -55,7 +53,6 @@ DOCS = (3, 5, 10, 20)
 TERMS = (10, 20, 50)
 SHARES = (0.3, 0.5, 0.7)
 LEFT_OUT = ("opening.", "expanded.")
-COLLECTIONS = ("vaswani", "cranfield")
 
 
 def variations(index: rs.Index, queries: list[str], data: rs.Dataset) -> dict[str, np.ndarray]:
@@ -101,7 +98,7 @@ def expansions(candidates: sp.csr_matrix, scores: np.ndarray) -> Iterator[tuple[
 
 
 def measure(folder: Path) -> list[dict]:
-    """A row for each side: its NDCG@10, and p of its difference from BM25F and from BM25F tuned on the other folds."""
+    """A row for each side: its NDCG@10, and p against BM25F, BM25F tuned and the expanded query alone."""
     queries, judgements = read_collection(folder)
     fields, numbers, order = FIELDS[folder.name], NUMBERS.get(folder.name, []), list(judgements)
     splits = [split(order, seed) for seed in range(SPLITS)]
@@ -121,17 +118,17 @@ def measure(folder: Path) -> list[dict]:
         "SelGB from expanded query": lambda folds: learned(folds, chosen),
         "SelGB from the best feature": lambda folds: learned(folds, single),
     }
-    rows, first = [], None
+    rows, known = [], {" tuned": tuned}
     for name, scores in sides.items():
         begun, chosen.taken, single.taken = time.process_time(), Counter(), Counter()
         made = (scores(places(folds, asked)) for folds in splits)
         runs = [Run.from_rows(zip(ids, data.lists.doc_ids, some, strict=True)) for some in made]
         each = np.array([rs.evaluate_run({name: run}, judgements, "ndcg@10").per_query() for run in runs])
         values = each.mean(axis=0)
-        first = values if first is None else first
+        known |= {"BM25F": {"": values}, "expanded query": {" expanded": values}}.get(name, {})
         row = {"collection": folder.name, "queries": len(queries), "variations": len(chosen.names), "side": name}
         row |= {"ndcg@10": round(float(values.mean()), 4), "splits": each.mean(axis=1).round(4).tolist()}
-        for against, others in {"": first, " tuned": tuned}.items():
+        for against, others in known.items():
             test = randomization_test(values, others)
             row |= {f"relative %{against}": round(test.relative, 1), f"p{against}": round(test.p_value, 4)}
         row |= {"tuned bm25f": round(float(tuned.mean()), 4), "taken": dict(chosen.taken | single.taken)}
@@ -140,16 +137,5 @@ def measure(folder: Path) -> list[dict]:
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--collection", nargs="+", default=list(COLLECTIONS))
-    arguments = parser.parse_args()
-    rows: list[dict] = []
-    for name in arguments.collection:
-        rows += measure(arguments.folder / name)
-        save("retrieval_expansions", rows)
-
-
 if __name__ == "__main__":
-    main()
+    measure_collections("retrieval_expansions", measure, __doc__)

@@ -12,7 +12,7 @@ import argparse
 import fnmatch
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -73,16 +73,17 @@ def measure(folder: Path) -> list[dict]:
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def measure_collections(name: str, measure: Callable[[Path], list[dict]], described: str | None) -> None:
+    """The command line of a benchmark over collections: rows are saved after each."""
+    parser = argparse.ArgumentParser(description=described, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--collection", nargs="+", default=list(COLLECTIONS))
     arguments = parser.parse_args()
     rows: list[dict] = []
-    for name in arguments.collection:
-        rows += measure(arguments.folder / name)
-        save("retrieval_families", rows)
+    for collection in arguments.collection:
+        rows += measure(arguments.folder / collection)
+        save(name, rows)
 
 
 if __name__ == "__main__":
-    main()
+    measure_collections("retrieval_families", measure, __doc__)

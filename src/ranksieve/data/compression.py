@@ -147,6 +147,19 @@ def open_text(path: str, expected: str = LETOR_OR_PARQUET) -> Iterator[TextStrea
         yield TextStream(path, raw, os.path.getsize(path))
 
 
+class RawStream(io.RawIOBase):
+    """A `TextStream` as Python's own streams are, so that others can buffer, decode and parse it."""
+
+    def __init__(self, stream: TextStream) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        return self._stream.readinto(memoryview(target).cast("B"))
+
+
 def create_text(path: Path, suffix: str) -> Any:
     """A file to write text bytes to, compressed as the suffix of its final name says."""
     return WRITERS.get(suffix, lambda plain: open(plain, "wb"))(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import io
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from ranksieve.data.compression import TextStream, open_text
+from ranksieve.data.compression import RawStream, TextStream, open_text
 from ranksieve.data.data_file import NEEDED, OTHERS, USUAL, find_columns
 from ranksieve.data.table_source import TableSource
 from ranksieve.errors import DataError
@@ -96,7 +95,7 @@ class CsvSource(TableSource):
     def _reader(self, stream: TextStream) -> Any:
         try:
             return pyarrow.csv.open_csv(
-                _Bytes(stream),
+                RawStream(stream),
                 pyarrow.csv.ReadOptions(use_threads=False, block_size=max(READ_BYTES, CELL_BYTES * len(self._types))),
                 pyarrow.csv.ParseOptions(delimiter=self._separator),
                 pyarrow.csv.ConvertOptions(column_types=self._types),
@@ -115,19 +114,6 @@ class CsvSource(TableSource):
             f"{self.path}: column {name!r} holds {found[2].strip()}; expected numbers, so leave the column out or "
             "encode it as numbers"
         )
-
-
-class _Bytes(io.RawIOBase):
-    """A stream as Arrow reads it."""
-
-    def __init__(self, stream: TextStream) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        return self._stream.readinto(memoryview(target).cast("B"))
 
 
 def is_csv(path: str, columns: Mapping[str, str]) -> bool:

@@ -58,7 +58,8 @@ def open_source(
     """
     if not isinstance(path, str | os.PathLike):
         raise DataError(f"the data is {type(path).__name__}; give the name of one file")
-    columns = _columns(path, label=label, qid=qid, docid=docid, weight=weight)
+    given = {"label": label, "qid": qid, "docid": docid, "weight": weight}
+    columns = columns_of(path) | {role: column for role, column in given.items() if column is not None}
     name = lasting(path)
     head = first_bytes(name)
     if missing not in MISSING:
@@ -99,13 +100,9 @@ def read(
     >>> data.features.tolist(), data.labels.tolist(), data.query_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [10])
     """
-    columns = _columns(path, label=label, qid=qid, docid=docid, weight=weight)
-    return read_source(open_source(path, missing=missing, first_stage=first_stage, **columns))
-
-
-def _columns(path: str | os.PathLike[str], **given: str | None) -> dict[str, str]:
-    """The columns with other names: those that the file is said to have, and those given here."""
-    return columns_of(path) | {role: name for role, name in given.items() if name is not None}
+    return read_source(
+        open_source(path, missing=missing, first_stage=first_stage, label=label, qid=qid, docid=docid, weight=weight)
+    )
 
 
 def read_source(source: Source, *, query: Any = None) -> Dataset:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ranksieve.data.compression import first_bytes, open_text
+from ranksieve.data.compression import RawStream, first_bytes, open_text
 from ranksieve.errors import DataError
 from ranksieve.spelling import counted
 
@@ -45,7 +45,7 @@ def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, Document
 
 def text_lines(path: str, expected: str = LINES) -> Iterator[tuple[int, str]]:
     """The lines of a text file, compressed or not, with their numbers; blank lines are left out."""
-    with open_text(path, expected) as stream, io.BufferedReader(_Bytes(stream), BUFFER_BYTES) as lines:
+    with open_text(path, expected) as stream, io.BufferedReader(RawStream(stream), BUFFER_BYTES) as lines:
         number = 0
         try:
             for number, line in enumerate(lines, 1):
@@ -57,19 +57,6 @@ def text_lines(path: str, expected: str = LINES) -> Iterator[tuple[int, str]]:
                 f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8 ({error.reason}); convert the file, "
                 "as in: iconv -f latin1 -t utf-8"
             ) from error
-
-
-class _Bytes(io.RawIOBase):
-    """A `TextStream` as Python's own streams are, so that it can be buffered and decoded."""
-
-    def __init__(self, stream: Any):
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        return self._stream.readinto(memoryview(target))
 
 
 def _text(path: str) -> Iterator[tuple[str, Document]]:
