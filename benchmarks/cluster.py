@@ -25,7 +25,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import ranksieve as rs
-from ranksieve.cluster.crew import Crew
+from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.forest.lightgbm_text import to_text
@@ -70,7 +70,7 @@ class Clock:
 @contextmanager
 def counted() -> Iterator[list[int]]:
     """The bytes that every question and its answers took."""
-    sizes, ask = [], Crew._ask
+    sizes, ask = [], WorkerPool._call
 
     def counting(self, shards, method, arguments):
         answers, lost = ask(self, shards, method, arguments)
@@ -79,11 +79,11 @@ def counted() -> Iterator[list[int]]:
         sizes.append(sent + sum(len(pickle.dumps(answer)) for answer in answers.values()))
         return answers, lost
 
-    Crew._ask = counting
+    WorkerPool._call = counting
     try:
         yield sizes
     finally:
-        Crew._ask = ask
+        WorkerPool._call = ask
 
 
 def sent_per_tree(train: Callable[..., object], sizes: list[int]) -> np.ndarray:

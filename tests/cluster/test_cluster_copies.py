@@ -12,14 +12,23 @@ import numpy as np
 import pytest
 
 from ranksieve.cluster import copies
-from ranksieve.cluster.copies import AN_HOUR, PREFIX, Held, LocalCopy, NoCopy, copies_here, remove_copies, remove_old
+from ranksieve.cluster.copies import (
+    MAX_AGE,
+    PREFIX,
+    LocalCopy,
+    NoCopy,
+    ShardData,
+    list_copies,
+    remove_copies,
+    remove_old,
+)
 from ranksieve.data.binned import bin_data
 from samples import small_dataset
 
 
 @pytest.fixture(scope="module")
-def held() -> Held:
-    return Held({"train": bin_data(small_dataset(n_queries=30))}, {}, {"train": np.arange(3.0)})
+def held() -> ShardData:
+    return ShardData({"train": bin_data(small_dataset(n_queries=30))}, {}, {"train": np.arange(3.0)})
 
 
 @pytest.fixture
@@ -86,7 +95,7 @@ def test_files_of_others_are_not_opened_as_pickles(path, written, monkeypatch):
     with pytest.raises(NoCopy):
         LocalCopy(path.parent, "run-0").read()
     worker = SimpleNamespace(local_directory=str(path.parent / "worker"))
-    assert copies_here(["run-0"], worker) == [] and path.exists()
+    assert list_copies(["run-0"], worker) == [] and path.exists()
 
 
 def test_one_that_is_cut_off_leaves_its_successors_copy(held, path, written, monkeypatch):
@@ -114,7 +123,7 @@ class Now:
 def test_what_is_left_behind_is_removed_and_what_cannot_be_is_no_harm(tmp_path):
     (tmp_path / f"{PREFIX}x").mkdir()
     os.utime(tmp_path / f"{PREFIX}x", (0, 0))
-    for name, age in (("run-1", 0), ("run-2", 2 * AN_HOUR)):
+    for name, age in (("run-1", 0), ("run-2", 2 * MAX_AGE)):
         (tmp_path / f"{PREFIX}{name}").touch()
         os.utime(tmp_path / f"{PREFIX}{name}", (time.time() - age,) * 2)
     remove_old(tmp_path)

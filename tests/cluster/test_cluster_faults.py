@@ -19,11 +19,11 @@ from distributed import Client, KilledWorker, LocalCluster
 from distributed.comm import CommClosedError
 
 import ranksieve as rs
-from ranksieve.cluster import crew
-from ranksieve.cluster.connect import Pauses, answers
+from ranksieve.cluster import worker_pool
+from ranksieve.cluster.connect import Pauses, run_on_workers
 from ranksieve.cluster.copies import PREFIX, folder_of
-from ranksieve.cluster.crew import Crew
-from ranksieve.cluster.parts import Part, gathered
+from ranksieve.cluster.partitions import Partition, gather_results
+from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.errors import ClusterError
 from ranksieve.forest.lightgbm_text import to_text
@@ -91,13 +91,13 @@ def killer(client: Client, at: int, n_copies: int = 2) -> Callable[[rs.Record], 
 def copied(monkeypatch) -> list[list[int]]:
     """The shards that were made from copies, for each time that some were lost."""
     found = []
-    ask = Crew._with_copies
+    ask = WorkerPool._with_copies
 
     def noted(self, homes, holders):
         found.append(ask(self, homes, holders))
         return found[-1]
 
-    monkeypatch.setattr(Crew, "_with_copies", noted)
+    monkeypatch.setattr(WorkerPool, "_with_copies", noted)
     return found
 
 
@@ -141,7 +141,7 @@ def test_a_damaged_copy_is_no_harm(mortals, files, copied, monkeypatch):
             mortals.run(damage)
         kill(record)
 
-    monkeypatch.setattr(crew, "TRIES", 2)
+    monkeypatch.setattr(worker_pool, "TRIES", 2)
     kill = killer(mortals, at=4)
     survived = rs.cluster.train(mortals, files, callbacks=[damage_and_kill], **SMALL)
     assert to_text(survived) == alone(files, **SMALL)
@@ -165,7 +165,7 @@ def test_a_source_that_changed_meanwhile_is_refused(mortals, data, tmp_path):
 
 
 def test_a_worker_that_dies_of_its_lists_is_named_with_their_sizes(mortals, files, monkeypatch):
-    monkeypatch.setattr(crew, "TRIES", 2)
+    monkeypatch.setattr(worker_pool, "TRIES", 2)
 
     def deadly(labels, scores, offsets):
         os._exit(1)
@@ -181,11 +181,11 @@ def test_lost_connections_and_files_end_the_run_at_once_and_keep_its_trees(clien
     started = time.monotonic()
     with pytest.raises(ClusterError, match=r"worker tcp://.*Permission denied.*notes.txt"):
         rs.cluster.train(client, files, objective=unreadable, **SMALL)
-    assert time.monotonic() - started < crew.NOTICE, "the worker is there, so nobody waits until it is gone"
+    assert time.monotonic() - started < worker_pool.NOTICE, "the worker is there, so nobody waits until it is gone"
 
     def cut(record) -> None:
         if record.step == 3:
-            monkeypatch.setattr(Crew, "_ask", closed)
+            monkeypatch.setattr(WorkerPool, "_call", closed)
 
     def closed(*_):
         raise CommClosedError("in <TCP>: Stream is closed")
@@ -202,9 +202,9 @@ def test_lost_connections_and_files_end_the_run_at_once_and_keep_its_trees(clien
 
 def test_a_worker_that_does_not_answer_is_not_waited_for(client, monkeypatch):
     workers = list(client.nthreads())
-    assert set(answers(client, workers[:2], os.getpid)) == set(workers[:2])
+    assert set(run_on_workers(client, workers[:2], os.getpid)) == set(workers[:2])
     monkeypatch.setattr("ranksieve.cluster.connect.ANSWER", 0.2)
-    assert answers(client, workers, time.sleep, 1.0) == {}
+    assert run_on_workers(client, workers, time.sleep, 1.0) == {}
 
 
 def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files, monkeypatch):
@@ -217,10 +217,10 @@ def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files,
 
 
 def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client, monkeypatch):
-    parts = [Part("a.parquet", "a.parquet"), Part("b.parquet", "b.parquet")]
+    parts = [Partition("a.parquet", "a.parquet"), Partition("b.parquet", "b.parquet")]
     paused = {worker: {"status": "paused"} for worker in client.nthreads()}
     monkeypatch.setattr("ranksieve.cluster.connect.PAUSE", -1)
-    monkeypatch.setattr("ranksieve.cluster.parts.PATIENCE", 0.05)
+    monkeypatch.setattr("ranksieve.cluster.partitions.PATIENCE", 0.05)
     busy = {worker: {"status": "paused", "metrics": {"task_counts": {"executing": 1}}} for worker in paused}
     idle = {worker: {"status": "paused", "metrics": {"task_counts": {"memory": 1}}} for worker in paused}
     for known, is_too_long in (
@@ -235,14 +235,14 @@ def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client
     with pytest.raises(
         ClusterError, match=r"paused.*2 partitions of 1,005 documents \(the largest, b.parquet, has 1,000"
     ):
-        gathered(client, never, parts, [5, 1000])
+        gather_results(client, never, parts, [5, 1000])
 
     def killed(tasks):
         raise KilledWorker("task", None, 4)
 
     killing = SimpleNamespace(gather=killed)
     with pytest.raises(ClusterError, match=r"lost one after the other while they read 2 partitions"):
-        gathered(killing, [SimpleNamespace(status="error", release=lambda: None)], parts)
+        gather_results(killing, [SimpleNamespace(status="error", release=lambda: None)], parts)
 
 
 @contextmanager
@@ -267,7 +267,7 @@ def processes(tmp_path: Path, n_workers: int) -> Iterator[tuple[Client, list[sub
 
 
 def test_those_that_are_left_take_over_where_no_new_worker_comes(client, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(crew, "REPLACEMENT", 0.5)
+    monkeypatch.setattr(worker_pool, "REPLACEMENT", 0.5)
     with processes(tmp_path, n_workers=3) as (few, (_, first, second, _)):
 
         def kill(record) -> None:

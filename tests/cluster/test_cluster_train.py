@@ -10,8 +10,8 @@ import pytest
 from distributed import Client
 
 import ranksieve as rs
-from ranksieve.cluster.crew import Crew
 from ranksieve.cluster.training import EXCHANGE
+from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.errors import ClusterError, DataError, ModelError, ParameterError
 from ranksieve.forest.lightgbm_text import to_text
 from samples import small_dataset
@@ -78,14 +78,14 @@ def test_every_choice_gives_the_same_model(client, data, parts, valid, options):
 def test_workers_that_send_rows_beside_workers_that_keep_them(client, data, monkeypatch):
     """A worker that has too many keeps them all, and the coordinator's cache of the other's rows stays right."""
     kinds = set()
-    reports = Crew.reports
+    reports = WorkerPool.reports
 
-    def noted(self, *, teach):
-        found = reports(self, teach=teach)
+    def noted(self, *, with_gradients):
+        found = reports(self, with_gradients=with_gradients)
         kinds.add(tuple(report.rows is not None for report in found))
         return found
 
-    monkeypatch.setattr(Crew, "reports", noted)
+    monkeypatch.setattr(WorkerPool, "reports", noted)
     monkeypatch.setitem(EXCHANGE, "auto", 148)
     options = {**SMALL, "selection": "adaptive", "margin": 0.05, "min_negatives": 2, "max_negatives": 0.25, "trees": 12}
     model = rs.cluster.train(client, [data], workers=some(client, 2), **options)
@@ -94,19 +94,19 @@ def test_workers_that_send_rows_beside_workers_that_keep_them(client, data, monk
 
 
 def test_histograms_of_likely_divisions_spare_messages(client, data, parts, monkeypatch):
-    asked, ask = [], Crew.together
+    asked, ask = [], WorkerPool.call_or_restart
 
     def noted(self, method, *arguments):
         asked.append((method, arguments))
         return ask(self, method, *arguments)
 
-    monkeypatch.setattr(Crew, "together", noted)
+    monkeypatch.setattr(WorkerPool, "call_or_restart", noted)
     options = {"algo": "lambdamart", "trees": 3, "leaves": 20, "min_docs": 2}
     there = rs.cluster.train(client, parts, **options)
     assert alike(rs.train(data, **options), there)
     splits = [arguments for method, arguments in asked if method == "split"]
     n_divisions = int((there.n_leaves - 2).sum())  # the last of each tree needs no histogram
-    n_ahead = sum(len(looks) - 1 for _, looks in splits)
+    n_ahead = sum(len(requests) - 1 for _, requests in splits)
     assert 0 < n_divisions - len(splits) <= n_ahead
 
 

@@ -66,7 +66,7 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
 
 
 @contextmanager
-def losses_told() -> Iterator[None]:
+def as_cluster_errors() -> Iterator[None]:
     """What Dask raises where a connection is lost becomes an error of ours, after which a checkpoint is written."""
     try:
         yield
@@ -97,7 +97,9 @@ def known_workers(client: Client) -> dict[str, Any]:
         return client.scheduler_info()["workers"]
 
 
-def answers(client: Client, workers: Collection[str], function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+def run_on_workers(
+    client: Client, workers: Collection[str], function: Callable[..., Any], *arguments: Any
+) -> dict[str, Any]:
     """What a function says on workers; nothing where one of them does not answer soon, as a frozen one."""
 
     async def ask() -> dict[str, Any]:

@@ -15,9 +15,9 @@ from ranksieve.boosting.grower import Grower, Leaves
 from ranksieve.boosting.lessons import NOBODY, Sample
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.tree import Tree
-from ranksieve.cluster.crew import Crew, Restart
 from ranksieve.cluster.growing import live_places
-from ranksieve.cluster.messages import Cut, Divide, Look, Rows
+from ranksieve.cluster.messages import HistogramRequest, LeafSplit, SelectedRows, SplitPoint
+from ranksieve.cluster.worker_pool import Restart, WorkerPool
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import BIN, FIXED, ROW
 from ranksieve.errors import ParameterError
@@ -28,57 +28,57 @@ from ranksieve.params import Params
 
 
 @dataclass(frozen=True)
-class FarScores:
+class RemoteScores:
     """Scores that workers keep: a new tree is told to them when somebody next asks."""
 
-    crew: Crew
+    pool: WorkerPool
 
     def add(self, tree: Tree, leaves: Leaves | None = None) -> None:
-        self.crew.trees.append(tree)
+        self.pool.trees.append(tree)
 
 
 @dataclass(frozen=True)
-class FarSet:
+class RemoteValidationSet:
     """A validation set that lies on workers."""
 
     name: str
-    crew: Crew
+    pool: WorkerPool
     weights: np.ndarray | None  # of its queries
     n_trees: int  # asked for
 
     def measure(self, state: State, metric: Metric) -> float:
-        reports = self.crew.reports(teach=len(state.trees) < self.n_trees)
+        reports = self.pool.reports(with_gradients=len(state.trees) < self.n_trees)
         values = [report.values[self.name] for report in reports if self.name in report.values]
         return defined_mean(np.concatenate(values), self.weights, metric, self.name)
 
 
 @dataclass(frozen=True)
-class Together:
+class RemoteRows:
     """Rows that stay on the workers; the coordinator sees their sums."""
 
     extent: Extent
 
 
 @dataclass(frozen=True)
-class FarLesson:
+class RemoteLesson:
     """A lesson whose rows are bins sent by the workers, or stay where they are."""
 
     sample: Sample
-    rows: np.ndarray | Together
+    rows: np.ndarray | RemoteRows
     grad: np.ndarray
     hess: np.ndarray
 
 
 @dataclass
-class FarLessons:
+class RemoteLessons:
     """Puts the lesson together from what the workers report."""
 
-    crew: Crew
+    pool: WorkerPool
     sample: Sample  # of no documents: nothing of them is here
     _caches: dict[int, _Cache] = field(default_factory=dict)
 
-    def lesson(self, sample: Sample, scores: Any, step: int) -> FarLesson:
-        reports = self.crew.reports(teach=True)
+    def lesson(self, sample: Sample, scores: Any, step: int) -> RemoteLesson:
+        reports = self.pool.reports(with_gradients=True)
         extent = Extent.joined(report.extent for report in reports if report.extent is not None)
         if extent.n == 0:
             raise ParameterError(NOBODY)
@@ -88,13 +88,13 @@ class FarLessons:
             if report.rows is not None:
                 cache.keep(report.rows)
         if len(parts) < len(reports):  # one of them has too many
-            return FarLesson(self.sample, Together(extent), np.empty(0), np.empty(0))
+            return RemoteLesson(self.sample, RemoteRows(extent), np.empty(0), np.empty(0))
         bins = np.empty((extent.n, parts[0].new.shape[1]), BIN)
         stop = 0
         for cache, rows in zip(caches, parts, strict=True):
             start, stop = stop, stop + len(rows.grad)
             cache.take(bins[start:stop])
-        return FarLesson(
+        return RemoteLesson(
             self.sample,
             bins,
             np.concatenate([rows.grad for rows in parts]),
@@ -109,7 +109,7 @@ class _Cache:
         self._bins = np.empty((0, 0), BIN)
         self._places = np.empty(0, ROW)
 
-    def keep(self, rows: Rows) -> None:
+    def keep(self, rows: SelectedRows) -> None:
         """Keep new rows, and note which teach now."""
         stop = rows.first + len(rows.new)
         if stop > len(self._bins):
@@ -128,13 +128,13 @@ class _Cache:
             np.take(self._bins, self._places, axis=0, out=out, mode="clip")  # other modes would copy once more
 
 
-class FarGrower(Grower):
+class RemoteGrower(Grower):
     """Grows a tree on rows that were sent, or together with the workers on sums of their histograms."""
 
-    def __init__(self, data: Binned, params: Params, crew: Crew, *, threads: int, n_docs: int) -> None:
+    def __init__(self, data: Binned, params: Params, pool: WorkerPool, *, threads: int, n_docs: int) -> None:
         self._n_docs = n_docs
         super().__init__(data, params, threads=threads)
-        self._crew = crew
+        self._pool = pool
         self._live = live_places(self._n_bins, self._planes)
         self._hist.fill(0)  # bins that do not exist are never sent
 
@@ -143,7 +143,7 @@ class FarGrower(Grower):
 
     def grow(self, rows: Any, grad: np.ndarray, hess: np.ndarray, rng: np.random.Generator) -> tuple[Tree, None]:
         """The tree of one machine."""
-        if not isinstance(rows, Together):
+        if not isinstance(rows, RemoteRows):
             return super().grow(rows, grad, hess, rng)[0], None
         allowed = self._allowed(rng)
         while True:
@@ -160,7 +160,7 @@ class FarGrower(Grower):
 
     def _grow_together(self, extent: Extent, allowed: np.ndarray) -> Tree:
         """`kernels.grow_tree`, where rows and histograms are the workers'."""
-        p, ask = self._params, self._crew.together
+        p, ask = self._params, self._pool.call_or_restart
         scale = Scale.of(extent, sum(ask("absolute", extent)))
         least = (p.min_docs, p.min_hessian, p.l2, self._newton)
         units = (scale.count_bits, 2.0**-scale.hess_exponent)
@@ -178,17 +178,20 @@ class FarGrower(Grower):
         histogram = np.sum([root.bins for root in roots], axis=0)
         searched[0] = n > 1 and scale.count(totals[0]) >= 2 * p.min_docs
         n_leaves, sibling, old = 1, -1, -1
-        divides: list[Divide] = []  # not told yet
+        splits: list[LeafSplit] = []  # not told yet
         ahead: dict[int, np.ndarray] = {}  # histograms of the smaller sides that leaves will have
         while True:
             if searched.any():
                 if old in ahead:
                     histogram = ahead.pop(old)
                 elif n_leaves > 1:
-                    looks = [Look(int(pair[0])), *self._likely_next(n_leaves, scale, gain, cut, depth, totals, ahead)]
-                    histogram, *others = np.sum(ask("split", divides, looks), axis=0)
-                    divides = []
-                    ahead.update(zip((look.leaf for look in looks[1:]), others, strict=True))
+                    requests = [
+                        HistogramRequest(int(pair[0])),
+                        *self._likely_next(n_leaves, scale, gain, cut, depth, totals, ahead),
+                    ]
+                    histogram, *others = np.sum(ask("split", splits, requests), axis=0)
+                    splits = []
+                    ahead.update(zip((request.leaf for request in requests[1:]), others, strict=True))
                 slot = slots[pair[0]]
                 self._hist[slot].reshape(-1)[self._live] = histogram
                 kernels.search_sums(
@@ -205,10 +208,10 @@ class FarGrower(Grower):
             )  # fmt: skip
             if old < 0:
                 break
-            divides.append(Divide(old, n_leaves, _cut(split_ints[n_leaves - 1])))
+            splits.append(LeafSplit(old, n_leaves, _cut(split_ints[n_leaves - 1])))
             n_leaves += 1
             sibling = slots[pair[1]]
-        weights = np.sum(ask("finish", divides), axis=0)
+        weights = np.sum(ask("finish", splits), axis=0)
         nowhere = np.empty((0, 2), np.int64)  # the workers know where the rows are
         grown = Grown(
             split_ints[: n_leaves - 1], split_gain[: n_leaves - 1], nowhere, totals[:n_leaves], limits[:n_leaves]
@@ -218,7 +221,7 @@ class FarGrower(Grower):
     def _likely_next(
         self, n_leaves: int, scale: Scale, gain: np.ndarray, cut: np.ndarray, depth: np.ndarray, totals: np.ndarray,
         known: Collection[int],
-    ) -> list[Look]:  # fmt: skip
+    ) -> list[HistogramRequest]:  # fmt: skip
         """The leaf with the largest gain now, if its sides will have to be searched, and are not known yet.
 
         It is divided next unless a side of the present one gains more, and then it probably is later. More than one
@@ -235,10 +238,10 @@ class FarGrower(Grower):
         least, deepest = 2 * self._params.min_docs, self._params.max_depth
         if max(left, right) < least or 0 < deepest <= depth[leaf] + 1:
             return []
-        return [Look(leaf, _cut(cut[leaf]), bool(left <= right))]
+        return [HistogramRequest(leaf, _cut(cut[leaf]), bool(left <= right))]
 
 
-def _cut(found: np.ndarray) -> Cut:
+def _cut(found: np.ndarray) -> SplitPoint:
     """The cut in a row of integers that begins with it."""
     column, split_bin, missing_left = found[:3].tolist()
-    return Cut(column, split_bin, missing_left == 1)
+    return SplitPoint(column, split_bin, missing_left == 1)

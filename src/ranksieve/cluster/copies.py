@@ -19,14 +19,14 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from ranksieve.cluster.messages import Facts
+from ranksieve.cluster.messages import SetSummary
 from ranksieve.data.binned import Binned
 
 if TYPE_CHECKING:
     from distributed import Worker
 
 PREFIX = "ranksieve-"
-AN_HOUR = 3600.0  # a copy that nobody touched for so long is left behind
+MAX_AGE = 3600.0  # a copy that nobody touched for so long is left behind
 HEAD = struct.Struct("<QI")  # the bytes and the checksum of the table that follows
 
 
@@ -35,11 +35,11 @@ class NoCopy(Exception):
 
 
 @dataclass(frozen=True)
-class Held:
+class ShardData:
     """The sets that a shard holds, what the coordinator was told of them, and the scores they start from."""
 
     sets: dict[str, Binned]
-    facts: dict[str, Facts]
+    summaries: dict[str, SetSummary]
     starts: dict[str, np.ndarray]
 
 
@@ -54,27 +54,27 @@ class LocalCopy:
     def __init__(self, folder: Path, name: str) -> None:
         self._path = folder / f"{PREFIX}{name}"
 
-    def read(self) -> Held:
+    def read(self) -> ShardData:
         """What was written, `NoCopy` if nothing was, or something else is there now."""
         try:
             file = open(self._path, "rb")  # noqa: SIM115 (closed below)
         except OSError as error:
             raise NoCopy from error
         with file:
-            facts = os.fstat(file.fileno())
-            if not _is_ours(facts):  # a pickle of somebody else's could do anything
+            status = os.fstat(file.fileno())
+            if not _is_ours(status):  # a pickle of somebody else's could do anything
                 raise NoCopy
             try:
                 held = _load(file)
             except MemoryError:
                 raise
             except Exception as error:  # a damaged file can fail in any way
-                _remove([self._path], facts.st_ino)
+                _remove([self._path], status.st_ino)
                 raise NoCopy from error
-        weakref.finalize(self, _remove, [self._path], facts.st_ino)
+        weakref.finalize(self, _remove, [self._path], status.st_ino)
         return held
 
-    def write(self, held: Held) -> None:
+    def write(self, held: ShardData) -> None:
         """Write beside whatever goes on; a disk that is full is no error, since the source is there."""
         try:  # for the eyes of this user only
             number, name = tempfile.mkstemp(".part", f"{self._path.name}.", self._path.parent)
@@ -90,7 +90,7 @@ class LocalCopy:
             os.utime(self._path)
 
 
-def _write(unfinished: Path, path: Path, file: IO[bytes], held: Held) -> None:
+def _write(unfinished: Path, path: Path, file: IO[bytes], held: ShardData) -> None:
     """Write without `fsync`: a copy serves after the loss of a process, not of a machine."""
     try:
         with file:
@@ -101,7 +101,7 @@ def _write(unfinished: Path, path: Path, file: IO[bytes], held: Held) -> None:
             unfinished.unlink()
 
 
-def _dump(held: Held, file: IO[bytes]) -> None:
+def _dump(held: ShardData, file: IO[bytes]) -> None:
     """A table with checksums, and arrays that follow it, so that they need not be copied on the way."""
     arrays: list[pickle.PickleBuffer] = []
     rest = pickle.dumps(held, protocol=5, buffer_callback=arrays.append)
@@ -112,7 +112,7 @@ def _dump(held: Held, file: IO[bytes]) -> None:
         file.write(array.raw())
 
 
-def _load(file: IO[bytes]) -> Held:
+def _load(file: IO[bytes]) -> ShardData:
     """What `_dump` wrote. The memory is NumPy's, which asks for large pages; without them trees are slower."""
     n_bytes, check = HEAD.unpack(file.read(HEAD.size))
     table = file.read(min(n_bytes, os.fstat(file.fileno()).st_size))
@@ -125,10 +125,10 @@ def _load(file: IO[bytes]) -> Held:
     return pickle.loads(rest, buffers=arrays)
 
 
-def _is_ours(facts: os.stat_result) -> bool:
+def _is_ours(status: os.stat_result) -> bool:
     """Whether it is a file that belongs to this user."""
     me = os.getuid() if hasattr(os, "getuid") else 0  # Windows tells no owner
-    return stat.S_ISREG(facts.st_mode) and facts.st_uid == me
+    return stat.S_ISREG(status.st_mode) and status.st_uid == me
 
 
 def _remove(paths: Sequence[Path], inode: int) -> None:
@@ -148,11 +148,11 @@ def remove_old(folder: Path) -> None:
     """Remove what is left of runs that were killed with all their workers."""
     for path in folder.glob(f"{PREFIX}*"):
         with suppress(OSError):  # gone already, or of another user
-            if time.time() - path.lstat().st_mtime > AN_HOUR:
+            if time.time() - path.lstat().st_mtime > MAX_AGE:
                 path.unlink()
 
 
-def copies_here(names: Sequence[str], dask_worker: Worker) -> list[str]:
+def list_copies(names: Sequence[str], dask_worker: Worker) -> list[str]:
     """Those of the copies that can be read on a worker's machine."""
     folder = folder_of(dask_worker)
     return [name for name in names if _is_there(folder / f"{PREFIX}{name}")]

@@ -9,7 +9,7 @@ import numpy as np
 from ranksieve.boosting.fixed_point import Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower, Leaves
 from ranksieve.boosting.lessons import Lesson
-from ranksieve.cluster.messages import Cut, Divide, Look, Sums
+from ranksieve.cluster.messages import HistogramRequest, LeafSplit, RootHistogram, SplitPoint
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, MISSING_BIN
 from ranksieve.kernels import growing as kernels
@@ -37,7 +37,7 @@ class LeafSums(Grower):
         """Bins of all documents, the columns that trees may use."""
         return self._bins
 
-    def begin(self, lesson: Lesson, scale: Scale) -> Sums:
+    def begin(self, lesson: Lesson, scale: Scale) -> RootHistogram:
         """All rows of the lesson in one leaf."""
         fixed = to_fixed_point(lesson.grad, lesson.hess, scale)
         self._placed, self._packed, self._fixed_hess, self._members = self._place(lesson.rows, fixed.packed, fixed.hess)
@@ -46,16 +46,16 @@ class LeafSums(Grower):
         self._bounds[0, 1] = len(self._members)
         self._n_leaves, self._complete = 1, lesson.rows is None
         self._ahead.clear()
-        return Sums(int(fixed.packed.sum()), int(fixed.hess.sum()), self.of(Look(0)))
+        return RootHistogram(int(fixed.packed.sum()), int(fixed.hess.sum()), self.of(HistogramRequest(0)))
 
-    def divide(self, divides: Sequence[Divide]) -> None:
-        for d in divides:
+    def divide(self, splits: Sequence[LeafSplit]) -> None:
+        for d in splits:
             border, stop = self._border(d.leaf, d.cut), self._bounds[d.leaf, 1]
             del self._ahead[d.leaf]
             self._bounds[d.leaf, 1], self._bounds[d.new] = border, (border, stop)
             self._n_leaves = d.new + 1
 
-    def _border(self, leaf: int, cut: Cut) -> int:
+    def _border(self, leaf: int, cut: SplitPoint) -> int:
         """Bring the rows of a leaf that go left to its front; returns where the others begin.
 
         A leaf's cut does not change until it is divided.
@@ -67,12 +67,12 @@ class LeafSums(Grower):
             )
         return self._ahead[leaf]
 
-    def of(self, look: Look) -> np.ndarray:
+    def of(self, request: HistogramRequest) -> np.ndarray:
         """The histogram of a leaf or of one side of it, its bins that exist one after the other."""
-        start, stop = self._bounds[look.leaf]
-        if look.cut is not None:
-            border = self._border(look.leaf, look.cut)
-            start, stop = (start, border) if look.left else (border, stop)
+        start, stop = self._bounds[request.leaf]
+        if request.cut is not None:
+            border = self._border(request.leaf, request.cut)
+            start, stop = (start, border) if request.left else (border, stop)
         nothing = np.zeros(2, np.int64)
         kernels.search_leaf(
             self._placed, self._members, self._packed, self._fixed_hess if self._planes == 2 else self._fixed_hess[:0],

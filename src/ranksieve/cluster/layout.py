@@ -12,8 +12,8 @@ import numpy as np
 from ranksieve.boosting.base import TRAIN
 from ranksieve.boosting.selections import Portion
 from ranksieve.cluster.connect import known_workers
-from ranksieve.cluster.messages import Setup
-from ranksieve.cluster.parts import Part, Partitioned, Survey
+from ranksieve.cluster.messages import RunConfig
+from ranksieve.cluster.partitions import Partition, PartitionedData, PartitionScan
 from ranksieve.data.pieces import check_alike
 from ranksieve.errors import ClusterError, DataError
 
@@ -32,42 +32,42 @@ class Share:
     n_docs: int
 
 
-def deal(
-    client: Client, threads: Mapping[str, int], sets: Mapping[str, Partitioned], setup: Setup
+def assign(
+    client: Client, threads: Mapping[str, int], sets: Mapping[str, PartitionedData], config: RunConfig
 ) -> tuple[list[str], list[dict[str, Share]]]:
     """The workers that get lists of the sets, and which: as many as their threads say."""
     train_set = sets[TRAIN]
-    shares = share_out(train_set.parts, train_set.surveys, list(threads.values()))
+    shares = make_shares(train_set.parts, train_set.scans, list(threads.values()))
     used = [(worker, share) for worker, share in zip(threads, shares, strict=True) if share.n_docs]
     workers = [worker for worker, _ in used]
     all_shares = [{TRAIN: share} for _, share in used]
     for name, found in sets.items():
         if name != TRAIN:
-            dealt = share_out(found.parts, found.surveys, [threads[worker] for worker in workers])
+            dealt = make_shares(found.parts, found.scans, [threads[worker] for worker in workers])
             for mine, share in zip(all_shares, dealt, strict=True):
                 mine[name] = share
-    _check_memory(client, workers, all_shares, train_set, setup)
+    _check_memory(client, workers, all_shares, train_set, config)
     return workers, all_shares
 
 
 def _check_memory(
-    client: Client, workers: list[str], shares: list[dict[str, Share]], train_set: Partitioned, setup: Setup
+    client: Client, workers: list[str], shares: list[dict[str, Share]], train_set: PartitionedData, config: RunConfig
 ) -> None:
     """Refuse before anything is loaded what cannot fit."""
     limits = {address: worker.get("memory_limit") for address, worker in known_workers(client).items()}
     for worker, share in zip(workers, shares, strict=True):
-        needed, limit = sum(s.n_docs for s in share.values()) * setup.bytes_per_doc, limits.get(worker)
+        needed, limit = sum(s.n_docs for s in share.values()) * config.bytes_per_doc, limits.get(worker)
         if limit and needed > limit:
-            largest = max(zip(train_set.parts, train_set.surveys, strict=True), key=lambda pair: pair[1].n_docs)
+            largest = max(zip(train_set.parts, train_set.scans, strict=True), key=lambda pair: pair[1].n_docs)
             raise ClusterError(
                 f"a worker with {limit / 1e9:.2g} GB of memory would hold {needed / 1e9:.2g} GB of bins and scores "
-                f"({sum(s.n_docs for s in share.values()):,} documents × {setup.binning.n_features} features; the "
+                f"({sum(s.n_docs for s in share.values()):,} documents × {config.binning.n_features} features; the "
                 f"largest partition, {largest[0].name}, has {largest[1].n_docs:,}); give workers more memory, or start "
                 "more of them"
             )
 
 
-def new_homes(holders: Mapping[int, Sequence[str]], workers: Sequence[str], busy: Sequence[str]) -> dict[int, str]:
+def reassign(holders: Mapping[int, Sequence[str]], workers: Sequence[str], busy: Sequence[str]) -> dict[int, str]:
     """A worker for each lost share: of those that hold the fewest, one where its copy is (`holders`), if there is one.
 
     `busy` are the homes of the others. Shares with copies in few places choose first, those without at last.
@@ -79,7 +79,7 @@ def new_homes(holders: Mapping[int, Sequence[str]], workers: Sequence[str], busy
     return homes
 
 
-def too_large(shares: dict[str, Share], parts: dict[str, Sequence[Part]], bytes_per_doc: int) -> str:
+def memory_message(shares: dict[str, Share], parts: dict[str, Sequence[Partition]], bytes_per_doc: int) -> str:
     """What to say of workers that ran out of memory over their shares of some sets."""
     held = [
         f"{share.n_docs:,} documents of "
@@ -95,14 +95,14 @@ def too_large(shares: dict[str, Share], parts: dict[str, Sequence[Part]], bytes_
     )
 
 
-def share_out(parts: Sequence[Part], surveys: Sequence[Survey], weights: Sequence[int]) -> list[Share]:
-    """Cut the queries, in their order, into shares with numbers of documents as the weights say; none is cut in two.
+def make_shares(parts: Sequence[Partition], scans: Sequence[PartitionScan], weights: Sequence[int]) -> list[Share]:
+    """Split the queries, in their order, into shares whose numbers of documents are proportional to the weights.
 
     A query that ends one part and begins the next is whole in one share. A share may be empty where there are few
     queries.
     """
-    check_alike([part.name for part in parts], [survey.feature_names for survey in surveys])
-    firsts, sizes = _queries(parts, surveys)
+    check_alike([part.name for part in parts], [scan.feature_names for scan in scans])
+    firsts, sizes = _queries(parts, scans)
     ends = np.cumsum(sizes)
     wanted = ends[-1] * np.cumsum(weights[:-1]) / np.sum(weights)
     cuts = np.searchsorted(ends, wanted, side="left") + 1
@@ -111,18 +111,18 @@ def share_out(parts: Sequence[Part], surveys: Sequence[Survey], weights: Sequenc
     shares = []
     for start, stop in itertools.pairwise(cuts):
         portion = Portion(int(start), int(row_starts[start]), int(ends[-1]))
-        pieces = tuple(_pieces(firsts, surveys, int(start), int(stop)))
+        pieces = tuple(_pieces(firsts, scans, int(start), int(stop)))
         shares.append(Share(pieces, portion, int(row_starts[stop] - row_starts[start])))
     return shares
 
 
-def _queries(parts: Sequence[Part], surveys: Sequence[Survey]) -> tuple[list[int], np.ndarray]:
+def _queries(parts: Sequence[Partition], scans: Sequence[PartitionScan]) -> tuple[list[int], np.ndarray]:
     """The number of each part's first query in the whole, and the size of every query; a query lies in one place."""
     homes: dict[str, int] = {}
     sizes: list[int] = []
     firsts = []
     last = None
-    for number, found in enumerate(surveys):
+    for number, found in enumerate(scans):
         is_cut = bool(found.query_ids) and found.query_ids[0] == last
         firsts.append(len(sizes) - is_cut)
         for i, (query, size) in enumerate(zip(found.query_ids, found.query_sizes.tolist(), strict=True)):
@@ -156,9 +156,11 @@ def _snapped(cuts: np.ndarray, wanted: np.ndarray, firsts: Sequence[int], ends: 
     return moved
 
 
-def _pieces(firsts: Sequence[int], surveys: Sequence[Survey], start: int, stop: int) -> list[tuple[int, range | None]]:
+def _pieces(
+    firsts: Sequence[int], scans: Sequence[PartitionScan], start: int, stop: int
+) -> list[tuple[int, range | None]]:
     pieces: list[tuple[int, range | None]] = []
-    for number, (first, found) in enumerate(zip(firsts, surveys, strict=True)):
+    for number, (first, found) in enumerate(zip(firsts, scans, strict=True)):
         n = len(found.query_ids)
         low, high = max(start - first, 0), min(stop - first, n)
         if low < high:

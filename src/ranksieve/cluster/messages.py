@@ -17,7 +17,7 @@ from ranksieve.params import Params
 
 
 @dataclass(frozen=True)
-class Setup:
+class RunConfig:
     """What all workers of a run must know."""
 
     params: Params
@@ -40,7 +40,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Facts:
+class SetSummary:
     """What the coordinator must know of a set that lies on workers; arrays are per query."""
 
     n_docs: int
@@ -49,21 +49,21 @@ class Facts:
     sums: np.ndarray
     weights: np.ndarray
     query_weights: np.ndarray  # empty where documents have no weights
-    marks: np.ndarray  # checksums
+    checksums: np.ndarray
 
     @classmethod
-    def joined(cls, parts: list[Facts]) -> Facts:
+    def joined(cls, parts: list[SetSummary]) -> SetSummary:
         arrays = {
             name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("lowest", "highest", "sums", "weights", "query_weights", "marks")
+            for name in ("lowest", "highest", "sums", "weights", "query_weights", "checksums")
         }
-        if len(arrays["query_weights"]) not in (0, len(arrays["marks"])):
+        if len(arrays["query_weights"]) not in (0, len(arrays["checksums"])):
             raise DataError("some partitions have weights and some have none; give all of them weights, or none")
         return cls(sum(part.n_docs for part in parts), **arrays)
 
 
 @dataclass(frozen=True)
-class Rows:
+class SelectedRows:
     """The rows that teach: their places in the coordinator's cache, and the bins of those that are not in it yet.
 
     `new` go to places `first` and following; `first=0` empties the cache. Without `places` the rows are those of the
@@ -78,16 +78,16 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Report:
+class ShardReport:
     """A worker's answer to new trees: its validation lists measured, and its part of the next lesson."""
 
     values: dict[str, np.ndarray] = field(default_factory=dict)
     extent: Extent | None = None
-    rows: Rows | None = None
+    rows: SelectedRows | None = None
 
 
 @dataclass(frozen=True)
-class Cut:
+class SplitPoint:
     """Where a leaf is divided."""
 
     column: int
@@ -96,25 +96,25 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Divide:
+class LeafSplit:
     """Leaf `leaf` is divided; its right side becomes leaf `new`."""
 
     leaf: int
     new: int
-    cut: Cut
+    cut: SplitPoint
 
 
 @dataclass(frozen=True)
-class Look:
+class HistogramRequest:
     """A histogram that is wanted: of a leaf, or of one side of it where it will probably be divided."""
 
     leaf: int
-    cut: Cut | None = None
+    cut: SplitPoint | None = None
     left: bool = False
 
 
 @dataclass(frozen=True)
-class Sums:
+class RootHistogram:
     """Fixed-point sums of a lesson: of all its rows, and its histogram, the bins that exist one after the other."""
 
     total: int

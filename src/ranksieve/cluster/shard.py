@@ -18,11 +18,19 @@ from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.slots import make_rules
 from ranksieve.boosting.train import label_sums
 from ranksieve.boosting.tree import Tree
-from ranksieve.cluster.copies import Held, LocalCopy, folder_of, remove_old
+from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
 from ranksieve.cluster.growing import LeafSums
 from ranksieve.cluster.layout import Share
-from ranksieve.cluster.messages import Divide, Facts, Look, Report, Rows, Setup, Sums
-from ranksieve.cluster.parts import ONE_AT_A_TIME
+from ranksieve.cluster.messages import (
+    HistogramRequest,
+    LeafSplit,
+    RootHistogram,
+    RunConfig,
+    SelectedRows,
+    SetSummary,
+    ShardReport,
+)
+from ranksieve.cluster.partitions import NUMBA_LOCK
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.dataset import check_feature_names
 from ranksieve.data.lists import Lists
@@ -43,49 +51,49 @@ class Shard:
     """
 
     def __init__(
-        self, setup: Setup, shares: dict[str, Share], givens: dict[str, list[Any]] | None, threads: int, copy: str
+        self, config: RunConfig, shares: dict[str, Share], givens: dict[str, list[Any]] | None, threads: int, copy: str
     ) -> None:
-        self._setup, self._threads, self._portion = setup, threads, shares[TRAIN].portion
-        if setup.own_metric is not None:
-            METRICS.setdefault(setup.metric.name, setup.own_metric)
+        self._config, self._threads, self._portion = config, threads, shares[TRAIN].portion
+        if config.own_metric is not None:
+            METRICS.setdefault(config.metric.name, config.own_metric)
         from distributed import get_worker
 
         folder = folder_of(get_worker())
         remove_old(folder)
         self._copy = LocalCopy(folder, copy)
         self._sources: dict[str, Pieces] = {}
-        with ONE_AT_A_TIME, using_threads(threads):
-            self._held = self._copy.read() if givens is None else self._load(shares, givens)
-            self._sums = LeafSums(self._held.sets[TRAIN], setup.params, threads)
+        with NUMBA_LOCK, using_threads(threads):
+            self._data = self._copy.read() if givens is None else self._load(shares, givens)
+            self._sums = LeafSums(self._data.sets[TRAIN], config.params, threads)
 
-    def _load(self, shares: dict[str, Share], givens: dict[str, list[Any]]) -> Held:
+    def _load(self, shares: dict[str, Share], givens: dict[str, list[Any]]) -> ShardData:
         """Read the parts."""
-        setup, sets = self._setup, {}
+        config, sets = self._config, {}
         for name, share in shares.items():
             if share.n_docs:
                 pieces = [Piece(part, queries) for part, (_, queries) in zip(givens[name], share.pieces, strict=True)]
-                source = Pieces(pieces, missing=setup.missing, n_docs=share.n_docs)
-                sets[name] = bin_data(source, binning=setup.binning)
-                check_feature_names(sets[name].feature_names, setup.feature_names, sets[name].source)
+                source = Pieces(pieces, missing=config.missing, n_docs=share.n_docs)
+                sets[name] = bin_data(source, binning=config.binning)
+                check_feature_names(sets[name].feature_names, config.feature_names, sets[name].source)
                 self._sources[name] = source
-        return Held(sets, {name: _facts(data) for name, data in sets.items()}, {})
+        return ShardData(sets, {name: _summarize(data) for name, data in sets.items()}, {})
 
-    def facts(self) -> dict[str, Facts]:
+    def summaries(self) -> dict[str, SetSummary]:
         """What the coordinator must know of each set."""
-        return self._held.facts
+        return self._data.summaries
 
     def begin(self, base: Base, trees: Sequence[Tree]) -> np.ndarray:
         """Start from a base, and go through a forest that is there; returns a checksum of each query's start."""
-        setup, sets = self._setup, self._held.sets
-        with ONE_AT_A_TIME, using_threads(self._threads):
+        config, sets = self._config, self._data.sets
+        with NUMBA_LOCK, using_threads(self._threads):
             starts = self._starts(base)
             self._scores = Scores(sets[TRAIN], start=starts[TRAIN])
             self._watched = [
-                _watched(name, data, starts[name], setup.highest[name]) for name, data in sets.items() if name != TRAIN
+                _watched(name, data, starts[name], config.highest[name]) for name, data in sets.items() if name != TRAIN
             ]
-            rules = make_rules(setup.params, base, setup.selection, setup.objective, setup.highest[TRAIN])
+            rules = make_rules(config.params, base, config.selection, config.objective, config.highest[TRAIN])
             lists = sets[TRAIN].lists
-            self._lessons = Lessons(lists, rules, setup.params.seed, self._portion)
+            self._lessons = Lessons(lists, rules, config.params.seed, self._portion)
             self._sample = Sample.of(lists, None)
             self._lesson: Lesson | None = None
             self._trees: list[Tree] = []
@@ -93,15 +101,15 @@ class Shard:
             self._n_places = 0
             self._shipped: np.ndarray | None = None
             self._replay(trees)
-        return _marks(lists, starts[TRAIN])
+        return _checksums(lists, starts[TRAIN])
 
     def _starts(self, base: Base) -> dict[str, np.ndarray]:
         """The scores that the sets start from; with them the copy is complete."""
-        held = self._held
+        held = self._data
         if not held.starts:
             starts = {name: base.scores(name, self._sources[name], data) for name, data in held.sets.items()}
-            self._held = held = replace(held, starts=starts)
-            if self._setup.copies:
+            self._data = held = replace(held, starts=starts)
+            if self._config.copies:
                 self._copy.write(held)
         return held.starts
 
@@ -110,7 +118,7 @@ class Shard:
         rules, first = self._lessons.rules, len(self._trees)
         stop = first + len(trees)
         steps = [step for step in range(first + (self._lesson is not None), stop) if rules.selects_at(step)]
-        if not self._setup.remembers:
+        if not self._config.remembers:
             steps = [] if rules.selects_at(stop) else steps[-1:]
         for step, tree in enumerate(trees, start=first):
             if step in steps:
@@ -123,32 +131,32 @@ class Shard:
         self._trees.append(tree)
         self._sums.forget()
 
-    def advance(self, trees: Sequence[Tree], teach: bool) -> Report:
+    def advance(self, trees: Sequence[Tree], with_gradients: bool) -> ShardReport:
         """Take new trees; measure the validation lists, and make the lesson of the next tree if it is wanted."""
-        with ONE_AT_A_TIME, using_threads(self._threads):
+        with NUMBA_LOCK, using_threads(self._threads):
             self._replay(trees)
             self._copy.touch()
-            metric = self._setup.metric
+            metric = self._config.metric
             values = {w.name: w.per_query(self._trees, metric)[:n] for w, n in self._watched}
-            if not teach:
-                return Report(values)
+            if not with_gradients:
+                return ShardReport(values)
             lesson = self._lessons.lesson(self._sample, self._scores, len(self._trees))
             self._lesson, self._sample = lesson, lesson.sample
             n_rows = len(lesson.grad)
-            if lesson.rows is None or n_rows > self._setup.most_rows:
-                return Report(values, Extent.of(lesson.grad, lesson.hess))
-            return Report(values, Extent.of(lesson.grad, lesson.hess), self._rows(lesson))
+            if lesson.rows is None or n_rows > self._config.most_rows:
+                return ShardReport(values, Extent.of(lesson.grad, lesson.hess))
+            return ShardReport(values, Extent.of(lesson.grad, lesson.hess), self._rows(lesson))
 
-    def settle(self) -> None:
+    def update_scores(self) -> None:
         """Score all documents now, though nobody asks yet."""
-        with ONE_AT_A_TIME, using_threads(self._threads):
+        with NUMBA_LOCK, using_threads(self._threads):
             self._scores.all()
 
-    def _rows(self, lesson: Lesson) -> Rows:
+    def _rows(self, lesson: Lesson) -> SelectedRows:
         bins, rows = self._sums.bins, lesson.rows
         assert rows is not None
         if rows is self._shipped:
-            return Rows(self._n_places, np.empty((0, bins.shape[1]), BIN), None, lesson.grad, lesson.hess)
+            return SelectedRows(self._n_places, np.empty((0, bins.shape[1]), BIN), None, lesson.grad, lesson.hess)
         self._shipped = rows
         new = rows[self._place[rows] < 0]
         if self._n_places + len(new) > CACHED * len(rows):
@@ -157,29 +165,29 @@ class Shard:
         first = self._n_places
         self._n_places += len(new)
         self._place[new] = np.arange(first, self._n_places, dtype=ROW)
-        return Rows(first, bins[new], self._place[rows], lesson.grad, lesson.hess)
+        return SelectedRows(first, bins[new], self._place[rows], lesson.grad, lesson.hess)
 
     def absolute(self, extent: Extent) -> int:
         """The sum of this shard's gradients that the common scale needs."""
         assert self._lesson is not None
         return extent.absolute(self._lesson.grad)
 
-    def root(self, scale: Scale) -> Sums:
+    def root(self, scale: Scale) -> RootHistogram:
         """Begin a tree on the lesson: the sums of all its rows."""
         assert self._lesson is not None
-        with ONE_AT_A_TIME, using_threads(self._threads):
+        with NUMBA_LOCK, using_threads(self._threads):
             return self._sums.begin(self._lesson, scale)
 
-    def split(self, divides: Sequence[Divide], looks: Sequence[Look]) -> np.ndarray:
-        """Divide leaves, then histograms, a row for each that is wanted."""
-        with ONE_AT_A_TIME, using_threads(self._threads):
-            self._sums.divide(divides)
-            return np.stack([self._sums.of(look) for look in looks])
+    def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
+        """Split leaves; returns the requested histograms, one per row."""
+        with NUMBA_LOCK, using_threads(self._threads):
+            self._sums.divide(splits)
+            return np.stack([self._sums.of(request) for request in requests])
 
-    def finish(self, divides: Sequence[Divide]) -> np.ndarray:
-        """Divide leaves, then the second derivatives of every leaf summed."""
-        with ONE_AT_A_TIME, using_threads(self._threads):
-            self._sums.divide(divides)
+    def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
+        """Split leaves; returns the sum of second derivatives of every leaf."""
+        with NUMBA_LOCK, using_threads(self._threads):
+            self._sums.divide(splits)
             return self._sums.hess_totals()
 
 
@@ -200,24 +208,24 @@ def _watched(name: str, data: Binned, start: np.ndarray, highest: float) -> tupl
     return Watched(name, data, Scores(data, start=start)), n_queries
 
 
-def _facts(data: Binned) -> Facts:
+def _summarize(data: Binned) -> SetSummary:
     lists, starts = data.lists, data.lists.offsets[:-1]
     query_weights = lists.query_weights
     weights = () if lists.weights is None else (lists.weights,)
-    return Facts(
+    return SetSummary(
         lists.n_docs,
         np.minimum.reduceat(lists.labels, starts),
         np.maximum.reduceat(lists.labels, starts),
         *label_sums(lists),
         np.empty(0) if query_weights is None else query_weights,
-        _marks(lists, lists.labels, data.bins, *weights),
+        _checksums(lists, lists.labels, data.bins, *weights),
     )
 
 
-def _marks(lists: Lists, *arrays: np.ndarray) -> np.ndarray:
+def _checksums(lists: Lists, *arrays: np.ndarray) -> np.ndarray:
     """A checksum of each query's rows of arrays."""
-    marks = np.zeros(lists.n_queries, np.uint32)
+    checksums = np.zeros(lists.n_queries, np.uint32)
     for q, (start, stop) in enumerate(pairwise(lists.offsets.tolist())):
         for array in arrays:
-            marks[q] = zlib.crc32(array[start:stop].tobytes(), int(marks[q]))
-    return marks
+            checksums[q] = zlib.crc32(array[start:stop].tobytes(), int(checksums[q]))
+    return checksums

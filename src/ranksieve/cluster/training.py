@@ -21,11 +21,11 @@ from ranksieve.boosting.slots import make_rules, settle
 from ranksieve.boosting.steps import shrinkage
 from ranksieve.boosting.train import check_grades, constant_of, starts_at_mean, watch_and_boost
 from ranksieve.cluster.connect import workers_of
-from ranksieve.cluster.coordinator import FarGrower, FarLessons, FarScores, FarSet
-from ranksieve.cluster.crew import Crew
-from ranksieve.cluster.layout import deal
-from ranksieve.cluster.messages import Facts, Setup
-from ranksieve.cluster.parts import Partitioned
+from ranksieve.cluster.coordinator import RemoteGrower, RemoteLessons, RemoteScores, RemoteValidationSet
+from ranksieve.cluster.layout import assign
+from ranksieve.cluster.messages import RunConfig, SetSummary
+from ranksieve.cluster.partitions import PartitionedData
+from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning
 from ranksieve.data.dataset import check_feature_names, default_names
@@ -113,25 +113,25 @@ def train(
     keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     rule = own_rule or _own(named_selection(settings))
     threads = workers_of(client, workers)
-    sets = {TRAIN: Partitioned.look(client, partitions, missing, 0 if binning else settings.max_bins)}
+    sets = {TRAIN: PartitionedData.scan(client, partitions, missing, 0 if binning else settings.max_bins)}
     for name, given in _named(valid).items():
-        sets[name] = Partitioned.look(client, given, missing, 0)
-    setup = _setup(sets, settings, rule, objective, binning, missing, EXCHANGE[exchange], copies)
-    homes, shares = deal(client, threads, sets, setup)
-    crew = Crew(client, setup, {name: found.parts for name, found in sets.items()}, shares)
+        sets[name] = PartitionedData.scan(client, given, missing, 0)
+    config = _config(sets, settings, rule, objective, binning, missing, EXCHANGE[exchange], copies)
+    homes, shares = assign(client, threads, sets, config)
+    pool = WorkerPool(client, config, {name: found.parts for name, found in sets.items()}, shares)
     try:
-        told = crew.load(homes)
-        facts = {name: Facts.joined([one[name] for one in told if name in one]) for name in sets}
-        data = sets[TRAIN].without_documents(setup.binning, setup.feature_names)
-        base = _base(init, data, setup, facts[TRAIN])
-        mark = _mark(setup, facts, crew.begin(base))
-        return _boost(crew, data, base, setup, facts, mark, callbacks, keep)
+        told = pool.load(homes)
+        summaries = {name: SetSummary.joined([one[name] for one in told if name in one]) for name in sets}
+        data = sets[TRAIN].without_documents(config.binning, config.feature_names)
+        base = _base(init, data, config, summaries[TRAIN])
+        mark = _mark(config, summaries, pool.begin(base))
+        return _boost(pool, data, base, config, summaries, mark, callbacks, keep)
     finally:
-        crew.close()
+        pool.close()
 
 
-def _setup(
-    sets: dict[str, Partitioned],
+def _config(
+    sets: dict[str, PartitionedData],
     params: Params,
     selection: Selection | None,
     objective: Objective | None,
@@ -139,7 +139,7 @@ def _setup(
     missing: str,
     most_rows: int,
     copies: bool,
-) -> Setup:
+) -> RunConfig:
     """What all workers must know; refuses sets whose features differ from those of the training set."""
     binning = binning or sets[TRAIN].learned_binning()
     unnamed = default_names(binning.n_features)
@@ -147,7 +147,7 @@ def _setup(
     for found in sets.values():
         check_feature_names(found.names or unnamed, names, found.parts[0].name)
     metric = metric_of(params)
-    return Setup(
+    return RunConfig(
         params=params,
         selection=selection,
         objective=objective,
@@ -163,40 +163,40 @@ def _setup(
     )
 
 
-def _base(init: Any, data: Binned, setup: Setup, facts: Facts) -> Base:
+def _base(init: Any, data: Binned, config: RunConfig, summary: SetSummary) -> Base:
     """What to start from, checked together with all that can be: complaints come from here rather than a worker."""
-    params, objective = setup.params, setup.objective
-    _check_grades(facts, data.source, pairs=objective is None and ALGORITHMS[params.algo][1] == "lambda")
-    constant = constant_of(facts.sums, facts.weights) if starts_at_mean(params, objective) else 0.0
+    params, objective = config.params, config.objective
+    _check_grades(summary, data.source, pairs=objective is None and ALGORITHMS[params.algo][1] == "lambda")
+    constant = constant_of(summary.sums, summary.weights) if starts_at_mean(params, objective) else 0.0
     base = make_base(init, constant, data, None, load)
     if isinstance(base, ScoresBase):
         raise ParameterError("init is an array of scores; on a cluster give a model or a feature to start from")
-    make_rules(params, base, setup.selection, objective, setup.highest[TRAIN])
+    make_rules(params, base, config.selection, objective, config.highest[TRAIN])
     return base
 
 
 def _boost(
-    crew: Crew,
+    pool: WorkerPool,
     data: Binned,
     base: Base,
-    setup: Setup,
-    facts: dict[str, Facts],
+    config: RunConfig,
+    summaries: dict[str, SetSummary],
     mark: dict[str, Any],
     callbacks: Sequence[Callable[[Record], None]],
     keep: Keep,
 ) -> Any:
-    params = setup.params
+    params = config.params
     nobody = Sample.of(data.lists, None)
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
         slots = Slots(
-            lessons=FarLessons(crew, nobody),
-            grower=FarGrower(data, params, crew, threads=threads, n_docs=facts[TRAIN].n_docs),
+            lessons=RemoteLessons(pool, nobody),
+            grower=RemoteGrower(data, params, pool, threads=threads, n_docs=summaries[TRAIN].n_docs),
             step=shrinkage(params.learning_rate),
         )
-        state = State([], cast(Any, FarScores(crew)), nobody)
+        state = State([], cast(Any, RemoteScores(pool)), nobody)
         watched = [
-            FarSet(name, crew, found.query_weights if len(found.query_weights) else None, params.trees)
-            for name, found in facts.items()
+            RemoteValidationSet(name, pool, found.query_weights if len(found.query_weights) else None, params.trees)
+            for name, found in summaries.items()
             if name != TRAIN
         ]
         try:
@@ -238,19 +238,22 @@ def _named(valid: Any) -> Mapping[str, Any]:
     return named
 
 
-def _check_grades(facts: Facts, source: str, *, pairs: bool) -> None:
+def _check_grades(summary: SetSummary, source: str, *, pairs: bool) -> None:
     """`check_grades` of lists that hold just the lowest and the highest label of each query."""
-    labels = np.stack([facts.lowest, facts.highest], axis=1).ravel()
-    n_queries = len(facts.lowest)
+    labels = np.stack([summary.lowest, summary.highest], axis=1).ravel()
+    n_queries = len(summary.lowest)
     check_grades(Lists(labels, 2 * np.arange(n_queries + 1), np.arange(n_queries)), source, pairs=pairs)
 
 
-def _mark(setup: Setup, facts: dict[str, Facts], starts: np.ndarray) -> dict[str, Any]:
+def _mark(config: RunConfig, summaries: dict[str, SetSummary], starts: np.ndarray) -> dict[str, Any]:
     """What must be equal for a checkpoint to fit, however many workers there are."""
-    sums = {name: [found.n_docs, len(found.marks), zlib.crc32(found.marks.tobytes())] for name, found in facts.items()}
+    sums = {
+        name: [found.n_docs, len(found.checksums), zlib.crc32(found.checksums.tobytes())]
+        for name, found in summaries.items()
+    }
     return {
-        "training data": [*sums.pop(TRAIN), zlib.crc32(setup.binning.thresholds.tobytes())],
+        "training data": [*sums.pop(TRAIN), zlib.crc32(config.binning.thresholds.tobytes())],
         "validation data": sums,
         "init": zlib.crc32(starts.tobytes()),
-        **choices(setup.feature_names, setup.params, setup.selection, setup.objective),
+        **choices(config.feature_names, config.params, config.selection, config.objective),
     }

@@ -28,11 +28,11 @@ from ranksieve.kernels.splitting import LANES
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-ONE_AT_A_TIME = threading.Lock()  # tasks share a worker's process, and Numba's threads
+NUMBA_LOCK = threading.Lock()  # tasks share a worker's process, and Numba's threads
 
 
 @dataclass(frozen=True)
-class Part:
+class Partition:
     """One partition: the name of a file that every worker can read, a data set, or a delayed DataFrame."""
 
     name: str
@@ -48,10 +48,10 @@ class Part:
         return client.scatter(self.given, workers=workers, hash=False)
 
 
-def parts_of(partitions: Any) -> list[Part]:
+def list_partitions(partitions: Any) -> list[Partition]:
     """The partitions in order: a file, a folder or pattern of Parquet files, a Dask DataFrame, or a list."""
     if hasattr(partitions, "to_delayed"):
-        return [Part(f"partition {i}", given) for i, given in enumerate(partitions.to_delayed())]
+        return [Partition(f"partition {i}", given) for i, given in enumerate(partitions.to_delayed())]
     if isinstance(partitions, str | os.PathLike):
         partitions = _files(os.fspath(partitions))
     elif isinstance(partitions, Dataset) or not isinstance(partitions, Sequence):
@@ -64,7 +64,7 @@ def parts_of(partitions: Any) -> list[Part]:
         name = os.fspath(given) if is_file else f"partition {i} ({name_of(given)})"
         if is_file and "://" not in name:  # workers have working folders of their own
             given = given.absolute() if isinstance(given, DataFile) else os.path.abspath(given)
-        parts.append(Part(name, given))
+        parts.append(Partition(name, given))
     return parts
 
 
@@ -80,7 +80,7 @@ def _files(path: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Survey:
+class PartitionScan:
     """What one pass over a part tells."""
 
     n_docs: int
@@ -95,7 +95,7 @@ class Survey:
     sketch: BinningSketch | None
 
 
-def count(given: Any, missing: str) -> int:
+def count_docs(given: Any, missing: str) -> int:
     """The number of documents of a part; a text file is read for it."""
     if hasattr(given, "iloc") and not len(given):
         return 0  # DataFrames have empty partitions now and then
@@ -103,14 +103,14 @@ def count(given: Any, missing: str) -> int:
     return data.n_docs if data.n_docs is not None else sum(block.n_docs for block in blocks_of(data))
 
 
-def survey(given: Any, name: str, missing: str, max_bins: int, first_row: int, n_all: int, threads: int) -> Survey:
+def scan(given: Any, name: str, missing: str, max_bins: int, first_row: int, n_all: int, threads: int) -> PartitionScan:
     """Read a part: its queries, and a sketch of its features where thresholds are to be learned (`max_bins` > 0)."""
     data = opened(given, missing)
     sketch = BinningSketch(max_bins=max_bins, fill=data.absent, first_row=first_row, n_all=n_all) if max_bins else None
     sizes: dict[str, int] = {}
     width = n_docs = 0
     highest = 1.0
-    with ONE_AT_A_TIME, using_threads(threads):
+    with NUMBA_LOCK, using_threads(threads):
         for block in blocks_of(data):
             if sketch is not None:
                 sketch.add(block.features, source=name)
@@ -118,7 +118,7 @@ def survey(given: Any, name: str, missing: str, max_bins: int, first_row: int, n
             highest = max(highest, float(block.labels.max()))
             for query, size in zip(block.run_ids, block.run_lengths.tolist(), strict=True):
                 sizes[str(query)] = sizes.get(str(query), 0) + size
-    return Survey(
+    return PartitionScan(
         n_docs=n_docs,
         query_ids=list(sizes),
         query_sizes=np.array(list(sizes.values()), np.int64),
@@ -132,26 +132,28 @@ def survey(given: Any, name: str, missing: str, max_bins: int, first_row: int, n
     )
 
 
-def look_at(client: Client, parts: Sequence[Part], missing: str, max_bins: int) -> tuple[list[Part], list[Survey]]:
+def scan_all(
+    client: Client, parts: Sequence[Partition], missing: str, max_bins: int
+) -> tuple[list[Partition], list[PartitionScan]]:
     """The parts that hold documents, and what the workers found in them; `max_bins=0` sketches nothing."""
     threads = min(workers_of(client).values())
     given = [part.sent(client) for part in parts]
-    counts: list[Future] = client.map(count, given, missing=missing, key=keys("count", parts), pure=False)
-    kept = [(part, n) for part, n in zip(parts, gathered(client, counts, parts), strict=True) if n]
+    counts: list[Future] = client.map(count_docs, given, missing=missing, key=keys("count", parts), pure=False)
+    kept = [(part, n) for part, n in zip(parts, gather_results(client, counts, parts), strict=True) if n]
     if not kept:
         raise DataError(f"{parts[0].name}: no documents in any of {len(parts)} partitions")
     starts = np.concatenate([[0], np.cumsum([n for _, n in kept])]).tolist()
     parts = [part for part, _ in kept]
-    surveys = [
-        client.submit(survey, part.sent(client), part.name, missing, max_bins, start, starts[-1], threads,
+    scans = [
+        client.submit(scan, part.sent(client), part.name, missing, max_bins, start, starts[-1], threads,
                       key=key, pure=False)
-        for part, start, key in zip(parts, starts[:-1], keys("survey", parts), strict=True)
+        for part, start, key in zip(parts, starts[:-1], keys("scan", parts), strict=True)
     ]  # fmt: skip
-    return parts, gathered(client, surveys, parts, [n for _, n in kept])
+    return parts, gather_results(client, scans, parts, [n for _, n in kept])
 
 
-def gathered(
-    client: Client, tasks: Sequence[Future], parts: Sequence[Part], documents: Sequence[int] | None = None
+def gather_results(
+    client: Client, tasks: Sequence[Future], parts: Sequence[Partition], documents: Sequence[int] | None = None
 ) -> list[Any]:
     """What the tasks made of the parts, one of each; complains of workers that lack the memory for it.
 
@@ -183,26 +185,26 @@ def gathered(
             task.release()
 
 
-class Partitioned:
+class PartitionedData:
     """A data set in parts, as the coordinator knows it."""
 
-    def __init__(self, parts: list[Part], surveys: list[Survey]) -> None:
-        self.parts, self.surveys = parts, surveys
-        self.names = next((survey.feature_names for survey in surveys if survey.feature_names is not None), None)
+    def __init__(self, parts: list[Partition], scans: list[PartitionScan]) -> None:
+        self.parts, self.scans = parts, scans
+        self.names = next((scan.feature_names for scan in scans if scan.feature_names is not None), None)
 
     @classmethod
-    def look(cls, client: Client, partitions: Any, missing: str, max_bins: int) -> Partitioned:
+    def scan(cls, client: Client, partitions: Any, missing: str, max_bins: int) -> PartitionedData:
         """What the workers find in the partitions; `max_bins=0` sketches nothing."""
-        return cls(*look_at(client, parts_of(partitions), missing, max_bins))
+        return cls(*scan_all(client, list_partitions(partitions), missing, max_bins))
 
     @property
     def highest(self) -> float:
         """The highest label."""
-        return max(survey.highest for survey in self.surveys)
+        return max(scan.highest for scan in self.scans)
 
     def learned_binning(self) -> Binning:
         """The thresholds of all parts together."""
-        sketches = [survey.sketch for survey in self.surveys if survey.sketch is not None]
+        sketches = [scan.sketch for scan in self.scans if scan.sketch is not None]
         for sketch in sketches[1:]:
             sketches[0].merge(sketch)
         return sketches[0].finish()
@@ -211,14 +213,14 @@ class Partitioned:
         """The set in the form that training takes, all but its documents."""
         empty = Lists(np.empty(0, LABEL), np.zeros(1, np.int64), np.empty(0, np.int64))
         width = -(-binning.n_features // LANES) * LANES
-        first = self.surveys[0]
+        first = self.scans[0]
         source = self.parts[0].name + (f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else "")
         return Binned(
             np.empty((0, width), BIN), empty, binning, names, first.first_stage, source, first.absent, first.candidates
         )
 
 
-def keys(what: str, parts: Sequence[Part]) -> list[str]:
+def keys(what: str, parts: Sequence[Partition]) -> list[str]:
     """Names of tasks as the dashboard shows them."""
     run = os.urandom(4).hex()
     return [f"ranksieve-{what}-{Path(part.name).stem}-{i}-{run}" for i, part in enumerate(parts)]

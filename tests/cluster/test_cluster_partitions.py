@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import ranksieve as rs
-from ranksieve.cluster.layout import new_homes, share_out
-from ranksieve.cluster.parts import Part, Survey, parts_of
+from ranksieve.cluster.layout import make_shares, reassign
+from ranksieve.cluster.partitions import Partition, PartitionScan, list_partitions
 from ranksieve.errors import DataError
 from samples import small_dataset
 
@@ -22,46 +22,49 @@ def frame_of(data: rs.Dataset) -> pd.DataFrame:
     return frame
 
 
-def survey_of(queries: dict[str, int]) -> Survey:
+def scan_of(queries: dict[str, int]) -> PartitionScan:
     sizes = np.array(list(queries.values()))
-    return Survey(int(sizes.sum()), list(queries), sizes, ("a",), 1, None, "", 0.0, 1.0, None)
+    return PartitionScan(int(sizes.sum()), list(queries), sizes, ("a",), 1, None, "", 0.0, 1.0, None)
 
 
-def parts_like(surveys) -> list[Part]:
-    return [Part(f"part-{i}", None) for i in range(len(surveys))]
+def partitions_like(scans) -> list[Partition]:
+    return [Partition(f"part-{i}", None) for i in range(len(scans))]
 
 
 def test_shares_are_even_whole_and_in_order():
-    surveys = [survey_of({"a": 10, "b": 10}), survey_of({"b": 5, "c": 30}), survey_of({"d": 20, "e": 21})]
-    shares = share_out(parts_like(surveys), surveys, [1, 1])
+    scans = [scan_of({"a": 10, "b": 10}), scan_of({"b": 5, "c": 30}), scan_of({"d": 20, "e": 21})]
+    shares = make_shares(partitions_like(scans), scans, [1, 1])
     assert [share.pieces for share in shares] == [((0, None), (1, None)), ((2, None),)], "55 and 41: a near border"
     assert [share.portion.first_row for share in shares] == [0, 55]
-    shares = share_out(parts_like(surveys), surveys, [1, 1, 2])
+    shares = make_shares(partitions_like(scans), scans, [1, 1, 2])
     assert [share.n_docs for share in shares] == [25, 30, 41]
     assert shares[0].pieces == ((0, None), (1, range(1))), "the query cut between two parts is whole in one share"
     assert [share.portion.first_query for share in shares] == [0, 2, 3]
-    assert sum(share.n_docs > 0 for share in share_out(parts_like(surveys[:1]), surveys[:1], [1] * 5)) == 2
+    assert sum(share.n_docs > 0 for share in make_shares(partitions_like(scans[:1]), scans[:1], [1] * 5)) == 2
 
 
 def test_lost_shares_go_where_their_copies_are():
-    assert new_homes({0: ["b"], 1: ["a"]}, ["a", "b", "c"], []) == {0: "b", 1: "a"}
-    assert new_homes({0: [], 1: ["a", "b"], 2: ["a"]}, ["a", "b", "c"], []) == {2: "a", 1: "b", 0: "c"}
-    assert new_homes({0: ["c"], 1: []}, ["a", "b", "c"], ["c"]) == {0: "a", 1: "b"}, "those without a share first"
-    assert new_homes({0: ["b"], 1: []}, ["a", "b"], ["a", "b"]) == {0: "b", 1: "a"}
+    assert reassign({0: ["b"], 1: ["a"]}, ["a", "b", "c"], []) == {0: "b", 1: "a"}
+    assert reassign({0: [], 1: ["a", "b"], 2: ["a"]}, ["a", "b", "c"], []) == {2: "a", 1: "b", 0: "c"}
+    assert reassign({0: ["c"], 1: []}, ["a", "b", "c"], ["c"]) == {0: "a", 1: "b"}, "those without a share first"
+    assert reassign({0: ["b"], 1: []}, ["a", "b"], ["a", "b"]) == {0: "b", 1: "a"}
 
 
 def test_a_query_in_two_places_is_refused_by_name():
-    surveys = [survey_of({"a": 1, "b": 2}), survey_of({"c": 1, "a": 2})]
+    scans = [scan_of({"a": 1, "b": 2}), scan_of({"c": 1, "a": 2})]
     with pytest.raises(DataError, match="query a is in part-0 and again in part-1"):
-        share_out(parts_like(surveys), surveys, [1])
+        make_shares(partitions_like(scans), scans, [1])
 
 
 def test_files_are_found_by_pattern_and_folder(tmp_path):
     for name in ("b.parquet", "a.parquet", "c.txt"):
         (tmp_path / name).write_text("")
     for given in (tmp_path, str(tmp_path / "*.parquet")):
-        assert [part.given for part in parts_of(given)] == [str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")]
-    assert [part.given for part in parts_of(tmp_path / "c.txt")] == [str(tmp_path / "c.txt")]
+        assert [part.given for part in list_partitions(given)] == [
+            str(tmp_path / "a.parquet"),
+            str(tmp_path / "b.parquet"),
+        ]
+    assert [part.given for part in list_partitions(tmp_path / "c.txt")] == [str(tmp_path / "c.txt")]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "letor", "dask", "scattered"])

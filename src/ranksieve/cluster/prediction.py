@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.cluster.connect import workers_of
-from ranksieve.cluster.parts import ONE_AT_A_TIME, gathered, keys, parts_of
+from ranksieve.cluster.partitions import NUMBA_LOCK, gather_results, keys, list_partitions
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.files import atomic_path
 from ranksieve.forest.model import Model
@@ -62,7 +62,7 @@ def predict(
     [100, 150]
     """
     loaded: Model = load(model) if isinstance(model, str | os.PathLike) else model
-    parts = parts_of(partitions)
+    parts = list_partitions(partitions)
     names: list[str | None] = [None] * len(parts)
     if out is not None:
         folder = Path(out).absolute()
@@ -75,13 +75,13 @@ def predict(
         client.submit(_score, part.sent(client), shared, kind, threads, name, key=key, pure=False)
         for part, name, key in zip(parts, names, keys("score", parts), strict=True)
     ]
-    return gathered(client, scored, parts)
+    return gather_results(client, scored, parts)
 
 
 def _score(given: Any, model: Model, missing: str, threads: int, out: str | None) -> Any:
     """The scores of one partition, or the file they were written to."""
     source = Pieces([Piece(given)], missing=missing)
-    with ONE_AT_A_TIME:
+    with NUMBA_LOCK:
         scores = np.concatenate([found["model"] for _, found in score_blocks({"model": model}, source, threads)])
     if out is None:
         return scores

@@ -1,4 +1,4 @@
-"""`Crew`: the shards of a run, and what happens when a worker is lost."""
+"""`WorkerPool`: the shards of a run, and what happens when a worker is lost."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 
 from ranksieve.boosting.base import Base
 from ranksieve.boosting.tree import Tree
-from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, answers, losses_told
-from ranksieve.cluster.copies import NoCopy, copies_here, remove_copies
-from ranksieve.cluster.layout import Share, new_homes, too_large
-from ranksieve.cluster.messages import Facts, Report, Setup
-from ranksieve.cluster.parts import Part
+from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, as_cluster_errors, run_on_workers
+from ranksieve.cluster.copies import NoCopy, list_copies, remove_copies
+from ranksieve.cluster.layout import Share, memory_message, reassign
+from ranksieve.cluster.messages import RunConfig, SetSummary, ShardReport
+from ranksieve.cluster.partitions import Partition
 from ranksieve.cluster.shard import Shard
 from ranksieve.errors import ClusterError
 
@@ -38,7 +38,7 @@ class _Lost(Exception):
     """A worker did not answer because it is gone."""
 
 
-class Crew:
+class WorkerPool:
     """Shards on workers. Their answers come in the order of the shards, which is that of the queries.
 
     A shard whose worker is lost is loaded by another, from the copy of the lost one where that is on its disk; it goes
@@ -46,54 +46,58 @@ class Crew:
     """
 
     def __init__(
-        self, client: Client, setup: Setup, parts: dict[str, Sequence[Part]], shares: Sequence[dict[str, Share]]
+        self,
+        client: Client,
+        config: RunConfig,
+        parts: dict[str, Sequence[Partition]],
+        shares: Sequence[dict[str, Share]],
     ) -> None:
-        self._client, self._setup, self._parts, self._shares = client, setup, parts, shares
+        self._client, self._config, self._parts, self._shares = client, config, parts, shares
         self._run = os.urandom(4).hex()
         self._futures: dict[int, Future] = {}
         self._actors: dict[int, Any] = {}
-        self._homes: dict[int, str] = {}
+        self._workers_of: dict[int, str] = {}
         self._former: set[str] = set()  # all homes there ever were
-        self._facts: list[dict[str, Facts]] = []
+        self._summaries: list[dict[str, SetSummary]] = []
         self._base: Base | None = None
-        self._n_told = 0  # trees that every shard has
-        self._reports: list[Report] | None = None  # what they said to them
+        self._n_sent = 0  # trees that every shard has
+        self._reports: list[ShardReport] | None = None  # what they said to them
         self.trees: list[Tree] = []
         self._tries: dict[int, int] = {}  # workers that each shard lost since the last tree
 
-    @losses_told()
-    def load(self, workers: Sequence[str]) -> list[dict[str, Facts]]:
+    @as_cluster_errors()
+    def load(self, workers: Sequence[str]) -> list[dict[str, SetSummary]]:
         """Let the workers load their lists."""
-        lost = self._make(dict(enumerate(workers)))
+        lost = self._load_shards(dict(enumerate(workers)))
         while lost:
-            homes, _ = self._new_homes(lost)
-            lost = self._make(homes)
-        self._facts = self._everyone("facts")
-        return self._facts
+            homes, _ = self._reassign(lost)
+            lost = self._load_shards(homes)
+        self._summaries = self._call_all("summaries")
+        return self._summaries
 
     def begin(self, base: Base) -> np.ndarray:
         """Tell all shards where boosting starts; returns a checksum of each query's start."""
-        marks = self._everyone("begin", base, [])
+        marks = self._call_all("begin", base, [])
         self._base = base
         return np.concatenate(marks)
 
-    def reports(self, *, teach: bool) -> list[Report]:
+    def reports(self, *, with_gradients: bool) -> list[ShardReport]:
         """What the shards say to the trees so far; they are asked once, after a tree was added."""
-        if self._reports is None or self._n_told < len(self.trees):
-            self._reports = self._everyone("advance", self.trees[self._n_told :], teach)
-            self._n_told = len(self.trees)
+        if self._reports is None or self._n_sent < len(self.trees):
+            self._reports = self._call_all("advance", self.trees[self._n_sent :], with_gradients)
+            self._n_sent = len(self.trees)
             self._tries.clear()
         return self._reports
 
-    @losses_told()
-    def together(self, method: str, *arguments: Any) -> list[Any]:
+    @as_cluster_errors()
+    def call_or_restart(self, method: str, *arguments: Any) -> list[Any]:
         """One step of growing a tree together; `Restart` where a worker was lost on the way."""
-        answers, lost = self._ask(self._all(), method, arguments)
+        answers, lost = self._call(self._all(), method, arguments)
         if not lost:
             return [answers[i] for i in sorted(answers)]
-        self._revive(lost)
+        self._replace_lost(lost)
         assert self._reports is not None
-        for i, report in self._ask_until(lost, "advance", ([], True)).items():
+        for i, report in self._call_until_answered(lost, "advance", ([], True)).items():
             self._reports[i] = report
         raise Restart
 
@@ -103,9 +107,9 @@ class Crew:
         for future in self._futures.values():
             future.release()
         self._futures.clear()
-        if self._setup.copies and self._client.status == "running":
+        if self._config.copies and self._client.status == "running":
             with suppress(Exception):  # whatever it is, the model is there
-                answers(self._client, self._neighbours(), remove_copies, self._run)
+                run_on_workers(self._client, self._neighbours(), remove_copies, self._run)
 
     def _neighbours(self) -> list[str]:
         """The workers on machines that held a shard at some time."""
@@ -117,21 +121,21 @@ class Crew:
     def _all(self) -> range:
         return range(len(self._shares))
 
-    @losses_told()
-    def _everyone(self, method: str, *arguments: Any) -> list[Any]:
-        answers = self._ask_until(self._all(), method, arguments)
+    @as_cluster_errors()
+    def _call_all(self, method: str, *arguments: Any) -> list[Any]:
+        answers = self._call_until_answered(self._all(), method, arguments)
         return [answers[i] for i in sorted(answers)]
 
-    def _ask_until(self, shards: Iterable[int], method: str, arguments: Sequence[Any]) -> dict[int, Any]:
+    def _call_until_answered(self, shards: Iterable[int], method: str, arguments: Sequence[Any]) -> dict[int, Any]:
         """The answers of some shards, whatever is lost meanwhile."""
-        answers, lost = self._ask(shards, method, arguments)
+        answers, lost = self._call(shards, method, arguments)
         while lost:
-            self._revive(lost)
-            found, lost = self._ask(lost, method, arguments)
+            self._replace_lost(lost)
+            found, lost = self._call(lost, method, arguments)
             answers.update(found)
         return answers
 
-    def _ask(self, shards: Iterable[int], method: str, arguments: Sequence[Any]) -> tuple[dict[int, Any], list[int]]:
+    def _call(self, shards: Iterable[int], method: str, arguments: Sequence[Any]) -> tuple[dict[int, Any], list[int]]:
         """The answers of those that are there, and the numbers of the lost ones."""
         asked, answers, lost = {}, {}, []
         for i in shards:
@@ -154,19 +158,19 @@ class Crew:
             try:
                 return future.result(timeout=PATIENCE)
             except TIMEOUTS:
-                if self._homes[shard] not in self._workers():
+                if self._workers_of[shard] not in self._workers():
                     raise _Lost from None
-                if future is self._futures[shard] and pauses.too_long([self._homes[shard]]):  # it would never load
-                    raise self._too_large(shard) from None
+                if future is self._futures[shard] and pauses.too_long([self._workers_of[shard]]):  # it would never load
+                    raise self._memory_error(shard) from None
             except MemoryError as error:
-                raise self._too_large(shard) from error
+                raise self._memory_error(shard) from error
             except CancelledError as error:  # with the scheduler
                 raise _Lost from error
             except OSError as error:
                 is_its_own = future is self._futures[shard] or error.errno is not None  # Dask's has no number
-                if not is_its_own and self._is_gone(self._homes[shard]):
+                if not is_its_own and self._is_gone(self._workers_of[shard]):
                     raise _Lost from error
-                raise ClusterError(f"worker {self._homes[shard]}: {error}") from error
+                raise ClusterError(f"worker {self._workers_of[shard]}: {error}") from error
 
     def _is_gone(self, worker: str) -> bool:
         """Whether a worker that cannot be reached is lost, which the scheduler may hear of a moment later."""
@@ -188,21 +192,21 @@ class Crew:
                 f"the scheduler is lost ({error}) after {len(self.trees)} trees; start it and its workers again"
             ) from error
 
-    def _revive(self, lost: Sequence[int]) -> None:
+    def _replace_lost(self, lost: Sequence[int]) -> None:
         """Make lost shards anew elsewhere, with all they knew before the last question."""
-        self._settle_others(lost)
+        self._update_other_scores(lost)
         while lost:
-            homes, holders = self._new_homes(lost)
-            failed = self._make(homes, self._with_copies(homes, holders))
+            homes, holders = self._reassign(lost)
+            failed = self._load_shards(homes, self._with_copies(homes, holders))
             made = [i for i in lost if i not in failed]
-            if self._facts:
+            if self._summaries:
                 failed += self._check_unchanged(made)
             if self._base is not None:
                 made = [i for i in lost if i not in failed]
-                failed += self._ask(made, "begin", (self._base, self.trees[: self._n_told]))[1]
+                failed += self._call(made, "begin", (self._base, self.trees[: self._n_sent]))[1]
             lost = failed
 
-    def _settle_others(self, lost: Sequence[int]) -> None:
+    def _update_other_scores(self, lost: Sequence[int]) -> None:
         """Let the others score all their documents meanwhile, as shards made anew will.
 
         From then on that falls due at about the same trees for all. Where it does not, they wait for each other.
@@ -210,9 +214,9 @@ class Crew:
         if self._base is not None:
             for i in set(self._all()).difference(lost):
                 with suppress(RuntimeError):  # it is lost, too: that shows when it is next asked
-                    self._actors[i].settle()
+                    self._actors[i].update_scores()
 
-    def _make(self, homes: dict[int, str], with_copies: Collection[int] = ()) -> list[int]:
+    def _load_shards(self, homes: dict[int, str], with_copies: Collection[int] = ()) -> list[int]:
         """Load shards on workers; return those whose workers were lost meanwhile."""
         threads = self._workers()
         for i, worker in homes.items():
@@ -221,10 +225,10 @@ class Crew:
                 for name, share in self._shares[i].items()
             }  # fmt: skip
             key = f"ranksieve-shard-{i}-{self._run}-{os.urandom(2).hex()}"
-            self._homes[i] = worker
+            self._workers_of[i] = worker
             self._former.add(worker)
             self._futures[i] = self._client.submit(
-                Shard, self._setup, self._shares[i], givens, threads.get(worker, 1), self._copy(i),
+                Shard, self._config, self._shares[i], givens, threads.get(worker, 1), self._copy(i),
                 key=key, workers=[worker], actor=True, pure=False,
             )  # fmt: skip
         lost, damaged = [], {}
@@ -237,7 +241,7 @@ class Crew:
             except NoCopy:
                 self._futures[i].release()
                 damaged[i] = worker
-        return lost + self._make(damaged) if damaged else lost
+        return lost + self._load_shards(damaged) if damaged else lost
 
     def _copy(self, shard: int) -> str:
         """The name of a shard's copy."""
@@ -250,15 +254,15 @@ class Crew:
     def _holders(self, shards: Sequence[int], workers: Collection[str]) -> dict[int, list[str]]:
         """The workers on whose machines each shard's copy lies."""
         names = [self._copy(i) for i in shards]
-        found = answers(self._client, workers, copies_here, names) if self._setup.copies else {}
+        found = run_on_workers(self._client, workers, list_copies, names) if self._config.copies else {}
         return {i: [w for w, here in found.items() if name in here] for i, name in zip(shards, names, strict=True)}
 
     def _check_unchanged(self, shards: Sequence[int]) -> list[int]:
         """Complain if shards made anew hold other lists than before; return those lost meanwhile."""
-        told, lost = self._ask(shards, "facts", ())
-        for i, facts in told.items():
-            for name, found in facts.items():
-                if not np.array_equal(found.marks, self._facts[i][name].marks):
+        told, lost = self._call(shards, "summaries", ())
+        for i, summaries in told.items():
+            for name, found in summaries.items():
+                if not np.array_equal(found.checksums, self._summaries[i][name].checksums):
                     parts = ", ".join(self._parts[name][number].name for number, _ in self._shares[i][name].pieces)
                     raise ClusterError(
                         f"{parts}: changed during the run, so a worker that was lost cannot be replaced; leave files "
@@ -266,13 +270,13 @@ class Crew:
                     )
         return lost
 
-    def _new_homes(self, lost: Sequence[int]) -> tuple[dict[int, str], dict[int, list[str]]]:
+    def _reassign(self, lost: Sequence[int]) -> tuple[dict[int, str], dict[int, list[str]]]:
         """A worker for each lost shard, one without a shard if one comes soon, and who can read its copy."""
         for i in lost:
             self._tries[i] = self._tries.get(i, 0) + 1
             if self._tries[i] == TRIES:
-                raise self._too_large(i)
-        busy = [home for i, home in self._homes.items() if i not in lost]
+                raise self._memory_error(i)
+        busy = [home for i, home in self._workers_of.items() if i not in lost]
         started = time.monotonic()
         while True:
             workers = self._workers()
@@ -284,7 +288,7 @@ class Crew:
                 break
             time.sleep(0.1)
         holders = self._holders(lost, workers)
-        return new_homes(holders, list(workers), busy), holders
+        return reassign(holders, list(workers), busy), holders
 
-    def _too_large(self, shard: int) -> ClusterError:
-        return ClusterError(too_large(self._shares[shard], self._parts, self._setup.bytes_per_doc))
+    def _memory_error(self, shard: int) -> ClusterError:
+        return ClusterError(memory_message(self._shares[shard], self._parts, self._config.bytes_per_doc))
