@@ -1,11 +1,11 @@
-"""The shipped experiments, run and written up as pages of the documentation.
+"""The shipped experiments, run and reported.
 
     python benchmarks/experiments.py quick                     # every spec at its quick size, on generated data
     python benchmarks/experiments.py bugs ../shared/data/ir    # on real bug reports, smaller than in the papers
 
-Each goes to `docs/results/`: a page with all tables and figures, the figures as SVG, and the tables as JSON. Finished
-cells are kept in `build/experiments`, so an interrupted run goes on. `--specs fig4 table2` runs some alone; on the page
-the sections of the others stay as they are.
+Each is written to `benchmarks/results/experiments/`: a page with all tables and figures, the figures as SVG, and the
+tables as JSON. Finished cells are kept in `build/experiments`, so an interrupted run continues. `--specs fig4 table2`
+runs only these; on the page the sections of the others stay as they are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ranksieve.experiments.shipped import find_spec, shipped_specs
 from ranksieve.report.tables import Table
 from ranksieve.report.write import tables, write_report
 
-PAGES = Path(__file__).parent.parent / "docs" / "results"
+PAGES = Path(__file__).parent / "results" / "experiments"
 DEPTH = 5000  # files a report comes with at the most
 REPORTS = 120  # of each project
 SPLIT = (0.5, 0.2, 0.3)

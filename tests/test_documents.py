@@ -123,3 +123,22 @@ def test_lowest_versions_are_those_of_the_project():
     assert len(lowest) >= 16
     for name, version in lowest:
         assert re.search(rf"\b{name} {re.escape(version)}[,|; (]", shown.replace(" |", "|")), name
+
+
+def test_the_site_is_searchable_from_the_disk():
+    site = (ROOT / "mkdocs.yml").read_text()
+    assert "\n  - offline" in site and "use_directory_urls: false" in site
+    (shim,) = re.findall(r"polyfills: \[(.*?)\]", site)
+    assert "iframe-worker" in shim  # the plugin would load its own from the network
+    assert (ROOT / "docs" / shim).is_file()
+
+
+def test_generated_results_stand_beside_their_scripts():
+    assert not (ROOT / "docs" / "results").exists()
+    results = ROOT / "benchmarks" / "results"
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
+    for path in results.glob("*.json"):
+        assert any(path.stem == name or path.stem.startswith(f"{name}_") for name in scripts), path.name
+    for page in (results / "experiments").glob("*.md"):
+        figures = re.findall(r"!\[.*?\]\((.*?)\)", page.read_text(encoding="utf-8"))
+        assert figures and all((page.parent / figure).is_file() for figure in figures)
