@@ -35,7 +35,7 @@ METRICS = ("ndcg@10", "ndcg@3", "ndcg@1")
 
 def shifted(n_queries: int, start: int, every: int) -> rs.Dataset:
     """Lists of the small domain: every so many-th feature is noise."""
-    data = rs.cubic(n_queries, start=start)
+    data = rs.synth.cubic(n_queries, start=start)
     features = data.features.copy()
     features[:, ::every] = np.random.default_rng(start).uniform(-1, 1, features[:, ::every].shape)
     return rs.Dataset.from_arrays(features, data.labels, group=data.lists.sizes)
@@ -103,7 +103,7 @@ def main() -> None:
     sizes = (args.train, args.train // 2, args.test)
     starts = np.cumsum([args.background, *sizes[:-1]]).tolist()
     train, valid, test = (shifted(n, start, args.every) for n, start in zip(sizes, starts, strict=True))
-    background = rs.train(rs.cubic(args.background), **options)
+    background = rs.train(rs.synth.cubic(args.background), **options)
     in_domain = rs.train(train, valid=valid, **options)
     both = [background, in_domain]
     models = {

@@ -30,7 +30,7 @@ def feature_files(collections: Path, folder: Path, projects: Sequence[str] = PRO
             source = collections / f"bugs-{project}"
             queries, judgements = read_collection(source)
             index = rs.Index.build(source / "corpus.jsonl.xz", folder / f"{project}.index", fields=BUG_FIELDS)
-            rs.write_parquet(index.features(queries, judgements=judgements, depth=DEPTH, select=SELECT), file)
+            rs.io.write_parquet(index.features(queries, judgements=judgements, depth=DEPTH, select=SELECT), file)
             print(file, flush=True)
     return files
 
@@ -40,7 +40,7 @@ def shortened(file: Path, work: Path, depth: int) -> Path:
     short = work / f"{file.stem}-{depth}.parquet"
     if not short.exists():
         work.mkdir(parents=True, exist_ok=True)
-        rs.write_parquet(rs.truncate(rs.read(file), depth, positives="drop"), short)
+        rs.io.write_parquet(rs.sampling.truncate(rs.read(file), depth, positives="drop"), short)
     return short
 
 

@@ -21,7 +21,7 @@ import ranksieve as rs
 from kept import kept_path
 from ranksieve.files import atomic_path
 
-METRIC = rs.parse_metric("ndcg@10")
+METRIC = rs.metrics.parse_metric("ndcg@10")
 Setting = Mapping[str, Any]
 Learned = tuple[float, int, np.ndarray]  # the best validation value, its trees, and scores of the test lists
 
@@ -108,7 +108,7 @@ def compared(one: Outcome, other: Outcome, folds: list[int]) -> dict[str, Any]:
     chosen = [cell for cell in one.chosen if cell.fold in folds]
     queries = sorted(query for cell in chosen for query in cell.found["test"])
     a, b = (np.array([outcome.values[query] for query in queries]) for outcome in (one, other))
-    test = rs.randomization_test(a, b)
+    test = rs.significance.randomization_test(a, b)
     return {
         "side": one.side,
         "against": other.side,

@@ -42,7 +42,7 @@ def parts(folder: Path, n_queries: int) -> list[str]:
     for i in range(PARTS):
         path = folder / f"two-stage-{size}-{i}.parquet"
         if not path.exists():
-            rs.write_parquet(rs.two_stage(size, start=i * size), path)
+            rs.io.write_parquet(rs.synth.two_stage(size, start=i * size), path)
         names.append(str(path))
     return names
 

@@ -54,7 +54,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for n_queries in QUERIES:
-        data = rs.cubic(n_queries, docs=DOCS, n_features=FEATURES)
+        data = rs.synth.cubic(n_queries, docs=DOCS, n_features=FEATURES)
         for gain in ("variance", "newton"):
             taken: dict[str, list[float]] = {name: [] for name in SIGNS}
             for _ in range(options.rounds):

@@ -69,15 +69,15 @@ class Table:
 
     @cached_property
     def train(self) -> rs.Dataset:
-        return rs.cubic(self.queries)
+        return rs.synth.cubic(self.queries)
 
     @cached_property
     def valid(self) -> rs.Dataset:
-        return rs.cubic(self.queries // 2, start=self.queries)
+        return rs.synth.cubic(self.queries // 2, start=self.queries)
 
     @cached_property
     def test(self) -> rs.Dataset:
-        return rs.cubic(self.queries, start=2 * self.queries)
+        return rs.synth.cubic(self.queries, start=2 * self.queries)
 
     @cached_property
     def bins(self) -> Any:
@@ -146,7 +146,7 @@ class Table:
 
     def forest(self, path: Path, *, ranker: str, choice: str, **options: Any) -> Row:
         options = {"trees": self.rounds, "threads": self.threads, **TREES, **options}
-        rs.train(rs.cubic(9), valid=rs.cubic(9, start=9), **{**options, "trees": 1})  # compiles
+        rs.train(rs.synth.cubic(9), valid=rs.synth.cubic(9, start=9), **{**options, "trees": 1})  # compiles
         model, seconds = timed(lambda: rs.train(self.bins, valid=self.valid_bins, **options))
         return {**self.measured(path, ranker, choice, model), **seconds, "ndcg@10 by trees": self.by_trees(model)}
 
@@ -158,7 +158,7 @@ class Table:
 
     def measured(self, path: Path, ranker: str, choice: str, model: Any) -> Row:
         """A row of the table; the values of all queries are kept beside it for tests of significance."""
-        metrics = [rs.parse_metric(name, one_label="skip") for name in METRICS]
+        metrics = [rs.metrics.parse_metric(name, one_label="skip") for name in METRICS]
         result = rs.evaluate({ranker: model}, self.test, metrics)
         row = {
             "ranker": ranker, "choice": choice, "train": self.train.n_queries, "test": self.test.n_queries,
@@ -197,7 +197,7 @@ def chosen(paths: list[Path]) -> list[Row]:
         row["chosen"] = path == best[row["ranker"]]
         if row["chosen"] and row["ranker"] != "λ-MART" and "λ-MART" in best:
             values, reference = (np.load(one.with_suffix(".npy")) for one in (path, best["λ-MART"]))
-            row["p against λ-MART"] = float(f"{rs.paired_t_test(values, reference).p_value:.2g}")
+            row["p against λ-MART"] = float(f"{rs.significance.paired_t_test(values, reference).p_value:.2g}")
     return list(rows.values())
 
 

@@ -49,7 +49,7 @@ def train(path: Path) -> Forest:
     """300 trees of 64 leaves on two-stage features; every third feature has missing values. Kept in a file."""
     if path.exists():
         return rs.load(path)
-    data = rs.two_stage(8, seed=1)
+    data = rs.synth.two_stage(8, seed=1)
     rng = np.random.default_rng(0)
     X = data.rows(0, data.n_docs).copy()
     X[:, ::3] = with_missing(X[:, ::3], rng, 0.2)
@@ -62,7 +62,7 @@ def train(path: Path) -> Forest:
 
 
 def hard_documents(forest: Forest, n_docs: int) -> np.ndarray:
-    data = rs.two_stage(n_docs // 2_000 + 5, seed=1, start=1_000)
+    data = rs.synth.two_stage(n_docs // 2_000 + 5, seed=1, start=1_000)
     rng = np.random.default_rng(1)
     X = data.rows(0, n_docs).copy()
     for feature in np.unique(forest.feature):
@@ -127,7 +127,7 @@ def _row(direction, consumer, name, leaves, arithmetic, theirs, expected, predic
 
 def measure_in(n_docs: int) -> list[dict]:
     """Models of other libraries: read, and scored here and there."""
-    data = rs.two_stage(4, seed=2)
+    data = rs.synth.two_stage(4, seed=2)
     X = data.rows(0, 4_000).copy()
     X[:, ::3] = with_missing(X[:, ::3], np.random.default_rng(0), 0.2)
     labels, sizes = data.labels[:4_000], [1_000] * 4

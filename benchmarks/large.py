@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=60)
     arguments = parser.parse_args()
     started = time.perf_counter()
-    binned = bin_data(GeneratedSource(rs.two_stage, range(arguments.queries), 0, 16))
+    binned = bin_data(GeneratedSource(rs.synth.two_stage, range(arguments.queries), 0, 16))
     binning = time.perf_counter() - started
     print(f"{binned.lists.n_docs:,} documents binned in {binning:.0f} s", flush=True)
     model = rs.train(binned, algo="selgb", trees=arguments.trees, early_stopping=0)

@@ -82,7 +82,7 @@ def main() -> None:
     n = args.queries
     sizes = {"train": n, "valid": n // 2, "test": n}
     starts = dict(zip(sizes, (0, n, n + n // 2), strict=True))
-    sets = {name: rs.cubic(size, start=starts[name], seed=args.seed) for name, size in sizes.items()}
+    sets = {name: rs.synth.cubic(size, start=starts[name], seed=args.seed) for name, size in sizes.items()}
     facts = {"queries": n, "leaves": args.leaves, "threads": args.threads}
     if args.lightgbm:
         rows = [{**facts, **row} for row in time_lightgbm(sets, args.trees, args.leaves, args.threads)]

@@ -40,7 +40,7 @@ def web(n_queries: int, start: int = 0) -> rs.Dataset:
 
 
 SETS = {
-    "two-stage": (lambda: rs.two_stage(300), lambda: rs.two_stage(100, start=300)),
+    "two-stage": (lambda: rs.synth.two_stage(300), lambda: rs.synth.two_stage(100, start=300)),
     "web": (lambda: web(1000), lambda: web(333, start=1000)),
 }
 

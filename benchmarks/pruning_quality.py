@@ -171,7 +171,7 @@ class Bench:
             if strategy == "lambdamart" or (rate and not n):
                 return model.first(model.n_trees - n)
             if rate == 0:
-                return rs.reweight(model, train, valid=valid, threads=1)
+                return rs.pruning.reweight(model, train, valid=valid, threads=1)
             return rs.prune(model, train, valid=valid, rate=rate, strategy=strategy, threads=1)
 
         settings = [full["path"].name, strategy, rate]
@@ -229,7 +229,7 @@ def _sizes(table: str, models: list[rs.Forest]) -> list[int]:
 
 def two_stage() -> list[Split]:
     ends = np.cumsum(TWO_STAGE_QUERIES)
-    train, valid, test = (rs.two_stage(n, start=end - n) for n, end in zip(TWO_STAGE_QUERIES, ends, strict=True))
+    train, valid, test = (rs.synth.two_stage(n, start=end - n) for n, end in zip(TWO_STAGE_QUERIES, ends, strict=True))
     return [(train, valid, test)]
 
 

@@ -122,8 +122,8 @@ def _compared(size: Cell, other: Cell) -> Cell:
     row = {"ndcg@10": round(float(np.nanmean(mine)), 4)}
     if size is other:
         return {**row, "queries": int((~np.isnan(mine)).sum())}
-    low, high = rs.paired_t_test(mine, theirs).interval or (np.nan, np.nan)
-    test = rs.randomization_test(mine, theirs)
+    low, high = rs.significance.paired_t_test(mine, theirs).interval or (np.nan, np.nan)
+    test = rs.significance.randomization_test(mine, theirs)
     return {
         **row, "difference": round(test.difference, 4), "interval": [round(low, 4), round(high, 4)],
         "p": round(test.p_value, 4),

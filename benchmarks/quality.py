@@ -57,7 +57,7 @@ def _joined(parts: list[rs.Dataset]) -> rs.Dataset:
 
 def lightgbm_scores(train: rs.Dataset, valid: rs.Dataset, test: rs.Dataset) -> np.ndarray:
     """LightGBM's scores of the test set, its trees chosen by our NDCG@10 on validation: the same convention."""
-    metric = rs.parse_metric("ndcg@10")
+    metric = rs.metrics.parse_metric("ndcg@10")
 
     def measured(predictions: np.ndarray, _: lightgbm.Dataset) -> tuple[str, float, bool]:
         return "ours", float(np.nanmean(metric.per_query(valid.labels, predictions, valid.offsets))), True
@@ -94,7 +94,7 @@ def compare(folder: Path) -> list[dict]:
                 values.setdefault(name, []).append(result.per_query(name))
         pooled = {name: np.concatenate(parts) for name, parts in values.items()}
         for name, mine in pooled.items():
-            against = rs.randomization_test(mine, pooled["lightgbm"])
+            against = rs.significance.randomization_test(mine, pooled["lightgbm"])
             row = {"data": collection, "ranker": name, "ndcg@10": round(float(np.nanmean(mine)), 4)}
             rows.append({**row, "difference": round(against.difference, 4), "p": round(against.p_value, 4)})
             print(rows[-1], flush=True)

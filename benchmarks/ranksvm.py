@@ -36,7 +36,7 @@ def explicit_pairs(data: rs.Dataset, model: Linear) -> np.ndarray:
 
 def against_scikit_learn(c: float) -> dict:
     """Objectives and times on data small enough to list its pairs."""
-    data = rs.cubic(40)
+    data = rs.synth.cubic(40)
     rs.train(data, algo="ranksvm", c=c, threads=1)  # compiles
     start = time.process_time()
     model = rs.train(data, algo="ranksvm", c=c, threads=1)
@@ -59,7 +59,7 @@ def against_scikit_learn(c: float) -> dict:
 
 def two_stage(queries: int, features: int) -> tuple[rs.Dataset, rs.Dataset]:
     """Lists to learn from and others to test on."""
-    return rs.two_stage(queries, n_features=features), rs.two_stage(100, n_features=features, start=queries)
+    return rs.synth.two_stage(queries, n_features=features), rs.synth.two_stage(100, n_features=features, start=queries)
 
 
 def bugs(folder: Path) -> tuple[rs.Dataset, rs.Dataset]:

@@ -129,7 +129,7 @@ def retrieval(folder: Path, field: str, out: Path, depth: int) -> dict:
     words = [[term for term in dict.fromkeys(analyzer.terms(text)) if index.term_number(term) >= 0] for text in texts]
     assert [len(some) for some in known] == [len(some) for some in words]
     k = min(depth, index.n_docs)
-    searcher = Searcher(index, rs.FirstStage("bm25", k3=0.0), threads=1)
+    searcher = Searcher(index, rs.retrieval.FirstStage("bm25", k3=0.0), threads=1)
     searcher.of_prepared(prepared, k)
     ours, our_wall, our_cpu = timed(lambda: searcher.of_prepared(prepared, k))
     ask = lambda: peer.retrieve(words, k=k, show_progress=False, n_threads=1)  # noqa: E731
@@ -166,7 +166,7 @@ def features(folder: Path, fields: list[str], out: Path, n_queries: int = 60) ->
 def serving(folder: Path, out: Path, n_queries: int = 93) -> dict:
     """One thread, one query at a time; the model has 300 trees of 16 leaves."""
     index = rs.Index.build(folder / "corpus.jsonl.xz", out, fields=["text"], replace=True)
-    queries, judgements = read_queries(folder / "queries.tsv.xz"), rs.read_judgements(folder / "qrels.txt.xz")
+    queries, judgements = read_queries(folder / "queries.tsv.xz"), rs.io.read_judgements(folder / "qrels.txt.xz")
     data = index.features(queries, judgements=judgements, depth=1000)
     model = rs.train(data, trees=300, leaves=16, negatives=0.2)
     pipeline = rs.Pipeline(index, model, depth=1000, threads=1)

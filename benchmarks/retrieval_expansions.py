@@ -123,7 +123,7 @@ def measure(folder: Path) -> list[dict]:
         begun, chosen.taken, single.taken = time.process_time(), Counter(), Counter()
         made = (scores(places(folds, asked)) for folds in splits)
         runs = [Run.from_rows(zip(ids, data.lists.doc_ids, some, strict=True)) for some in made]
-        each = np.array([rs.evaluate_run({name: run}, judgements, "ndcg@10").per_query() for run in runs])
+        each = np.array([rs.retrieval.evaluate_run({name: run}, judgements, "ndcg@10").per_query() for run in runs])
         values = each.mean(axis=0)
         known |= {"BM25F": {"": values}, "expanded query": {" expanded": values}}.get(name, {})
         row = {"collection": folder.name, "queries": len(queries), "variations": len(chosen.names), "side": name}

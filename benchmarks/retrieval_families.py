@@ -63,7 +63,7 @@ def measure(folder: Path) -> list[dict]:
     for name, scores in sides.items():
         start = time.process_time()
         run = Run.from_rows(zip(ids, data.lists.doc_ids, scores(), strict=True))
-        values[name] = rs.evaluate_run({name: run}, judgements, "ndcg@10").per_query()
+        values[name] = rs.retrieval.evaluate_run({name: run}, judgements, "ndcg@10").per_query()
         row = {"collection": folder.name, "queries": len(queries), "features": name}
         row |= {"ndcg@10": round(float(values[name].mean()), 4), "cpu s": round(time.process_time() - start, 1)}
         if len(values) > 1:

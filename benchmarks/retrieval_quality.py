@@ -76,7 +76,7 @@ MOST_POSITIVES = 50  # a few bug reports concern hundreds of files
 
 def read_collection(folder: Path) -> tuple[dict[str, str], dict]:
     """Queries and judgements; of bug reports without their own number, which comments of the fix may name."""
-    queries, judgements = read_queries(folder / "queries.tsv.xz"), rs.read_judgements(folder / "qrels.txt.xz")
+    queries, judgements = read_queries(folder / "queries.tsv.xz"), rs.io.read_judgements(folder / "qrels.txt.xz")
     positives = {id: sum(grade > 0 for grade in grades.values()) for id, grades in judgements.items()}
     most = MOST_POSITIVES if folder.name.startswith("bugs-") else np.inf
     queries = {id: text for id, text in queries.items() if 0 < positives.get(id, 0) <= most}
@@ -183,20 +183,22 @@ def tuned_values(index: rs.Index, folds: list[np.ndarray], per_query: Callable) 
     for test in range(FOLDS):
         rest = np.concatenate([folds[fold] for fold in range(FOLDS) if fold != test])
         measure = lambda stage, rest=rest: float(per_query(stage)[rest].mean())  # noqa: E731
-        stage, _ = ascend(index, rs.FirstStage(), measure, measure(rs.FirstStage()))
+        stage, _ = ascend(index, rs.retrieval.FirstStage(), measure, measure(rs.retrieval.FirstStage()))
         values[folds[test]] = per_query(stage)[folds[test]]
         found.append(spelling(stage))
     return values, found
 
 
-def measurer(index: rs.Index, queries: dict[str, str], judgements: dict) -> Callable[[rs.FirstStage], np.ndarray]:
+def measurer(
+    index: rs.Index, queries: dict[str, str], judgements: dict
+) -> Callable[[rs.retrieval.FirstStage], np.ndarray]:
     """NDCG@10 of every query by a first stage; remembers, as folds try the same ones."""
     known: dict[str, np.ndarray] = {}
 
-    def per_query(stage: rs.FirstStage) -> np.ndarray:
+    def per_query(stage: rs.retrieval.FirstStage) -> np.ndarray:
         if spelling(stage) not in known:
             run = retrieve(index, queries, TUNED_DEPTH, stage, threads=1)
-            known[spelling(stage)] = rs.evaluate_run({"bm25f": run}, judgements, "ndcg@10").per_query()
+            known[spelling(stage)] = rs.retrieval.evaluate_run({"bm25f": run}, judgements, "ndcg@10").per_query()
         return known[spelling(stage)]
 
     return per_query
@@ -219,16 +221,16 @@ def measure(folder: Path, depth: int, splits: int) -> dict:
         )
         make = lambda: index.features(queries, judgements=judgements, depth=depth, select=["*", "relative.*"])  # noqa: E731
         data = timed("features", make)
-        deep = rs.evaluate_run({"bm25f": index.retrieve(queries, 1000)}, judgements, "recall@1000").mean()
+        deep = rs.retrieval.evaluate_run({"bm25f": index.retrieve(queries, 1000)}, judgements, "recall@1000").mean()
         ids = np.repeat(data.query_ids.astype(str), data.lists.sizes)
         as_run = lambda scores: Run.from_rows(zip(ids, data.lists.doc_ids, scores, strict=True))  # noqa: E731
-        first = rs.evaluate_run({"bm25f": as_run(data.column("first.score"))}, judgements, METRICS)
+        first = rs.retrieval.evaluate_run({"bm25f": as_run(data.column("first.score"))}, judgements, METRICS)
         per_query = measurer(index, queries, judgements)
         start = best_feature(data)
         for folds in (split(order, seed) for seed in range(splits)):
             known = places(folds, data.query_ids.astype(str).tolist())
             scores, found = timed("learning", cross_validated, data, known, start)
-            result = rs.evaluate_run({"selgb": as_run(scores)}, judgements, METRICS)
+            result = rs.retrieval.evaluate_run({"selgb": as_run(scores)}, judgements, METRICS)
             values.append([result.per_query("selgb", metric) for metric in METRICS])
             some, parameters = timed("tuning", tuned_values, index, places(folds, order), per_query)
             tuned.append(some)

@@ -63,11 +63,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=0)
     arguments = parser.parse_args()
     n, third = arguments.queries, max(1, arguments.queries // 3)
-    sets = [rs.two_stage(size, start=start) for size, start in ((n, 0), (third, n), (third, n + third))]
+    sets = [rs.synth.two_stage(size, start=start) for size, start in ((n, 0), (third, n), (third, n + third))]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part, data in zip(("train", "valid", "test"), sets, strict=True):
-            rs.write_parquet(data, folder / f"{part}.parquet")
+            rs.io.write_parquet(data, folder / f"{part}.parquet")
         run_table2(folder, 2, arguments.jobs, "warm-up")  # compiles
         seconds, cpu, results = timed(lambda: run_table2(folder, arguments.trees, arguments.jobs, "out"))
         groups = results.groups("two-stage")

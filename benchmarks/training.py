@@ -43,7 +43,7 @@ def peak():  # ru_maxrss would begin with the parent's
     line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
     return int(line.split()[1]) * 1024
 
-rs.write_parquet(rs.cubic(4), sys.argv[1] + ".tiny")
+rs.io.write_parquet(rs.synth.cubic(4), sys.argv[1] + ".tiny")
 rs.train(sys.argv[1] + ".tiny", trees=1)  # the interpreter, the libraries and the compiled kernels
 before = peak()
 rs.train(sys.argv[1], algo=sys.argv[2], trees=10, early_stopping=0)
@@ -95,7 +95,7 @@ def memory(data: rs.Dataset) -> list[dict]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/data.parquet"
-        rs.write_parquet(data, path)
+        rs.io.write_parquet(data, path)
         for algo in ("selgb", "lambdamart"):
             answer = subprocess.run(
                 [sys.executable, "-c", PEAK, path, algo], capture_output=True, text=True, check=True
@@ -118,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=300)
     arguments = parser.parse_args()
-    data = rs.two_stage(arguments.queries)
+    data = rs.synth.two_stage(arguments.queries)
     size = {"what": "data", "queries": data.n_queries, "documents": data.n_docs, "features": data.n_features}
     print(size, flush=True)
     save("training", [size, *speed(data), *memory(data), import_time()])

@@ -48,7 +48,7 @@ class TwoStage:
 
     @cached_property
     def lists(self) -> tuple[rs.Dataset, rs.Dataset]:
-        return rs.two_stage(self.n), rs.two_stage(self.n // 3, start=self.n)
+        return rs.synth.two_stage(self.n), rs.synth.two_stage(self.n // 3, start=self.n)
 
     @cached_property
     def binned(self) -> tuple[Binned, Binned]:
@@ -58,7 +58,7 @@ class TwoStage:
 
     @cached_property
     def test(self) -> rs.Dataset:
-        return rs.two_stage(2 * self.n // 3, start=self.n + self.n // 3)
+        return rs.synth.two_stage(2 * self.n // 3, start=self.n + self.n // 3)
 
     def ndcg(self, scores: np.ndarray) -> list[float]:
         return METRIC.per_query(self.test.labels, scores, self.test.offsets).tolist()
@@ -91,7 +91,7 @@ def table(found: Mapping[str, dict[str, Any]], n: int) -> list[dict[str, Any]]:
             continue
         peers = ("lambdamart", "lambdamart, newton", "lightgbm", name.removesuffix(", newton"))
         tests = {
-            peer: rs.randomization_test(np.array(one["test"]), np.array(found[peer]["test"]))
+            peer: rs.significance.randomization_test(np.array(one["test"]), np.array(found[peer]["test"]))
             for peer in peers
             if peer in found and peer != name
         }

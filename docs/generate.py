@@ -49,7 +49,7 @@ def commands() -> str:
 def parameters() -> str:
     """The one table of training parameters."""
     lines = ["# Parameters of training\n", "| parameter | default | meaning | values |", "|---|---|---|---|"]
-    for item in dataclasses.fields(ranksieve.Params):
+    for item in dataclasses.fields(ranksieve.params.Params):
         about = item.metadata
         cells = (f"`{item.name}`", f"`{item.default!r}`", about["help"], about["expected"])
         lines.append("| " + " | ".join(map(_cell, cells)) + " |")

@@ -7,14 +7,14 @@ import ranksieve as rs
 
 def small_domain(n_queries, start):
     """The same documents, but a third of the features means something else here."""
-    data = rs.cubic(n_queries, start=start)
+    data = rs.synth.cubic(n_queries, start=start)
     features = data.features.copy()
     features[:, ::3] = np.random.default_rng(start).uniform(-1, 1, features[:, ::3].shape)
     return rs.Dataset.from_arrays(features, data.labels, group=data.lists.sizes)
 
 
 options = {"algo": "lambdamart", "trees": 100, "leaves": 10, "learning_rate": 0.1}
-background = rs.train(rs.cubic(300), **options)
+background = rs.train(rs.synth.cubic(300), **options)
 train, valid, test = (small_domain(n, start) for n, start in ((60, 300), (60, 400), (100, 500)))
 
 in_domain = rs.train(train, valid=valid, **options)

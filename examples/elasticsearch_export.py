@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ranksieve as rs
 
-data = rs.cubic(60)  # features are named as in the plugin's feature set: f1, f2, …
+data = rs.synth.cubic(60)  # features are named as in the plugin's feature set: f1, f2, …
 model = rs.train(data, algo="lambdamart", trees=20, leaves=8)
 
 with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import ranksieve as rs
 
-data = rs.cubic(60)
+data = rs.synth.cubic(60)
 qid = data.query_ids.repeat(data.lists.sizes)
 
 with config_context(enable_metadata_routing=True):  # scikit-learn hands qid on to fit and score

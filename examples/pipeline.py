@@ -18,7 +18,7 @@ class Stage:
         return Stage(lambda frame: after.run(self.run(frame)))
 
 
-data = rs.two_stage(30)
+data = rs.synth.two_stage(30)
 index = pd.DataFrame({"qid": np.repeat(data.query_ids, data.lists.sizes), "label": data.labels})
 index["docno"] = [f"d{number}" for number in range(data.n_docs)]
 index["score"] = data.column(data.first_stage)

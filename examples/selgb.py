@@ -2,7 +2,7 @@
 
 import ranksieve as rs
 
-train, valid, test = (rs.two_stage(20, start=start) for start in (0, 20, 40))  # or rs.read("train.txt")
+train, valid, test = (rs.synth.two_stage(20, start=start) for start in (0, 20, 40))  # or rs.read("train.txt")
 options = {"valid": valid, "trees": 30, "leaves": 16, "learning_rate": 0.1}
 models = {
     "λ-MART": rs.train(train, algo="lambdamart", **options),

@@ -40,9 +40,9 @@ def fitted(arrays):
 def test_parameters_are_those_of_train():
     signature = inspect.signature(rs.Ranker.__init__).parameters
     defaults = {name: p.default for name, p in signature.items() if name != "self"}
-    assert defaults == rs.Params().as_dict()
+    assert defaults == rs.params.Params().as_dict()
     assert all(p.kind is p.KEYWORD_ONLY for name, p in signature.items() if name != "self")
-    assert rs.Ranker().get_params() == rs.Params().as_dict()
+    assert rs.Ranker().get_params() == rs.params.Params().as_dict()
 
 
 def test_fit_learns_and_tells(arrays, fitted):
@@ -55,7 +55,7 @@ def test_fit_learns_and_tells(arrays, fitted):
     assert fitted.feature_importances_.sum() == pytest.approx(1)
     assert set(np.argsort(fitted.feature_importances_)[-2:]) == {0, 2}
     labels, scores = np.asarray(y), fitted.predict(X)
-    assert fitted.score(X, y, qid=qid) == pytest.approx(np.nanmean(rs.ndcg(labels, scores, qid=qid, k=10)))
+    assert fitted.score(X, y, qid=qid) == pytest.approx(np.nanmean(rs.metrics.ndcg(labels, scores, qid=qid, k=10)))
     assert fitted.score(X, y, group=[SIZE] * N_QUERIES) == fitted.score(X, y, qid=qid) > 0.8
 
 

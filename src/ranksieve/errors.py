@@ -6,30 +6,87 @@ import difflib
 import keyword
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 FLAG = re.compile(r"(?<![\w./\\-])--([a-z][a-z0-9-]*)(?:=([^\s;,()]+))?")
 COMMAND = re.compile(r"ranksieve [a-z]+[^;]*")  # within which flags are meant
 
 
-class _Told:
-    """Messages are written with flags, `--min-docs is 0` or `use --algo=mart`; `str` tells them as Python spells them,
-    and the command line `by_flags`.
+@dataclass(frozen=True)
+class ParamName:
+    """A parameter in a message, with a value where the message is about that value."""
+
+    name: str
+    value: Any = None
+
+    @property
+    def flag(self) -> str:
+        """`min_docs` → `--min-docs`, `global_` → `--global`; with a value, `--algo mart`."""
+        flag = "--" + self.name.rstrip("_").replace("_", "-")
+        return flag if self.value is None else f"{flag} {self.value}"
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value!r}"
+
+
+def param(name: str, value: Any = None) -> ParamName:
+    """A parameter as part of an error or a warning: each place where it is shown has its own spelling.
+
+    Examples
+    --------
+    >>> error = ParameterError(param("min_docs"), " is 0; expected a whole number from 1")
+    >>> str(error)
+    'min_docs is 0; expected a whole number from 1'
+    >>> error.for_command_line()
+    '--min-docs is 0; expected a whole number from 1'
     """
+    return ParamName(name, value)
+
+
+class _Message(Exception):
+    """A message made of parts: text, and parameters by name."""
+
+    def __init__(self, *parts: str | ParamName) -> None:
+        super().__init__(*parts)
+
+    @property
+    def parts(self) -> tuple[str | ParamName, ...]:
+        return self.args
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters that the message is about."""
+        return tuple(part.name for part in self.parts if isinstance(part, ParamName))
+
+    def for_command_line(self) -> str:
+        """The message with parameters spelled as flags."""
+        return "".join(part.flag if isinstance(part, ParamName) else part for part in self.parts)
 
     @property
     def by_flags(self) -> str:
-        return super().__str__()
+        return self.for_command_line()
 
     def __str__(self) -> str:
-        return in_python(self.by_flags)
+        return "".join(str(part) if isinstance(part, ParamName) else in_python(part) for part in self.parts)
+
+    def with_prefix(self, text: str) -> Self:
+        """The same error with a text before its message, for example the file and line it is about."""
+        return type(self)(text, *self.parts)
+
+    def with_suffix(self, *parts: str | ParamName) -> Self:
+        """The same error with more at its end."""
+        return type(self)(*self.parts, *parts)
 
 
-class RanksieveError(_Told, ValueError):
+class RanksieveError(_Message, ValueError):
     """Base of every error raised on bad input; the command line prints it without a traceback and exits with 2."""
 
 
-class RanksieveWarning(_Told, UserWarning):
+class RanksieveWarning(_Message, UserWarning):
     """What is done but may not be meant; the command line prints it as one line."""
 
 

@@ -19,7 +19,7 @@ from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
 from ranksieve.params import Params
 from ranksieve.rankers.train import train
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 
 class Ranker(BaseEstimator):

@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve.dtypes import MAX_BINS
 from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.heeding import EVERYWHERE, OPTIMAL, RANKERS, SELECTING, of_boosting
-from ranksieve.spelling import AUTO, are_gains, are_signs, features_text, is_monotone, numbers_text, signs_text
+from ranksieve.text_formats import AUTO, are_gains, are_signs, features_text, is_monotone, numbers_text, signs_text
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 

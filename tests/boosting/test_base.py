@@ -39,7 +39,7 @@ def test_base_and_new_trees_are_one_model_file(tmp_path, data, background):
 
 def test_every_way_of_naming_the_base_gives_the_same_trees(tmp_path, data, background):
     background.save(tmp_path / "background.txt")
-    rs.write_parquet(data, tmp_path / "train.parquet")
+    rs.io.write_parquet(data, tmp_path / "train.parquet")
     whole = rs.train(data, init=background, **SMALL)
     estimator = rs.Ranker(**SMALL).fit(data.features, data.labels, group=data.lists.sizes)
     estimator.model_ = background

@@ -14,7 +14,7 @@ from ranksieve.boosting.objectives import lambda_ndcg
 from ranksieve.data.binned import bin_data
 from ranksieve.data.feature_choice import monotone_signs
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.spelling import SIGNS
+from ranksieve.text_formats import SIGNS
 from samples import small_dataset
 
 SMALL = {"trees": 8, "leaves": 12, "min_docs": 2, "learning_rate": 0.3, "threads": 1}
@@ -72,7 +72,7 @@ def test_first_split_is_the_naive_best_among_those_allowed(seed, gain):
     rng = np.random.default_rng(seed)
     grad, hess = rng.standard_normal(len(binned.bins)), rng.random(len(binned.bins))
     signs = np.array([1, -1, 1, -1, 1, -1, 1])
-    params = rs.Params(leaves=2, min_docs=5, gain=gain, l2=0.5, monotone=signs.tolist())
+    params = rs.params.Params(leaves=2, min_docs=5, gain=gain, l2=0.5, monotone=signs.tolist())
     tree, _ = Grower(binned, params, threads=2).grow(None, grad, hess, rng)
     _, feature, split_bin, _ = naive.best_split(
         binned.bins, binned.binning.n_bins, grad, hess, min_docs=5, newton=gain == "newton", l2=0.5,
@@ -108,7 +108,7 @@ def test_features_and_constraints_and_fractions_go_together(data):
 def test_gains_count_in_gradients_and_in_metrics(data):
     table = (0.0, 1.0, 1.0, 1.0, 7.0)
     model = rs.train(data, valid=data, algo="lambdamart", gains=table, early_stopping=0, **SMALL)
-    metric = rs.parse_metric("ndcg@10", gain=table)
+    metric = rs.metrics.parse_metric("ndcg@10", gain=table)
     assert rs.evaluate(model, data, metric).mean() == pytest.approx(model.evals_result_["valid"]["ndcg@10"][-1])
     plain = rs.train(data, valid=data, algo="lambdamart", early_stopping=0, **SMALL)
     assert (plain.leaf_values[:12] != model.leaf_values[:12]).any()
@@ -165,20 +165,20 @@ def test_every_sign_that_is_read_has_a_meaning(data):
         assert signs.tolist() == [sign, sign, -1, 0, 0, 0, 0]
         signs = monotone_signs(",".join([text] * 6 + ["1"]), names)
         assert signs.tolist() == [sign] * 6 + [1]
-        assert rs.Params(monotone=f"f1:{text}").monotone == f"f1:{text}"
-    assert rs.Params(monotone={"f1": 1, "f2": 0}).monotone == "f1:+1,f2:+0"
+        assert rs.params.Params(monotone=f"f1:{text}").monotone == f"f1:{text}"
+    assert rs.params.Params(monotone={"f1": 1, "f2": 0}).monotone == "f1:+1,f2:+0"
     assert monotone_signs("f1:-0", names) is None
-    rs.Params(monotone="f1:-0", step_range=(-1, 2))  # promises nothing
+    rs.params.Params(monotone="f1:-0", step_range=(-1, 2))  # promises nothing
 
 
 def test_refitted_weights_keep_the_promise(data):
     model = rs.train(data, algo="lambdamart", monotone="f3:+1", **SMALL)
     with pytest.raises(ParameterError, match="range begins at -1"):
-        rs.refit(model, data, range=(-1, 2))
-    assert (rises(rs.refit(model, data, range=(0, 2)), data.features[:25].copy(), 2) >= 0).all()
+        rs.pruning.refit(model, data, range=(-1, 2))
+    assert (rises(rs.pruning.refit(model, data, range=(0, 2)), data.features[:25].copy(), 2) >= 0).all()
 
 
 def test_one_vocabulary():
-    params = rs.Params(gains=[0, 1, 2.5], monotone={"a": 1, "b": -1}, features=["bm25_*", 0])
+    params = rs.params.Params(gains=[0, 1, 2.5], monotone={"a": 1, "b": -1}, features=["bm25_*", 0])
     assert (params.gains, params.monotone, params.features) == ("0,1,2.5", "a:+1,b:-1", "bm25_*,1")
-    assert rs.Params(**params.as_dict()) == params
+    assert rs.params.Params(**params.as_dict()) == params

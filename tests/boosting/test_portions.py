@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.boosting.base import Constant
+from ranksieve.boosting.initial_scores import Constant
 from ranksieve.boosting.lessons import Lessons, Sample
 from ranksieve.boosting.registry import SELECTIONS
 from ranksieve.boosting.scores import Scores

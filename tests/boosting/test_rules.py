@@ -259,7 +259,7 @@ def test_a_tally_counts_who_taught():
         seen.append(np.sort(view.rng.choice(view.lists.n_docs, 30, replace=False)))
         return seen[-1]
 
-    tally = rs.Tally()
+    tally = rs.callbacks.Tally()
     rs.train(data, selection=rule, trees=8, leaves=4, every=2, tally=tally)
     expected = np.bincount(np.concatenate(seen), minlength=data.n_docs) * 2
     assert tally.n_trees == 6

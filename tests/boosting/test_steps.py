@@ -29,7 +29,7 @@ def training_curve(model, data, metric="ndcg@10"):
 def test_the_step_is_the_best_along_the_tree(data, metric):
     data = data.take_queries([0, 1, 5])
     binned = bin_data(data)
-    params = rs.Params(step="optimal", step_range=(0.1, 5.0), metric=metric, **SMALL)
+    params = rs.params.Params(step="optimal", step_range=(0.1, 5.0), metric=metric, **SMALL)
     before = np.random.default_rng(2).standard_normal(data.n_docs)
     grad, hess = lambda_ndcg()(data.labels, before, data.offsets)
     tree, leaves = Grower(binned, params, threads=1).grow(None, grad, hess, np.random.default_rng(0))
@@ -70,7 +70,7 @@ def test_optimal_steps_learn_faster(data):
 def test_the_factor_of_a_tree_lies_in_the_range(data):
     binned = bin_data(data)
     grad, hess = lambda_ndcg(truncation=30, normalize=True)(data.labels, np.zeros(data.n_docs), data.offsets)
-    params = rs.Params(**SMALL)
+    params = rs.params.Params(**SMALL)
     tree, _ = Grower(binned, params, threads=1).grow(None, grad, hess, np.random.default_rng(0))
     for shrink in (1.0, 0.5):
         model = rs.train(binned, step="optimal", step_range=(0.3, 0.9), step_shrinkage=shrink, **dict(SMALL, trees=1))

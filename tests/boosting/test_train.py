@@ -60,7 +60,7 @@ def test_selgb_is_lambdamart_on_the_reduced_lists(data):
 
     offsets = np.searchsorted(rows, data.offsets)
     grad, hess = lambda_ndcg()(data.labels[rows], known[rows], offsets)
-    params = rs.Params(**options)
+    params = rs.params.Params(**options)
     tree, _ = Grower(binned, params, threads=1).grow(rows.astype(np.int32), grad, hess, np.random.default_rng(0))
     np.testing.assert_array_equal(both.leaf_values[both.leaf_offsets[1] :], tree.leaf_values * 0.05)
     assert both.split_count[both.split_offsets[1]] == len(rows)
@@ -158,7 +158,7 @@ def test_parameters_without_effect_are_told(data, given):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rs.train(data, negatives=0.3, **options, selection=lambda view: np.arange(50))  # it may heed them
-        rs.train(data, **{**options, **rs.Params(**options).as_dict()})
+        rs.train(data, **{**options, **rs.params.Params(**options).as_dict()})
 
 
 def test_own_objective_sees_query_borders(data):
@@ -207,7 +207,7 @@ def test_features_in_another_order_are_refused(tmp_path, data):
     sizes = np.diff(data.offsets)
     train = rs.Dataset.from_arrays(plain, data.labels, group=sizes, feature_names=names)
     turned = rs.Dataset.from_arrays(plain[:, ::-1], data.labels, group=sizes, feature_names=names[::-1])
-    rs.write_parquet(turned, tmp_path / "turned.parquet")
+    rs.io.write_parquet(turned, tmp_path / "turned.parquet")
     model = rs.train(train, **SMALL)
     for valid in (turned, tmp_path / "turned.parquet"):
         with pytest.raises(DataError, match="feature 1 is 'x6'"):

@@ -40,8 +40,8 @@ def test_weights_change_the_model_through_every_door(tmp_path, query_weights):
     data = weighted(query_weights)
     model = rs.train(data, **SMALL)
     assert (model.leaf_values != rs.train(small_dataset(), **SMALL).leaf_values).any()
-    rs.write_letor(data, tmp_path / "train.txt")
-    rs.write_parquet(data, tmp_path / "train.parquet")
+    rs.io.write_letor(data, tmp_path / "train.txt")
+    rs.io.write_parquet(data, tmp_path / "train.parquet")
     for door in (tmp_path / "train.txt", tmp_path / "train.parquet", rs.read(tmp_path / "train.parquet")):
         np.testing.assert_array_equal(rs.train(door, missing="nan", **SMALL).leaf_values, model.leaf_values)
     ranker = rs.Ranker(**SMALL).fit(data.features, data.labels, group=data.lists.sizes, sample_weight=query_weights)

@@ -19,7 +19,7 @@ def test_a_query_is_explained(files, run, model):
     assert "the first 3 of 12 documents; --top shows more" in outcome.output
     assert "the first 3 of 5 features; --top shows more" in outcome.output
     labels, scores = found.labels, found.scores
-    now = rs.parse_metric("ndcg@10").per_query(labels, scores, np.array([0, len(scores)]))[0]
+    now = rs.metrics.parse_metric("ndcg@10").per_query(labels, scores, np.array([0, len(scores)]))[0]
     assert f"change of ndcg@10 (now {now:.4f})" in outcome.output
 
 

@@ -13,7 +13,7 @@ import ranksieve
 from ranksieve.cli import console
 from ranksieve.cli.app import app
 from ranksieve.cli.console import duration, file_size
-from ranksieve.kernels import freshness
+from ranksieve.kernels import numba_cache
 from ranksieve.params import Params, flag
 
 COMMANDS = (
@@ -107,7 +107,7 @@ def test_the_shell_completes_commands(run, monkeypatch):
 
 
 def test_compiling_is_told_where_nothing_was_compiled_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(freshness, "CACHE", tmp_path)
+    monkeypatch.setattr(numba_cache, "CACHE", tmp_path)
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     assert console.waiting() == "reading the data; compiling kernels (first use only)…"

@@ -49,7 +49,7 @@ def test_retrieve_writes_a_run(corpus, index, run, tmp_path):
     lines = (tmp_path / "run.trec").read_text().splitlines()
     assert lines[0].split()[:4] == ["1", "Q0", "d4", "1"]
     assert lines[0].endswith("bm25f")
-    assert rs.read_run(tmp_path / "run.trec").n_queries == 2
+    assert rs.io.read_run(tmp_path / "run.trec").n_queries == 2
 
 
 def test_collections_of_beir_through_pipes(run, tmp_path):

@@ -12,10 +12,12 @@ def test_three_ways_to_sample(files, model, run, tmp_path):
     data = rs.read(files / "train.txt")
     out = tmp_path / "out.parquet"
     expected = {
-        ("truncate", "--k", 3, "--by", "f2", "--positives", "drop"): rs.truncate(data, 3, by="f2", positives="drop"),
-        ("by-model", "--model", model, "--share", 0.2): rs.by_model(data, rs.load(model).predict(data), 0.2),
-        ("undersample", "--n", 2, "--seed", 5): rs.undersample(data, n=2, seed=5),
-        ("undersample", "--share", 0.5, "--order", "ascending", "--by", "f1"): rs.undersample(
+        ("truncate", "--k", 3, "--by", "f2", "--positives", "drop"): rs.sampling.truncate(
+            data, 3, by="f2", positives="drop"
+        ),
+        ("by-model", "--model", model, "--share", 0.2): rs.sampling.by_model(data, rs.load(model).predict(data), 0.2),
+        ("undersample", "--n", 2, "--seed", 5): rs.sampling.undersample(data, n=2, seed=5),
+        ("undersample", "--share", 0.5, "--order", "ascending", "--by", "f1"): rs.sampling.undersample(
             data, share=0.5, order="ascending", by="f1"
         ),
     }

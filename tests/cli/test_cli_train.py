@@ -65,8 +65,8 @@ def test_flags_win_over_toml_and_toml_over_defaults(files, run, tmp_path):
     flags = ["--trees", "3", "--leaves", "4"]
     assert run("train", files / "train.txt", "--out", out, "--params", toml, *flags).code == 0
     used = rs.load(out).info["params"]
-    expected = rs.Params(trees=3, leaves=4, learning_rate=0.3, min_docs=4, algo="lambdamart")
-    assert rs.Params.from_mapping(used) == expected and "threads" not in used
+    expected = rs.params.Params(trees=3, leaves=4, learning_rate=0.3, min_docs=4, algo="lambdamart")
+    assert rs.params.Params.from_mapping(used) == expected and "threads" not in used
     toml.write_text("leaves = 5\ntrees = 2\n")
     assert run("train", files / "train.txt", "--out", out, "--params", toml, "--leaves", "64").code == 0
     assert rs.load(out).info["params"]["leaves"] == 64
@@ -233,7 +233,7 @@ def test_synth_writes_what_the_generators_make(run, tmp_path):
     for kind, suffix in (("cubic", "parquet"), ("cubic", "txt"), ("two-stage", "parquet")):
         out: Path = tmp_path / f"{kind}.{suffix}"
         assert run("synth", kind, "--queries", "3", "--seed", "5", "--out", out).code == 0
-        made = {"cubic": rs.cubic, "two-stage": rs.two_stage}[kind](3, seed=5)
+        made = {"cubic": rs.synth.cubic, "two-stage": rs.synth.two_stage}[kind](3, seed=5)
         back = rs.read(out)
         assert np.array_equal(back.features, made.features, equal_nan=True)
         assert np.array_equal(back.labels, made.labels)

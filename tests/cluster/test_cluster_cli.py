@@ -16,7 +16,7 @@ from ranksieve.cli.app import app
 def files(tmp_path) -> list[str]:
     names = [str(tmp_path / f"{name}.parquet") for name in ("a", "b", "valid")]
     for i, name in enumerate(names):
-        rs.write_parquet(replace(rs.cubic(8, start=8 * i), candidates="all fifty"), name)
+        rs.io.write_parquet(replace(rs.synth.cubic(8, start=8 * i), candidates="all fifty"), name)
     return names
 
 

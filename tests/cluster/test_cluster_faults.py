@@ -42,7 +42,7 @@ def files(data, tmp_path_factory) -> list[str]:
     folder = tmp_path_factory.mktemp("parts")
     names = [str(folder / f"part-{i}.parquet") for i in range(3)]
     for name, queries in zip(names, np.split(np.arange(30), [8, 20]), strict=True):
-        rs.write_parquet(data.take_queries(queries), name)
+        rs.io.write_parquet(data.take_queries(queries), name)
     return names
 
 
@@ -75,7 +75,7 @@ def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(0.05)
 
 
-def killer(client: Client, at: int, n_copies: int = 2) -> Callable[[rs.Record], None]:
+def killer(client: Client, at: int, n_copies: int = 2) -> Callable[[rs.callbacks.Record], None]:
     """A callback that kills a worker after so many trees, when so many copies are written."""
     before = copies_of(client)
 
@@ -150,13 +150,13 @@ def test_a_damaged_copy_is_no_harm(mortals, files, copied, monkeypatch):
 
 def test_a_source_that_changed_meanwhile_is_refused(mortals, data, tmp_path):
     path = tmp_path / "part.parquet"
-    rs.write_parquet(data, path)
+    rs.io.write_parquet(data, path)
 
     def change_and_kill(record) -> None:
         if record.step == 4:
             other = data.features.copy()
             other[0], other[-1] = -other[0], -other[-1]
-            rs.write_parquet(replace(data, features=other), path)
+            rs.io.write_parquet(replace(data, features=other), path)
         kill(record)
 
     kill = killer(mortals, at=4, n_copies=0)

@@ -80,10 +80,10 @@ def test_the_model_does_not_depend_on_the_form(client, tmp_path, kind):
         given = dask.dataframe.from_pandas(frame, npartitions=3, sort=False)  # cuts queries
     elif kind == "scattered":
         given = [tmp_path / "whole.parquet"]  # one file for all workers
-        rs.write_parquet(data, given[0])
+        rs.io.write_parquet(data, given[0])
     else:
         given = tmp_path
-        write = rs.write_parquet if kind == "parquet" else rs.write_letor
+        write = rs.io.write_parquet if kind == "parquet" else rs.io.write_letor
         for i, part in enumerate(parts):
             write(part, tmp_path / f"part-{i}.parquet")
     model = rs.cluster.train(client, given, **SMALL)

@@ -219,6 +219,9 @@ def test_what_a_cluster_refuses(client, parts):
     with pytest.raises(DataError, match="no partitions"):
         train(client, [])
     with Client(processes=False, n_workers=0, dashboard_address=":0") as empty:
-        for call in (train, lambda *given: rs.cluster.predict(given[0], rs.train(rs.cubic(4), **SMALL), given[1])):
+        for call in (
+            train,
+            lambda *given: rs.cluster.predict(given[0], rs.train(rs.synth.cubic(4), **SMALL), given[1]),
+        ):
             with pytest.raises(ClusterError, match="no workers; start some"):
                 call(empty, parts)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ranksieve.data.blocks import Block
-from ranksieve.data.growing_lists import GrowingLists
+from ranksieve.data.list_builder import GrowingLists
 from ranksieve.errors import DataError
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ranksieve.data.data_file import DataFile, lasting
+from ranksieve.data.data_file import DataFile, spool_pipe
 from ranksieve.data.read import open_source, read
 from ranksieve.errors import DataError
 
@@ -103,15 +103,15 @@ def test_a_pipe_is_read_as_often_as_needed(through_pipe):
 
 def test_a_pipe_without_content(through_pipe):
     with pytest.raises(DataError, match="nothing came through it"):
-        lasting(through_pipe(b""))
+        spool_pipe(through_pipe(b""))
 
 
 def test_files_stay_as_they_are(tmp_path):
-    assert lasting(tmp_path / "gone.txt") == str(tmp_path / "gone.txt")
-    assert lasting(tmp_path) == str(tmp_path)
+    assert spool_pipe(tmp_path / "gone.txt") == str(tmp_path / "gone.txt")
+    assert spool_pipe(tmp_path) == str(tmp_path)
 
 
 def test_standard_input_that_is_closed(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(DataError, match="-: standard input is closed; send data"):
-        lasting("-")
+        spool_pipe("-")

@@ -43,17 +43,17 @@ def test_truncate(k, feature):
     data = tied_dataset()
     values = data.column(6 if feature is None else feature)
     dropped = naive(data, lambda rows: by_value(rows, values)[:k])
-    assert_rows(rs.truncate(data, k, by=feature, positives="drop"), data, dropped)
+    assert_rows(rs.sampling.truncate(data, k, by=feature, positives="drop"), data, dropped)
     kept = sorted({*dropped, *np.flatnonzero(data.labels)})
-    assert_rows(rs.truncate(data, k, by=feature), data, kept)
+    assert_rows(rs.sampling.truncate(data, k, by=feature), data, kept)
 
 
 def test_truncate_warns_of_the_trap():
     data = tied_dataset()
     with pytest.warns(UserWarning, match=r"positives \(\d+%\) stand beyond rank 2 .* consider"):
-        rs.truncate(data, 2, by=5)
+        rs.sampling.truncate(data, 2, by=5)
     best_first = rs.Dataset.from_arrays([[3.0], [2.0], [1.0], [9.0], [8.0]], [1, 0, 0, 2, 0], group=[3, 2])
-    assert rs.truncate(best_first, 1, by=0).n_docs == 2
+    assert rs.sampling.truncate(best_first, 1, by=0).n_docs == 2
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
@@ -67,7 +67,7 @@ def test_by_model(share):
         n = max(1, share_of(len(negatives), share))
         return [row for row in rows if data.labels[row] > 0] + by_value(negatives, ours)[:n]
 
-    assert_rows(rs.by_model(data, scores, share), data, naive(data, keep))
+    assert_rows(rs.sampling.by_model(data, scores, share), data, naive(data, keep))
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
@@ -82,12 +82,12 @@ def test_undersample_by_feature(order, amount):
         chosen = by_value(negatives, values if order == "descending" else -values)[:n]
         return [row for row in rows if data.labels[row] > 0] + chosen
 
-    assert_rows(rs.undersample(data, order=order, by="f7", **amount), data, naive(data, keep))
+    assert_rows(rs.sampling.undersample(data, order=order, by="f7", **amount), data, naive(data, keep))
 
 
 def test_random_undersamples_have_the_counts_and_follow_the_seed():
     data = tied_dataset(3)
-    samples = [rs.undersample(data, share=0.3, seed=seed) for seed in (0, 0, 1)]
+    samples = [rs.sampling.undersample(data, share=0.3, seed=seed) for seed in (0, 0, 1)]
     n_negatives = np.add.reduceat(data.labels == 0, data.offsets[:-1])
     for sampled in samples:
         assert (sampled.labels > 0).sum() == (data.labels > 0).sum()
@@ -100,22 +100,25 @@ def test_random_undersamples_have_the_counts_and_follow_the_seed():
 def test_bad_wishes_are_refused():
     data = small_dataset()
     for call, message in (
-        (lambda: rs.truncate(data, 5), "no first-stage feature is known"),
-        (lambda: rs.truncate(data, 0, by=0), "k is 0"),
-        (lambda: rs.truncate(data, 5, by=0, positives="lose"), "positives is 'lose'; expected one of keep, drop"),
-        (lambda: rs.undersample(data), "exactly one of n"),
-        (lambda: rs.undersample(data, n=1, share=0.5), "exactly one of n"),
-        (lambda: rs.undersample(data, n=-1), "n is -1"),
-        (lambda: rs.undersample(data, share=1.5), "share is 1.5"),
-        (lambda: rs.undersample(data, n=1, order="up"), "order is 'up'"),
-        (lambda: rs.by_model(data, np.zeros(data.n_docs), 0.0), "share is 0.0"),
+        (lambda: rs.sampling.truncate(data, 5), "no first-stage feature is known"),
+        (lambda: rs.sampling.truncate(data, 0, by=0), "k is 0"),
+        (
+            lambda: rs.sampling.truncate(data, 5, by=0, positives="lose"),
+            "positives is 'lose'; expected one of keep, drop",
+        ),
+        (lambda: rs.sampling.undersample(data), "exactly one of n"),
+        (lambda: rs.sampling.undersample(data, n=1, share=0.5), "exactly one of n"),
+        (lambda: rs.sampling.undersample(data, n=-1), "n is -1"),
+        (lambda: rs.sampling.undersample(data, share=1.5), "share is 1.5"),
+        (lambda: rs.sampling.undersample(data, n=1, order="up"), "order is 'up'"),
+        (lambda: rs.sampling.by_model(data, np.zeros(data.n_docs), 0.0), "share is 0.0"),
     ):
         with pytest.raises(ParameterError, match=message):
             call()
     with pytest.raises(DataError, match="give one per document"):
-        rs.by_model(data, np.zeros(3), 0.5)
+        rs.sampling.by_model(data, np.zeros(3), 0.5)
     with pytest.raises(DataError, match="no feature is named 'bm25'"):
-        rs.truncate(data, 5, by="bm25")
+        rs.sampling.truncate(data, 5, by="bm25")
 
 
 def test_splits_cover_every_query_once():
@@ -123,7 +126,7 @@ def test_splits_cover_every_query_once():
     parts = rs.split(data, (0.6, 0.2, 0.2), seed=4)
     assert [part.n_queries for part in parts] == [14, 4, 5]
     assert sorted(query for part in parts for query in part.query_ids) == data.query_ids.tolist()
-    again = rs.split(rs.undersample(data, n=1), (0.6, 0.2, 0.2), seed=4)
+    again = rs.split(rs.sampling.undersample(data, n=1), (0.6, 0.2, 0.2), seed=4)
     assert [part.query_ids.tolist() for part in again] == [part.query_ids.tolist() for part in parts]
     for shares in ((0.5, 0.6), (1.2, -0.2), ()):
         with pytest.raises(ParameterError, match="add up to 1"):

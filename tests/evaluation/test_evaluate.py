@@ -60,7 +60,7 @@ class TestEvaluate:
 
 
 def test_file_names_in_place_of_data_and_models_are_refused(tmp_path):
-    data = rs.cubic(4)
+    data = rs.synth.cubic(4)
     model = rs.train(data, trees=2, leaves=4)
     for call in (
         lambda: rs.evaluate(model, "test.parquet"),
@@ -84,7 +84,7 @@ def test_evaluate_takes_a_function():
 
 
 def test_a_list_of_models_is_numbered():
-    data = rs.cubic(4)
+    data = rs.synth.cubic(4)
     models = [rs.train(data, trees=n, leaves=4) for n in (1, 2)]
     result = rs.evaluate(models, data)
     assert list(result.values) == ["model 1", "model 2"]

@@ -66,12 +66,12 @@ def results(tmp_path_factory):
 
 
 def parts():
-    return (rs.two_stage(n, n_features=6, start=start, seed=1) for n, start in ((12, 0), (4, 12), (8, 16)))
+    return (rs.synth.two_stage(n, n_features=6, start=start, seed=1) for n, start in ((12, 0), (4, 12), (8, 16)))
 
 
 def test_the_cells_are_what_adapting_by_hand_gives(results):
     train, valid, test = parts()
-    background = rs.train(rs.two_stage(8, n_features=6), valid=valid, **OPTIONS)
+    background = rs.train(rs.synth.two_stage(8, n_features=6), valid=valid, **OPTIONS)
     in_domain = rs.train(train, valid=valid, **OPTIONS)
     models = {
         "background": background,
@@ -125,7 +125,7 @@ def test_a_table_has_the_tests_of_all_against_all(results):
         assert all(row[3 + j].number == table.rows[j][3 + i].number for j in range(4) if j != i)
     values = [cell.table("queries")["ndcg@1"] for cell in results.cells]
     assert table.rows[0][1].number != table.rows[1][1].number
-    assert table.rows[0][4].number == rs.paired_t_test(values[0], values[1]).p_value
+    assert table.rows[0][4].number == rs.significance.paired_t_test(values[0], values[1]).p_value
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_background_files_are_read_as_one(tmp_path):
     for number, data in enumerate((one, two)):
         ids = [f"{number}-{query}" for query in data.query_ids]
         named = rs.Dataset.from_arrays(data.features, data.labels, qid=np.repeat(ids, data.lists.sizes))
-        rs.write_parquet(named, tmp_path / f"{number}.parquet")
+        rs.io.write_parquet(named, tmp_path / f"{number}.parquet")
     data = DataSpec.folded("x", {"file": "0.parquet", "background": "1.parquet"}, tmp_path)[0]
     assert data.has_background and data.identity()["background0_stamp"][0] > 0
     sources = [open_source(tmp_path / f"{number}.parquet") for number in (0, 1)]
@@ -190,7 +190,7 @@ def named_parquet(folder, name, features, seed):
     ids = np.repeat([f"{name}-{query}" for query in data.query_ids], data.lists.sizes)
     values = data.features[:, : len(features)]
     named = rs.Dataset.from_arrays(values, data.labels, qid=ids, feature_names=features)
-    rs.write_parquet(named, folder / f"{name}.parquet")
+    rs.io.write_parquet(named, folder / f"{name}.parquet")
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ def test_a_run_prunes_the_model_of_another(tmp_path):
     assert spec.stages == (2, 3)  # the trees that are pruned are measured, too
     results = run_experiment(spec, tmp_path / "out", jobs=1)
     plain, reweighted, pruned = results.cells
-    train, valid, test = (rs.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
+    train, valid, test = (rs.synth.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
     teacher = plain.model().first(3)
     expected = rs.prune(teacher, train, valid=valid, rate=0.5, strategy="last")
     np.testing.assert_array_equal(pruned.model().predict(test), expected.predict(test))
-    np.testing.assert_array_equal(reweighted.model().weights, rs.reweight(teacher, train, valid=valid).weights)
+    np.testing.assert_array_equal(reweighted.model().weights, rs.pruning.reweight(teacher, train, valid=valid).weights)
     assert pruned.facts["valid"] == pytest.approx(rs.evaluate(expected, valid).mean(), abs=1e-11)
     assert pruned.model().info["pruning"]["given"] == {"trees": 3, "weight": pytest.approx(teacher.weights.mean())}
     assert set(plain.facts["scoring"]) == {"2", "3", "full"} and min(plain.facts["scoring"].values()) > 0

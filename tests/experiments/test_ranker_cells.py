@@ -38,11 +38,11 @@ def results(tmp_path_factory):
 
 
 def test_a_cell_is_what_training_by_hand_gives(results):
-    train, valid, test = (rs.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
+    train, valid, test = (rs.synth.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
     cells = {cell.run: cell for cell in results.cells}
     by_hand = {
         "LightGBM": rs.train(
-            rs.truncate(train, 300, positives="drop"),
+            rs.sampling.truncate(train, 300, positives="drop"),
             valid=valid, algo="lightgbm", trees=4, leaves=4, min_docs=2, threads=1,
         ),
         "SVM": rs.train(train, algo="ranksvm"),
@@ -67,7 +67,7 @@ def test_a_cell_is_what_training_by_hand_gives(results):
 
 
 def test_stages_are_of_so_many_trees(results):
-    train, test = (rs.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 8)))
+    train, test = (rs.synth.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 8)))
     cells = {cell.run: cell.table("queries") for cell in results.cells}
     mcrank = next(cell for cell in results.cells if cell.run == "McRank")
     assert mcrank.facts["n_trees"] > 10 >= mcrank.model().n_outputs  # so that 10 trees are some rounds, not all
@@ -97,8 +97,8 @@ def test_training_lists_are_followed_as_they_taught(tmp_path):
     lines = ("early-stopping = 0", 'sample = { how = "truncate", k = 300, positives = "drop" }')
     runs = "".join(run_table(algo, algo, *lines) for algo in ("lambdamart", "lightgbm", "mcrank"))
     path = write_spec(tmp_path, 'figures = ["phases"]\n' + WEB + runs)
-    train = rs.two_stage(6, n_features=6)
-    taught = rs.truncate(train, 300, positives="drop")
+    train = rs.synth.two_stage(6, n_features=6)
+    taught = rs.sampling.truncate(train, 300, positives="drop")
     for cell in run_experiment(load_spec(path), tmp_path / "out", jobs=1).cells:
         model = cell.model()
         assert cell.table("curve")["train"][-1] == pytest.approx(rs.evaluate(model, taught).mean()), cell.run

@@ -37,7 +37,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_cell_is_what_training_by_hand_gives(results):
-    train, _, test = (rs.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
+    train, _, test = (rs.synth.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
     cell = results.cells[2]
     assert cell.label == "SelGB, negatives 0.1"
     np.testing.assert_array_equal(
@@ -57,7 +57,7 @@ def test_a_cell_is_what_training_by_hand_gives(results):
 
 
 def test_documents_are_those_a_reader_wants(results):
-    test = rs.two_stage(2, n_features=6, start=8)
+    test = rs.synth.two_stage(2, n_features=6, start=8)
     cell = results.cells[0]
     documents = cell.table("documents")
     scores = cell.model().predict(test)
@@ -78,7 +78,7 @@ def test_selections_and_samples_are_recorded(results):
     assert selected["count"].max() <= by_label["SelGB, negatives 0.1"].facts["n_grown"] - 1
     assert set(selected["query"]) <= set(range(6))
     shared = by_label["plain"].table("shared_leaves")
-    train = rs.two_stage(6, n_features=6)
+    train = rs.synth.two_stage(6, n_features=6)
     negatives = np.add.reduceat(train.labels == 0, train.offsets[:-1])
     assert shared["pairs"].sum() == (negatives * (negatives - 1) // 2).sum()
     with pytest.raises(DataError, match="did not record it"):
@@ -101,7 +101,7 @@ def test_groups_put_seeds_together(results):
     assert results.best("web")[1].label == best.label
     trees, curve = groups["plain"].curve()
     assert len(trees) == len(curve) == 4
-    assert results.lists("web")["n_docs"].sum() == rs.two_stage(6, n_features=6).n_docs
+    assert results.lists("web")["n_docs"].sum() == rs.synth.two_stage(6, n_features=6).n_docs
     assert results.unfinished == []
 
 
@@ -188,8 +188,8 @@ def test_one_run_at_a_time_in_a_folder(results, tmp_path):
 
 
 def test_files_split_by_query_and_into_folds(tmp_path):
-    data = rs.two_stage(12, n_features=5)
-    rs.write_parquet(data, tmp_path / "all.parquet")
+    data = rs.synth.two_stage(12, n_features=5)
+    rs.io.write_parquet(data, tmp_path / "all.parquet")
     (one,) = DataSpec.folded("web", {"file": "all.parquet"}, tmp_path)
     assert one.has_first_stage()
     loaded = load(one, 255)
@@ -205,8 +205,8 @@ def test_files_split_by_query_and_into_folds(tmp_path):
 
 
 def test_folds_are_pooled(tmp_path):
-    data = rs.two_stage(6, n_features=4)
-    rs.write_parquet(data, tmp_path / "all.parquet")
+    data = rs.synth.two_stage(6, n_features=4)
+    rs.io.write_parquet(data, tmp_path / "all.parquet")
     text = '[data.web]\nfile = "all.parquet"\nfolds = 3\n[[runs]]\nalgo = "selgb"\ntrees = 2\nleaves = 4\n'
     results = run_experiment(load_spec(write_spec(tmp_path, text)), tmp_path / "out", jobs=1)
     (group,) = results.groups("web")

@@ -26,7 +26,7 @@ RUNS = SPEC[: SPEC.index("[[runs]]")] + (
 def test_xcleaver_is_followed_tree_by_tree_too(tmp_path):
     results = run_experiment(load_spec(write_spec(tmp_path, RUNS)), tmp_path / "out", jobs=1)
     cell = results.cells[1]
-    train, valid, test = (rs.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
+    train, valid, test = (rs.synth.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
     by_hand = rs.train(
         train, valid=valid, algo="xcleaver", base="selgb", grow=4, rate=0.5, trees=4, leaves=4, min_docs=2
     )

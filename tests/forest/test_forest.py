@@ -109,5 +109,5 @@ def test_broken_trees_are_found(left, right, what):
 def test_forests_and_data_sets_print_briefly():
     import ranksieve as rs
 
-    assert repr(rs.cubic(2)) == "Dataset(2 queries, 100 documents, 50 features)"
-    assert repr(rs.train(rs.cubic(4), trees=2, leaves=3)) == "Forest(2 trees of up to 3 leaves, 50 features)"
+    assert repr(rs.synth.cubic(2)) == "Dataset(2 queries, 100 documents, 50 features)"
+    assert repr(rs.train(rs.synth.cubic(4), trees=2, leaves=3)) == "Forest(2 trees of up to 3 leaves, 50 features)"

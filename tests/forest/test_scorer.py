@@ -15,7 +15,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest import scorer as scorer_module
 from ranksieve.forest.forest import Forest, empty_forest
-from ranksieve.kernels.compiling import compile_binned
+from ranksieve.kernels.compile_trees import compile_binned
 from ranksieve.kernels.scoring import add_trees_binned
 
 GRID = (-1.5, -0.0, 0.0, 0.25, 1e-36, 0.1, 1 / 3, 1e300, -1e300, 3.4028235e38)

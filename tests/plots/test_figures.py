@@ -27,7 +27,7 @@ def legend(ax):
 
 
 def test_learning_curves_of_values_and_models():
-    train, valid = rs.cubic(20), rs.cubic(8, start=20)
+    train, valid = rs.synth.cubic(20), rs.synth.cubic(8, start=20)
     model = rs.train(train, valid={"dev": valid}, trees=5, leaves=4, early_stopping=0)
     ax = plots.learning_curves({"model": model, "other": [0.1, 0.2]}, baseline="other")
     lines = {line.get_label(): line for line in ax.lines}
@@ -105,7 +105,7 @@ def test_nothing_to_draw_is_refused(draw):
 
 @pytest.fixture(scope="module")
 def pruned():
-    data = rs.cubic(20)
+    data = rs.synth.cubic(20)
     model = rs.train(data, trees=8, leaves=4)
     return {name: rs.prune(model, data, rate=0.5, strategy=name) for name in ("last", "skip", "low-weights", "random")}
 
@@ -127,11 +127,11 @@ def test_removed_trees_and_weights_along_the_forest(pruned):
     with pytest.raises(ParameterError, match="buckets is 9; expected a whole number from 1 to 8"):
         plots.removed_trees(pruned, buckets=9)
     with pytest.raises(ParameterError, match="'plain' does not say which of its trees were removed"):
-        plots.tree_weights({"plain": rs.train(rs.cubic(5), trees=2, leaves=4)})
+        plots.tree_weights({"plain": rs.train(rs.synth.cubic(5), trees=2, leaves=4)})
 
 
 def test_rounds_and_their_costs():
-    model = rs.train(rs.cubic(20), algo="xcleaver", trees=4, grow=4, rate=0.5, leaves=4)
+    model = rs.train(rs.synth.cubic(20), algo="xcleaver", trees=4, grow=4, rate=0.5, leaves=4)
     ax = plots.rounds(model, baseline=[0.2, 0.3])
     facts = model.info["rounds"]
     points = [line for line in ax.lines if len(line.get_xdata()) == 1]
@@ -143,7 +143,7 @@ def test_rounds_and_their_costs():
     assert "75%" in [text.get_text() for text in costs.texts]
     assert legend(costs) == ["growing", "finding leaves", "pruning", "re-weighting"]
     with pytest.raises(ParameterError, match="'Z' was not trained in rounds"):
-        plots.phase_costs({"Z": rs.train(rs.cubic(5), trees=2, leaves=4)})
+        plots.phase_costs({"Z": rs.train(rs.synth.cubic(5), trees=2, leaves=4)})
 
 
 def test_a_combination_is_drawn_with_its_best_weight():

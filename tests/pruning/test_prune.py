@@ -63,8 +63,8 @@ def test_an_own_strategy_is_a_function(forest, data):
 def test_any_kind_of_data_and_thread_count_gives_the_same_forest(forest, data, valid, tmp_path):
     options = {"rate": 0.5, "rounds": 3}
     expected = rs.prune(forest, data, valid=valid, threads=1, **options).info["pruning"]
-    rs.write_letor(data, tmp_path / "train.txt")
-    rs.write_parquet(data, tmp_path / "train.parquet")
+    rs.io.write_letor(data, tmp_path / "train.txt")
+    rs.io.write_parquet(data, tmp_path / "train.parquet")
     rng = np.random.default_rng(0)
     order = rng.permutation(data.n_docs)
     qid = np.repeat(data.query_ids, data.lists.sizes)
@@ -77,7 +77,7 @@ def test_any_kind_of_data_and_thread_count_gives_the_same_forest(forest, data, v
         )  # fmt: skip
     text = tmp_path / "train.txt"
     np.testing.assert_array_equal(find_leaves(forest, text).numbers, find_leaves(forest, rs.read(text)).numbers)
-    rs.write_parquet(mixed, tmp_path / "mixed.parquet")
+    rs.io.write_parquet(mixed, tmp_path / "mixed.parquet")
     of_file, of_data = find_leaves(forest, tmp_path / "mixed.parquet"), find_leaves(forest, mixed)
     np.testing.assert_array_equal(of_file.numbers, of_data.numbers)
     np.testing.assert_array_equal(of_file.lists.labels, of_data.lists.labels)
@@ -88,8 +88,8 @@ def test_weights_count_in_files_too(forest, data, valid, tmp_path):
     heavy = rs.Dataset.from_arrays(
         np.nan_to_num(data.features), data.labels, group=data.lists.sizes, weights=rng.random(data.n_docs)
     )
-    rs.write_letor(heavy, tmp_path / "train.txt")
-    rs.write_parquet(heavy, tmp_path / "train.parquet")
+    rs.io.write_letor(heavy, tmp_path / "train.txt")
+    rs.io.write_parquet(heavy, tmp_path / "train.parquet")
     expected = rs.prune(forest, heavy, rate=0.5, rounds=3)
     facts = expected.info["pruning"]
     assert facts["after"]["train"] == pytest.approx(rs.evaluate(expected, heavy, weighted=True).mean(), abs=1e-11)
@@ -114,7 +114,7 @@ def test_trees_of_more_than_256_leaves():
     forest = rs.train(data, algo="mart", trees=3, leaves=400, min_docs=1)
     leaves = find_leaves(forest, data)
     assert forest.n_leaves.max() > 256 and leaves.numbers.dtype == np.uint16
-    outputs = Outputs(forest, leaves, rs.parse_metric("ndcg@10", gain="linear"))
+    outputs = Outputs(forest, leaves, rs.metrics.parse_metric("ndcg@10", gain="linear"))
     expected = rs.evaluate(forest, data, outputs.metric).mean()
     assert outputs.mean(outputs.total()) == pytest.approx(expected, abs=1e-11)
 
@@ -179,14 +179,14 @@ def test_what_cannot_be_pruned_is_refused(forest, data, tmp_path):
     with pytest.raises(ParameterError, match="prune has no option 'sample'"):
         rs.prune(forest, data, rate=0.5, sample=3)
     with pytest.raises(ParameterError, match=r"window is 0; expected a number above 0"):
-        rs.reweight(forest, data, window=0)
+        rs.pruning.reweight(forest, data, window=0)
     negatives = rs.Dataset.from_arrays(data.features, np.zeros(data.n_docs), group=data.lists.sizes)
     with pytest.raises(DataError, match="ndcg@10 is undefined, no query has a positive document"):
         rs.prune(forest, negatives, rate=0.5)
     narrow = rs.Dataset.from_arrays(data.features[:, :3], data.labels, group=data.lists.sizes)
     with pytest.raises(DataError, match="3 features, but the training data has 7"):
         rs.prune(forest, narrow, rate=0.5)
-    rs.write_parquet(narrow, tmp_path / "narrow.parquet")
+    rs.io.write_parquet(narrow, tmp_path / "narrow.parquet")
     with pytest.raises(DataError, match="3 features"):
         rs.prune(forest, tmp_path / "narrow.parquet", rate=0.5)
     with pytest.raises(DataError, match="cannot prune on int"):

@@ -161,7 +161,7 @@ def test_bad_interpolations(data, two):
 @pytest.mark.parametrize("metric", ["ndcg@10", "map"])
 def test_refitting_never_lowers_the_metric(data, two, metric):
     seen = []
-    model = rs.refit(two[0], data, metric, rounds=3, callback=lambda tree, value: seen.append(value))
+    model = rs.pruning.refit(two[0], data, metric, rounds=3, callback=lambda tree, value: seen.append(value))
     values = model.info["refit"]["values"]
     assert (np.diff(values) >= 0).all() and values[-1] > values[0] and values[1:] == seen
     exact = parse_metric(metric, ties="mean")
@@ -172,12 +172,12 @@ def test_refitting_never_lowers_the_metric(data, two, metric):
 
 def test_refitting_continues_from_weights_and_refuses_nonsense(data, two):
     weighted = two[0].reweighted(np.linspace(0.5, 2, 6))
-    model = rs.refit(weighted, data, range=(0.0, 2.0))
+    model = rs.pruning.refit(weighted, data, range=(0.0, 2.0))
     assert model.info["refit"]["values"][-1] >= model.info["refit"]["values"][0]
     with pytest.raises(ParameterError, match="smaller one first"):
-        rs.refit(two[0], data, range=(2, 1))
+        rs.pruning.refit(two[0], data, range=(2, 1))
     with pytest.raises(ParameterError, match="rounds"):
-        rs.refit(two[0], data, rounds=0)
+        rs.pruning.refit(two[0], data, rounds=0)
 
 
 def test_a_feature_or_linear_base_is_saved_with_the_trees(tmp_path, data):

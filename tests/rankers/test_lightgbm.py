@@ -19,7 +19,7 @@ SMALL = {"trees": 6, "leaves": 5, "min_docs": 3, "threads": 1}
 
 
 def test_it_is_lightgbm(tmp_path):
-    train, test = rs.cubic(20), rs.cubic(6, start=20)
+    train, test = rs.synth.cubic(20), rs.synth.cubic(6, start=20)
     model = rs.train(train, algo="lightgbm", l2=2.0, learning_rate=0.1, truncation=15, min_hessian=0.01, **SMALL)
     params = {
         "objective": "lambdarank", "num_leaves": 5, "min_data_in_leaf": 3, "lambda_l2": 2.0, "learning_rate": 0.1,
@@ -34,14 +34,19 @@ def test_it_is_lightgbm(tmp_path):
 
 def test_validation_chooses_the_trees_by_our_metric():
     rng = np.random.default_rng(0)  # queries scattered over the rows
-    valid = rs.cubic(10, start=30)
+    valid = rs.synth.cubic(10, start=30)
     order = rng.permutation(valid.n_docs)
     mixed = rs.Dataset.from_arrays(
         valid.features[order], valid.labels[order], qid=np.repeat(valid.query_ids, valid.lists.sizes)[order]
     )
     records = []
     model = rs.train(
-        rs.cubic(20), valid={"a": mixed, "b": valid}, algo="lightgbm", metric="map", callbacks=[records.append], **SMALL
+        rs.synth.cubic(20),
+        valid={"a": mixed, "b": valid},
+        algo="lightgbm",
+        metric="map",
+        callbacks=[records.append],
+        **SMALL,
     )
     curves = {name: values["map"] for name, values in model.info["history"].items()}
     assert model.n_trees == 1 + int(np.argmax(curves["a"]))
@@ -59,13 +64,13 @@ def test_fetching_scores_is_measuring_and_not_training(monkeypatch):
 
     monkeypatch.setattr(lightgbm.Booster, "eval", slowly)
     monkeypatch.setattr(lightgbm.Booster, "eval_valid", None)
-    sets = {"a": rs.cubic(5, start=20), "b": rs.cubic(5, start=30)}
-    rs.train(rs.cubic(20), valid=sets, algo="lightgbm", callbacks=[records.append], **SMALL)
+    sets = {"a": rs.synth.cubic(5, start=20), "b": rs.synth.cubic(5, start=30)}
+    rs.train(rs.synth.cubic(20), valid=sets, algo="lightgbm", callbacks=[records.append], **SMALL)
     assert len(records) == 6 and all(record.measuring >= 0.06 for record in records)
 
 
 def test_what_it_cannot_do_is_refused(monkeypatch):
-    data = rs.cubic(10)
+    data = rs.synth.cubic(10)
     halves = rs.Dataset.from_arrays(data.features, data.labels / 2, group=data.lists.sizes)
     with pytest.raises(DataError, match=r"a label is [0-9.]*5; LightGBM takes whole grades"):
         rs.train(halves, algo="lightgbm", **SMALL)

@@ -119,7 +119,7 @@ def test_threads_change_nothing_and_bins_will_do(data):
 
 
 def test_it_learns_what_lightgbm_learns():
-    train, test = rs.cubic(60), rs.cubic(60, start=60)
+    train, test = rs.synth.cubic(60), rs.synth.cubic(60, start=60)
     ours = rs.train(train, algo="mcrank", trees=30, leaves=8, learning_rate=0.1, min_docs=20, l2=0.0, gain="newton")
     settings = {"objective": "multiclass", "num_class": 5, "num_leaves": 8, "min_sum_hessian_in_leaf": 0.0}
     theirs = lightgbm.train(
@@ -133,7 +133,7 @@ def test_it_learns_what_lightgbm_learns():
 
 
 def test_lightgbm_models_of_several_classes_load(tmp_path):
-    data = rs.cubic(20)
+    data = rs.synth.cubic(20)
     path = tmp_path / "model.txt"
     settings = {"num_class": 5, "num_leaves": 4, "verbose": -1, "num_threads": 1}
     theirs = lightgbm.train({**settings, "objective": "multiclass"}, lightgbm.Dataset(data.features, data.labels), 3)
@@ -181,7 +181,7 @@ def test_bad_input_is_told(data, tmp_path):
 def test_gains_count_in_what_is_watched(data):
     table = (0.0, 1.0, 1.0, 1.0, 7.0)
     model = rs.train(data, valid=data, algo="mcrank", gains=table, early_stopping=0, **{**QUICK, "trees": 2})
-    expected = rs.evaluate(model, data, rs.parse_metric("ndcg@10", gain=table)).mean()
+    expected = rs.evaluate(model, data, rs.metrics.parse_metric("ndcg@10", gain=table)).mean()
     assert model.info["history"]["valid"]["ndcg@10"][-1] == pytest.approx(expected)
 
 

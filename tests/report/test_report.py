@@ -62,11 +62,11 @@ def test_the_comparison_is_the_randomization_test(run_quick):
     rows = {row[0].text: row for row in table.rows}
     by_run = {group.run: group for group in results.best("two-stage")}
     ours, theirs = (by_run[name].per_query("ndcg@10")[1] for name in ("SelGB", "λ-MART 500"))
-    test = rs.randomization_test(ours, theirs)
+    test = rs.significance.randomization_test(ours, theirs)
     assert table.columns[1] == "6 trees"
     mean, difference = rows["SelGB"][3:5]
     assert mean.number == pytest.approx(np.nanmean(ours))
-    low, high = 100 * np.array(rs.paired_t_test(ours, theirs).interval) / np.nanmean(theirs)
+    low, high = 100 * np.array(rs.significance.paired_t_test(ours, theirs).interval) / np.nanmean(theirs)
     assert difference.text == f"{test.relative:+.1f}% [{low:+.1f}, {high:+.1f}]"
     assert mean.text.endswith("*") == (test.p_value <= 0.05)
     assert rows["λ-MART 500"][4].text == ""
@@ -109,7 +109,7 @@ def test_sizes_are_held_against_the_forest_that_was_pruned(run_quick):
     groups = {group.label: group for group in results.groups("two-stage")}
     full = groups["λ-MART"].per_query("ndcg@10")[1]
     found = {n: groups[f"pruned, rate {rate}, strategy skip, first 1000"] for n, rate in ((5, 0.5), (7, 0.3))}
-    tests = {n: rs.randomization_test(group.per_query("ndcg@10")[1], full) for n, group in found.items()}
+    tests = {n: rs.significance.randomization_test(group.per_query("ndcg@10")[1], full) for n, group in found.items()}
     alike = [n for n, test in tests.items() if test.difference >= 0 or test.p_value > 0.05]
     row = rows["pruned, strategy skip"]
     assert row[1].number == pytest.approx(found[5].value("ndcg@10"))
@@ -142,7 +142,7 @@ def test_scoring_times_are_of_whole_and_equivalent_models(tmp_path):
         column = "ndcg@10" if row[1].number == groups[row[0].text].n_trees else f"ndcg@10 at {row[1].number}"
         ours, theirs = groups[row[0].text].per_query(column)[1], full.per_query("ndcg@10")[1]
         assert row[2].number == pytest.approx(np.nanmean(ours))
-        assert row[3].number == rs.randomization_test(ours, theirs).p_value
+        assert row[3].number == rs.significance.randomization_test(ours, theirs).p_value
 
 
 def smallest_by_hand(group, full):
@@ -151,7 +151,7 @@ def smallest_by_hand(group, full):
     ends = [trees for trees in (4, 8) if trees < whole and trees in group.cells[0].facts["rounds"]]
     for trees in [*ends, whole]:
         ours = group.per_query("ndcg@10" if trees == whole else f"ndcg@10 at {trees}")[1]
-        test = rs.randomization_test(ours, full.per_query("ndcg@10")[1])
+        test = rs.significance.randomization_test(ours, full.per_query("ndcg@10")[1])
         if test.difference >= 0 or test.p_value > 0.05:
             return trees
     return None

@@ -91,9 +91,9 @@ def test_texts_that_find_nothing(index, model):
 
 
 def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
-    stage, path = rs.FirstStage(k1=0.9), tmp_path / "data.parquet"
+    stage, path = rs.retrieval.FirstStage(k1=0.9), tmp_path / "data.parquet"
     write_features(Pairs(QUERIES, Searcher(index, stage), judgements=JUDGEMENTS), path, select=["first.*"])
-    rs.write_parquet(rs.read(path), path)  # the note is kept
+    rs.io.write_parquet(rs.read(path), path)  # the note is kept
     model = rs.train(path, trees=3, leaves=4, min_docs=1)
     model.save(tmp_path / "model.txt")
     loaded = rs.load(tmp_path / "model.txt")
@@ -151,6 +151,6 @@ def test_a_run_with_other_scores_than_in_training_is_warned_of(index):
     with pytest.warns(RanksieveWarning, match="gets a run with other scores; .* depend on the first stage"):
         rs.Pipeline(index, model).rerank(QUERIES, theirs)
     with pytest.warns(RanksieveWarning, match="gets a run"):
-        rs.Pipeline(index, model, stage=rs.FirstStage(k1=0.9)).rerank(QUERIES, ours)
+        rs.Pipeline(index, model, stage=rs.retrieval.FirstStage(k1=0.9)).rerank(QUERIES, ours)
     data = index.features(QUERIES, judgements=JUDGEMENTS, select=["bm25.*", "length.*"])
     rs.Pipeline(index, rs.train(data, trees=2, min_docs=1)).rerank(QUERIES, theirs)  # needs no first stage

@@ -130,8 +130,8 @@ class Tally:
     Examples
     --------
     >>> import ranksieve as rs
-    >>> tally = rs.Tally()
-    >>> _ = rs.train(rs.cubic(4), negatives=0.1, trees=6, leaves=4, tally=tally)
+    >>> tally = rs.callbacks.Tally()
+    >>> _ = rs.train(rs.synth.cubic(4), negatives=0.1, trees=6, leaves=4, tally=tally)
     >>> tally.n_trees, int(tally.counts.max()), len(tally.counts)
     (5, 5, 200)
     """

@@ -10,9 +10,9 @@ from ranksieve.boosting.gradient_selections import goss, steepest_negatives
 from ranksieve.boosting.mixed_selections import top_and_bottom, top_and_random
 from ranksieve.boosting.selections import Selection
 from ranksieve.errors import ParameterError, did_you_mean
-from ranksieve.importing import import_function
 from ranksieve.params import ALGORITHMS, Params
-from ranksieve.spelling import AUTO
+from ranksieve.text_formats import AUTO
+from ranksieve.user_functions import import_function
 
 ADAPTIVE_MINIMUM = 20  # a list chosen by its scores alone can get so short that trees become unstable
 
@@ -57,7 +57,7 @@ def register_selection(name: str, rule: Selection) -> None:
     ...     rank = np.arange(view.lists.n_docs) - np.repeat(view.lists.offsets[:-1], view.lists.sizes)
     ...     return np.flatnonzero((view.lists.labels > 0) | (rank < 10))
     >>> rs.register_selection("first-ten", first_ten)
-    >>> rs.train(rs.cubic(20), selection="first-ten", trees=3, leaves=4).n_trees
+    >>> rs.train(rs.synth.cubic(20), selection="first-ten", trees=3, leaves=4).n_trees
     3
     """
     if not isinstance(name, str) or not name or ":" in name or name == AUTO:

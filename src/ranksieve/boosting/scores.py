@@ -13,9 +13,9 @@ from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.negatives import starts_of
 from ranksieve.dtypes import BIN, ROW, SCORE
 from ranksieve.kernels import growing
-from ranksieve.kernels.compiling import Compiled, compile_binned
-from ranksieve.kernels.descending import Descent, catch_up_rows, lay_out_tree
+from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.scoring import add_trees_binned
+from ranksieve.kernels.traverse_binned import Descent, catch_up_rows, lay_out_tree
 from ranksieve.kernels.updating import best_per_query, fill_heads
 
 # Scoring all documents together is due when this share of them, counted per tree, has been walked singly since the last

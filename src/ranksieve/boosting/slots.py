@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ranksieve.boosting.base import Base
 from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.initial_scores import Base
 from ranksieve.boosting.lessons import Lessons, Rules
 from ranksieve.boosting.loop import Slots
 from ranksieve.boosting.objectives import Objective, fit_labels, named_objective

@@ -9,9 +9,9 @@ from typing import Any, overload
 import numpy as np
 
 from ranksieve import __version__
-from ranksieve.boosting.base import TRAIN, Base, make_base
 from ranksieve.boosting.callbacks import Monitor, Record, Tally, Watch, Watched, named_sets
 from ranksieve.boosting.checkpoint import Checkpointer, Keep, fingerprint, finished
+from ranksieve.boosting.initial_scores import TRAIN, Base, make_base
 from ranksieve.boosting.lessons import Sample
 from ranksieve.boosting.loop import Slots, State, boost
 from ranksieve.boosting.objectives import Objective
@@ -99,7 +99,7 @@ def train(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> model = rs.train(data, algo="selgb", negatives=0.2, trees=5, leaves=4)
     >>> model.n_trees
     5

@@ -9,7 +9,7 @@ import typer
 
 from ranksieve.cli.console import output, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset

@@ -10,7 +10,7 @@ import typer
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.boosting.line_search import Curve
@@ -113,10 +113,10 @@ def refit(
 ) -> None:
     """Set the weight of one tree after the other to its exact optimum; the metric never falls."""
     check_model_file(out, model, data, is_forest=True)
-    from ranksieve.boosting.refit import refit as improve
     from ranksieve.forest.formats.files import load_forest
     from ranksieve.forest.scorer import using_threads
     from ranksieve.forest.streaming import open_for, read_for
+    from ranksieve.pruning.coordinate_ascent import refit as improve
 
     show_waiting("crossings")
     forest = load_forest(model)

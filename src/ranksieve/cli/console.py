@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ranksieve.errors import DataError
-from ranksieve.kernels.freshness import is_first_use
+from ranksieve.kernels.numba_cache import is_first_use
 
 
 def output() -> Console:

@@ -9,7 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, file_size, show_facts
 from ranksieve.errors import ParameterError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 FORMATS = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, onnx or c"
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ranksieve.cli.console import progress_output
 from ranksieve.errors import ParameterError
-from ranksieve.importing import import_function
+from ranksieve.user_functions import import_function
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.models import FirstStage

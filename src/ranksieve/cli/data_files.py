@@ -54,8 +54,8 @@ def _option(role: str) -> inspect.Parameter:
 
 
 def _data_files(given: Path | list[Path] | None, columns: dict[str, str | None]) -> Any:
-    from ranksieve.data.data_file import DataFile, lasting
+    from ranksieve.data.data_file import DataFile, spool_pipe
 
     if isinstance(given, list):
         return [_data_files(path, columns) for path in given]
-    return None if given is None else DataFile(lasting(given), **columns)
+    return None if given is None else DataFile(spool_pipe(given), **columns)

@@ -16,7 +16,7 @@ from ranksieve.cli.console import check_writable, duration, output, progress_out
 from ranksieve.cli.progress import TrainingProgress
 from ranksieve.cli.pruning_progress import PruningProgress
 from ranksieve.errors import MissingExtraError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess

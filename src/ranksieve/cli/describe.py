@@ -13,7 +13,7 @@ import typer
 from ranksieve.cli.console import duration, show_facts, show_table
 from ranksieve.cli.data_files import reads_data
 from ranksieve.params import Params
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
@@ -122,7 +122,7 @@ def _influence(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
 
 
 def _describe_data(source: Source) -> None:
-    from ranksieve.data.growing_lists import GrowingLists
+    from ranksieve.data.list_builder import GrowingLists
 
     growing = GrowingLists(str(source.path))
     zeros = missing = values = 0

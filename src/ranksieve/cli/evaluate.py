@@ -10,7 +10,7 @@ import typer
 from ranksieve.cli.console import check_writable, output, show_facts, show_table
 from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import ParameterError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.evaluate import Evaluation
@@ -66,7 +66,7 @@ def evaluate(
     from ranksieve.evaluation.evaluate import evaluate as measure
     from ranksieve.evaluation.metrics import parse_metric
     from ranksieve.params import Params
-    from ranksieve.spelling import read_gains
+    from ranksieve.text_formats import read_gains
 
     left_out = int(empty) if empty.isdigit() else empty
     table = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}

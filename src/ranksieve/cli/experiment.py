@@ -13,7 +13,7 @@ from ranksieve.cli.console import duration, output, progress_output, show_error,
 from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import ParameterError
 from ranksieve.experiments.shipped import find_spec, shipped_specs
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if sys.version_info >= (3, 11):
     import tomllib

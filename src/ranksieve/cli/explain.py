@@ -11,7 +11,7 @@ import typer
 from ranksieve.cli.console import output, show_facts, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import ParameterError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset

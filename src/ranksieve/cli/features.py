@@ -22,7 +22,7 @@ from ranksieve.cli.corpus_options import (
     show_notes,
 )
 from ranksieve.errors import ParameterError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index

@@ -11,7 +11,7 @@ import typer
 from ranksieve.cli.console import duration, file_size, progress_output, show_facts
 from ranksieve.cli.corpus_options import memory_size, show_notes
 from ranksieve.errors import DataError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 
 def index(

@@ -12,7 +12,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_waiting
 from ranksieve.cli.data_files import reads_data
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 STANDARD_OUTPUT = ("-", "/dev/stdout")
 

@@ -11,7 +11,7 @@ from ranksieve.cli.console import duration, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file
 from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest

@@ -22,7 +22,7 @@ from ranksieve.cli.corpus_options import (
     own_features,
     show_notes,
 )
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 
 def rerank(

@@ -20,7 +20,7 @@ from ranksieve.cli.corpus_options import (
     first_stage,
     show_notes,
 )
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 
 def retrieve(

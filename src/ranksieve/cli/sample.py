@@ -10,7 +10,7 @@ import typer
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import ParameterError, did_you_mean
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ import typer
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 NAMES = ("train", "valid", "test")
 ENDINGS = {"parquet": ".parquet", "letor": ".txt"}  # by format

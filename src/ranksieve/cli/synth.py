@@ -9,7 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.errors import ParameterError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 BLOCK_QUERIES = {"two-stage": 16, "cubic": 1000}  # of about 40 MB each
 

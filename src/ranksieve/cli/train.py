@@ -16,7 +16,7 @@ from ranksieve.cli.progress import TrainingProgress
 from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
 from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.params import ALGORITHMS
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric

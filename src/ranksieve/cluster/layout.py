@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksieve.boosting.base import TRAIN
+from ranksieve.boosting.initial_scores import TRAIN
 from ranksieve.boosting.selections import Portion
 from ranksieve.cluster.connect import known_workers
 from ranksieve.cluster.messages import RunConfig

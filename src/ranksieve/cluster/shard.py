@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.base import TRAIN, Base
 from ranksieve.boosting.callbacks import Watched
 from ranksieve.boosting.fixed_point import Extent, Scale
+from ranksieve.boosting.initial_scores import TRAIN, Base
 from ranksieve.boosting.lessons import Lesson, Lessons, Sample
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.slots import make_rules

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ranksieve.boosting.base import TRAIN, Base, ScoresBase, make_base
 from ranksieve.boosting.callbacks import Record
 from ranksieve.boosting.checkpoint import Keep, choices
+from ranksieve.boosting.initial_scores import TRAIN, Base, ScoresBase, make_base
 from ranksieve.boosting.lessons import Sample
 from ranksieve.boosting.loop import Slots, State
 from ranksieve.boosting.objectives import Objective
@@ -102,7 +102,7 @@ def train(
     --------
     >>> import ranksieve as rs
     >>> from dask.distributed import Client
-    >>> parts = [rs.cubic(10), rs.cubic(10, start=10)]
+    >>> parts = [rs.synth.cubic(10), rs.synth.cubic(10, start=10)]
     >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = rs.cluster.train(client, parts, negatives=0.2, trees=5, leaves=4)
     >>> model.n_trees

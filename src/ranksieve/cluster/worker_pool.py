@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.boosting.base import Base
+from ranksieve.boosting.initial_scores import Base
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, as_cluster_errors, run_on_workers
 from ranksieve.cluster.copies import NoCopy, list_copies, remove_copies

@@ -11,13 +11,13 @@ import numpy as np
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import candidates_of, check_narrow, give_back_memory, widened
 from ranksieve.data.dataset import Dataset, default_names
-from ranksieve.data.growing_lists import GrowingLists
+from ranksieve.data.list_builder import GrowingLists
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import Source, open_source
 from ranksieve.dtypes import BIN, MAX_BINS
 from ranksieve.errors import DataError
 from ranksieve.kernels.splitting import LANES
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 
 @dataclass(frozen=True)

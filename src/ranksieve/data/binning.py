@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve.dtypes import FEATURE, MAX_BINS, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
-from ranksieve.kernels.ranking import heaps_of
+from ranksieve.kernels.quantize import heaps_of
 
 SAMPLE_ROWS = 65_536  # rows that quantiles are taken from, 250 a bin; all of them in smaller sets
 LARGEST = np.finfo(FEATURE).max  # threshold of "every value left, missing right"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.errors import DataError
-from ranksieve.spelling import some_of
+from ranksieve.text_formats import some_of
 
 USUAL = {"label": ("label",), "qid": ("qid",), "docid": ("docid", "doc_id"), "weight": ("weight",)}
 NEEDED = ("label", "qid")
@@ -100,7 +100,7 @@ def find_columns(
     return found
 
 
-def lasting(path: str | os.PathLike[str]) -> str:
+def spool_pipe(path: str | os.PathLike[str]) -> str:
     """A file that may be read more than once: the one given, or what comes through a pipe, kept until the program ends.
 
     `-` is standard input.

@@ -13,7 +13,7 @@ import scipy.sparse
 from ranksieve.data.lists import Lists, id_array, lists_from_runs, runs_of
 from ranksieve.dtypes import FEATURE, OFFSET
 from ranksieve.errors import DataError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise calls, small beside any data set
 

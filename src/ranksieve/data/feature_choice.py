@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from ranksieve.errors import ParameterError, did_you_mean
-from ranksieve.spelling import read_signs
+from ranksieve.text_formats import read_signs
 
 
 def choose_features(text: str, names: Sequence[str]) -> np.ndarray:

@@ -15,12 +15,12 @@ from ranksieve.data.blocks import Block, Source, blocks_of
 from ranksieve.data.compression import create_text, open_text
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.letor_lines import EXAMPLE, Lines, chunks, parse
-from ranksieve.data.letor_sides import SideFiles
+from ranksieve.data.letor_side_files import SideFiles
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path
 from ranksieve.kernels import letor as kernel
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 DOC_ID = re.compile(r"docid\s*=\s*(\S+)")
 

@@ -11,10 +11,10 @@ import numpy as np
 from ranksieve.data.blocks import Block, Source, candidates_of
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
-from ranksieve.data.data_file import NEEDED, columns_of, lasting
+from ranksieve.data.data_file import NEEDED, columns_of, spool_pipe
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names
-from ranksieve.data.growing_lists import GrowingLists
 from ranksieve.data.letor import TextSource
+from ranksieve.data.list_builder import GrowingLists
 from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
@@ -60,7 +60,7 @@ def open_source(
         raise DataError(f"the data is {type(path).__name__}; give the name of one file")
     given = {"label": label, "qid": qid, "docid": docid, "weight": weight}
     columns = columns_of(path) | {role: column for role, column in given.items() if column is not None}
-    name = lasting(path)
+    name = spool_pipe(path)
     head = first_bytes(name)
     if missing not in MISSING:
         raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(map(repr, MISSING))}")

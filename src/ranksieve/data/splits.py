@@ -16,7 +16,7 @@ def split(data: Dataset, shares: Sequence[float] = (0.6, 0.2, 0.2), *, seed: int
     Examples
     --------
     >>> import ranksieve as rs
-    >>> [part.n_queries for part in split(rs.cubic(10))]
+    >>> [part.n_queries for part in split(rs.synth.cubic(10))]
     [6, 2, 2]
     """
     return [data.take_queries(part) for part in split_queries(data.n_queries, shares, seed=seed)]

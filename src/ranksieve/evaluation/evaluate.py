@@ -16,7 +16,7 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset, check_is_data
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.forest.forest import Forest, forest_of
-from ranksieve.spelling import counted, some_of
+from ranksieve.text_formats import counted, some_of
 
 REMOVALS = {
     "contribution": "its contributions are taken out of the scores, which leaves what it adds on average",
@@ -165,7 +165,7 @@ def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> model = rs.train(data, trees=5, leaves=4, algo="lambdamart")
     >>> found = explain(model, data, query=3)
     >>> best, second = found.order[:2] + 1

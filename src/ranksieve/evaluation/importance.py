@@ -42,7 +42,7 @@ def importance(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> model = rs.train(data, trees=5, leaves=4, algo="lambdamart")
     >>> float(importance(model).sum().round(9)), int(importance(model, "split").sum())
     (1.0, 15)

@@ -56,7 +56,7 @@ def register_metric(name: str, function: UserMetric) -> None:
     >>> def best_label(labels, scores, offsets, k):
     ...     return np.maximum.reduceat(labels, offsets[:-1])
     >>> register_metric("best-label", best_label)
-    >>> from ranksieve import parse_metric
+    >>> from ranksieve.metrics import parse_metric
     >>> parse_metric("best-label").per_query([0, 2, 1], [0.1, 0.2, 0.3], [0, 2, 3]).tolist()
     [2.0, 1.0]
     """

@@ -14,7 +14,7 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.known_metrics import ALIASES, METRICS, UserMetric, known_metric, own_name
 from ranksieve.evaluation.measures import GRADED, facts
 from ranksieve.params import Params
-from ranksieve.spelling import AUTO, read_gains
+from ranksieve.text_formats import AUTO, read_gains
 
 GAIN_OF_DCG = {"log2": "linear", "exp-log2": "exp"}  # the dcg= option of ir-measures
 

@@ -11,7 +11,7 @@ import scipy.special
 
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 CHUNK = 1 << 22  # signs held at once: 32 MB as float64
 ROUNDING = 1e-12  # sums of the same numbers in another order differ by less than this share of their size

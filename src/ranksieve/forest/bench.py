@@ -17,7 +17,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.files import load_forest
 from ranksieve.forest.lightgbm_text import write_lightgbm
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 AGREE = 1e-12  # of the largest score: what another order of summation may change in float64
 AGREE_SINGLE = 1e-4  # for scorers that add in float32

@@ -6,8 +6,8 @@ import numpy as np
 
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.singles import floor_single, to_single
-from ranksieve.kernels.ranking import Columns, heaps_of
-from ranksieve.kernels.walking import SIDE_BY_SIDE, Walks, lay_out
+from ranksieve.kernels.quantize import Columns, heaps_of
+from ranksieve.kernels.traverse_raw import SIDE_BY_SIDE, Walks, lay_out
 
 MOST = 254  # thresholds in a column: ranks 0..254, and 255 for missing
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.forest.contributions import Contributions

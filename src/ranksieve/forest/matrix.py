@@ -11,7 +11,7 @@ import scipy.sparse
 from ranksieve.data.dataset import Dataset, check_feature_names, check_is_data
 from ranksieve.errors import ModelError
 from ranksieve.forest.model import Model
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 ROWS = 65_536  # how many rows of a sparse matrix or a regrouped data set are made dense at a time
 

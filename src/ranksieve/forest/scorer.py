@@ -19,10 +19,10 @@ from ranksieve.errors import ParameterError
 from ranksieve.forest.columns import make_columns, make_walks
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import Matrix, matrices
-from ranksieve.kernels import ranking, scoring, walking
-from ranksieve.kernels.compiling import Compiled, compile_binned
-from ranksieve.kernels.freshness import tell_first_use
+from ranksieve.kernels import quantize, scoring, traverse_raw
+from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.leaves import leaves_of_ranked
+from ranksieve.kernels.numba_cache import tell_first_use
 
 FEW = 12  # documents; below, walking is faster than filling a block
 SHARE = 8 * scoring.BLOCK  # documents a thread takes at a time
@@ -82,10 +82,10 @@ class Scorer:
         if n_trees == 0 or matrix.n_docs == 0:
             return
         if matrix.n_docs <= FEW:
-            walking.walk_scores(*matrix, n_trees, self._walks, scores)
+            traverse_raw.walk_scores(*matrix, n_trees, self._walks, scores)
         elif self._walk_always:
             with using_threads(threads):
-                walking.walk_scores_parallel(*matrix, n_trees, self._walks, WALK_SHARE, scores)
+                traverse_raw.walk_scores_parallel(*matrix, n_trees, self._walks, WALK_SHARE, scores)
         elif n_trees < self._forest.n_trees:
             self._first(n_trees)._add(matrix, n_trees, threads, scores)
         else:
@@ -98,9 +98,9 @@ class Scorer:
             share = -(-n_docs // n_threads)
             share = min(SHARE, -(-share // scoring.BLOCK) * scoring.BLOCK)
             if n_threads == 1 or n_docs <= share:
-                ranking.add_raw(*given, 0, n_docs, scores)
+                quantize.add_raw(*given, 0, n_docs, scores)
             else:
-                ranking.add_raw_parallel(*given, n_docs, share, scores)
+                quantize.add_raw_parallel(*given, n_docs, share, scores)
 
     def _columns_for(self, matrix: Matrix) -> tuple[Any, bool]:
         single, double, _, _ = self._columns
@@ -117,7 +117,7 @@ class Scorer:
         columns, exact = self._columns_for(matrix)
         n_blocks = -(-matrix.n_docs // scoring.BLOCK)
         ranked = np.empty((n_blocks, max(1, len(columns.feature)) * scoring.STRIDE), np.uint8)
-        ranking.rank_all(*matrix[:4], columns, exact, matrix.n_docs, ranked)
+        quantize.rank_all(*matrix[:4], columns, exact, matrix.n_docs, ranked)
         return ranked
 
     def staged_predict(self, X: Any, *, every: int = 1, threads: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
@@ -160,7 +160,7 @@ class Scorer:
             for part in parts:
                 out = leaves[start : start + part.n_docs]
                 if part.n_docs <= FEW or self._walk_always:
-                    walking.walk_leaves(*part, forest.n_trees, self._walks, out)
+                    traverse_raw.walk_leaves(*part, forest.n_trees, self._walks, out)
                 elif forest.n_trees:
                     leaves_of_ranked(self._ranked(part), part.n_docs, self._compiled, out)
                 start += part.n_docs

@@ -11,12 +11,12 @@ import numpy as np
 from ranksieve.data.blocks import Block, Source, check_narrow, widened
 from ranksieve.data.data_file import NEEDED
 from ranksieve.data.dataset import Dataset, check_feature_names
-from ranksieve.data.growing_lists import GrowingLists
+from ranksieve.data.list_builder import GrowingLists
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_source, read_source
 from ranksieve.errors import DataError
 from ranksieve.forest.model import Model
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 
 @dataclass(frozen=True)

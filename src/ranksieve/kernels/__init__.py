@@ -2,7 +2,7 @@
 
 import os
 
-from ranksieve.kernels.freshness import CACHE, drop_stale
+from ranksieve.kernels.numba_cache import CACHE, drop_stale
 
 # Threads of GNU OpenMP spin for a millisecond and more before they sleep. Kernels here follow each other within
 # microseconds, and on a busy machine two programs that spin starve each other: measured, a hundred times slower.

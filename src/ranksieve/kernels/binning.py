@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.kernels.ranking import CHUNK, rank_column, take_features
+from ranksieve.kernels.quantize import CHUNK, rank_column, take_features
 from ranksieve.kernels.scoring import TILE
 from ranksieve.kernels.transposing import transpose_tile
 

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit, prange, uintp
 
 from ranksieve.kernels.extents import longest_piece
-from ranksieve.kernels.ranking import ZERO
+from ranksieve.kernels.quantize import ZERO
 
 WIDTH = 32  # documents side by side; with fewer, LLVM does not make vector instructions of the loops
 CASES = 5  # tabled numbers of an edge and a point

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.kernels.compiling import TOGETHER, WORDS_PER_ROW, rows_per_tree
+from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, rows_per_tree
 from ranksieve.kernels.scoring import (
     BLOCK,
     STRIDE,

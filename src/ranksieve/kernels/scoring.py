@@ -7,7 +7,7 @@ number, as up to 16 rows of bits, then as bytes; the leaf values, added in the o
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.kernels.compiling import TOGETHER, WORDS_PER_ROW, Compiled, most_leaves, rows_per_tree
+from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, Compiled, most_leaves, rows_per_tree
 from ranksieve.kernels.lanes import (
     above,
     add_bytes,

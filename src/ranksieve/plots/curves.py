@@ -45,7 +45,7 @@ def learning_curves(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> train, valid = rs.cubic(30), rs.cubic(10, start=30)
+    >>> train, valid = rs.synth.cubic(30), rs.synth.cubic(10, start=30)
     >>> model = rs.train(train, valid=valid, trees=4, leaves=4)
     >>> rs.plots.learning_curves({"SelGB": model}).get_ylabel()
     'ndcg@10'

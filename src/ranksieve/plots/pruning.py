@@ -32,7 +32,7 @@ def removed_trees(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = N
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> model = rs.train(data, trees=8, leaves=4)
     >>> pruned = {name: rs.prune(model, data, rate=0.5, strategy=name) for name in ("last", "skip")}
     >>> [float(bar.get_height()) for bar in rs.plots.removed_trees(pruned, buckets=2)[0].patches]
@@ -60,7 +60,7 @@ def tree_weights(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = No
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> pruned = rs.prune(rs.train(data, trees=8, leaves=4), data, rate=0.5)
     >>> rs.plots.tree_weights({"quality-loss": pruned}, buckets=4)[0].get_ylabel()
     'mean weight'
@@ -99,7 +99,7 @@ def rounds(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> model = rs.train(rs.cubic(20), algo="xcleaver", trees=4, grow=6, rate=0.5, leaves=4)
+    >>> model = rs.train(rs.synth.cubic(20), algo="xcleaver", trees=4, grow=6, rate=0.5, leaves=4)
     >>> rs.plots.rounds(model).get_xlabel()
     'trees'
     """

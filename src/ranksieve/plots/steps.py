@@ -29,7 +29,7 @@ def combination_curve(found: Combination, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> found = rs.combine(data.features[:, 0], data.features[:, 1], data)
     >>> rs.plots.combination_curve(found).get_xlabel()
     'α'
@@ -56,7 +56,7 @@ def tree_steps(models: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import ranksieve as rs
-    >>> model = rs.train(rs.cubic(20), algo="lambdamart", trees=4, leaves=4, step="optimal")
+    >>> model = rs.train(rs.synth.cubic(20), algo="lambdamart", trees=4, leaves=4, step="optimal")
     >>> rs.plots.tree_steps({"OC": model}).get_xlabel()
     'trees'
     """

@@ -11,7 +11,7 @@ from ranksieve.errors import ModelError, ParameterError
 from ranksieve.forest.contributions import covers
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.plots.canvas import axes_for
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +63,7 @@ def tree(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> model = rs.train(data, trees=2, leaves=6, algo="lambdamart")
     >>> ax = rs.plots.tree(model, 1, document=data.features[0])
     >>> ax.get_title()

@@ -1,0 +1,5 @@
+"""Fewer trees at equal quality: CLEaVER, X-CLEaVER and coordinate ascent on the tree weights."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

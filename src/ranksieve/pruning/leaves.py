@@ -12,13 +12,13 @@ from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source, check_narrow
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset, check_feature_names
-from ranksieve.data.growing_lists import GrowingLists
+from ranksieve.data.list_builder import GrowingLists
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import BIN
 from ranksieve.errors import DataError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.streaming import fitted, open_for
-from ranksieve.kernels.compiling import compile_binned
+from ranksieve.kernels.compile_trees import compile_binned
 from ranksieve.kernels.leaves import leaves_of_binned
 
 

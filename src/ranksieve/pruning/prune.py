@@ -73,7 +73,7 @@ def prune(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> model = rs.train(data, trees=8, leaves=4)
     >>> smaller = rs.prune(model, data, rate=0.5)
     >>> smaller.n_trees
@@ -124,9 +124,9 @@ def reweight(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> model = rs.train(data, trees=4, leaves=4)
-    >>> better = rs.reweight(model, data, rounds=3)
+    >>> better = rs.pruning.reweight(model, data, rounds=3)
     >>> rs.evaluate(better, data).mean() >= rs.evaluate(model, data).mean()
     True
     """

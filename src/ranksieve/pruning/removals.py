@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.kernels import variants as kernels
+from ranksieve.kernels import leave_one_out as kernels
 from ranksieve.pruning.outputs import Outputs, Pools, gauge_arrays, n_parts
 
 STEPS = 8  # removals until the pools are made anew; they must hold whatever so many removals may bring up

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranksieve.kernels import variants as kernels
+from ranksieve.kernels import leave_one_out as kernels
 from ranksieve.pruning.outputs import Outputs, Pools, gauge_arrays, n_parts
-from ranksieve.spelling import is_monotone
+from ranksieve.text_formats import is_monotone
 
 
 class Weighing(NamedTuple):

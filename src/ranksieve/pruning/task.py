@@ -17,7 +17,7 @@ from ranksieve.pruning.outputs import Outputs
 from ranksieve.pruning.progress import Reporter, until_interrupted
 from ranksieve.pruning.reweighting import Weighing, best_weighing, weighings
 from ranksieve.pruning.strategies import STRATEGIES, Answer, Strategy
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 GROWTH_POINTS = 40  # of the curve of growing trees
 

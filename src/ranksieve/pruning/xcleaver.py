@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve import __version__
-from ranksieve.boosting.base import ModelBase
 from ranksieve.boosting.callbacks import Tally, named_sets
+from ranksieve.boosting.initial_scores import ModelBase
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.train import train as train_forest
 from ranksieve.boosting.tree import Tree, to_forest

@@ -16,7 +16,7 @@ from ranksieve.files import atomic_path
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.lightgbm_reader import Header, parse_text
 from ranksieve.forest.lightgbm_writer import to_text
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 
 class Link(Protocol):

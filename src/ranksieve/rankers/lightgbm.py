@@ -16,7 +16,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.lightgbm_text import from_text
 from ranksieve.params import Params
 from ranksieve.rankers.inputs import Task
-from ranksieve.spelling import AUTO, read_gains
+from ranksieve.text_formats import AUTO, read_gains
 
 ALL_RANKS = 2**31 - 1
 SMALLEST_HESSIAN = 1e-9  # LightGBM fails on leaves without any: it counts documents by second derivatives

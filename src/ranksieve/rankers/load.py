@@ -47,7 +47,7 @@ def load(path: str | os.PathLike[str], *, n_features: int | None = None) -> Mode
     --------
     >>> import tempfile
     >>> import ranksieve as rs
-    >>> model = rs.train(rs.cubic(20), algo="ranksvm")
+    >>> model = rs.train(rs.synth.cubic(20), algo="ranksvm")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.save(f"{folder}/model.json")
     ...     load(f"{folder}/model.json")

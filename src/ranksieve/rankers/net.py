@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve.rankers.inputs import Standard
 from ranksieve.rankers.json_model import numbers, parse_model, write_model
 from ranksieve.rankers.linear import first_layer
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 KIND = "net"
 

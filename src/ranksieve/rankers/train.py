@@ -17,7 +17,7 @@ from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.scorer import using_threads
 from ranksieve.forest.sum import Feature, Sum
-from ranksieve.kernels.freshness import tell_first_use
+from ranksieve.kernels.numba_cache import tell_first_use
 from ranksieve.params import ALGORITHMS, Params, flag
 from ranksieve.pruning.xcleaver import train_xcleaver
 from ranksieve.rankers.blend import Blend
@@ -85,7 +85,7 @@ def train(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> rs.train(data, algo="selgb", negatives=0.2, trees=5, leaves=4).n_trees
     5
     >>> rs.train(data, algo="ranksvm")

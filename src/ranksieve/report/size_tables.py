@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve.evaluation.significance import TestResult
 from ranksieve.experiments.results import Group, Results
 from ranksieve.report.tables import SIGNIFICANT, Table, Value, compare
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ranksieve.data.data_file import lasting
+from ranksieve.data.data_file import spool_pipe
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import atomic_folder
 from ranksieve.retrieval.analysis import Analyzer
@@ -52,7 +52,7 @@ def build_index(
     fields = [fields] if isinstance(fields, str | Field) else list(fields or ())
     numbers = [numbers] if isinstance(numbers, str) else list(numbers or ())
     if isinstance(corpus, str | os.PathLike):
-        corpus = lasting(corpus)
+        corpus = spool_pipe(corpus)
     first, documents = _opened(corpus, 1 if fields else SEEN_FIRST)
     if not first:
         raise DataError(f"{_named(corpus)}: holds no documents; expected at least one")

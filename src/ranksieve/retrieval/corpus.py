@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from ranksieve.data.compression import RawStream, first_bytes, open_text
 from ranksieve.errors import DataError
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 Document = dict[str, Any]
 MAGIC = b"PAR1"

@@ -25,7 +25,7 @@ from ranksieve.retrieval.queries import Prepared
 from ranksieve.retrieval.relative import RELATIVE, within_lists
 from ranksieve.retrieval.searching import Candidates
 from ranksieve.retrieval.weighting import idf
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 UserFeature = Callable[[str, np.ndarray], Any]
 JELINEK_MERCER_MIX = 0.5

@@ -16,7 +16,7 @@ from ranksieve.retrieval.models import FirstStage
 from ranksieve.retrieval.notes import Notes, remarks
 from ranksieve.retrieval.queries import UNKNOWN, QueryAnalysis, as_queries
 from ranksieve.retrieval.storage import Postings, map_arrays, read_header
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset

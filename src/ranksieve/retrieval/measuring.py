@@ -13,7 +13,7 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import Evaluation, wanted_metrics
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run
-from ranksieve.spelling import some_of
+from ranksieve.text_formats import some_of
 
 TIES = "equal scores by falling document id as in trec_eval"
 UNRETRIEVED = "relevant documents that a run does not have count as not found"

@@ -11,7 +11,7 @@ from ranksieve.retrieval.models import spelling
 from ranksieve.retrieval.queries import Queries
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import Searcher
-from ranksieve.spelling import some_of
+from ranksieve.text_formats import some_of
 
 RUN = "--run"  # candidates of a run that our first stage has not made
 DEPTH = " --depth "  # candidates of our first stage: its options, and how many

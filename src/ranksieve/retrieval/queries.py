@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.compression import first_bytes
-from ranksieve.data.data_file import lasting
+from ranksieve.data.data_file import spool_pipe
 from ranksieve.errors import DataError
 from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.corpus import MAGIC, read_documents, text_lines
 from ranksieve.retrieval.fields import Field, plain_text
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.runs import QUERY_IDS, rows_of
-from ranksieve.spelling import some_of
+from ranksieve.text_formats import some_of
 
 Queries = dict[str, str]  # id → text
 KEYS = (QUERY_IDS, ("text", "query"))
@@ -31,7 +31,7 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
 
     Tab-separated text may name its columns in the first line (`qid TAB query`), and is then read by these names.
     """
-    name = lasting(path)
+    name = spool_pipe(path)
     head = first_bytes(name, LINES)
     queries: Queries = {}
     for place, id, text in _from_documents(name) if head.startswith(MAGIC) else _from_text(name):

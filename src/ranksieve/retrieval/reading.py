@@ -14,7 +14,7 @@ from ranksieve.retrieval.corpus import IDS, Document
 from ranksieve.retrieval.fields import Field
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.storage import Writer
-from ranksieve.spelling import counted, some_of
+from ranksieve.text_formats import counted, some_of
 
 KEPT_IDS = 1_000  # in memory before they are written
 LARGEST = float(np.finfo(np.float32).max)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.data.data_file import lasting
+from ranksieve.data.data_file import spool_pipe
 from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.files import atomic_path
 from ranksieve.retrieval.corpus import text_lines
-from ranksieve.spelling import counted
+from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
@@ -108,7 +108,7 @@ class Run:
 
 def read_run(path: str | os.PathLike[str]) -> Run:
     """A TREC run file of any system; lists are ordered by score, equal scores by the rank given."""
-    name = lasting(path)
+    name = spool_pipe(path)
     run = Run._from_ranked(_run_rows(name))
     if not len(run):
         raise DataError(f"{name}: holds no results; expected {RUN_LINE}")
@@ -178,7 +178,7 @@ def read_judgements(path: str | os.PathLike[str]) -> Judgements:
 
     A first line that names the columns is left out.
     """
-    name = lasting(path)
+    name = spool_pipe(path)
     judgements = _graded(_qrels_rows(name))
     if not judgements:
         raise DataError(f"{name}: holds no judgements; expected {QRELS_LINE}")

@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.expressible import DEFAULT, Options
 from ranksieve.forest.structure import checked_values
-from ranksieve.kernels.ranking import ZERO
+from ranksieve.kernels.quantize import ZERO
 
 DEFAULT_LEFT, ZERO_MISSING = 1, 2
 

@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.singles import to_single
-from ranksieve.kernels.ranking import ZERO
+from ranksieve.kernels.quantize import ZERO
 
 
 @dataclass(frozen=True)

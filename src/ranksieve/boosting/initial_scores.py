@@ -20,7 +20,7 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.forest.sum import Feature, Sum
-from ranksieve.spelling import some_of
+from ranksieve.text_formats import some_of
 
 TRAIN = "train"  # the name of the training set among the sets that have scores
 

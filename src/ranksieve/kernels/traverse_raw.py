@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.kernels.ranking import ZERO
+from ranksieve.kernels.quantize import ZERO
 
 SIDE_BY_SIDE = 8
 MISSING_LEFT, ZERO_MISSING = 1, 2  # which copy of a document's features a node reads

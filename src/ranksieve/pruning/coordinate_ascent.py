@@ -12,7 +12,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
-from ranksieve.spelling import is_monotone
+from ranksieve.text_formats import is_monotone
 
 
 def refit(
@@ -50,7 +50,7 @@ def refit(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.cubic(20)
+    >>> data = rs.synth.cubic(20)
     >>> forest = rs.train(data, algo="lambdamart", trees=5, leaves=4)
     >>> curve = refit(forest, data).info["refit"]["values"]
     >>> curve == sorted(curve), curve[-1] > curve[0]

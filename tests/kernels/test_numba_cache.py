@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from ranksieve.kernels import freshness
-from ranksieve.kernels.freshness import drop_stale, tell_first_use
+from ranksieve.kernels import numba_cache
+from ranksieve.kernels.numba_cache import drop_stale, tell_first_use
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_cache_that_cannot_be_written_is_left_to_numba(tmp_path):
 
 
 def test_compiling_is_logged_where_nothing_is_kept(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(freshness, "CACHE", tmp_path)
+    monkeypatch.setattr(numba_cache, "CACHE", tmp_path)
     for name in ("NUMBA_DISABLE_JIT", "NUMBA_CACHE_DIR"):
         monkeypatch.delenv(name, raising=False)
     tell_first_use("growing")

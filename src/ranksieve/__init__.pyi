@@ -1,0 +1,69 @@
+# The public names of the package, one list for users, type checkers and the lazy imports in `__init__.py`.
+from . import (
+    callbacks,
+    cluster,
+    errors,
+    io,
+    metrics,
+    params,
+    plots,
+    pruning,
+    retrieval,
+    sampling,
+    significance,
+    synth,
+)
+from .boosting.registry import register_selection
+from .data.data_file import DataFile
+from .data.dataset import Dataset
+from .data.read import read
+from .data.splits import split
+from .estimator import Ranker
+from .evaluation.evaluate import evaluate
+from .evaluation.explanations import explain
+from .evaluation.importance import importance
+from .evaluation.known_metrics import register_metric
+from .forest.forest import Forest
+from .forest.formats.objects import from_model
+from .pruning.prune import prune
+from .rankers.combination import combine
+from .rankers.interpolation import interpolate
+from .rankers.load import load
+from .rankers.train import train
+from .retrieval.index import Index
+from .retrieval.pipeline import Pipeline
+
+__version__: str
+__all__ = [
+    "DataFile",
+    "Dataset",
+    "Forest",
+    "Index",
+    "Pipeline",
+    "Ranker",
+    "callbacks",
+    "cluster",
+    "combine",
+    "errors",
+    "evaluate",
+    "explain",
+    "from_model",
+    "importance",
+    "interpolate",
+    "io",
+    "load",
+    "metrics",
+    "params",
+    "plots",
+    "prune",
+    "pruning",
+    "read",
+    "register_metric",
+    "register_selection",
+    "retrieval",
+    "sampling",
+    "significance",
+    "split",
+    "synth",
+    "train",
+]

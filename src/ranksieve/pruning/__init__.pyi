@@ -1,0 +1,4 @@
+from .coordinate_ascent import refit
+from .prune import prune, reweight
+
+__all__ = ["prune", "refit", "reweight"]

@@ -1,0 +1,5 @@
+"""Generated data sets."""
+
+from ranksieve.data.generators import cubic, two_stage
+
+__all__ = ["cubic", "two_stage"]
