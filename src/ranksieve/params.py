@@ -14,6 +14,8 @@ from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.heeding import EVERYWHERE, OPTIMAL, RANKERS, SELECTING, of_boosting
 from ranksieve.text_formats import AUTO, are_gains, are_signs, features_text, is_monotone, numbers_text, signs_text
 
+__all__ = ["Params"]
+
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
 ALGORITHMS = {
