@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items):
 def nothing_registered():
     """Pages and docstrings show how to register selections and metrics; other tests must not see them."""
     from ranksieve.boosting.registry import SELECTIONS
-    from ranksieve.evaluation.known_metrics import METRICS
+    from ranksieve.evaluation.metric_table import METRICS
 
     known = [(table, set(table)) for table in (SELECTIONS, METRICS)]
     yield

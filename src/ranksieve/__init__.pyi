@@ -22,7 +22,7 @@ from .estimator import Ranker
 from .evaluation.evaluate import evaluate
 from .evaluation.explanations import explain
 from .evaluation.importance import importance
-from .evaluation.known_metrics import register_metric
+from .evaluation.user_metrics import register_metric
 from .forest.forest import Forest
 from .forest.formats.objects import from_model
 from .pruning.prune import prune

@@ -11,7 +11,21 @@ from ranksieve.data.lists import Lists
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
 
-METRICS = ["ndcg@10", "ndcg@3", "ndcg@1", "ndcg", "map", "map@5", "mrr@2", "err@3", "dcg@4", "p@2", "recall@3"]
+METRICS = [
+    "ndcg@10",
+    "ndcg@3",
+    "ndcg@1",
+    "ndcg",
+    "map",
+    "map@5",
+    "mrr@2",
+    "err@3",
+    "dcg@4",
+    "p@2",
+    "recall@3",
+    "rbp",
+    "avg-p@3",
+]
 
 
 def lists_of(labels, sizes):
@@ -121,6 +135,6 @@ def test_bad_input():
     with pytest.raises(ParameterError, match="smaller number first"):
         LineSearch(lists, parse_metric("ndcg")).curve(np.zeros(2), np.ones(2), 2.0, 1.0)
     with pytest.raises(ParameterError, match="cannot be searched"):
-        LineSearch(lists, parse_metric("rbp"))
+        LineSearch(lists, parse_metric("avg-ndcg@5"))
     with pytest.raises(DataError, match="undefined"):
         LineSearch(lists_of([0, 0], [2]), parse_metric("ndcg"))

@@ -139,7 +139,7 @@ def test_bad_input(data):
     with pytest.raises(ParameterError, match="step_range"):
         rs.train(data, step_range=(1, 2, 3))
     with pytest.raises(ParameterError, match="cannot be searched along a line"):
-        rs.train(data, step="optimal", metric="rbp", **SMALL)
+        rs.train(data, step="optimal", metric="avg-ndcg@5", **SMALL)
     with pytest.raises(ParameterError, match="mart fits labels"):
         rs.train(data, algo="mart", objective="map")
     with pytest.raises(ParameterError, match="one of ndcg, map, mrr, err"):

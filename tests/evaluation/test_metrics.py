@@ -13,7 +13,7 @@ from sklearn.metrics import dcg_score, ndcg_score
 from naive import metric_of_list
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation import functions
-from ranksieve.evaluation.measures import BUILT_IN
+from ranksieve.evaluation.metric_table import BUILT_IN
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.kernels.metrics import top_k
 

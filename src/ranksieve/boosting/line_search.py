@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.evaluation import measures
+from ranksieve.evaluation import metric_table
 from ranksieve.evaluation.metrics import Metric, mean
 from ranksieve.kernels import crossings
 
@@ -71,8 +71,10 @@ class LineSearch:
     """
 
     def __init__(self, lists: Lists, metric: Metric) -> None:
-        if metric.name not in _KINDS:
-            raise ParameterError(f"{metric} cannot be searched along a line; known: {', '.join(_KINDS)}")
+        definition = metric_table.METRICS[metric.name]
+        if not definition.is_sum:
+            able = ", ".join(name for name, other in metric_table.METRICS.items() if other.is_sum)
+            raise ParameterError(f"{metric} cannot be searched along a line; known: {able}")
         self.metric = replace(metric, ties="mean")
         self._lists = lists
         labels, offsets = lists.labels, lists.offsets
@@ -81,13 +83,17 @@ class LineSearch:
         self._total_weight = float(weights[~np.isnan(zero)].sum())
         if not self._total_weight:
             raise DataError(f"{metric} is undefined, no query has a positive document; use other data")
-        self._kind, gains, self._weights, self._scales = _KINDS[metric.name](self.metric, labels, offsets)
-        positives, one_label = measures.facts(labels, offsets)
+        positives, one_label = metric_table.facts(labels, offsets)
         fixed = (positives == 0) | one_label | np.isnan(zero)
-        self._scales = np.where(fixed, 0.0, weights * self._scales)
+        norms = metric_table.norms(self.metric, labels, offsets)
+        scales = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+        self._scales = np.where(fixed, 0.0, weights * scales)
         self._fixed = float(np.nansum((weights * zero)[fixed]))
-        self._gains = np.ascontiguousarray(gains, dtype=SCORE)
-        self._k = metric.k or measures.WHOLE_LIST
+        assert definition.gain is not None
+        self._kind = definition.kind
+        self._gains = np.ascontiguousarray(definition.gain(self.metric, labels)(labels), dtype=SCORE)
+        self._rank_weights = metric_table.rank_weights(self.metric, offsets)
+        self._k = metric.k or metric_table.WHOLE_LIST
 
     def curve(self, scores: np.ndarray, direction: np.ndarray, low: float, high: float) -> Curve:
         """The mean metric of `scores + t * direction` at every t from low to high, exactly."""
@@ -101,7 +107,7 @@ class LineSearch:
             rows = slice(own[0], own[-1])
             return crossings.sweep_queries(
                 scores[rows], direction[rows], self._gains[rows], own - own[0], self._scales[part], low, high,
-                self._k, self._kind, self._weights, first[part],
+                self._k, self._kind, self._rank_weights, first[part],
             )  # fmt: skip
 
         threads = numba.get_num_threads()
@@ -146,54 +152,3 @@ def best_step(
         if measured > value:
             best, value = place, measured
     return best, value, curve
-
-
-Kind = tuple[int, np.ndarray, np.ndarray, np.ndarray]  # kind of the kernel, gains, weights of ranks, factor per query
-
-
-def _dcg(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> Kind:
-    weights = measures.discounts(measures.depth_of(metric, offsets))
-    return crossings.WEIGHTED, measures.graded_gains(labels, metric.gain), weights, np.ones(len(offsets) - 1)
-
-
-def _ndcg(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> Kind:
-    kind, gains, weights, _ = _dcg(metric, labels, offsets)
-    ideal = measures.weighted_sums(*measures.ideal_gains(metric, labels, offsets), weights)
-    return kind, gains, weights, _inverse(ideal)
-
-
-def _by_rank(kind: int, per_positive: bool = False) -> Callable[[Metric, np.ndarray, np.ndarray], Kind]:
-    """A metric of positives alone, divided by their number if asked."""
-
-    def prepare(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> Kind:
-        scales = np.ones(len(offsets) - 1)
-        if per_positive:
-            scales = _inverse(measures.facts(labels, offsets)[0])
-        return kind, measures.positive_gains(labels), np.ones(measures.depth_of(metric, offsets)), scales
-
-    return prepare
-
-
-def _precision(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> Kind:
-    kind, gains, weights, scales = _by_rank(crossings.WEIGHTED)(metric, labels, offsets)
-    return kind, gains, weights / (metric.k or 1), scales
-
-
-def _err(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> Kind:
-    gains = measures.stopping(labels, measures.highest_grade(labels))
-    return crossings.STOPPING, gains, np.ones(1), np.ones(len(offsets) - 1)
-
-
-def _inverse(values: np.ndarray) -> np.ndarray:
-    return np.divide(1.0, values, out=np.zeros(len(values)), where=values > 0)
-
-
-_KINDS: dict[str, Callable[[Metric, np.ndarray, np.ndarray], Kind]] = {
-    "ndcg": _ndcg,
-    "dcg": _dcg,
-    "map": _by_rank(crossings.PRECISION, per_positive=True),
-    "mrr": _by_rank(crossings.RECIPROCAL),
-    "err": _err,
-    "p": _precision,
-    "recall": _by_rank(crossings.WEIGHTED, per_positive=True),
-}

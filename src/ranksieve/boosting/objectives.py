@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.errors import ParameterError
-from ranksieve.evaluation.measures import graded_gains, highest_grade, positive_gains, stopping
+from ranksieve.evaluation.metric_table import graded_gains, highest_grade, positive_gains, stopping
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.kernels import lambdas as kernels
 from ranksieve.params import ALGORITHMS, Params

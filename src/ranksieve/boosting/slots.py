@@ -16,7 +16,7 @@ from ranksieve.boosting.selections import Selection
 from ranksieve.boosting.steps import Step
 from ranksieve.data.binned import Binned
 from ranksieve.errors import ParameterError
-from ranksieve.evaluation.measures import highest_grade
+from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.params import ALGORITHMS, Params
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}

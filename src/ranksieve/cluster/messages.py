@@ -11,7 +11,7 @@ from ranksieve.boosting.objectives import Objective
 from ranksieve.boosting.selections import Selection
 from ranksieve.data.binning import Binning
 from ranksieve.errors import DataError
-from ranksieve.evaluation.measures import Known
+from ranksieve.evaluation.metric_table import Definition
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.params import Params
 
@@ -24,7 +24,7 @@ class RunConfig:
     selection: Selection | None  # the user's own
     objective: Objective | None  # the user's own
     metric: Metric
-    own_metric: Known | None
+    own_metric: Definition | None
     binning: Binning
     feature_names: tuple[str, ...]
     missing: str

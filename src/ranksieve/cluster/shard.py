@@ -36,7 +36,7 @@ from ranksieve.data.dataset import check_feature_names
 from ranksieve.data.lists import Lists
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.dtypes import BIN, LABEL, ROW
-from ranksieve.evaluation.known_metrics import METRICS
+from ranksieve.evaluation.metric_table import METRICS
 from ranksieve.forest.scorer import using_threads
 
 CACHED = 4  # the coordinator keeps at most so many times the rows of one selection

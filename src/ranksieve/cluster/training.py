@@ -32,8 +32,7 @@ from ranksieve.data.dataset import check_feature_names, default_names
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import MISSING
 from ranksieve.errors import ClusterError, ParameterError
-from ranksieve.evaluation.known_metrics import METRICS
-from ranksieve.evaluation.measures import BUILT_IN
+from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.scorer import using_threads
 from ranksieve.params import ALGORITHMS, Params

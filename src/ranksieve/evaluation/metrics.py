@@ -11,8 +11,8 @@ import numpy as np
 
 from ranksieve.dtypes import LABEL, OFFSET, SCORE
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.evaluation.known_metrics import ALIASES, METRICS, UserMetric, known_metric, own_name
-from ranksieve.evaluation.measures import GRADED, facts
+from ranksieve.evaluation.metric_table import METRICS, facts, graded, measure, positive, stop_chances
+from ranksieve.evaluation.user_metrics import ALIASES, UserMetric, known_metric, own_name
 from ranksieve.params import Params
 from ranksieve.text_formats import AUTO, read_gains
 
@@ -48,6 +48,11 @@ VALID: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 _TIES = {"order": "ties in input order", "mean": "mean over tied orders", "worst": "ties in the worst order"}
 _GAINS = {"exp": "gain 2^label-1", "linear": "gain = label"}
+_RELEVANCE = {
+    positive: "labels above 0 are positive",
+    stop_chances: "users stop with probability (2^label - 1) / 2^(highest label of the data, at least 1)",
+    None: "the user's own function",
+}
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,7 @@ class Metric:
             query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
             order = np.lexsort((labels, query))
             labels, scores = labels[order], scores[order]
-        values = known_metric(self.name).measure(self, labels, scores, offsets)
+        values = measure(self, labels, scores, offsets)
         if self.empty != "skip":
             values[np.isnan(values)] = float(self.empty)
         if self.one_label == "skip":
@@ -131,9 +136,11 @@ class Metric:
 
     def describe(self, ties: str | None = None) -> str:
         """The conventions behind the number, as one sentence; `ties` are words to use for equal scores."""
-        relevance = known_metric(self.name).relevance
-        if relevance == GRADED:
+        gain = known_metric(self.name).gain
+        if gain is graded:
             relevance = f"gain table {self.gain}" if isinstance(self.gain, tuple) else _GAINS[self.gain]
+        else:
+            relevance = _RELEVANCE[gain]
         left_out = "left out" if self.empty == "skip" else f"count {float(self.empty):g}"
         parts = [relevance, ties or _TIES[self.ties], f"queries without positives {left_out}"]
         if self.one_label == "skip":
@@ -200,7 +207,7 @@ def metric_of(params: Params) -> Metric:
     if params.gains == AUTO:
         return parse_metric(params.metric)
     metric = parse_metric(params.metric, gain=read_gains(params.gains))
-    if known_metric(metric.name).relevance != GRADED and not params.learns_gains:
+    if not known_metric(metric.name).is_graded and not params.learns_gains:
         raise ParameterError(
             f"--gains is {params.gains}, and neither the metric {metric} nor what --algo={params.algo} learns reads "
             "it; leave it out, or use ndcg"
@@ -255,7 +262,7 @@ def _written_options(text: str, name: str, written: str) -> dict[str, Any]:
                 options["p"] = float(value)
             except ValueError:
                 raise ParameterError(f"p of {text!r} is {value!r}; expected {VALID['p'][1]}") from None
-        elif METRICS[name].relevance == GRADED and option == "dcg" and value in GAIN_OF_DCG:
+        elif METRICS[name].is_graded and option == "dcg" and value in GAIN_OF_DCG:
             options["gain"] = GAIN_OF_DCG[value]
         else:
             raise ParameterError(

@@ -6,7 +6,6 @@ and two equal metrics are equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,17 +13,10 @@ import numpy as np
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError
-from ranksieve.evaluation.measures import (
-    by_rank_weights,
-    depth_of,
-    facts,
-    graded_gains,
-    ideal_gains,
-    positive_gains,
-    weighted_sums,
-)
+from ranksieve.evaluation.metric_table import METRICS, facts, norms, rank_weights
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.kernels import pruning as kernels
+from ranksieve.kernels.crossings import PRECISION, STOPPING, WEIGHTED
 
 STEP = 2.0**-40
 LARGEST_TABLE = 1 << 24  # terms; lists so long with so many positives are measured the slow way
@@ -78,30 +70,33 @@ def make_gauge(metric: Metric, lists: Lists, source: str) -> Gauge:
     if not counted.any():
         raise DataError(f"{source}: {metric} is undefined, no query has a positive document; use other data")
     weights = _list_weights(lists, counted, source)
-    recipe = RECIPES.get(metric.name)
-    if recipe is None or metric.ties == "mean":
+    definition = METRICS[metric.name]
+    if not definition.is_sum or definition.kind == STOPPING or metric.ties == "mean":
         return _slow(metric, lists, weights)
-    gains, weigh, norm = recipe
-    document_gains = gains(metric, lists.labels)
+    assert definition.gain is not None
+    gains = definition.gain(metric, lists.labels)(lists.labels)
     positives = facts(lists.labels, lists.offsets)[0]
     ranked = counted & (positives > 0)
-    document_gains[np.repeat(~ranked, lists.sizes)] = 0.0
-    depth = depth_of(metric, lists.offsets)
-    grades, terms, among = weigh(metric, document_gains, depth, int(positives.max(initial=1)))
+    gains[np.repeat(~ranked, lists.sizes)] = 0.0
+    by_rank = rank_weights(metric, lists.offsets)
+    depth = len(by_rank)
+    if definition.kind == WEIGHTED:
+        grades, terms = _terms_by_grade(gains, by_rank)
+    else:
+        grades, terms = _terms_by_positives(gains, definition.kind, depth, int(positives.max(initial=1)))
     if not 0 < terms.size <= LARGEST_TABLE:  # without any term no document gains
         return _slow(metric, lists, weights)
     exponent = 51 - int(np.ceil(np.log2(terms.max(axis=0).sum())))
     fixed = np.zeros((len(terms), depth + 1), np.int64)
     fixed[:, :depth] = np.rint(np.ldexp(terms, exponent))
-    norms = np.where(ranked, norm(metric, lists), 1.0)
     return Gauge(
         metric,
         lists,
         grades,
         fixed.ravel(),
         depth + 1,
-        among,
-        np.ldexp(weights / norms, -exponent) / STEP,
+        definition.kind != WEIGHTED,
+        np.ldexp(weights / np.where(ranked, norms(metric, lists.labels, lists.offsets), 1.0), -exponent) / STEP,
         weights,
         _steps(values, weights, counted & ~ranked),
     )
@@ -127,55 +122,15 @@ def _slow(metric: Metric, lists: Lists, weights: np.ndarray) -> Gauge:
     return Gauge(metric, lists, nothing, nothing, 1, False, np.empty(0), weights, 0)
 
 
-def _by_grade(metric: Metric, gains: np.ndarray, depth: int, most: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Terms gain × weight of the rank; the rows are the gains that occur."""
+def _terms_by_grade(gains: np.ndarray, by_rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The row of every document, and the terms gain × weight of the rank; a row is a gain that occurs."""
     found, grades = np.unique(gains, return_inverse=True)
     n_zero = int(found[0] == 0)
-    weights = by_rank_weights(metric, depth)
-    return grades.astype(np.int32) - n_zero, np.outer(found[n_zero:], weights), False
+    return grades.astype(np.int32) - n_zero, np.outer(found[n_zero:], by_rank)
 
 
-def _by_positives(
-    precision: Callable[[np.ndarray], np.ndarray],
-) -> Callable[[Metric, np.ndarray, int, int], tuple[np.ndarray, np.ndarray, bool]]:
-    """Terms that ask how many positives stand above."""
-
-    def weigh(metric: Metric, gains: np.ndarray, depth: int, most: int) -> tuple[np.ndarray, np.ndarray, bool]:
-        above = precision(np.arange(min(most, depth)))
-        return np.where(gains > 0, 0, -1).astype(np.int32), np.outer(above, 1 / np.arange(1, depth + 1)), True
-
-    return weigh
-
-
-def _graded(metric: Metric, labels: np.ndarray) -> np.ndarray:
-    return graded_gains(labels, metric.gain)
-
-
-def _positive(metric: Metric, labels: np.ndarray) -> np.ndarray:
-    return positive_gains(labels)
-
-
-def _ideal(metric: Metric, lists: Lists) -> np.ndarray:
-    weights = by_rank_weights(metric, depth_of(metric, lists.offsets))
-    return weighted_sums(*ideal_gains(metric, lists.labels, lists.offsets), weights)
-
-
-def _one(metric: Metric, lists: Lists) -> np.ndarray:
-    return np.ones(lists.n_queries)
-
-
-def _positives(metric: Metric, lists: Lists) -> np.ndarray:
-    return facts(lists.labels, lists.offsets)[0].astype(SCORE)
-
-
-# metric: gain of a document, terms, what the sum is divided by
-RECIPES = {
-    "ndcg": (_graded, _by_grade, _ideal),
-    "dcg": (_graded, _by_grade, _one),
-    "p": (_positive, _by_grade, _one),
-    "recall": (_positive, _by_grade, _positives),
-    "rbp": (_positive, _by_grade, _one),
-    "avg-p": (_positive, _by_grade, _one),
-    "map": (_positive, _by_positives(lambda above: above + 1.0), _positives),
-    "mrr": (_positive, _by_positives(lambda above: (above == 0) * 1.0), _one),
-}
+def _terms_by_positives(gains: np.ndarray, kind: int, depth: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same where a term depends on the number of positives above, which is its row."""
+    above = np.arange(min(most, depth))
+    precision = above + 1.0 if kind == PRECISION else (above == 0) * 1.0
+    return np.where(gains > 0, 0, -1).astype(np.int32), np.outer(precision, 1 / np.arange(1, depth + 1))

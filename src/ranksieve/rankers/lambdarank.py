@@ -13,7 +13,7 @@ from ranksieve.boosting.objectives import Objective, lambda_objective
 from ranksieve.boosting.train import check_grades
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import InterruptedTraining, ModelError
-from ranksieve.evaluation.measures import highest_grade
+from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.params import Params
 from ranksieve.rankers.inputs import Standard, Task

@@ -1,4 +1,4 @@
-"""The metrics there are, by name: the library's and the user's own."""
+"""Metrics by name, and metrics that are functions of the user."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import numpy as np
 
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError, did_you_mean
-from ranksieve.evaluation.measures import BUILT_IN, OWN, Known
+from ranksieve.evaluation.metric_table import BUILT_IN, METRICS, Definition
 
 UserMetric = Callable[[np.ndarray, np.ndarray, np.ndarray, "int | None"], Any]
-
-METRICS: dict[str, Known] = dict(BUILT_IN)
 
 # ir-measures and common spellings, in lower case. Only the spelling is theirs: our nDCG@10 has gains 2^label - 1.
 ALIASES = {"ap": "map", "rr": "mrr", "r": "recall", "precision": "p"}
 OWN_NAME = r"[a-z][a-z0-9-]*"
 
 
-def known_metric(name: str) -> Known:
-    """How a metric is measured."""
+def known_metric(name: str) -> Definition:
+    """The definition of a metric, or an error that lists the names."""
     if name not in METRICS:
         spellings = ", ".join(f"{alias} (= {name})" for alias, name in ALIASES.items())
         hint = _hint(name)
@@ -74,7 +72,7 @@ def register_metric(name: str, function: UserMetric) -> None:
             )
         return values
 
-    METRICS[name] = Known(measure, relevance=OWN, mean_ties=False, function=function)
+    METRICS[name] = Definition(measure=measure, function=function)
 
 
 def own_name(function: UserMetric) -> str:
@@ -86,7 +84,7 @@ def own_name(function: UserMetric) -> str:
             "give it a name with register_metric"
         )
     before = METRICS.get(name)
-    if before is not None and before.relevance == OWN and _home(before.function) != _home(function):
+    if before is not None and before.function is not None and _home(before.function) != _home(function):
         raise ParameterError(
             f"two metric functions are named {name!r}; give each a name of its own with register_metric"
         )

@@ -1,0 +1,314 @@
+"""The metric table: gain of a document, weight of its rank, norm of the sum; and metrics computed from it.
+
+`evaluate`, pruning, the exact line search and the λ-objectives read NDCG, MAP, MRR and the others from this table.
+Arrays are taken as checked; `Metric.per_query` checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import digamma
+
+from ranksieve.dtypes import OFFSET, ROW, SCORE
+from ranksieve.errors import DataError
+from ranksieve.kernels import metrics as kernels
+from ranksieve.kernels.crossings import PRECISION, RECIPROCAL, STOPPING, WEIGHTED
+
+if TYPE_CHECKING:
+    from ranksieve.evaluation.metrics import Metric
+
+MAX_EXP_LABEL = 1000  # 2^1000 times the length of any list still fits float64
+WHOLE_LIST = np.iinfo(np.int64).max
+
+GainOf = Callable[[np.ndarray], np.ndarray]  # labels of some documents → their gains
+Gain = Callable[["Metric", np.ndarray], GainOf]  # the metric and the labels of all documents → the gain of a label
+RankWeights = Callable[["Metric", np.ndarray], np.ndarray]  # the metric and ranks from 1 → what a gain of 1 adds there
+Norm = Callable[["Metric", np.ndarray, np.ndarray], np.ndarray]  # metric, labels, offsets → one divisor per query
+Measure = Callable[["Metric", np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a metric is made of.
+
+    A query's value is the sum of gain × weight over its ranks, divided by the norm. Where the weight of a rank depends
+    on the documents above it, `kind` says how, in the numbers of `kernels.crossings` and `kernels.lambdas`:
+
+    - `WEIGHTED`: it does not; `weights` gives it.
+    - `PRECISION`: it is the precision at that rank, as in MAP.
+    - `RECIPROCAL`: it is 1 / rank for the first positive and 0 for the others, as in MRR.
+    - `STOPPING`: it is the chance to arrive there, by rank, as in ERR.
+    """
+
+    gain: Gain | None = None  # None: of the user's own function
+    weights: RankWeights | None = None
+    kind: int = WEIGHTED
+    norm: Norm | None = None  # None: 1
+    needs_k: bool = False
+    measure: Measure | None = None  # computes what is no such sum
+    function: Callable[..., Any] | None = None  # the user's own
+
+    @property
+    def is_graded(self) -> bool:
+        """True where the metric reads `Metric.gain`."""
+        return self.gain is graded
+
+    @property
+    def is_sum(self) -> bool:
+        """True where the metric is the sum that the table describes."""
+        return self.measure is None
+
+    @property
+    def mean_ties(self) -> bool:
+        """True where the expectation over tied orders is known."""
+        return self.function is None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Gains in rank order, flat; query q stands at `bounds[q]:bounds[q + 1]`, tied groups stop at `ends`."""
+
+    gains: np.ndarray
+    bounds: np.ndarray
+    ends: np.ndarray
+
+
+def graded_gains(labels: np.ndarray, gain: str | tuple[float, ...]) -> np.ndarray:
+    """Gain of each label in float64: `2^label - 1`, the label itself, or the label's entry in a table."""
+    labels = labels.astype(SCORE)
+    if gain == "linear":
+        return labels
+    highest = labels.max(initial=0.0)
+    if gain == "exp":
+        if highest > MAX_EXP_LABEL:
+            raise DataError(
+                f"the gain 2^label - 1 overflows for label {highest:g}; "
+                'use gain="linear", or gain=(0, 1, 3, …) with one entry per grade'
+            )
+        return np.exp2(labels) - 1
+    grades = labels.astype(np.int64)
+    if (grades != labels).any() or highest >= len(gain):
+        odd = labels[np.argmax((grades != labels) | (labels >= len(gain)))]
+        raise DataError(
+            f"label {odd:g} has no entry in the gain table of {len(gain)} entries, which is for labels "
+            f'0 to {len(gain) - 1}; add entries, or use gain="linear" or "exp"'
+        )
+    return np.asarray(gain, dtype=SCORE)[grades]
+
+
+def positive_gains(labels: np.ndarray) -> np.ndarray:
+    return (labels > 0).astype(SCORE)
+
+
+def highest_grade(labels: np.ndarray) -> float:
+    """The grade at which users of ERR are most likely to stop."""
+    return max(1.0, float(labels.max(initial=0.0)))
+
+
+def stopping(labels: np.ndarray, highest: float) -> np.ndarray:
+    """The chance that a user stops at a document, (2^label - 1) / 2^highest, written so that no label overflows."""
+    return np.exp2(labels.astype(SCORE) - highest) - np.exp2(-highest)
+
+
+def graded(metric: Metric, labels: np.ndarray) -> GainOf:
+    """Gains of the grades, as `Metric.gain` says."""
+    return lambda some: graded_gains(some, metric.gain)
+
+
+def positive(metric: Metric, labels: np.ndarray) -> GainOf:
+    """1 for positives, 0 for negatives."""
+    return positive_gains
+
+
+def stop_chances(metric: Metric, labels: np.ndarray) -> GainOf:
+    """The chances that a user stops at documents."""
+    highest = highest_grade(labels)
+    return lambda some: stopping(some, highest)
+
+
+def facts(labels: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Per query the number of positives, and whether it has only one label."""
+    positives = np.empty(len(offsets) - 1, dtype=OFFSET)
+    one_label = np.empty(len(offsets) - 1, dtype=bool)
+    kernels.label_facts(labels, offsets, positives, one_label)
+    return positives, one_label
+
+
+def best_rows(scores: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the `counts[q]` best of every query, flat and best first, and the bounds of each query in them."""
+    bounds = np.concatenate([[0], np.cumsum(counts)]).astype(OFFSET)
+    rows = np.empty(bounds[-1], dtype=ROW)
+    kernels.rank_queries(scores, offsets, bounds, rows)
+    return rows, bounds
+
+
+def counts_of(metric: Metric, offsets: np.ndarray) -> np.ndarray:
+    """How many documents of each query the metric looks at."""
+    sizes = np.diff(offsets)
+    return sizes if metric.k is None else np.minimum(sizes, metric.k)
+
+
+def rank(
+    metric: Metric,
+    labels: np.ndarray,
+    scores: np.ndarray,
+    offsets: np.ndarray,
+    gain: GainOf,
+) -> Ranking:
+    """The ranking by score, cut at the metric's k; under ties="mean" the last tied group is kept whole."""
+    counts = counts_of(metric, offsets)
+    rows, bounds = best_rows(scores, offsets, counts)
+    if metric.ties == "mean":
+        if metric.k is not None:
+            kernels.reaches_of_ties(scores, offsets, rows, bounds, counts)
+            rows, bounds = best_rows(scores, offsets, counts)
+        ends = np.empty(len(rows), dtype=OFFSET)
+        kernels.tie_ends(scores, rows, bounds, ends)
+    else:
+        ends = np.arange(1, len(rows) + 1) - np.repeat(bounds[:-1], np.diff(bounds))
+    return Ranking(gain(labels[rows]), bounds, ends)
+
+
+def expected_gains(
+    metric: Metric,
+    labels: np.ndarray,
+    scores: np.ndarray,
+    offsets: np.ndarray,
+    gain: GainOf,
+) -> Ranking:
+    """The ranking with the expected gain at each rank: all that a metric linear in the gains needs."""
+    ranking = rank(metric, labels, scores, offsets, gain)
+    if metric.ties == "mean":
+        kernels.average_ties(ranking.gains, ranking.ends, ranking.bounds)
+    return ranking
+
+
+def ideal_gains(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest gains of every query, up to k, and their bounds; gains never fall with the label."""
+    rows, bounds = best_rows(labels, offsets, counts_of(metric, offsets))
+    return graded_gains(labels[rows], metric.gain), bounds
+
+
+def depth_of(metric: Metric, offsets: np.ndarray) -> int:
+    """The deepest rank that counts in any query."""
+    return int(counts_of(metric, offsets).max(initial=0))
+
+
+def weighted_sums(gains: np.ndarray, bounds: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    out = np.empty(len(bounds) - 1)
+    kernels.weighted_sums(gains, bounds, weights, out)
+    return out
+
+
+def divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Quotients, NaN where the divisor is 0."""
+    return np.divide(values, by, out=np.full(len(values), np.nan), where=by > 0)
+
+
+def rank_weights(metric: Metric, offsets: np.ndarray) -> np.ndarray:
+    """What a gain of 1 adds at every rank that counts in some query; 1 where the metric's kind weighs ranks itself."""
+    depth = depth_of(metric, offsets)
+    weights = METRICS[metric.name].weights
+    return np.ones(depth) if weights is None else weights(metric, np.arange(1, depth + 1))
+
+
+def norms(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """What the sum of every query is divided by; 0 where the metric is undefined."""
+    norm = METRICS[metric.name].norm
+    return np.ones(len(offsets) - 1) if norm is None else norm(metric, labels, offsets)
+
+
+def measure(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """One float64 per query; NaN where it has no positives or the metric is undefined."""
+    definition = METRICS[metric.name]
+    if definition.measure is not None:
+        values = definition.measure(metric, labels, scores, offsets)
+    else:
+        by = None if definition.norm is None else definition.norm(metric, labels, offsets)
+        values = _sums(metric, definition, labels, scores, offsets)
+        values = values if by is None else divide(values, by)
+    if definition.function is None:
+        values[facts(labels, offsets)[0] == 0] = np.nan
+    return values
+
+
+def _sums(
+    metric: Metric, definition: Definition, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray
+) -> np.ndarray:
+    """The sums over ranks, before they are normalised."""
+    assert definition.gain is not None
+    gain = definition.gain(metric, labels)
+    if definition.kind == WEIGHTED:
+        ranking = expected_gains(metric, labels, scores, offsets, gain)
+        return weighted_sums(ranking.gains, ranking.bounds, rank_weights(metric, offsets))
+    ranking = rank(metric, labels, scores, offsets, gain)
+    out = np.empty(len(offsets) - 1)
+    _SUMS[definition.kind](ranking.gains, ranking.ends, ranking.bounds, metric.k or WHOLE_LIST, out)
+    return out
+
+
+_SUMS = {
+    PRECISION: kernels.precision_sums,
+    RECIPROCAL: kernels.reciprocal_ranks,
+    STOPPING: kernels.expected_reciprocal_ranks,
+}
+
+
+def _average_ndcg(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Every cut-off has a norm of its own, so this is no single sum."""
+    ranking = expected_gains(metric, labels, scores, offsets, graded(metric, labels))
+    ideal, ideal_bounds = ideal_gains(metric, labels, offsets)
+    out = np.empty(len(offsets) - 1)
+    weights = rank_weights(metric, offsets)
+    kernels.average_ndcgs(ranking.gains, ranking.bounds, ideal, ideal_bounds, weights, metric.k, out)
+    return out
+
+
+def discounts(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return 1 / np.log2(ranks + 1)
+
+
+def _equal(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return np.ones(len(ranks))
+
+
+def _one_in_k(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return np.full(len(ranks), 1 / metric.k)  # type: ignore[operator]
+
+
+def _mean_of_precisions(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    # A positive at rank r adds 1/c to P at each cut-off c from r to k; digamma(k + 1) - digamma(r) sums those.
+    return (digamma(metric.k + 1) - digamma(ranks)) / metric.k  # type: ignore[operator]
+
+
+def _geometric(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return (1 - metric.p) * metric.p ** (ranks - 1)
+
+
+def _ideal(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The sum in the best order."""
+    return weighted_sums(*ideal_gains(metric, labels, offsets), rank_weights(metric, offsets))
+
+
+def _positives(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    return facts(labels, offsets)[0].astype(SCORE)
+
+
+BUILT_IN = {
+    "ndcg": Definition(graded, discounts, norm=_ideal),
+    "dcg": Definition(graded, discounts),
+    "map": Definition(positive, kind=PRECISION, norm=_positives),
+    "mrr": Definition(positive, kind=RECIPROCAL),
+    "p": Definition(positive, _one_in_k, needs_k=True),
+    "recall": Definition(positive, _equal, norm=_positives, needs_k=True),
+    "err": Definition(stop_chances, kind=STOPPING),
+    "rbp": Definition(positive, _geometric),
+    "avg-ndcg": Definition(graded, discounts, needs_k=True, measure=_average_ndcg),
+    "avg-p": Definition(positive, _mean_of_precisions, needs_k=True),
+}
+
+METRICS: dict[str, Definition] = dict(BUILT_IN)  # and those that users register
