@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -14,15 +15,7 @@ import ranksieve
 from ranksieve.cli.app import app
 
 ROOT = Path(__file__).parent.parent
-REFERENCE = {
-    "Data": ("Dataset", "read", "write_letor", "write_parquet", "split", "two_stage", "cubic"),
-    "Training": ("train", "Ranker", "Params", "load", "Tally", "register_selection", "refit"),
-    "Models": ("Forest", "from_model", "prune", "reweight", "combine", "interpolate"),
-    "Sampling": ("truncate", "by_model", "undersample"),
-    "Measuring": ("evaluate", "Metric", "parse_metric", "register_metric", "randomization_test", "paired_t_test"),
-    "Explaining": ("explain", "importance"),
-    "Retrieval": ("Index", "Analyzer", "FirstStage", "Pipeline", "read_run", "write_run", "read_judgements"),
-}
+SUBMODULES = ("synth", "sampling", "metrics", "significance", "pruning", "callbacks", "retrieval", "io", "params")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -57,12 +50,15 @@ def parameters() -> str:
 
 
 def reference() -> str:
-    parts = ["# Python reference\n\nEverything in `ranksieve`; `import ranksieve as rs`.\n"]
-    for group, names in REFERENCE.items():
-        parts.append(f"## {group}\n")
-        for name in names:
-            home, _, there = ranksieve._HOMES[name].partition(":")
-            parts.append(f"::: ranksieve.{home}.{there or name}\n    options:\n      heading_level: 3\n")
+    """Every public name: those at the top of the package, then those of its public submodules."""
+    parts = ["# Python reference\n\n`import ranksieve as rs`; the names of submodules are used as `rs.metrics.ndcg`.\n"]
+    modules = {"ranksieve": ranksieve, **{f"ranksieve.{name}": getattr(ranksieve, name) for name in SUBMODULES}}
+    for title, module in modules.items():
+        parts.append(f"## {title}\n")
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not isinstance(value, ModuleType):
+                parts.append(f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading_level: 3\n")
     return "\n".join(parts)
 
 
