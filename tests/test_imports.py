@@ -21,6 +21,7 @@ LAYERS = [
     ("evaluation",),
     ("boosting",),
     ("pruning",),
+    ("progress",),
     ("rankers",),
     ("retrieval",),
     ("plots",),

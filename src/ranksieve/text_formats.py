@@ -38,6 +38,18 @@ def counted(**numbers: int) -> str:
     )
 
 
+def duration(seconds: float) -> str:
+    """A time span as people say it: `0.84 s`, `12 s`, `3 min 05 s`, `2 h 10 min`."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
 def numbers_text(value: Any) -> Any:
     """Numbers as text, `0,1,3`: one spelling in Python, TOML, flags and model files."""
     return value if isinstance(value, str) else ",".join(repr(float(number)).removesuffix(".0") for number in value)

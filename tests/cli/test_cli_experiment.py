@@ -26,10 +26,10 @@ def test_an_experiment_runs_and_goes_on(run, tmp_path):
     path.write_text(SPEC)
     outcome = run("experiment", path, "--out", tmp_path / "out", "--jobs", 1)
     assert outcome.code == 0, outcome.output
-    assert "2/2  web: SelGB, negatives 0.2, seed 0" in outcome.output
+    assert "2/2 cells  web: SelGB, negatives 0.2, seed 0" in outcome.output
     assert "ndcg@10: " in outcome.output
     again = run("experiment", path, "--out", tmp_path / "out", "--jobs", 1)
-    assert "/2  web" not in again.output
+    assert "/2 cells  web" not in again.output
 
 
 def test_own_files_replace_the_data(run, files, tmp_path):
@@ -38,15 +38,15 @@ def test_own_files_replace_the_data(run, files, tmp_path):
     parts = [item for name in ("train", "valid", "test") for item in (f"--{name}", files / f"{name}.txt")]
     outcome = run("experiment", path, "--out", tmp_path / "out", "--jobs", 1, *parts)
     assert outcome.code == 0, outcome.output
-    assert "2/2  train: SelGB" in outcome.output
+    assert "2/2 cells  train: SelGB" in outcome.output
     folded = run(
         "experiment", path, "--out", tmp_path / "folds", "--jobs", 1, "--data", files / "train.txt", "--folds", 3
     )
-    assert "6/6  train fold 3: SelGB" in folded.output
+    assert "6/6 cells  train fold 3: SelGB" in folded.output
     smaller = run(
         "experiment", path, "--out", tmp_path / "set", "--set", "negatives=0.1", "--set", "gain=newton", *parts
     )
-    assert "1/1  train: SelGB" in smaller.output
+    assert "1/1 cells  train: SelGB" in smaller.output
 
 
 def test_mistakes_are_one_line(run, files, tmp_path):

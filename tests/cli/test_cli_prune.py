@@ -8,7 +8,7 @@ import re
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.pruning_progress import PruningProgress
+from ranksieve.progress import PruningProgress
 
 
 def test_prune_writes_a_smaller_model_and_compares(files, model, run, tmp_path):
@@ -20,7 +20,7 @@ def test_prune_writes_a_smaller_model_and_compares(files, model, run, tmp_path):
     assert outcome.code == 0, outcome.output
     full, pruned = rs.load(model), rs.load(out)
     assert pruned.n_trees == full.n_trees - full.n_trees // 2
-    for words in ("pruning 100%", "re-weighting", f"{pruned.n_trees} of {full.n_trees} trees", "p =", "ndcg@10: gain"):
+    for words in ("pruning: 100%", "re-weighting", f"{pruned.n_trees} of {full.n_trees} trees", "p =", "ndcg@10: gain"):
         assert words in outcome.output
     assert "pruning" in pruned.info
     same = tmp_path / "same.txt"
@@ -33,7 +33,9 @@ def test_progress_ends_with_why_it_ended(files, model, run, tmp_path):
     outcome = run("prune", model, "--train", files / "train.txt", "--valid", files / "valid.txt", "--rate", "0.5",
                   "--patience", "1", "--threads", "1", "--out", tmp_path / "pruned.txt")  # fmt: skip
     assert outcome.code == 0, outcome.output
-    assert re.search(r"re-weighting: ended after \d+ rounds, no gain for 1  training", outcome.output), outcome.output
+    assert re.search(r"re-weighting: 100%  ended after \d+ rounds, no gain for 1  training", outcome.output), (
+        outcome.output
+    )
     assert "at most" not in outcome.output.split("ended after")[1]
 
 

@@ -216,7 +216,7 @@ def test_resume_needs_a_checkpoint_folder(files, run, tmp_path):
 def test_progress_bar_on_a_terminal(files, tmp_path):
     from rich.console import Console
 
-    from ranksieve.cli.progress import TrainingProgress
+    from ranksieve.progress import TrainingProgress
 
     with open(tmp_path / "screen", "w+") as screen:
         console = Console(file=screen, force_terminal=True, width=150)

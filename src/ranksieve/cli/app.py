@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +15,7 @@ from typer.core import TyperGroup
 import ranksieve
 from ranksieve.cli.bench import bench
 from ranksieve.cli.combine import combine, interpolate, refit
+from ranksieve.cli.command import Command, UsageError, WholeWords, unknown_command, usage_message
 from ranksieve.cli.console import show_error, shown_warnings
 from ranksieve.cli.convert import convert
 from ranksieve.cli.demo import demo
@@ -32,11 +35,17 @@ from ranksieve.cli.sample import sample
 from ranksieve.cli.split import split
 from ranksieve.cli.synth import synth
 from ranksieve.cli.train import CHECKPOINT, train
-from ranksieve.cli.usage import Command, UsageError, usage_message
-from ranksieve.errors import RanksieveError
+from ranksieve.errors import ParameterError, RanksieveError
+
+COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Models": (train, predict, evaluate, explain, prune, combine, interpolate, refit, convert, bench),
+    "Data": (describe, split, sample, pack, synth),
+    "Search": (index, retrieve, features, rerank),
+    "Experiments": (experiment, report, demo),
+}
 
 
-class Commands(TyperGroup):
+class Commands(WholeWords, TyperGroup):
     """Commands whose errors and warnings are one line; exit code 2 for bad input, 130 for Ctrl-C."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -59,6 +68,16 @@ class Commands(TyperGroup):
             show_error(f"interrupted; nothing half-written is left{kept}")
             raise typer.Exit(130) from error
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, commands in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(one.__name__, (one.__doc__ or "").partition("\n")[0]) for one in commands])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not ctx.resilient_parsing and args and self.get_command(ctx, args[0]) is None and args[0][:1] != "-":
+            raise ParameterError(unknown_command(ctx, args[0]))
+        return super().resolve_command(ctx, args)
+
 
 def _checkpoint(ctx: Any) -> Path | None:
     """The folder that the command was told to keep checkpoints in, once one is there."""
@@ -71,34 +90,11 @@ app = typer.Typer(
     name="ranksieve",
     cls=Commands,
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )
-for command in (
-    train,
-    predict,
-    evaluate,
-    explain,
-    prune,
-    combine,
-    interpolate,
-    refit,
-    pack,
-    sample,
-    experiment,
-    report,
-    describe,
-    convert,
-    synth,
-    bench,
-    demo,
-    index,
-    retrieve,
-    features,
-    split,
-    rerank,
-):
+for command in itertools.chain(*COMMANDS.values()):
     app.command(cls=Command)(command)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import output, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import ModelArgument, Threads
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
 @reads_data("data")
 def bench(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    model: ModelArgument,
     data: Annotated[
         Path | None, typer.Argument(metavar="DATA", help="Documents to score; random ones without it.")
     ] = None,
-    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
+    threads: Threads = 0,
 ) -> None:
     """Measure how fast a model scores, beside every other scorer that is installed."""
     from ranksieve.data.read import read

@@ -10,6 +10,7 @@ import typer
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
+from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Threads
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
@@ -17,11 +18,7 @@ if TYPE_CHECKING:
     from ranksieve.forest.model import Model
     from ranksieve.forest.streaming import Scored
 
-DATA = typer.Option("--data", "-d", help="Labelled data on which the weights are found.")
-OUT = typer.Option("--out", "-o", help="Where the model goes.")
-METRIC = typer.Option("--metric", "-m", help="What is maximised; equal scores count by the mean over their orders.")
-MISSING = typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
-THREADS = typer.Option(min=0, help="Threads; 0: all cores.")
+DATA = typer.Option("--data", "-d", help="Labelled data on which the weights are optimized.")
 
 
 @reads_data("data")
@@ -29,16 +26,16 @@ def combine(
     first: Annotated[Path, typer.Argument(metavar="A", help="Model file.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Model file.")],
     data: Annotated[Path, DATA],
-    out: Annotated[Path, OUT],
-    metric: Annotated[str, METRIC] = "ndcg@10",
+    out: OutModel,
+    metric: Metric = "ndcg@10",
     form: Annotated[str, typer.Option(help="convex: (1 - α) A + α B; additive: A + α B.")] = "convex",
     range: Annotated[
         tuple[float, float] | None,
         typer.Option(help="Smallest and largest α.", show_default="0 1, or 0.1 5 for additive"),
     ] = None,
     curve: Annotated[Path | None, typer.Option(help="Write the metric at every α to this TSV file.")] = None,
-    threads: Annotated[int, THREADS] = 0,
-    missing: Annotated[str | None, MISSING] = None,
+    threads: Threads = 0,
+    missing: MissingAsTrained = None,
 ) -> None:
     """Find the exact best weighted sum of two models; one forest where both are forests."""
     check_model_file(out, first, second, data)
@@ -72,10 +69,10 @@ def combine(
 def interpolate(
     models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model files.")],
     data: Annotated[Path, DATA],
-    out: Annotated[Path, OUT],
-    metric: Annotated[str, METRIC] = "ndcg@10",
-    threads: Annotated[int, THREADS] = 0,
-    missing: Annotated[str | None, MISSING] = None,
+    out: OutModel,
+    metric: Metric = "ndcg@10",
+    threads: Threads = 0,
+    missing: MissingAsTrained = None,
 ) -> None:
     """Find weights for the sum of several models by Powell's method; one forest where all are forests."""
     check_model_file(out, *models, data)
@@ -101,15 +98,15 @@ def interpolate(
 def refit(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A forest.")],
     data: Annotated[Path, DATA],
-    out: Annotated[Path, OUT],
-    metric: Annotated[str, METRIC] = "ndcg@10",
+    out: OutModel,
+    metric: Metric = "ndcg@10",
     range: Annotated[tuple[float, float], typer.Option(help="Smallest and largest factor of a tree's weight.")] = (
         0.1,
         5.0,
     ),
     rounds: Annotated[int, typer.Option(min=1, help="How often to go through the trees.")] = 1,
-    threads: Annotated[int, THREADS] = 0,
-    missing: Annotated[str | None, MISSING] = None,
+    threads: Threads = 0,
+    missing: MissingAsTrained = None,
 ) -> None:
     """Set the weight of one tree after the other to its exact optimum; the metric never falls."""
     check_model_file(out, model, data, is_forest=True)

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ranksieve.errors import DataError
-from ranksieve.kernels.numba_cache import is_first_use
 
 
 def output() -> Console:
@@ -27,13 +27,10 @@ def progress_output() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def waiting(doing: str = "reading the data", *, kernels: str = "growing") -> str:
-    """Why nothing may be seen for a while; kernels, named by their file, that an earlier run compiled are at hand."""
-    return f"{doing}; compiling kernels (first use only)…" if is_first_use(kernels) else f"{doing}…"
-
-
 def show_waiting(kernels: str, doing: str = "reading the data") -> None:
-    """The same on standard error."""
+    """Say on standard error what happens before the first result; kernels are named by their file."""
+    from ranksieve.progress import waiting
+
     progress_output().print(waiting(doing, kernels=kernels), markup=False)
 
 
@@ -41,6 +38,13 @@ def show_error(message: str) -> None:
     """One red line on standard error."""
     line = " ".join(message.split())
     Console(stderr=True, highlight=False).print(Text(f"error: {line}", style="bold red"), soft_wrap=True)
+
+
+def exit_if_interrupted(phase: str | None) -> None:
+    """Exit with 130 where Ctrl-C ended the work in some phase, after the model of that moment was saved."""
+    if phase is not None:
+        show_error(f"interrupted in the phase {phase!r}; the best model so far is kept")
+        raise typer.Exit(130)
 
 
 @contextlib.contextmanager
@@ -97,18 +101,6 @@ def check_writable(path: Path, *read: Path | str | None) -> None:
         raise DataError(
             f"{path}: cannot write there ({error.strerror}); choose a folder that exists and is writable"
         ) from error
-
-
-def duration(seconds: float) -> str:
-    """A time span as people say it: `0.84 s`, `12 s`, `3 min 05 s`, `2 h 10 min`."""
-    if seconds < 10:
-        return f"{seconds:.2f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def file_size(n_bytes: int) -> str:

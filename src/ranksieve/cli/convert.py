@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, file_size, show_facts
+from ranksieve.cli.shared_options import OutModel, n_features_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted
 
@@ -21,7 +22,7 @@ def convert(
             metavar="MODEL", help="Model of LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank, CatBoost (JSON)."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the converted model goes.")],
+    out: OutModel,
     format: Annotated[
         str | None,
         typer.Option(
@@ -38,14 +39,7 @@ def convert(
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Let Solr have the nearest threshold below one that it cannot have.")
     ] = False,
-    n_features: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="How many features documents have; RankLib and QuickRank files do not say.",
-            show_default="as many as trees use",
-        ),
-    ] = None,
+    n_features: Annotated[int | None, n_features_option("the largest that a tree uses")] = None,
 ) -> None:
     """Turn a model file into another format. What the format cannot express is refused, never changed.
 

@@ -24,7 +24,6 @@ QueriesArgument = Annotated[
     Path, typer.Argument(metavar="QUERIES", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text.")
 ]
 Depth = Annotated[int, typer.Option(min=1, help="Candidates per query.")]
-Threads = Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")]
 Model = Annotated[str, typer.Option(help="bm25f, bm25, dirichlet, jelinek-mercer or dfr.", rich_help_panel=PANEL)]
 Weights = Annotated[
     str, typer.Option(help="What an occurrence in a field counts, as in 'title=3,body=1'; 1 if not named.",

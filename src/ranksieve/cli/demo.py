@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, output, progress_output, show_table, waiting
-from ranksieve.cli.progress import TrainingProgress
-from ranksieve.cli.pruning_progress import PruningProgress
+from ranksieve.cli.console import check_writable, output, progress_output, show_table, show_waiting
+from ranksieve.cli.shared_options import Seed, out_option
 from ranksieve.errors import MissingExtraError
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -66,10 +65,10 @@ rate = 0.5
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for models and report; made if it does not exist.")],
+    out: Annotated[Path, out_option("Folder for models and report; made if it does not exist.", metavar="DIR")],
     queries: Annotated[int, typer.Option(min=6, help="Queries: 60% train, 20% validate, 20% test.")] = 240,
     trees: Annotated[int, typer.Option(min=1, help="Most trees of each model.")] = 150,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of training.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Generate a two-stage search data set, train λ-MART and SelGB on it, compare them, prune one, write a report."""
     begin = time.monotonic()
@@ -82,7 +81,7 @@ def demo(
 
     (out / "demo.toml").write_text(SPEC.substitute(queries=queries, trees=trees, seed=seed), encoding="utf-8")
     spec = load_spec(out / "demo.toml")
-    progress_output().print(waiting(f"generating {counted(query=queries)}"), markup=False)
+    show_waiting("growing", f"generating {counted(query=queries)}")
     compiling = multiprocessing.get_context("spawn").Process(target=compile_kernels, args=(METRIC,), daemon=True)
     compiling.start()
     _compile_training()
@@ -118,6 +117,8 @@ def _compile_training() -> None:
 @contextmanager
 def _progress(cell: Cell, compiling: BaseProcess) -> Iterator[Any]:
     """What is shown while a cell is made; the one that prunes waits for what it needs."""
+    from ranksieve.progress import PruningProgress, TrainingProgress
+
     if cell.prune is None:
         with TrainingProgress(cell.run) as training:
             yield training

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ranksieve.cli.console import duration, show_facts, show_table
+from ranksieve.cli.console import show_facts, show_table
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import Missing
 from ranksieve.params import Params
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
@@ -25,7 +26,7 @@ TOP_FEATURES = 10
 @reads_data("file")
 def describe(
     file: Annotated[Path, typer.Argument(metavar="DATA|MODEL", help="A data file or a model file.")],
-    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+    missing: Missing = "zero",
 ) -> None:
     """Say what a data file or a model file holds."""
     from ranksieve.data.read import open_source

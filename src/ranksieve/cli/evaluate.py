@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, output, show_facts, show_table
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import MissingAsTrained, Threads
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted
 
@@ -46,10 +47,8 @@ def evaluate(
     weighted: Annotated[
         bool, typer.Option("--weighted", help="Count a query by the mean weight of its documents.")
     ] = False,
-    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
-    missing: Annotated[
-        str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
-    ] = None,
+    threads: Threads = 0,
+    missing: MissingAsTrained = None,
 ) -> None:
     """Measure models on a file, or runs against judgements, and test each against the first."""
     if per_query is not None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import duration, output, progress_output, show_error, show_facts, show_table, waiting
+from ranksieve.cli.console import output, show_error, show_facts, show_table
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import Missing, Quiet, out_option
 from ranksieve.errors import ParameterError
 from ranksieve.experiments.shipped import find_spec, shipped_specs
 from ranksieve.text_formats import counted
@@ -23,7 +23,7 @@ else:
 if TYPE_CHECKING:
     from ranksieve.experiments.data import DataSpec
     from ranksieve.experiments.results import Results
-    from ranksieve.experiments.spec import Cell, Spec
+    from ranksieve.experiments.spec import Cell
 
 
 @reads_data("data", "train", "valid", "test", "background")
@@ -32,7 +32,7 @@ def experiment(
         str,
         typer.Argument(metavar="SPEC", help=f"TOML file, or a shipped one by name: {', '.join(shipped_specs())}."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results; finished cells in it are kept.")],
+    out: Annotated[Path, out_option("Folder for the results. Finished cells in it are kept.", metavar="DIR")],
     quick: Annotated[bool, typer.Option("--quick", help="The small size: minutes, on generated data.")] = False,
     jobs: Annotated[int, typer.Option(min=0, help="Cells at a time, one thread each; 0: one per core.")] = 0,
     tune: Annotated[
@@ -49,17 +49,18 @@ def experiment(
         list[Path] | None, typer.Option(help="Data of another domain, for runs that start there; may be repeated.")
     ] = None,
     first_stage: Annotated[str | None, typer.Option(help="Feature with the first stage's score, such as bm25.")] = None,
-    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+    missing: Missing = "zero",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Another value of a parameter in all runs, as trees=200."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run an experiment: data sets × algorithms × parameter grids × seeds. Interrupted, it goes on where it stopped."""
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
     from ranksieve.experiments.tune import load_optuna
+    from ranksieve.progress import ProgressDisplay
 
     common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
     if background:
@@ -68,9 +69,17 @@ def experiment(
     loaded = load_spec(find_spec(spec), quick=quick, data=own, params=_parameters(set_ or []))
     if tune:
         load_optuna()
-    progress = _Progress(loaded, quiet)
+    doing = " and ".join(sorted({"reading" if data.generate is None else "generating" for data in loaded.data}))
     try:
-        results = run_experiment(loaded, out, jobs=jobs, tune=tune, tell=progress)
+        with ProgressDisplay(
+            "experiment", doing=f"{counted(cell=len(loaded.cells))}; {doing} the data", quiet=quiet
+        ) as display:
+
+            def show(cell: Cell, n_done: int, n_cells: int) -> None:
+                finished = f"{cell.data.title}: {cell.label}, seed {cell.seed}"
+                display.update(n_done, n_cells, unit="cell", details=[finished])
+
+            results = run_experiment(loaded, out, jobs=jobs, tune=tune, tell=show)
     except KeyboardInterrupt:
         show_error(f"interrupted; finished cells are kept in {out}, run the same command again to go on")
         raise typer.Exit(130) from None
@@ -110,26 +119,6 @@ def _parameters(given: list[str]) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             found[name] = value
     return found
-
-
-class _Progress:
-    """A line for every finished cell."""
-
-    def __init__(self, spec: Spec, quiet: bool) -> None:
-        self._quiet, self._began = quiet, time.monotonic()
-        if not quiet:
-            doing = sorted({"reading" if data.generate is None else "generating" for data in spec.data})
-            told = f"{counted(cell=len(spec.cells))}; {' and '.join(doing)} the data"
-            progress_output().print(waiting(told), markup=False)
-
-    def __call__(self, cell: Cell, n_done: int, n_cells: int) -> None:
-        if not self._quiet:
-            seconds = duration(time.monotonic() - self._began)
-            progress_output().print(
-                f"{n_done}/{n_cells}  {cell.data.title}: {cell.label}, seed {cell.seed}  ({seconds})",
-                markup=False,
-                soft_wrap=True,
-            )
 
 
 def _show(results: Results) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from ranksieve.cli.console import output, show_facts, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import MissingAsTrained, ModelArgument, Seed, Threads, metric_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted
 
@@ -23,7 +24,7 @@ NAMED = 3  # features named beside a document
 
 @reads_data("data")
 def explain(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    model: ModelArgument,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents, with labels where the metric is to count.")],
     query: Annotated[str | None, typer.Option("--query", help="The query to explain; without it, all data.")] = None,
     above: Annotated[
@@ -37,13 +38,11 @@ def explain(
         str, typer.Option(help="How --drop drops: contribution (taken out of the scores), or missing (scored anew).")
     ] = "contribution",
     top: Annotated[int, typer.Option(min=1, help="Documents and features to show.")] = 10,
-    metric: Annotated[str, typer.Option("--metric", "-m", help="Metric of what a feature is worth.")] = "ndcg@10",
+    metric: Annotated[str, metric_option("Metric that the effect of a feature is measured in.")] = "ndcg@10",
     repeats: Annotated[int, typer.Option(min=1, help="Shuffles of each feature (without --query).")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffles.")] = 0,
-    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
-    missing: Annotated[
-        str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
-    ] = None,
+    seed: Seed = 0,
+    threads: Threads = 0,
+    missing: MissingAsTrained = None,
 ) -> None:
     """Say why a query's documents stand where they stand, or what the features are worth on all queries.
 

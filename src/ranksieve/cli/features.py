@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_facts, show_waiting
+from ranksieve.cli.console import check_writable, show_facts, show_waiting
 from ranksieve.cli.corpus_options import (
     Depth,
     Model,
     Own,
     Settings,
-    Threads,
     Weights,
     first_stage,
     own_features,
     show_notes,
 )
+from ranksieve.cli.shared_options import Threads, out_option
 from ranksieve.errors import ParameterError
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
@@ -38,7 +38,7 @@ def features(
         Path | None,
         typer.Argument(metavar="QUERIES", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text."),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where the data goes: a Parquet file.")] = None,
+    out: Annotated[Path | None, out_option("Parquet file to write.")] = None,
     run: Annotated[
         Path | None, typer.Option(help="Candidates: any system's TREC run; else our first stage finds them.")
     ] = None,

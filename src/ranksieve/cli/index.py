@@ -8,17 +8,18 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import duration, file_size, progress_output, show_facts
+from ranksieve.cli.console import file_size, show_facts
 from ranksieve.cli.corpus_options import memory_size, show_notes
+from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import DataError
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import counted, duration
 
 
 def index(
     corpus: Annotated[
         Path, typer.Argument(metavar="CORPUS", help="JSON Lines, TSV with a header, Parquet, or a folder of texts.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the index.")],
+    out: Annotated[Path, out_option("Folder for the index.", metavar="DIR")],
     field: Annotated[
         list[str] | None,
         typer.Option("--field", "-f", metavar="FIELD", show_default="all text fields",
@@ -47,16 +48,17 @@ def index(
     replace: Annotated[bool, typer.Option("--replace", help="Replace an index that is there.")] = False,
 ) -> None:  # fmt: skip
     """Index a corpus: the first step from documents, queries and judgements to a trained second stage."""
+    from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.analysis import Analyzer
     from ranksieve.retrieval.index import Index
 
     analyzer = Analyzer(lower=lower, split=split, stop=_stop_words(stop), stem=stem)
     start = time.perf_counter()
-    with progress_output().status("indexing…") as status:
+    with ProgressDisplay("indexing", doing="reading documents", kernels="") as display:
         made = Index.build(
             corpus, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
             memory=memory_size(memory), replace=replace,
-            progress=lambda read: status.update(f"indexing, {counted(document=read)}…"),
+            progress=lambda read: display.update(read, unit="document"),
         )  # fmt: skip
     show_notes(made.notes)
     size = sum(path.stat().st_size for path in out.iterdir())

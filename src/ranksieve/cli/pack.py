@@ -10,13 +10,14 @@ import typer
 
 from ranksieve.cli.console import check_writable, file_size, show_facts
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import Missing, out_option
 
 
 @reads_data("data")
 def pack(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Data file, such as LETOR text.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the Parquet file goes.")],
-    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+    out: Annotated[Path, out_option("Parquet file to write.")],
+    missing: Missing = "zero",
 ) -> None:
     """Turn a data file into Parquet, which loads many times faster."""
     check_writable(out, data)

@@ -12,6 +12,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_waiting
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import MissingAsTrained, ModelArgument, Threads, out_option
 from ranksieve.text_formats import counted
 
 STANDARD_OUTPUT = ("-", "/dev/stdout")
@@ -19,16 +20,11 @@ STANDARD_OUTPUT = ("-", "/dev/stdout")
 
 @reads_data("data")
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    model: ModelArgument,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents to score; tables need no labels.")],
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="Where the scores go: one a line, in the file's order; -: standard output."),
-    ],
-    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
-    missing: Annotated[
-        str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
-    ] = None,
+    out: Annotated[Path, out_option("File to write: one score per line, in the order of DATA; -: standard output.")],
+    threads: Threads = 0,
+    missing: MissingAsTrained = None,
 ) -> None:
     """Score the documents of a file."""
     to_file = str(out) not in STANDARD_OUTPUT

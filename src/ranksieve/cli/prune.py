@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.console import duration, show_facts
+from ranksieve.cli.console import exit_if_interrupted, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file
-from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
-from ranksieve.text_formats import counted
+from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Quiet, Seed, Threads, n_features_option
+from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
@@ -24,7 +24,7 @@ def prune(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file: any forest, also one trained elsewhere.")],
     train: Annotated[Path, typer.Option(help="Lists on which trees are judged; best the training data.")],
     rate: Annotated[float, typer.Option(help="Share of the trees to remove, between 0 and 1.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the smaller model goes.")],
+    out: OutModel,
     valid: Annotated[Path | None, typer.Option(help="Validation data: says when re-weighting stops helping.")] = None,
     test: Annotated[Path | None, typer.Option(help="Test data: the full and the smaller model are compared.")] = None,
     strategy: Annotated[
@@ -33,7 +33,7 @@ def prune(
             help="Which trees go: quality-loss, quality-loss-once, random, skip, last, low-weights or score-loss."
         ),
     ] = "quality-loss",
-    metric: Annotated[str, typer.Option("--metric", "-m", help="What the model is to be good at.")] = "ndcg@10",
+    metric: Metric = "ndcg@10",
     reweight: Annotated[bool, typer.Option("--reweight/--no-reweight", help="Weigh the other trees anew.")] = True,
     samples: Annotated[int, typer.Option(help="Weights tried per tree and round (σ).", rich_help_panel=SEARCH)] = 20,
     window: Annotated[
@@ -44,15 +44,11 @@ def prune(
     ] = 0.95,
     patience: Annotated[int, typer.Option(help="Stop after so many rounds without gain.", rich_help_panel=SEARCH)] = 10,
     rounds: Annotated[int, typer.Option(help="Most rounds.", rich_help_panel=SEARCH)] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random strategy.")] = 0,
-    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all cores.")] = 0,
-    missing: Annotated[
-        str | None, typer.Option(show_default="as in training", help="What an absent feature is; zero or nan.")
-    ] = None,
-    n_features: Annotated[
-        int | None, typer.Option(min=1, help="Number of features, for RankLib and QuickRank models, which do not say.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    seed: Seed = 0,
+    threads: Threads = 0,
+    missing: MissingAsTrained = None,
+    n_features: Annotated[int | None, n_features_option("as in the training data")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Remove trees that hardly help from a model, and weigh the others anew (CLEaVER).
 
@@ -62,13 +58,14 @@ def prune(
     from ranksieve.data.read import open_source
     from ranksieve.forest.formats.files import load_forest
     from ranksieve.forest.streaming import open_for
+    from ranksieve.progress import PruningProgress
     from ranksieve.pruning.prune import prune as prune_forest
 
     forest = load_forest(model, n_features=open_source(train).n_features if n_features is None else n_features)
     for path in (train, valid, test):
         if path is not None:
             open_for(path, {str(model): forest}, missing)  # complains about a wrong path before time is spent
-    with PruningProgress(quiet=quiet) as progress:
+    with PruningProgress(kernels="pruning", quiet=quiet) as progress:
         pruned = prune_forest(
             forest,
             train,

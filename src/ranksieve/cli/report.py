@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.console import show_facts
+from ranksieve.cli.shared_options import out_option
 
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that ranksieve experiment --out wrote.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", show_default="DIR/report", help="Folder for the report.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Folder for the report.", metavar="DIR", show_default="DIR/report")] = None,
 ) -> None:
     """Make tables and figures from the stored cells of an experiment; nothing is trained."""
     from ranksieve.experiments.results import Results

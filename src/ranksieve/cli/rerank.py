@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_facts, show_waiting
+from ranksieve.cli.console import check_writable, show_facts, show_waiting
 from ranksieve.cli.corpus_options import (
     Depth,
     IndexArgument,
@@ -16,20 +16,20 @@ from ranksieve.cli.corpus_options import (
     Own,
     QueriesArgument,
     Settings,
-    Threads,
     Weights,
     first_stage,
     own_features,
     show_notes,
 )
-from ranksieve.text_formats import counted
+from ranksieve.cli.shared_options import ModelArgument, OutRun, Threads
+from ranksieve.text_formats import counted, duration
 
 
 def rerank(
     index: IndexArgument,
-    model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    model_file: ModelArgument,
     queries: QueriesArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the TREC run goes.")],
+    out: OutRun,
     run: Annotated[
         Path | None, typer.Option(help="Candidates: any system's TREC run; else our first stage finds them.")
     ] = None,

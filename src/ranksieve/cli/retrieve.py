@@ -8,25 +8,25 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, duration, show_facts, show_waiting
+from ranksieve.cli.console import check_writable, show_facts, show_waiting
 from ranksieve.cli.corpus_options import (
     Depth,
     IndexArgument,
     Model,
     QueriesArgument,
     Settings,
-    Threads,
     Weights,
     first_stage,
     show_notes,
 )
-from ranksieve.text_formats import counted
+from ranksieve.cli.shared_options import OutRun, Threads, metric_option
+from ranksieve.text_formats import counted, duration
 
 
 def retrieve(
     index: IndexArgument,
     queries: QueriesArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the TREC run goes.")],
+    out: OutRun,
     depth: Depth = 1000,
     model: Model = "bm25f",
     weights: Weights = "",
@@ -34,9 +34,7 @@ def retrieve(
     tune: Annotated[
         Path | None, typer.Option(help="Judgements to tune the model's parameters on.", rich_help_panel="First stage")
     ] = None,
-    metric: Annotated[
-        str, typer.Option("--metric", "-m", help="What tuning makes as large as it can.", rich_help_panel="First stage")
-    ] = "ndcg@10",
+    metric: Annotated[str, metric_option("Metric that --tune maximizes.", rich_help_panel="First stage")] = "ndcg@10",
     threads: Threads = 0,
 ) -> None:
     """Retrieve candidates for queries: the first stage."""

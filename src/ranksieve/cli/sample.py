@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import Missing, OutData, Seed
 from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.text_formats import counted
 
@@ -29,9 +30,7 @@ def sample(
         ),
     ],
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Training data; test data should stay whole.")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where the sample goes: Parquet if named *.parquet, else LETOR text.")
-    ],
+    out: OutData,
     k: Annotated[int | None, typer.Option(min=1, help="truncate: documents kept of each list.")] = None,
     positives: Annotated[str, typer.Option(help="truncate: keep or drop positives beyond rank k.")] = "keep",
     model: Annotated[Path | None, typer.Option(help="by-model: the model whose best-scored negatives stay.")] = None,
@@ -41,8 +40,8 @@ def sample(
     by: Annotated[
         str | None, typer.Option(show_default="the first stage", help="The feature to order by, such as bm25 or f25.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="undersample: seed of the random ones.")] = 0,
-    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+    seed: Seed = 0,
+    missing: Missing = "zero",
 ) -> None:
     """Keep some documents of each list: those the first stage ranks best, a model's hardest negatives, or a sample."""
     given = {"k": k, "model": model, "share": share}

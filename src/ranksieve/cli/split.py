@@ -9,6 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import Missing, Seed, out_option
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.text_formats import counted
 
@@ -19,13 +20,11 @@ ENDINGS = {"parquet": ".parquet", "letor": ".txt"}  # by format
 @reads_data("data")
 def split(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder for train, valid and test; made if it is not there.")
-    ],
+    out: Annotated[Path, out_option("Folder for train, valid and test; made if it does not exist.", metavar="DIR")],
     shares: Annotated[str, typer.Option(help="Shares of the queries for train, valid and test.")] = "60/20/20",
-    seed: Annotated[int, typer.Option(min=0, help="Another seed is another split.")] = 0,
+    seed: Seed = 0,
     format: Annotated[str, typer.Option(help="Format to write: parquet or letor (text).")] = "parquet",
-    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+    missing: Missing = "zero",
 ) -> None:
     """Split a data file by query into training, validation and test data."""
     from ranksieve.data.letor import write_letor

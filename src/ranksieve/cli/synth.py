@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts
+from ranksieve.cli.shared_options import OutData, Seed
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted
 
@@ -16,11 +16,9 @@ BLOCK_QUERIES = {"two-stage": 16, "cubic": 1000}  # of about 40 MB each
 
 def synth(
     kind: Annotated[str, typer.Argument(metavar="two-stage|cubic", help="Which data set to generate.")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where it goes: Parquet if named *.parquet, else LETOR text.")
-    ],
+    out: OutData,
     queries: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 300,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed is another collection.")] = 0,
+    seed: Seed = 0,
     start: Annotated[int, typer.Option(min=0, help="Number of the first query: more of the same collection.")] = 0,
 ) -> None:
     """Generate data: long lists as a second stage sees them, or grades that are a cubic polynomial."""

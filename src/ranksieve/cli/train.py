@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ranksieve.cli.console import duration, show_error, show_facts
+from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.options import chosen_params, is_flag, with_params
-from ranksieve.cli.progress import TrainingProgress
-from ranksieve.cli.pruning_progress import PruningProgress, exit_if_interrupted
+from ranksieve.cli.shared_options import Missing, OutModel, Quiet
 from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.params import ALGORITHMS
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
@@ -31,7 +30,7 @@ CHECKPOINT = "ranksieve.checkpoint"  # where a command leaves the folder of its 
 def train(
     context: typer.Context,
     data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or its parts.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")],
+    out: OutModel,
     valid: Annotated[
         list[Path] | None, typer.Option(help="Validation data: early stopping watches it; repeat it for more parts.")
     ] = None,
@@ -42,7 +41,7 @@ def train(
     params: Annotated[
         Path | None, typer.Option(help="TOML file of training parameters, such as 'learning-rate = 0.05'; flags win.")
     ] = None,
-    missing: Annotated[str, typer.Option(help="What a feature absent from a LETOR line is; zero or nan.")] = "zero",
+    missing: Missing = "zero",
     checkpoint: Annotated[Path | None, typer.Option(help="Folder for checkpoints.")] = None,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Trees between two checkpoints.")] = 50,
     checkpoint_minutes: Annotated[float, typer.Option(min=0, help="Minutes between two, if that is sooner.")] = 5.0,
@@ -56,7 +55,7 @@ def train(
     no_copies: Annotated[
         bool, typer.Option("--no-copies", help="On a cluster: keep no copies of the bins on the workers' disks.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Quiet = False,
     **_values: Any,
 ) -> None:
     """Train a model on documents, and say how good it is.
@@ -78,6 +77,7 @@ def train(
     check_model_file(out, *read, is_forest=init is None and chosen.algo in ALGORITHMS)
     from ranksieve.data.read import open_source
     from ranksieve.evaluation.metrics import metric_of
+    from ranksieve.progress import PruningProgress, TrainingProgress
 
     _check_extras(chosen.algo, on_cluster=cluster is not None or local_workers > 0)
     metric = metric_of(chosen)

@@ -1,0 +1,158 @@
+"""How a command shows its help and reports mistakes in its arguments."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from pathlib import Path
+from typing import Any, get_args
+
+import typer
+from typer.core import TyperCommand
+
+from ranksieve.errors import did_you_mean
+from ranksieve.params import Params, flag
+
+UsageError: Any = typer.BadParameter.__mro__[1]  # typer brings its own click, or uses the installed one
+WORDS = "ranksieve.words"  # where a command leaves the words it was called with
+JOINED = {" ": "\N{NO-BREAK SPACE}", "-": "\N{NON-BREAKING HYPHEN}"}
+LONGEST_JOINED = 30  # characters; a longer default is wrapped
+METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
+EXPECTED = {flag(item.name): item.metadata["expected"] for item in dataclasses.fields(Params)}
+NUMBERS = {int: "a whole number", float: "a number"}
+
+
+class WholeWords:
+    """Help in which no option, word with hyphens or default value is broken at the end of a line."""
+
+    def get_help(self, ctx: Any) -> str:
+        text: str = super().get_help(ctx)  # type: ignore[misc]
+        return text.translate({ord(joined): plain for plain, joined in JOINED.items()})
+
+
+class Command(WholeWords, TyperCommand):
+    """A command with plain help in two columns, grouped by the panels of its options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[WORDS] = list(args)
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        arguments = (param for param in self.get_params(ctx) if param.param_type_name == "argument")
+        required = [f"{spelled(param)} {metavar(self, param)}" for param in self.params if _is_required_option(param)]
+        return [*map(spelled, arguments), *required, "[OPTIONS]"]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            usual = "Arguments" if param.param_type_name == "argument" else "Options"
+            panel = getattr(param, "rich_help_panel", None) or usual
+            panels.setdefault(panel, []).append(described(self, param))
+        for title, rows in panels.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def described(command: Any, param: Any) -> tuple[str, str]:
+    """The two columns of a parameter's help: `-o, --out FILE` and `Model file to write. [required]`."""
+    help = getattr(param, "help", "") or ""
+    if param.param_type_name == "argument":
+        return spelled(param).strip("[]"), help.replace("-", JOINED["-"])
+    names = ", ".join(sorted(param.opts, key=len))
+    if param.secondary_opts:
+        names += f" / {', '.join(param.secondary_opts)}"
+    default = "required" if param.required else _default(param)
+    if default:
+        help += f" [{default.replace(' ', JOINED[' '])}]" if len(default) < LONGEST_JOINED else f" [{default}]"
+    return f"{names} {metavar(command, param)}".rstrip(), help.replace("-", JOINED["-"])
+
+
+def _default(param: Any) -> str:
+    shown, value = param.show_default, param.default
+    if isinstance(shown, str):
+        return f"default: {shown}"
+    if param.secondary_opts:
+        return f"default: {(param.opts if value else param.secondary_opts)[0]}"
+    if param.is_flag or value is None or value == "" or callable(value):
+        return ""
+    return f"default: {' '.join(map(str, value)) if isinstance(value, (tuple, list)) else value}"
+
+
+def metavar(command: Any, param: Any) -> str:
+    """What stands for the value of an option; nothing for flags."""
+    if param.is_flag or param.metavar is not None:
+        return param.metavar or ""
+    kind, _ = _declaration(command, param.name)
+    return METAVARS.get(kind, "TEXT")
+
+
+def spelled(param: Any) -> str:
+    """A parameter as the user types it: `--out`, `MODEL`."""
+    if param.param_type_name == "option":
+        return str(max(param.opts, key=len))
+    return str(param.metavar or param.human_readable_name)
+
+
+def _is_required_option(param: Any) -> bool:
+    return bool(param.param_type_name == "option" and param.required)
+
+
+def _declaration(command: Any, name: str) -> tuple[type | None, Any]:
+    """The type of a parameter, or of the items where it is a list, and typer's information on it."""
+    declared = inspect.signature(command.callback, eval_str=True).parameters.get(name)
+    if declared is None:
+        return None, None
+    annotation, info = get_args(declared.annotation)
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if kind in METAVARS]
+    nested = [kind for outer in get_args(annotation) for kind in get_args(outer) if kind in METAVARS]
+    return next(iter((*kinds, *nested)), None), info
+
+
+def usage_message(error: Any) -> str:
+    """The line that reports a mistake in the arguments of a command."""
+    context = error.ctx
+    advice = f"see {_name(context)} --help"
+    if hasattr(error, "possibilities") and hasattr(error, "option_name"):
+        known = [name for option in context.command.params for name in (*option.opts, *option.secondary_opts)]
+        return f"unknown option {error.option_name}; {did_you_mean(error.option_name, known)}{advice}"
+    param = getattr(error, "param", None)
+    if param is None:
+        message = error.format_message()
+        return f"{(message[:1].lower() + message[1:]).rstrip('.')}; {advice}"
+    if type(error).__name__ == "MissingParameter":
+        return f"{spelled(param)} is missing; {advice}"
+    given = _given(context, param)
+    return f"{spelled(param)}{'' if given is None else f' is {given!r}'}; {_expected(context.command, param)}; {advice}"
+
+
+def unknown_command(context: Any, name: str) -> str:
+    """The line that reports a command that does not exist."""
+    return f"unknown command {name}; {did_you_mean(name, context.command.commands)}see {_name(context)} --help"
+
+
+def _expected(command: Any, param: Any) -> str:
+    if spelled(param) in EXPECTED:
+        return f"expected {EXPECTED[spelled(param)]}"
+    kind, info = _declaration(command, param.name)
+    number = NUMBERS.get(kind or str, "a value")  # all that typer refuses besides numbers is what is missing
+    if param.nargs > 1:
+        return f"expected {param.nargs} numbers"
+    low, high = getattr(info, "min", None), getattr(info, "max", None)
+    return f"expected {number}" + ("" if low is None else f" from {low:g}") + ("" if high is None else f" to {high:g}")
+
+
+def _name(context: Any) -> str:
+    """The command as it is called, whichever way it was started."""
+    return "ranksieve" if context is None or context.parent is None else f"ranksieve {context.info_name}"
+
+
+def _given(context: Any, param: Any) -> str | None:
+    """The last text that was given to an option."""
+    found, words = None, context.meta.get(WORDS, [])
+    for place, word in enumerate(words, start=1):
+        if word in param.opts:
+            found = " ".join(words[place : place + param.nargs])
+        elif word.partition("=")[0] in param.opts:
+            found = word.partition("=")[2]
+    return found

@@ -1,0 +1,41 @@
+"""Options and arguments that several commands have, each declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def out_option(help: str, *, metavar: str = "FILE", **settings: Any) -> Any:
+    """`--out`: what the command writes."""
+    return typer.Option("--out", "-o", metavar=metavar, help=help, **settings)
+
+
+def metric_option(help: str, **settings: Any) -> Any:
+    """`--metric`."""
+    return typer.Option("--metric", "-m", metavar="METRIC", help=help, **settings)
+
+
+def _missing(**settings: Any) -> Any:
+    return typer.Option(metavar="zero|nan", help="Value of a feature that is absent from a LETOR line.", **settings)
+
+
+def n_features_option(default: str) -> Any:
+    """`--n-features`."""
+    return typer.Option(
+        min=1, help="Number of features. RankLib and QuickRank models do not store it.", show_default=default
+    )
+
+
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
+OutModel = Annotated[Path, out_option("Model file to write.")]
+OutRun = Annotated[Path, out_option("TREC run to write.")]
+OutData = Annotated[Path, out_option("Data file to write: Parquet if its name ends in .parquet, else LETOR text.")]
+Metric = Annotated[str, metric_option("Metric to maximize.")]
+Missing = Annotated[str, _missing()]
+MissingAsTrained = Annotated[str | None, _missing(show_default="as in training")]
+Threads = Annotated[int, typer.Option(min=0, help="Number of threads; 0: all cores.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]

@@ -1,0 +1,228 @@
+"""How far a long task is: a bar on a terminal or in a notebook, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, ConsoleOptions
+from rich.measure import Measurement
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn
+from rich.table import Column
+from rich.text import Text
+
+from ranksieve.kernels.numba_cache import is_first_use
+from ranksieve.text_formats import duration
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.callbacks import Record
+    from ranksieve.pruning.progress import PruningRecord
+
+SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BEFORE_ESTIMATE = 2.0
+RECENT = 50  # steps from which the time left is estimated
+BAR_WIDTH = 16
+PHASES = {
+    "grow": "growing trees",
+    "leaves": "computing leaves",
+    "prune": "pruning",
+    "reweight": "re-weighting",
+}
+
+
+def waiting(doing: str = "reading the data", *, kernels: str = "growing") -> str:
+    """What happens before the first step; `kernels` names the file whose kernels a first use compiles."""
+    is_first = bool(kernels) and is_first_use(kernels)
+    return f"{doing}; compiling kernels (first use only)…" if is_first else f"{doing}…"
+
+
+class ProgressDisplay:
+    """A context that shows how far a task is.
+
+    On a terminal and in a notebook with ipywidgets one bar is updated. Elsewhere a line is printed whenever the title
+    changes, a tenth of the work is done, or ten seconds have passed.
+    """
+
+    def __init__(
+        self,
+        title: str = "",
+        *,
+        doing: str = "reading the data",
+        kernels: str = "growing",
+        quiet: bool = False,
+        console: Console | None = None,
+    ) -> None:
+        self._title = title
+        self._before = waiting(doing, kernels=kernels)  # the first step
+        self._quiet = quiet
+        self._console = console or Console(stderr=True, highlight=False)
+        self._bar: Progress | None = None
+        self._times: deque[tuple[float, float]] = deque(maxlen=RECENT)  # when how much was done
+        self._printed = (time.monotonic(), 0.0)  # when a line was printed, and how much was done
+        self._line = ""  # the newest state, where it is not printed yet
+
+    def __enter__(self) -> Any:
+        if self._quiet:
+            return self
+        if not _takes_bar(self._console):
+            self._print(self._with_title(self._before))
+            return self
+        self._bar = Progress(
+            SpinnerColumn(table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[title]}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=BAR_WIDTH, table_column=Column(no_wrap=True, min_width=BAR_WIDTH)),
+            TextColumn("{task.fields[amount]}", table_column=Column(no_wrap=True)),
+            _DetailsColumn(),
+            console=self._console,
+        )
+        self._task = self._bar.add_task(
+            "", total=None, title=self._title, amount="", details=[self._before]
+        )  # fmt: skip
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._line:
+            self._print(self._line)
+
+    def update(
+        self,
+        done: float,
+        total: float | None = None,
+        *,
+        unit: str = "",
+        details: Sequence[str] = (),
+        title: str | None = None,
+        estimate: str = "about {} left",
+    ) -> None:
+        """Show that `done` of `total` is done: steps of a `unit`, or a share without one.
+
+        `details` that do not fit on a line are left out, the last ones first. `estimate` is the text for the time left;
+        an empty one shows none.
+        """
+        if self._quiet:
+            return
+        if title is not None and title != self._title:
+            if self._bar is None and self._line:
+                self._print(self._line)
+            self._title = title
+            self._times.clear()
+            self._printed = (self._printed[0], 0.0)
+        shown = [*details, *self._speed(done, total, unit, estimate)]
+        amount = _amount(done, total, unit)
+        if self._bar is not None:
+            self._bar.update(
+                self._task, completed=done, total=total, title=self._title, amount=amount, details=shown
+            )  # fmt: skip
+            return
+        self._line = self._with_title("  ".join((f"{amount} {unit}s" if unit and total else amount, *shown)))
+        at, before = self._printed
+        is_tenth = total is not None and bool(unit) and (done - before >= max(1, total // 10) or done >= total)
+        if is_tenth or time.monotonic() - at >= SECONDS_BETWEEN_LINES:
+            self._printed = (at, done)
+            self._print(self._line)
+
+    def _speed(self, done: float, total: float | None, unit: str, estimate: str) -> list[str]:
+        """Time left, and seconds per unit. The first step is not counted: it may have compiled kernels."""
+        self._times.append((time.monotonic(), done))
+        (start, first), (now, _) = self._times[0], self._times[-1]
+        if done <= first:
+            return []
+        seconds = (now - start) / (done - first)
+        left = seconds * (total - done) if total is not None else 0.0
+        is_known = left > 0 and estimate and (unit or now - start > SECONDS_BEFORE_ESTIMATE)
+        return [
+            *([estimate.format(duration(left))] if is_known else []),
+            *([f"{seconds:.3g} s/{unit}"] if unit else []),
+        ]
+
+    def _with_title(self, text: str) -> str:
+        return f"{self._title}: {text}" if self._title else text
+
+    def _print(self, line: str) -> None:
+        self._printed, self._line = (time.monotonic(), self._printed[1]), ""
+        self._console.print(line.rstrip(), markup=False, soft_wrap=True)
+
+
+class TrainingProgress(ProgressDisplay):
+    """Progress of training; a callback of `train`."""
+
+    def __call__(self, record: Record) -> None:
+        self.update(
+            record.step, record.n_trees, unit=record.round, details=record.measured(), estimate="at most {} left"
+        )
+
+
+class PruningProgress(ProgressDisplay):
+    """Progress of pruning and of X-CLEaVER; a callback of `prune` and `train`."""
+
+    def __call__(self, record: PruningRecord) -> None:
+        rounds = f"round {record.round}: " if record.round > 1 or record.phase == "grow" else ""
+        details = [] if record.ended is None else [record.ended]
+        if record.value is not None:
+            details.append(f"training {record.metric} {record.value:.4f}")
+        if record.best_valid is not None:
+            details.append(f"best validation {record.best_valid:.4f}")
+        is_open = record.phase == "reweight" and record.ended is None
+        if is_open:
+            details.append("stops when the metric stops improving")  # mostly long before all rounds
+        self.update(
+            1.0 if record.ended else record.done,
+            1.0,
+            details=details,
+            title=rounds + PHASES.get(record.phase, record.phase),
+            estimate="" if is_open else "about {} left",
+        )
+
+
+@contextmanager
+def training_progress(algo: str, *, verbose: bool = True) -> Iterator[tuple[Callable[[Any], None], ...]]:
+    """Callbacks that show the progress of `train` in Python: on a terminal and in notebooks, never elsewhere."""
+    console = Console(stderr=True, highlight=False)
+    if not verbose or not (console.is_jupyter or (console.is_terminal and sys.stderr.isatty())):
+        yield ()
+        return
+    display = PruningProgress if algo == "xcleaver" else TrainingProgress
+    with display(algo, console=console) as progress:
+        yield (progress,)
+
+
+def _takes_bar(console: Console) -> bool:
+    return console.is_terminal or (console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None)
+
+
+def _amount(done: float, total: float | None, unit: str) -> str:
+    if not unit:
+        return f"{done / (total or 1.0):.0%}"
+    return f"{done:,} {unit}s" if total is None else f"{done:,}/{total:,}"
+
+
+class _DetailsColumn(ProgressColumn):
+    """The last column: as many details as the line has room for."""
+
+    def render(self, task: Any) -> Any:
+        return _Details(task.fields["details"])
+
+
+class _Details:
+    def __init__(self, details: Sequence[str]) -> None:
+        self._details = list(details)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(0, len("  ".join(self._details)))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        details = self._details
+        while details and len("  ".join(details)) > options.max_width:
+            details = details[:-1]
+        yield Text("  ".join(details), no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,94 @@
+"""Progress on a terminal, in lines, and in Python."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from ranksieve.boosting.callbacks import Record
+from ranksieve.progress import ProgressDisplay, TrainingProgress, training_progress
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def record(step: int, n_trees: int = 1000) -> Record:
+    return Record(step, n_trees, {"valid": {"ndcg@10": 0.4312}}, 0.1, "ndcg@10", 17, 0.44)
+
+
+@pytest.mark.parametrize("width", [80, 100, 150])
+def test_the_bar_and_the_counter_stay_whatever_the_width(width: int) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=width)
+    with TrainingProgress("oblivious-lambdamart", console=console) as progress:
+        for step in range(1, 124):
+            progress(record(step))
+    last = [line for line in ESCAPES.sub("", screen.getvalue()).replace("\r", "\n").splitlines() if line.strip()][-1]
+    assert len(last) <= width
+    assert "oblivious-lambdamart ━" in last and "123/1,000" in last
+    assert "valid ndcg@10 0.4312" in last
+    assert ("s/tree" in last) == (width == 150)
+    assert "…" not in last  # what does not fit is left out as a whole
+
+
+def test_lines_are_printed_each_tenth_and_at_the_end() -> None:
+    screen = io.StringIO()
+    with TrainingProgress("selgb", console=Console(file=screen, width=200)) as progress:
+        for step in range(1, 26):
+            progress(record(step, 50))
+    lines = screen.getvalue().splitlines()
+    assert lines[0].startswith("selgb: reading the data")
+    assert [line.split()[1] for line in lines[1:]] == [f"{step}/50" for step in (5, 10, 15, 20, 25)]
+    assert all("valid ndcg@10 0.4312  best 0.4400 at 17" in line for line in lines[1:])
+
+
+def test_a_new_title_prints_the_state_of_the_old_one() -> None:
+    screen = io.StringIO()
+    with ProgressDisplay(console=Console(file=screen, width=200)) as display:
+        display.update(0.5, 1.0, title="pruning")
+        display.update(1.0, 1.0, title="pruning", details=["done"])
+        display.update(0.2, 1.0, title="re-weighting")
+    assert screen.getvalue().splitlines()[1:] == ["pruning: 100%  done", "re-weighting: 20%"]
+
+
+def test_quiet_shows_nothing() -> None:
+    screen = io.StringIO()
+    with TrainingProgress("selgb", quiet=True, console=Console(file=screen, force_terminal=True)) as progress:
+        progress(record(1))
+    assert screen.getvalue() == ""
+
+
+def test_nothing_is_shown_in_python_where_standard_error_is_no_terminal(capfd, monkeypatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich would take it for a terminal
+    with training_progress("selgb") as callbacks:
+        assert callbacks == ()
+    assert capfd.readouterr().err == ""
+
+
+SCRIPT = """
+from ranksieve.boosting.callbacks import Record
+from ranksieve.progress import training_progress
+with training_progress("selgb", verbose={verbose}) as callbacks:
+    for callback in callbacks:
+        callback(Record(3, 4, {{}}, 0.1, "ndcg@10", None, None))
+"""
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_a_bar_is_shown_in_python_on_a_terminal_unless_silenced(verbose: bool) -> None:
+    ours, theirs = pytest.importorskip("pty").openpty()
+    subprocess.run([sys.executable, "-c", SCRIPT.format(verbose=verbose)], stderr=theirs, check=True)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 1 << 16):
+            shown += part
+    except OSError:  # Linux: nothing is left, and the other end is closed
+        pass
+    os.close(ours)
+    assert (b"3/4" in shown) == verbose
