@@ -1,18 +1,17 @@
-"""Functions of the user's own, named as `file.py:function` or `package.module:function`."""
+"""The user's own functions and classes, named as `file.py:function` or `package.module:function`."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, param
 
 
-def import_function(name: str, *, flag: str, of: str) -> Callable[..., Any]:
-    """The function that a flag names; `of` says what it is to be a function of."""
+def import_function(name: str, *, parameter: str, signature: str) -> Any:
+    """What a parameter names; `signature` says what it must be."""
     home, _, function = name.rpartition(":")
     try:
         if home.endswith(".py"):
@@ -23,11 +22,11 @@ def import_function(name: str, *, flag: str, of: str) -> Callable[..., Any]:
         else:
             module = importlib.import_module(home)
         found = getattr(module, function)
-    except Exception as error:  # the file is the user's: whatever is wrong with it is for them to see
+    except Exception as error:  # the file is the user's: anything can be wrong with it
         raise ParameterError(
-            f"{flag} is {name!r}, which cannot be imported ({type(error).__name__}: {error}); expected "
-            "file.py:function or package.module:function"
-        ) from error
+            param(parameter), f" is {name!r}, which cannot be imported ({type(error).__name__}: {error}); expected "
+            "file.py:function or package.module:function",
+        ) from error  # fmt: skip
     if not callable(found):
-        raise ParameterError(f"{flag} is {name!r}, which is {type(found).__name__}; expected a function of {of}")
+        raise ParameterError(param(parameter), f" is {name!r}, a {type(found).__name__}; expected {signature}")
     return found

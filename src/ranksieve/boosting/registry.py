@@ -79,7 +79,7 @@ def named_selection(params: Params) -> Selection:
     if name in SELECTIONS:
         return SELECTIONS[name](params)
     if ":" in name:
-        return import_function(name, flag="--selection", of="a view")
+        return import_function(name, parameter="selection", signature="a function of a view")
     hint = did_you_mean(name, SELECTIONS)
     raise ParameterError(
         f"--selection is {name!r}; {hint}known: {', '.join([AUTO, *SELECTIONS])}, what register_selection added, "

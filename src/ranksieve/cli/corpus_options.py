@@ -51,7 +51,7 @@ def own_features(given: list[str] | None) -> dict[str, Callable[..., Any]]:
                 f"--own is {text!r}, which {'names a feature twice' if feature else 'names no function'}; expected "
                 "file.py:function or name=file.py:function, each name once"
             )
-        found[feature] = import_function(place, flag="--own", of="(query, document ids)")
+        found[feature] = import_function(place, parameter="own", signature="a function of (query, document ids)")
     return found
 
 
