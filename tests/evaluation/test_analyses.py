@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.evaluation.comparisons import difference_by_size, smallest_shares
-from ranksieve.evaluation.ranks import list_ranks, rank_distribution, rank_heat_map
-from ranksieve.evaluation.shared_leaves import shared_leaves
+from ranksieve.evaluation.analyses import (
+    difference_by_size,
+    list_ranks,
+    rank_distribution,
+    rank_heat_map,
+    shared_leaves,
+    smallest_shares,
+)
 
 
 @pytest.mark.parametrize(("n_trees", "n_leaves", "dtype"), [(7, 3, np.uint8), (300, 2, np.uint16), (5, 400, np.int32)])

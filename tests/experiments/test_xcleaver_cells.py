@@ -15,7 +15,7 @@ from ranksieve.experiments.cell import run_cell
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.tune import search, studies
-from ranksieve.pruning.reweighting import weighings
+from ranksieve.pruning.reweighting import search_weights
 
 RUNS = SPEC[: SPEC.index("[[runs]]")] + (
     '[[runs]]\nname = "plain"\nalgo = "lambdamart"\n\n'
@@ -38,11 +38,11 @@ def test_xcleaver_is_followed_tree_by_tree_too(tmp_path):
 
 def test_an_interrupted_cell_is_not_stored(tmp_path, monkeypatch):
     def interrupted(*args, **options):
-        yield next(weighings(*args, **options))
+        yield next(search_weights(*args, **options))
         raise KeyboardInterrupt
 
     spec = load_spec(write_spec(tmp_path, RUNS))
-    monkeypatch.setattr("ranksieve.pruning.task.weighings", interrupted)
+    monkeypatch.setattr("ranksieve.pruning.forest_pruner.search_weights", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_experiment(spec, tmp_path / "out", jobs=1)
     assert [path.name for path in (tmp_path / "out" / "cells").iterdir()] == [spec.cells[0].key]
@@ -53,9 +53,9 @@ def test_threads_are_those_of_the_specification(tmp_path, monkeypatch):
 
     def watching(*args, **options):
         used.append(numba.get_num_threads())
-        return weighings(*args, **options)
+        return search_weights(*args, **options)
 
-    monkeypatch.setattr("ranksieve.pruning.task.weighings", watching)
+    monkeypatch.setattr("ranksieve.pruning.forest_pruner.search_weights", watching)
     run_cell(load_spec(write_spec(tmp_path, RUNS)).cells[1], tmp_path / "out")
     assert set(used) == {1}
 

@@ -9,8 +9,7 @@ import pytest
 import ranksieve as rs
 from ranksieve import plots
 from ranksieve.errors import ParameterError
-from ranksieve.evaluation.comparisons import difference_by_size
-from ranksieve.evaluation.ranks import rank_heat_map
+from ranksieve.evaluation.analyses import difference_by_size, rank_heat_map
 from samples import small_dataset
 
 matplotlib.use("agg")

@@ -9,8 +9,8 @@ import ranksieve as rs
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.outputs import Outputs
 from ranksieve.pruning.strategies import STRATEGIES
+from ranksieve.pruning.tree_outputs import TreeOutputs
 from samples import small_dataset
 
 
@@ -114,7 +114,7 @@ def test_trees_of_more_than_256_leaves():
     forest = rs.train(data, algo="mart", trees=3, leaves=400, min_docs=1)
     leaves = find_leaves(forest, data)
     assert forest.n_leaves.max() > 256 and leaves.numbers.dtype == np.uint16
-    outputs = Outputs(forest, leaves, rs.metrics.parse_metric("ndcg@10", gain="linear"))
+    outputs = TreeOutputs(forest, leaves, rs.metrics.parse_metric("ndcg@10", gain="linear"))
     expected = rs.evaluate(forest, data, outputs.metric).mean()
     assert outputs.mean(outputs.total()) == pytest.approx(expected, abs=1e-11)
 

@@ -11,8 +11,8 @@ import naive_pruning
 import ranksieve as rs
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.outputs import Outputs
-from ranksieve.pruning.reweighting import weighings
+from ranksieve.pruning.reweighting import WeightSearch, search_weights
+from ranksieve.pruning.tree_outputs import TreeOutputs
 from samples import small_dataset
 
 SEARCH = {"samples": 6, "window": 2.0, "shrink": 0.8, "patience": 5, "rounds": 4}
@@ -36,8 +36,8 @@ def test_weights_are_those_of_scoring_anew(forest, data, metric, weighted):
     if weighted:
         weights = np.random.default_rng(1).random(data.n_docs)
         data = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, weights=weights)
-    outputs = Outputs(forest, find_leaves(forest, data), metric)
-    found = [w.weights for w in weighings(outputs, None, **SEARCH)]
+    outputs = TreeOutputs(forest, find_leaves(forest, data), metric)
+    found = [w.weights for w in search_weights(outputs, None, WeightSearch(**SEARCH))]
     expected = naive_pruning.reweight(forest, data, metric, 6, 2.0, 0.8, 4)
     assert len(found) >= 2
     for ours, naive in zip(found, expected, strict=False):
@@ -45,20 +45,24 @@ def test_weights_are_those_of_scoring_anew(forest, data, metric, weighted):
 
 
 def test_the_training_metric_never_falls_and_is_what_it_says(forest, data):
-    outputs = Outputs(forest, find_leaves(forest, data), parse_metric("ndcg@10"))
-    found = list(weighings(outputs, None, samples=20, window=2.0, shrink=0.95, patience=6, rounds=30))
+    outputs = TreeOutputs(forest, find_leaves(forest, data), parse_metric("ndcg@10"))
+    found = list(
+        search_weights(outputs, None, WeightSearch(samples=20, window=2.0, shrink=0.95, patience=6, rounds=30))
+    )
     totals = [w.total for w in found]
     assert totals == sorted(totals) and totals[-1] > totals[0]
-    for weighing in found:
-        assert outputs.total(weights=weighing.weights) == weighing.total
-        mean = rs.evaluate(forest.reweighted(weighing.weights), data).mean()
-        assert outputs.mean(weighing.total) == pytest.approx(mean, abs=1e-11)
+    for step in found:
+        assert outputs.total(weights=step.weights) == step.total
+        mean = rs.evaluate(forest.reweighted(step.weights), data).mean()
+        assert outputs.mean(step.total) == pytest.approx(mean, abs=1e-11)
 
 
 def test_it_stops_when_validation_has_not_improved_for_long_enough(forest, data):
     valid = small_dataset(9, seed=6, most=50)
-    outputs, watched = (Outputs(forest, find_leaves(forest, d), parse_metric("ndcg@10")) for d in (data, valid))
-    found = list(weighings(outputs, watched, samples=8, window=2.0, shrink=0.95, patience=3, rounds=50))
+    outputs, watched = (TreeOutputs(forest, find_leaves(forest, d), parse_metric("ndcg@10")) for d in (data, valid))
+    found = list(
+        search_weights(outputs, watched, WeightSearch(samples=8, window=2.0, shrink=0.95, patience=3, rounds=50))
+    )
     values = [w.valid_total for w in found]
     best = int(np.argmax(values))
     assert len(values) == min(best + 4, 51)
@@ -76,8 +80,8 @@ def test_weights_of_monotone_trees_are_never_negative(forest, data):
     bound, free = (replace(forest, info={"params": {"monotone": text}}) for text in ("f1:+1", "none"))
     lowest = []
     for one in (bound, free):
-        outputs = Outputs(one, find_leaves(one, upside_down), parse_metric("ndcg@5"))
-        found = list(weighings(outputs, None, **SEARCH))
+        outputs = TreeOutputs(one, find_leaves(one, upside_down), parse_metric("ndcg@5"))
+        found = list(search_weights(outputs, None, WeightSearch(**SEARCH)))
         assert found[-1].total == outputs.total(weights=found[-1].weights) > found[0].total
-        lowest.append(min(weighing.weights.min() for weighing in found))
+        lowest.append(min(step.weights.min() for step in found))
     assert lowest[0] >= 0 > lowest[1]

@@ -11,9 +11,8 @@ import naive_pruning
 import ranksieve as rs
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.outputs import Outputs
-from ranksieve.pruning.removals import Removals
-from ranksieve.pruning.strategies import STRATEGIES
+from ranksieve.pruning.strategies import STRATEGIES, Removals
+from ranksieve.pruning.tree_outputs import TreeOutputs
 from samples import small_dataset
 
 RNG = np.random.default_rng(0)
@@ -29,9 +28,9 @@ def forest(data):
     return rs.train(data, algo="lambdamart", trees=14, leaves=6, min_docs=2, learning_rate=0.3)
 
 
-def outputs_of(forest, data, metric="ndcg@10", base=None) -> Outputs:
+def outputs_of(forest, data, metric="ndcg@10", base=None) -> TreeOutputs:
     metric = metric if not isinstance(metric, str) else parse_metric(metric)
-    return Outputs(forest, find_leaves(forest, data), metric, base)
+    return TreeOutputs(forest, find_leaves(forest, data), metric, base)
 
 
 def answer(name, outputs, n):

@@ -77,7 +77,7 @@ def demo(
     from ranksieve.experiments.data import load
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
-    from ranksieve.pruning.compiling import compile_kernels
+    from ranksieve.pruning.warm_up import compile_kernels
 
     (out / "demo.toml").write_text(SPEC.substitute(queries=queries, trees=trees, seed=seed), encoding="utf-8")
     spec = load_spec(out / "demo.toml")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.dataset import Dataset, check_is_data
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.text_formats import counted, some_of
 
@@ -117,7 +117,7 @@ class Explanation:
             values become NaN and the model scores again, as when the features were lost in production.
         """
         if by not in REMOVALS:
-            raise ParameterError(f"--by is {by!r}; expected one of {', '.join(REMOVALS)}")
+            raise ParameterError(param("by"), f" is {by!r}; expected one of {', '.join(REMOVALS)}")
         given = [features] if isinstance(features, str | int | np.integer) else list(features)
         numbers = [self._feature(feature) for feature in given]
         if by == "contribution":

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest, forest_of
 
@@ -51,14 +51,14 @@ def importance(
     """
     forest = forest_of(model)
     if kind not in KINDS:
-        raise ParameterError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
+        raise ParameterError(param("kind"), f" is {kind!r}; expected one of {', '.join(KINDS)}")
     if kind == "split":
         return np.bincount(forest.feature, minlength=forest.n_features)
     if kind == "gain":
         gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
         return gains / (gains.sum() or 1.0)
     if data is None:
-        raise ParameterError(f"importance by {kind} is measured on documents; give data=...")
+        raise ParameterError(f"importance by {kind} is measured on documents; give ", param("data"))
     if kind == "contribution":
         return np.abs(forest.predict(data, contributions=True, threads=threads)[:, :-1]).mean(axis=0)
     drops = permutation_drops(forest, data, metric=metric, repeats=repeats, seed=seed, threads=threads)
@@ -81,7 +81,7 @@ def permutation_drops(
     queries apart has no importance: it cannot change a ranking by itself.
     """
     if repeats < 1:
-        raise ParameterError(f"--repeats is {repeats}; give at least 1")
+        raise ParameterError(param("repeats"), f" is {repeats}; expected a whole number from 1")
     wanted, lists = parse_metric(metric), data.lists
     X = data.rows(0, data.n_docs).copy()
     before = wanted.per_query(lists.labels, forest.predict(X, threads=threads), lists.offsets)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.dtypes import LABEL, OFFSET, SCORE
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.metric_table import METRICS, facts, graded, measure, positive, stop_chances
 from ranksieve.evaluation.user_metrics import ALIASES, UserMetric, known_metric, own_name
 from ranksieve.params import Params
@@ -209,8 +209,10 @@ def metric_of(params: Params) -> Metric:
     metric = parse_metric(params.metric, gain=read_gains(params.gains))
     if not known_metric(metric.name).is_graded and not params.learns_gains:
         raise ParameterError(
-            f"--gains is {params.gains}, and neither the metric {metric} nor what --algo={params.algo} learns reads "
-            "it; leave it out, or use ndcg"
+            param("gains"),
+            f" is {params.gains}, and neither the metric {metric} nor the objective of ",
+            param("algo", params.algo),
+            " uses gains; leave it out, or use ndcg",
         )
     return metric
 

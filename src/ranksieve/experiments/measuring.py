@@ -17,9 +17,8 @@ from ranksieve.boosting.tree import to_trees
 from ranksieve.data.blocks import widened
 from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives
+from ranksieve.evaluation.analyses import list_ranks, shared_leaves
 from ranksieve.evaluation.metrics import mean, parse_metric
-from ranksieve.evaluation.ranks import list_ranks
-from ranksieve.evaluation.shared_leaves import shared_leaves
 from ranksieve.experiments.data import Loaded, Part, load_values
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.training import scores_by_values

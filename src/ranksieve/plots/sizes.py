@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.evaluation.comparisons import SizeBuckets
+from ranksieve.evaluation.analyses import SizeBuckets
 from ranksieve.plots.canvas import axes_for
 from ranksieve.plots.style import BASELINE, COLOURS, dress
 
@@ -27,7 +27,7 @@ def difference_by_size(
     Parameters
     ----------
     buckets : SizeBuckets
-        As `ranksieve.evaluation.comparisons.difference_by_size` returns them.
+        As `ranksieve.evaluation.analyses.difference_by_size` returns them.
     metric : str
     names : (str, str)
         The two systems; the second is subtracted.
@@ -37,7 +37,7 @@ def difference_by_size(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> from ranksieve.evaluation.comparisons import difference_by_size
+    >>> from ranksieve.evaluation.analyses import difference_by_size
     >>> buckets = difference_by_size([0.5, 0.75, 1.0], [0.25, 0.75, 0.5], [120, 40, 199])
     >>> above, below = rs.plots.difference_by_size(buckets, names=("SelGB", "λ-MART"))
     >>> below.get_ylabel()

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.boosting.line_search import ROUNDING, LineSearch, best_step
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.text_formats import is_monotone
@@ -58,14 +58,16 @@ def refit(
     """
     low, high = range
     if not -np.inf < low < high < np.inf:
-        raise ParameterError(f"--range is {range!r}; expected two finite numbers, the smaller one first")
+        raise ParameterError(param("range"), f" is {range!r}; expected two finite numbers, the smaller one first")
     if low < 0 and is_monotone(forest.info):
         raise ParameterError(
-            f"range begins at {low:g}, and with a negative weight a tree would break what the forest promises, which "
-            f"was trained with --monotone {forest.info['params']['monotone']}; begin at 0 or above"
+            param("range"),
+            f" begins at {low:g}, and a negative weight would break the constraints that the forest was trained with, ",
+            param("monotone", forest.info["params"]["monotone"]),
+            "; begin at 0 or above",
         )
     if rounds < 1:
-        raise ParameterError(f"--rounds is {rounds!r}; expected a whole number from 1")
+        raise ParameterError(param("rounds"), f" is {rounds!r}; expected a whole number from 1")
     search = LineSearch(data.lists, parse_metric(metric))
     factors, values = _ascend(forest, data, search, (low, high), rounds, callback or (lambda tree, value: None))
     made = {"metric": str(search.metric), "range": [low, high], "values": values}

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import ModelError, ParameterError, did_you_mean
+from ranksieve.errors import ModelError, ParameterError, did_you_mean, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.files import load_forest
 from ranksieve.forest.scorer import using_threads
+from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.progress import Callbacks, Reporter
+from ranksieve.pruning.reweighting import WeightSearch
 from ranksieve.pruning.strategies import STRATEGIES, Strategy
-from ranksieve.pruning.task import Search, Task
 
 STALE = ("history", "seconds", "best_iteration")  # said of the trees that were
 
@@ -104,7 +105,7 @@ def reweight(
     missing: str | None = None,
     threads: int = 0,
 ) -> Forest:
-    """Search better weights for a forest's trees by line search; the metric on `train` never falls.
+    """WeightSearch better weights for a forest's trees by line search; the metric on `train` never falls.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def reweight(
     True
     """
     forest = _loaded(model, train)
-    chosen = Search(samples=samples, window=window, shrink=shrink, patience=patience, rounds=rounds)
+    chosen = WeightSearch(samples=samples, window=window, shrink=shrink, patience=patience, rounds=rounds)
     if forest.n_trees == 0:
         raise ModelError("the model has no trees; there is nothing to weigh")
     with _task(forest, train, valid, metric, callbacks, missing, threads) as task:
@@ -148,7 +149,7 @@ def _task(
     callbacks: Callbacks,
     missing: str | None,
     threads: int,
-) -> Iterator[Task]:
+) -> Iterator[ForestPruner]:
     wanted = parse_metric(metric)
     reporter = Reporter(str(wanted), callbacks)
     with using_threads(threads or os.cpu_count() or 1):
@@ -156,18 +157,20 @@ def _task(
             leaves = find_leaves(forest, train, missing=missing)
             valid_leaves = None if valid is None else find_leaves(forest, valid, missing=missing)
             report(1.0, None, None)
-        yield Task(forest, leaves, valid_leaves, wanted, reporter)
+        yield ForestPruner(forest, leaves, valid_leaves, wanted, reporter)
 
 
 def n_removed(n_trees: int, rate: float) -> int:
     """How many trees a rate removes, or an error that says why it cannot."""
     if not isinstance(rate, int | float | np.number) or isinstance(rate, bool) or not 0 < rate < 1:
-        raise ParameterError(f"--rate is {rate!r}; expected the share of the trees to remove, between 0 and 1")
+        raise ParameterError(param("rate"), f" is {rate!r}; expected the share of the trees to remove, between 0 and 1")
     if n_trees < 2:
         raise ModelError(f"the model has {n_trees} tree{'s' * (n_trees != 1)}; pruning needs at least two")
     n = int(rate * n_trees + 1e-9)  # 0.7 · 10 is 7.000000000000001 or 6.999999999999999 in binary
     if n == 0:
-        raise ParameterError(f"rate {rate} of {n_trees} trees is less than one tree; use at least {1 / n_trees:.3g}")
+        raise ParameterError(
+            param("rate"), f" {rate} of {n_trees} trees is less than one tree; use at least {1 / n_trees:.3g}"
+        )
     return n
 
 
@@ -182,12 +185,12 @@ def named_strategy(strategy: str | Strategy) -> Strategy:
     return STRATEGIES[strategy]
 
 
-def _search(options: dict[str, Any]) -> Search:
-    known = Search.__dataclass_fields__
+def _search(options: dict[str, Any]) -> WeightSearch:
+    known = WeightSearch.__dataclass_fields__
     for name in options:
         if name not in known:
             raise ParameterError(f"prune has no option {name!r}; re-weighting takes {', '.join(known)}")
-    return Search(**options)
+    return WeightSearch(**options)
 
 
 def _loaded(model: Forest | str | os.PathLike[str], train: Any) -> Forest:
@@ -195,7 +198,7 @@ def _loaded(model: Forest | str | os.PathLike[str], train: Any) -> Forest:
     return model if isinstance(model, Forest) else load_forest(model, n_features=getattr(train, "n_features", None))
 
 
-def _finished(task: Task, choices: dict[str, Any]) -> Forest:
+def _finished(task: ForestPruner, choices: dict[str, Any]) -> Forest:
     """The forest, with the story of its pruning in place of what was said of the trees that were."""
     facts = task.facts()
     info = {name: value for name, value in task.forest.info.items() if name not in STALE}

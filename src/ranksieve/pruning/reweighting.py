@@ -3,28 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from ranksieve.errors import ParameterError, param
 from ranksieve.kernels import leave_one_out as kernels
-from ranksieve.pruning.outputs import Outputs, Pools, gauge_arrays, n_parts
+from ranksieve.pruning.tree_outputs import Pools, TreeOutputs, n_parts
 from ranksieve.text_formats import is_monotone
 
 
-class Weighing(NamedTuple):
-    """Tree weights and the metric under them, summed over the lists, in steps."""
+@dataclass(frozen=True, kw_only=True)
+class WeightSearch:
+    """The parameters of the search; `reweight` describes them."""
+
+    samples: int = 20
+    window: float = 2.0
+    shrink: float = 0.95
+    patience: int = 10
+    rounds: int = 100
+
+    def __post_init__(self) -> None:
+        for name, good, expected in (
+            ("samples", self.samples >= 2, "a whole number from 2"),
+            ("window", 0 < self.window < float("inf"), "a number above 0"),
+            ("shrink", 0 < self.shrink <= 1, "a number in (0, 1]"),
+            ("patience", self.patience >= 1, "a whole number from 1"),
+            ("rounds", self.rounds >= 1, "a whole number from 1"),
+        ):
+            if not good:
+                raise ParameterError(param(name), f" is {getattr(self, name)!r}; expected {expected}")
+
+
+class WeightStep(NamedTuple):
+    """Tree weights after a round, and the metric with them, summed over the lists, in steps."""
 
     round: int
     weights: np.ndarray
     total: int
     valid_total: int | None
-    idle: int  # rounds since the watched metric was best
+    without_gain: int  # rounds since the metric was best
 
 
-def weighings(
-    outputs: Outputs, valid: Outputs | None, *, samples: int, window: float, shrink: float, patience: int, rounds: int
-) -> Iterator[Weighing]:
+def search_weights(outputs: TreeOutputs, valid: TreeOutputs | None, search: WeightSearch) -> Iterator[WeightStep]:
     """The forest's own weights, then the weights after every round; the metric on `outputs` never falls.
 
     A round tries, for each tree alone, `samples` equi-spaced weights at most `window` (times the mean weight, times
@@ -36,26 +58,29 @@ def weighings(
     weights = outputs.weights.copy()
     mean = float(np.abs(weights).mean()) or 1.0
     total, best, since = outputs.total(weights=weights), -1, 0
-    for number in range(rounds + 1):
+    for number in range(search.rounds + 1):
         if number:
-            weights, total = _improve(outputs, weights, total, samples, window * mean * shrink ** (number - 1))
+            reach = search.window * mean * search.shrink ** (number - 1)
+            weights, total = _improve(outputs, weights, total, search.samples, reach)
         valid_total = None if valid is None else valid.total(weights=weights)
         watched = total if valid_total is None else valid_total
         best, since = (watched, 0) if watched > best else (best, since + 1)
-        yield Weighing(number, weights, total, valid_total, since)
-        if since >= patience:
+        yield WeightStep(number, weights, total, valid_total, since)
+        if since >= search.patience:
             break
 
 
-def best_weighing(found: Weighing, best: Weighing | None) -> Weighing:
-    """The one that is better on validation, on training where there is none; of equal ones the earlier."""
+def better_step(found: WeightStep, best: WeightStep | None) -> WeightStep:
+    """The step that is better on the validation lists, or on the training lists without them; of equals the earlier."""
     if best is None:
         return found
     better = found.total > best.total if found.valid_total is None else found.valid_total > (best.valid_total or 0)
     return found if better else best
 
 
-def _improve(outputs: Outputs, weights: np.ndarray, total: int, samples: int, reach: float) -> tuple[np.ndarray, int]:
+def _improve(
+    outputs: TreeOutputs, weights: np.ndarray, total: int, samples: int, reach: float
+) -> tuple[np.ndarray, int]:
     """One round: weights that are better, or the same weights."""
     unit = outputs.unit(np.abs(weights) + reach)
     table = outputs.table(weights, unit)
@@ -64,7 +89,7 @@ def _improve(outputs: Outputs, weights: np.ndarray, total: int, samples: int, re
     offsets = np.linspace(-reach, reach, samples)
     grid = weights[:, None] + offsets
     if is_monotone(outputs.forest.info):
-        grid = np.maximum(grid, 0.0)  # a negative weight would turn what the tree promises upside down
+        grid = np.maximum(grid, 0.0)  # a negative weight would reverse the direction that the tree is constrained to
     changes = _changes_alone(outputs, grid, unit, table, scores)
     # of equal samples the nearest, then the lower
     nearest = np.argsort(np.abs(offsets), kind="stable")
@@ -81,13 +106,15 @@ def _improve(outputs: Outputs, weights: np.ndarray, total: int, samples: int, re
     return (along[best], int(totals[best])) if totals[best] > total else (weights, total)
 
 
-def _changes_alone(outputs: Outputs, grid: np.ndarray, unit: int, table: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def _changes_alone(
+    outputs: TreeOutputs, grid: np.ndarray, unit: int, table: np.ndarray, scores: np.ndarray
+) -> np.ndarray:
     """What the metric gains when each tree alone takes each weight of its row in the grid."""
     tables = _tables(outputs, grid.T, unit)
     tables[:, : grid.shape[1]] -= table[:, None]
     tables[:, grid.shape[1] :] = 0
     trees = np.arange(outputs.n_trees)
-    if not outputs.gauge.is_fast:
+    if not outputs.incremental.is_fast:
         now = outputs.measure(scores)
         return np.array([
             [outputs.measure(outputs.scores(column, [tree], scores)) - now for column in tables.T[: grid.shape[1]]]
@@ -97,17 +124,19 @@ def _changes_alone(outputs: Outputs, grid: np.ndarray, unit: int, table: np.ndar
     pools = Pools(outputs, scores, scores, int(reaches.max()))
     changes = np.zeros((n_parts(), outputs.n_trees, tables.shape[1]), np.int64)
     kernels.changes_with(
-        outputs.leaves, trees, reaches, tables.ravel(), outputs.starts, *pools.arrays, *gauge_arrays(outputs.gauge),
+        outputs.leaves, trees, reaches, tables.ravel(), outputs.starts, *pools.arrays, *outputs.incremental.arrays,
         changes,
     )  # fmt: skip
     return changes.sum(axis=0)[:, : grid.shape[1]]
 
 
-def _totals_along(outputs: Outputs, along: np.ndarray, unit: int, base: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def _totals_along(
+    outputs: TreeOutputs, along: np.ndarray, unit: int, base: np.ndarray, scores: np.ndarray
+) -> np.ndarray:
     """The metric under each row of weights; all lie on the way from the weights of `scores` to the last row."""
     tables = _tables(outputs, along, unit)
     trees = np.arange(outputs.n_trees)
-    if not outputs.gauge.is_fast:
+    if not outputs.incremental.is_fast:
         return np.array([outputs.measure(outputs.scores(column, trees, base)) for column in tables.T[: len(along)]])
     end = outputs.scores(np.ascontiguousarray(tables[:, len(along) - 1]), trees, base)
     # a score on the way lies between its two ends, but for the rounding of every output
@@ -115,12 +144,12 @@ def _totals_along(outputs: Outputs, along: np.ndarray, unit: int, base: np.ndarr
     pools = Pools(outputs, np.minimum(scores, end) - rounding, np.maximum(scores, end) + rounding, 0)
     totals = np.zeros((n_parts(), tables.shape[1]), np.int64)
     kernels.values_along(
-        outputs.leaves, trees, tables.ravel(), outputs.starts, base, *pools.arrays, *gauge_arrays(outputs.gauge), totals
+        outputs.leaves, trees, tables.ravel(), outputs.starts, base, *pools.arrays, *outputs.incremental.arrays, totals
     )
-    return totals.sum(axis=0)[: len(along)] + outputs.gauge.constant
+    return totals.sum(axis=0)[: len(along)] + outputs.incremental.constant
 
 
-def _tables(outputs: Outputs, weights: np.ndarray, unit: int) -> np.ndarray:
+def _tables(outputs: TreeOutputs, weights: np.ndarray, unit: int) -> np.ndarray:
     """One column of outputs per row of weights, padded with copies of the last to whole lanes."""
     n_padding = -len(weights) % kernels.LANES
     columns = [outputs.table(row, unit) for row in weights]

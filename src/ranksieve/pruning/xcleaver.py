@@ -20,10 +20,11 @@ from ranksieve.data.lists import Lists
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.params import Params
+from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.progress import Callbacks, Reporter
 from ranksieve.pruning.prune import named_strategy
-from ranksieve.pruning.task import Search, Task
+from ranksieve.pruning.reweighting import WeightSearch
 
 OWN = ("algo", "trees", "base", "grow", "rate", "strategy", "global_", "early_stopping", "seed", "first_tree")
 
@@ -38,15 +39,15 @@ def train_xcleaver(data: Any, valid: Any, missing: str, params: Params, callback
     sets = [bin_data(given, binning=train_set.binning, missing=missing) for given in named_sets(valid).values()]
     for other in sets:
         check_feature_names(other.feature_names, train_set.feature_names, other.source)
-    course = _Course(train_set, sets[0] if sets else None, params, Reporter(params.metric, callbacks))
-    while course.model.n_trees < params.trees and course.interrupted is None and course.round():
+    rounds = _Rounds(train_set, sets[0] if sets else None, params, Reporter(params.metric, callbacks))
+    while rounds.model.n_trees < params.trees and rounds.interrupted is None and rounds.round():
         pass
-    return course.finished()
+    return rounds.finished()
 
 
 @dataclass
-class _Course:
-    """The model so far, and the story of its rounds."""
+class _Rounds:
+    """The model so far, and the record of its rounds."""
 
     train_set: Binned
     valid_set: Binned | None
@@ -77,10 +78,10 @@ class _Course:
         if self.interrupted is None:
             if n_removed:
                 strategy, rng = named_strategy(self.params.strategy), np.random.default_rng(self._seed())
-                task.prune(strategy, n_removed, Search(), rng)
+                task.prune(strategy, n_removed, WeightSearch(), rng)
                 facts["after_pruning"] = task.measure()
             if task.interrupted is None:
-                task.reweight(Search())
+                task.reweight(WeightSearch())
             self.interrupted = task.interrupted
         facts["after"], facts["kept"] = task.measure(), task.kept.tolist()
         facts["weights"], facts["seconds"] = task.forest.weights.tolist(), dict(self.reporter.seconds)
@@ -128,7 +129,7 @@ class _Course:
                     raise
                 return to_forest(trees.grown, self.train_set.binning, self.train_set.feature_names, {})
 
-    def _task(self, grown: Forest) -> tuple[Task, dict[str, list[float]]]:
+    def _task(self, grown: Forest) -> tuple[ForestPruner, dict[str, list[float]]]:
         """The trees to be pruned, on top of the scores of those that are not; and the curve of their growing."""
         whole = self.params.global_ or self.model.n_trees == 0
         forest = grown if whole else grown.take(np.arange(self.model.n_trees, grown.n_trees))
@@ -137,7 +138,7 @@ class _Course:
             leaves = [find_leaves(forest, data) for data in sets]
             base = [None if whole else ModelBase(self.model, "the model").scores("", data, data) for data in sets]
             valid, valid_base = (leaves[1], base[1]) if len(sets) > 1 else (None, None)
-            task = Task(forest, leaves[0], valid, self._metric, self.reporter, base[0], valid_base, True)
+            task = ForestPruner(forest, leaves[0], valid, self._metric, self.reporter, base[0], valid_base, True)
             growth = task.growth(self.model.n_trees if whole else 0)
             report(1.0, None, self.best)
         return task, growth

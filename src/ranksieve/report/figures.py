@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve import plots
-from ranksieve.evaluation.comparisons import difference_by_size
-from ranksieve.evaluation.ranks import rank_distribution, rank_heat_map
+from ranksieve.evaluation.analyses import difference_by_size, rank_distribution, rank_heat_map
 from ranksieve.experiments.results import CellResult, Group, Results
 from ranksieve.report import pruning_figures
 from ranksieve.report.tables import sampled_runs

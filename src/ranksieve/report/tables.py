@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.evaluation.comparisons import smallest_shares
+from ranksieve.evaluation.analyses import smallest_shares
 from ranksieve.evaluation.significance import TestResult, paired_t_test, randomization_test
 from ranksieve.experiments.results import Group, Results
 

@@ -1,4 +1,4 @@
-"""`Outputs`: what every tree says of every document, as leaf numbers and leaf tables."""
+"""`TreeOutputs`: the output of every tree for every document, as leaf numbers and leaf values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ranksieve.dtypes import ROW, SCORE
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.forest import Forest
 from ranksieve.kernels import pruning as kernels
-from ranksieve.pruning.gauge import Gauge, make_gauge
+from ranksieve.pruning.incremental_metric import IncrementalMetric, incremental_metric
 from ranksieve.pruning.leaves import LeafNumbers
 
 SCORE_BITS = 60  # of a score with its place; differences of two scores must fit 64 bits
 VALUE_BITS = 52  # of a score without it, so that float64 holds it
 
 
-class Outputs:
+class TreeOutputs:
     """The outputs of a forest's trees on lists, and a metric to judge sets of trees by.
 
     A score is a sum of outputs, each rounded to whole units of one power of two, on top of an optional base score per
@@ -36,7 +36,7 @@ class Outputs:
         The leaf numbers of the documents in those trees.
     metric : Metric
     base : array, optional
-        Scores that are there whatever the trees say.
+        Scores that the outputs are added to.
     """
 
     def __init__(self, forest: Forest, leaves: LeafNumbers, metric: Metric, base: np.ndarray | None = None) -> None:
@@ -45,7 +45,7 @@ class Outputs:
         self.metric = metric
         self.leaves = leaves.numbers
         self.starts = forest.leaf_offsets
-        self.gauge: Gauge = make_gauge(metric, leaves.lists, leaves.source)
+        self.incremental: IncrementalMetric = incremental_metric(metric, leaves.lists, leaves.source)
         self._base = np.zeros(self.lists.n_docs) if base is None else base
         self._tie_bits = int(self.lists.sizes.max() - 1).bit_length()
 
@@ -104,7 +104,7 @@ class Outputs:
 
     def measure(self, scores: np.ndarray) -> int:
         """The metric of scores in units, summed over lists, in steps."""
-        return self.gauge.total(scores, self._tie_bits)
+        return self.incremental.total(scores, self._tie_bits)
 
     def total(self, kept: Sequence[int] | np.ndarray | None = None, weights: np.ndarray | None = None) -> int:
         """The metric of some trees (all without `kept`) under weights (the forest's), summed over lists, in steps."""
@@ -115,7 +115,7 @@ class Outputs:
 
     def mean(self, total: int) -> float:
         """The metric as a mean over the lists that count."""
-        return self.gauge.mean(total)
+        return self.incremental.mean(total)
 
     def shares(self) -> np.ndarray:
         """Mean over documents of each tree's share w·s/S of the score S; documents that score 0 have no shares."""
@@ -134,12 +134,12 @@ class Outputs:
 class Pools:
     """Per list the documents that can come to stand among the first k, best first, and their scores."""
 
-    def __init__(self, outputs: Outputs, low: np.ndarray, high: np.ndarray, margin: int) -> None:
+    def __init__(self, outputs: TreeOutputs, low: np.ndarray, high: np.ndarray, margin: int) -> None:
         """Scores lie between `low` and `high`; two may still move against each other by `margin`."""
         offsets = outputs.lists.offsets
         floors, counts = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.int64)
         margin = min(int(margin), int(kernels.FAR))
-        kernels.find_floors(low, high, offsets, outputs.gauge.k, margin, floors, counts)
+        kernels.find_floors(low, high, offsets, outputs.incremental.k, margin, floors, counts)
         self.offsets = np.concatenate([[0], np.cumsum(counts)])
         self.rows, self.scores = np.empty(self.offsets[-1], ROW), np.empty(self.offsets[-1], np.int64)
         kernels.fill_pools(low, high, offsets, floors, self.offsets, self.rows, self.scores)
@@ -149,10 +149,6 @@ class Pools:
         return self.offsets, self.rows, self.scores
 
 
-def gauge_arrays(gauge: Gauge) -> tuple[np.ndarray, np.ndarray, int, bool, np.ndarray]:
-    return gauge.grades, gauge.terms, gauge.width, gauge.among, gauge.scales
-
-
 def n_parts() -> int:
-    """Into how many shares the lists are dealt: several a thread, so that one long list keeps nobody waiting."""
+    """The number of parts that lists are divided into: several per thread, as lists differ in length."""
     return 4 * numba.get_num_threads()

@@ -1,7 +1,7 @@
-"""`Gauge`: a metric made ready to be read off changing scores thousands of times.
+"""`IncrementalMetric`: a metric of lists that is computed thousands of times while scores change.
 
-Values, times the weights of their lists, are counted in whole steps of 2^-40, so that their sums over lists are exact
-and two equal metrics are equal.
+Values, times the weights of their lists, are whole multiples of 2^-40 (steps). So their sums over lists are exact, and
+equal metrics compare as equal.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ LARGEST_TABLE = 1 << 24  # terms; lists so long with so many positives are measu
 
 
 @dataclass(frozen=True)
-class Gauge:
+class IncrementalMetric:
     """A metric on given lists; `kernels.pruning` says what the arrays mean.
 
-    Where `terms` is empty the metric is no sum of terms, and only `total` can be asked.
+    Where `terms` is empty the metric is no sum of terms, and only `total` is available.
     """
 
     metric: Metric
@@ -47,6 +47,11 @@ class Gauge:
     def k(self) -> int:
         return self.width - 1
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, int, bool, np.ndarray]:
+        """What kernels take of it."""
+        return self.grades, self.terms, self.width, self.among, self.scales
+
     def total(self, scores: np.ndarray, tie_bits: int) -> int:
         """The metric summed over lists, in steps; the lowest bits of a score are the document's place."""
         if self.is_fast:
@@ -63,8 +68,8 @@ class Gauge:
         return total * STEP / float(self.weights.sum())
 
 
-def make_gauge(metric: Metric, lists: Lists, source: str) -> Gauge:
-    """The gauge of a metric on lists; refuses lists on which it is undefined."""
+def incremental_metric(metric: Metric, lists: Lists, source: str) -> IncrementalMetric:
+    """The metric on lists; an error where it is undefined on all of them."""
     values = metric.per_query(lists.labels, np.zeros(lists.n_docs), lists.offsets)
     counted = ~np.isnan(values)
     if not counted.any():
@@ -89,7 +94,7 @@ def make_gauge(metric: Metric, lists: Lists, source: str) -> Gauge:
     exponent = 51 - int(np.ceil(np.log2(terms.max(axis=0).sum())))
     fixed = np.zeros((len(terms), depth + 1), np.int64)
     fixed[:, :depth] = np.rint(np.ldexp(terms, exponent))
-    return Gauge(
+    return IncrementalMetric(
         metric,
         lists,
         grades,
@@ -117,9 +122,9 @@ def _steps(values: np.ndarray, weights: np.ndarray, among: np.ndarray) -> int:
     return int(np.rint(values[among] * weights[among] / STEP).astype(np.int64).sum())
 
 
-def _slow(metric: Metric, lists: Lists, weights: np.ndarray) -> Gauge:
+def _slow(metric: Metric, lists: Lists, weights: np.ndarray) -> IncrementalMetric:
     nothing = np.empty(0, np.int64)
-    return Gauge(metric, lists, nothing, nothing, 1, False, np.empty(0), weights, 0)
+    return IncrementalMetric(metric, lists, nothing, nothing, 1, False, np.empty(0), weights, 0)
 
 
 def _terms_by_grade(gains: np.ndarray, by_rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

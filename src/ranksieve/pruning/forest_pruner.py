@@ -1,4 +1,4 @@
-"""`Task`: the two phases, pruning and re-weighting, on lists whose leaf numbers are known."""
+"""`ForestPruner`: pruning and re-weighting of one forest on lists whose leaf numbers are known."""
 
 from __future__ import annotations
 
@@ -13,40 +13,18 @@ from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.forest import Forest
 from ranksieve.pruning.leaves import LeafNumbers
-from ranksieve.pruning.outputs import Outputs
 from ranksieve.pruning.progress import Reporter, until_interrupted
-from ranksieve.pruning.reweighting import Weighing, best_weighing, weighings
-from ranksieve.pruning.strategies import STRATEGIES, Answer, Strategy
+from ranksieve.pruning.reweighting import WeightSearch, WeightStep, better_step, search_weights
+from ranksieve.pruning.strategies import STRATEGIES, Proposal, Strategy
+from ranksieve.pruning.tree_outputs import TreeOutputs
 from ranksieve.text_formats import counted
 
 GROWTH_POINTS = 40  # of the curve of growing trees
 
 
-@dataclass(frozen=True, kw_only=True)
-class Search:
-    """How weights are searched for; see `reweight`."""
-
-    samples: int = 20
-    window: float = 2.0
-    shrink: float = 0.95
-    patience: int = 10
-    rounds: int = 100
-
-    def __post_init__(self) -> None:
-        for name, good, expected in (
-            ("samples", self.samples >= 2, "a whole number from 2"),
-            ("window", 0 < self.window < float("inf"), "a number above 0"),
-            ("shrink", 0 < self.shrink <= 1, "a number in (0, 1]"),
-            ("patience", self.patience >= 1, "a whole number from 1"),
-            ("rounds", self.rounds >= 1, "a whole number from 1"),
-        ):
-            if not good:
-                raise ParameterError(f"--{name} is {getattr(self, name)!r}; expected {expected}")
-
-
 @dataclass
-class Task:
-    """A forest that is pruned and re-weighted on top of fixed base scores, and the facts of how it went."""
+class ForestPruner:
+    """A forest that is pruned and re-weighted, and a record of how. Base scores stay as they are."""
 
     forest: Forest
     leaves: LeafNumbers
@@ -55,7 +33,7 @@ class Task:
     reporter: Reporter
     base: np.ndarray | None = None
     valid_base: np.ndarray | None = None
-    worth_keeping: bool = False  # whether the forest is more than what was there before, should Ctrl-C come
+    worth_keeping: bool = False  # after Ctrl-C: whether the forest as it is is returned
 
     def __post_init__(self) -> None:
         self.kept = np.arange(self.forest.n_trees)  # their numbers in the forest that was given
@@ -79,19 +57,19 @@ class Task:
             found["valid"] = _growth(self._outputs(self.valid, self.valid_base), ends)
         return found
 
-    def prune(self, strategy: Strategy, n: int, search: Search, rng: np.random.Generator) -> None:
+    def prune(self, strategy: Strategy, n: int, search: WeightSearch, rng: np.random.Generator) -> None:
         """Remove n trees."""
         with self._interruptible("prune"):
             self._prune(strategy, n, search, rng)
 
-    def reweight(self, search: Search) -> None:
-        """Search better weights for the trees that are there."""
+    def reweight(self, search: WeightSearch) -> None:
+        """WeightSearch better weights for the trees that are there."""
         with self._interruptible("reweight"):
             self._reweight(search)
 
     @contextmanager
     def _interruptible(self, phase: str) -> Iterator[None]:
-        """Ctrl-C before a phase has found anything ends it, if the forest as it is is worth keeping."""
+        """Ctrl-C before a phase has a result ends the phase, if the forest is worth keeping without it."""
         try:
             yield
         except KeyboardInterrupt:
@@ -99,7 +77,7 @@ class Task:
                 raise
             self.interrupted = phase
 
-    def _prune(self, strategy: Strategy, n: int, search: Search, rng: np.random.Generator) -> None:
+    def _prune(self, strategy: Strategy, n: int, search: WeightSearch, rng: np.random.Generator) -> None:
         if strategy is STRATEGIES["low-weights"] and np.ptp(self.forest.weights) == 0:
             self.reweight(search)
             if self.interrupted:
@@ -108,27 +86,27 @@ class Task:
         removed = np.empty(0, np.int64)
         with self.reporter.phase("prune") as report:
 
-            def take(answer: Answer) -> None:
+            def take(proposal: Proposal) -> None:
                 nonlocal removed
-                removed = answer.trees
-                report(answer.done, None if answer.total is None else outputs.mean(answer.total), None)
+                removed = proposal.trees
+                report(proposal.done, None if proposal.total is None else outputs.mean(proposal.total), None)
 
-            if until_interrupted(_answers(strategy, outputs, n, rng), take):
+            if until_interrupted(_proposals(strategy, outputs, n, rng), take):
                 self.interrupted = "prune"
             self._remove(_checked(removed, n, self.forest.n_trees, bool(self.interrupted)))
 
-    def _reweight(self, search: Search) -> None:
+    def _reweight(self, search: WeightSearch) -> None:
         outputs = self._outputs(self.leaves, self.base)
         valid = None if self.valid is None else self._outputs(self.valid, self.valid_base)
-        best: Weighing | None = None
+        best: WeightStep | None = None
         with self.reporter.phase("reweight") as report:
 
-            def take(found: Weighing) -> None:
+            def take(found: WeightStep) -> None:
                 nonlocal best
-                best = best_weighing(found, best)
+                best = better_step(found, best)
                 values = {"train": outputs.mean(found.total)}
-                idle = found.idle >= search.patience
-                ended = f"ended after {counted(round=found.round)}, no gain for {found.idle}" if idle else None
+                over = found.without_gain >= search.patience
+                ended = f"ended after {counted(round=found.round)}, no gain for {found.without_gain}" if over else None
                 if valid is not None and best.valid_total is not None and found.valid_total is not None:
                     values["valid"] = valid.mean(found.valid_total)
                     report(found.round / search.rounds, values["train"], valid.mean(best.valid_total), ended)
@@ -136,22 +114,14 @@ class Task:
                     report(found.round / search.rounds, values["train"], None, ended)
                 self.curve.append(values)
 
-            steps = weighings(
-                outputs,
-                valid,
-                samples=search.samples,
-                window=search.window,
-                shrink=search.shrink,
-                patience=search.patience,
-                rounds=search.rounds,
-            )
+            steps = search_weights(outputs, valid, search)
             if until_interrupted(steps, take):
                 self.interrupted = "reweight"
             if best is not None:
                 self.forest = self.forest.reweighted(best.weights)
 
-    def _outputs(self, leaves: LeafNumbers, base: np.ndarray | None) -> Outputs:
-        return Outputs(self.forest, leaves, self.metric, base)
+    def _outputs(self, leaves: LeafNumbers, base: np.ndarray | None) -> TreeOutputs:
+        return TreeOutputs(self.forest, leaves, self.metric, base)
 
     def _remove(self, trees: np.ndarray) -> None:
         stay = np.setdiff1d(np.arange(self.forest.n_trees), trees)
@@ -162,7 +132,7 @@ class Task:
         self.valid = None if self.valid is None else self.valid.keep(stay)
 
     def facts(self) -> dict[str, Any]:
-        """What is to be said of the forest that came out."""
+        """The record of pruning that the model file keeps."""
         return {
             "given": self.given,
             "kept": self.kept.tolist(),
@@ -176,7 +146,7 @@ class Task:
         }
 
 
-def _growth(outputs: Outputs, ends: np.ndarray) -> list[float]:
+def _growth(outputs: TreeOutputs, ends: np.ndarray) -> list[float]:
     """The metric of the first trees up to each end; every tree is added once."""
     unit = outputs.unit(outputs.weights)
     table, scores, values = outputs.table(outputs.weights, unit), outputs.base(unit), []
@@ -186,13 +156,13 @@ def _growth(outputs: Outputs, ends: np.ndarray) -> list[float]:
     return values
 
 
-def _answers(strategy: Strategy, outputs: Outputs, n: int, rng: np.random.Generator) -> Iterable[Answer]:
+def _proposals(strategy: Strategy, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> Iterable[Proposal]:
     found = strategy(outputs, n, rng)
-    return found if isinstance(found, Iterator) else [Answer(np.asarray(found))]
+    return found if isinstance(found, Iterator) else [Proposal(np.asarray(found))]
 
 
 def _checked(trees: np.ndarray, n: int, n_trees: int, interrupted: bool) -> np.ndarray:
-    """What a strategy returned, as n distinct tree numbers (or fewer if it was interrupted)."""
+    """The trees that a strategy returned: n different numbers, or fewer if it was interrupted."""
     trees = np.asarray(trees)
     fine = trees.ndim == 1 and trees.dtype.kind in "iu" and len(np.unique(trees)) == len(trees)
     fine = (
