@@ -85,6 +85,8 @@ def test_a_folder_that_cannot_be_written_is_found_before_training(files, run, mo
     for out in (tmp_path / "missing" / "model.txt", blocked):
         refused(run("train", files / "train.txt", "--out", out), str(out), "folder that exists")
     refused(run("train", files / "train.txt", "--out", tmp_path), "is a folder")
+    refused(run("train", files / "train.txt", "--out", "/dev/null"), "not a regular file")
+    refused(run("train", files / "train.txt", "--out", tmp_path / "m.txt", "--checkpoint", blocked), "cannot write")
     refused(run("predict", model, files / "test.txt", "--out", blocked), "cannot write")
     refused(run("evaluate", model, files / "test.txt", "--per-query", blocked), "cannot write")
     refused(run("demo", "--out", files / "train.txt"), "train.txt")

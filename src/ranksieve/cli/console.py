@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -87,20 +86,14 @@ def show_table(
 
 def check_writable(path: Path, *read: Path | str | None) -> None:
     """Refuse a file that could not be written in the end, before hours are spent on its content; or that is `read`."""
+    from ranksieve import files
+
     for one in read:
         if one is not None and path.exists() and Path(one).exists() and path.samefile(one):
             raise DataError(f"{path}: is read by this command, and would be overwritten; choose another file to write")
     if str(path) == "-":
         raise DataError("-: this command does not write to standard output; give the name of a file")
-    if path.is_dir():
-        raise DataError(f"{path}: is a folder; expected the name of a file to write")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise DataError(
-            f"{path}: cannot write there ({error.strerror}); choose a folder that exists and is writable"
-        ) from error
+    files.check_writable(path)
 
 
 def file_size(n_bytes: int) -> str:

@@ -14,6 +14,7 @@ from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
 from ranksieve.errors import InterruptedTraining, ParameterError
+from ranksieve.files import check_folder
 from ranksieve.params import ALGORITHMS
 from ranksieve.text_formats import counted, duration
 
@@ -73,6 +74,8 @@ def train(
         raise ParameterError("--early-stopping watches validation data, and there is none; add --valid FILE")
     if resume and checkpoint is None:
         raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
+    if checkpoint is not None:
+        check_folder(checkpoint)
     read = (*data, *(valid or ()), test, init, params)
     check_model_file(out, *read, is_forest=init is None and chosen.algo in ALGORITHMS)
     from ranksieve.data.read import open_source
