@@ -28,7 +28,7 @@ import ranksieve as rs
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.pieces import Piece, Pieces
-from ranksieve.forest.lightgbm_text import to_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from results import save
 
 PARTS = 8

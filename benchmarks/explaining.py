@@ -24,7 +24,7 @@ sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
 import results
 from naive_shap import shap_model
 from ranksieve.data.generators import two_stage
-from ranksieve.forest.lightgbm_text import from_text
+from ranksieve.forest.formats.lightgbm_reader import from_text
 
 MODELS = {"100x64": (100, 64), "300x64": (300, 64), "300x16": (300, 16)}
 CLOSE = 1e-9

@@ -29,7 +29,7 @@ import results
 from ranksieve.data.generators import two_stage
 from ranksieve.forest import bench
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.lightgbm_text import read_lightgbm, write_lightgbm
+from ranksieve.forest.formats.model_files import load_forest
 
 MODELS = {
     "300x64": (300, 64),
@@ -50,7 +50,7 @@ def train(name: str, folder: Path) -> Path:
     n_trees, n_leaves = MODELS[name]
     data = two_stage(8, seed=1)
     if name == "oblivious":
-        write_lightgbm(oblivious(data.rows(0, 20_000), data.feature_names, n_trees, 6), path)
+        oblivious(data.rows(0, 20_000), data.feature_names, n_trees, 6).save(path)
         return path
     longest = folder / f"1000x{n_leaves}.txt"
     if not longest.exists() or n_trees == 1000:
@@ -98,10 +98,10 @@ def oblivious(X: np.ndarray, names: tuple[str, ...], n_trees: int, depth: int) -
 
 def measure(name: str, path: Path, X: np.ndarray, batches: tuple[int, ...], threads: int) -> list[dict]:
     """Rows of one model and thread count, our scorer and its peers in this process."""
-    forest = read_lightgbm(path)
+    forest = load_forest(path)
     forest.predict(X[:600])
     start = time.perf_counter()
-    fresh = read_lightgbm(path)
+    fresh = load_forest(path)
     read = time.perf_counter() - start
     fresh.predict(X[:600], threads=1)
     converted = time.perf_counter() - start - read

@@ -24,7 +24,7 @@ from .evaluation.explanations import explain
 from .evaluation.importance import importance
 from .evaluation.user_metrics import register_metric
 from .forest.forest import Forest
-from .forest.formats.objects import from_model
+from .forest.formats.from_model import from_model
 from .pruning.prune import prune
 from .rankers.combination import combine
 from .rankers.interpolation import interpolate

@@ -8,7 +8,7 @@ from ranksieve.boosting.callbacks import Record
 from ranksieve.boosting.train import train
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import DataError, ModelError, ParameterError
-from ranksieve.forest.lightgbm_text import to_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.sum import Feature, Sum
 from samples import small_dataset
 

@@ -7,7 +7,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.errors import InterruptedTraining, ModelError, ParameterError
-from ranksieve.forest.lightgbm_text import to_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
 SMALL = {"trees": 12, "leaves": 6, "min_docs": 3, "learning_rate": 0.2}

@@ -14,7 +14,7 @@ from ranksieve.boosting.steps import named_step
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.forest.lightgbm_text import to_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
 SMALL = {"algo": "lambdamart", "trees": 8, "leaves": 6, "min_docs": 3}

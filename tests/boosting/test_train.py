@@ -10,7 +10,7 @@ from ranksieve.boosting.selections import top_negatives
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import DataError, IdleParameterWarning, ParameterError
-from ranksieve.forest.lightgbm_text import to_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
 SMALL = {"trees": 12, "leaves": 6, "min_docs": 3, "learning_rate": 0.2}

@@ -11,7 +11,7 @@ import pytest
 import ranksieve as rs
 from naive_forest import random_forest
 from naive_formats import hard_documents, singles_in_order
-from ranksieve.forest.formats.files import FORMATS
+from ranksieve.forest.formats.model_files import FORMATS
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_what_cannot_be_said_is_refused(run, tmp_path):
     forest.save(tmp_path / "model.txt")
     outcome = run("convert", tmp_path / "model.txt", "--out", tmp_path / "out", "--format", "ranklib")
     assert outcome.code == 2
-    assert "sends missing values left, and RankLib" in outcome.output and "--missing=zero" in outcome.output
+    assert "sends missing values left, and RankLib" in outcome.output and "--missing zero" in outcome.output
     outcome = run("convert", tmp_path / "model.txt", "--out", tmp_path / "out", "--format", "pmml")
     assert outcome.code == 2 and "expected one of lightgbm, xgboost" in outcome.output
     assert not (tmp_path / "out").exists()

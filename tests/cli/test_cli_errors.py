@@ -184,7 +184,7 @@ def test_brackets_in_messages_are_not_markup(capsys):
 
 
 def test_data_in_the_place_of_a_model(run, files, model):
-    refused(run("evaluate", files / "test.txt", model), "test.txt", "holds data, not a model")
+    refused(run("evaluate", files / "test.txt", model), "test.txt", "is data, not a model")
 
 
 def test_early_stopping_needs_validation_data(run, files):

@@ -26,7 +26,7 @@ from ranksieve.cluster.partitions import Partition, gather_results
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.errors import ClusterError
-from ranksieve.forest.lightgbm_text import to_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
 SMALL = {"trees": 9, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.2, "early_stopping": 0}

@@ -13,7 +13,7 @@ import ranksieve as rs
 from ranksieve.cluster.training import EXCHANGE
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.errors import ClusterError, DataError, ModelError, ParameterError
-from ranksieve.forest.lightgbm_text import to_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
 SMALL = {"trees": 8, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.2}

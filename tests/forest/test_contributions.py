@@ -16,7 +16,7 @@ from naive_shap import naive_contributions, shap_model
 from ranksieve.errors import ModelError
 from ranksieve.forest.contributions import covers
 from ranksieve.forest.forest import Forest, empty_forest
-from ranksieve.forest.lightgbm_text import from_text
+from ranksieve.forest.formats.lightgbm_reader import from_text
 from samples import small_dataset
 
 VALUES = (-1.5, 0.0, 0.25, 1e-36, np.nan)

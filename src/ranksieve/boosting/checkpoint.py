@@ -22,7 +22,8 @@ from ranksieve.boosting.tree import to_forest, to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveError
 from ranksieve.files import atomic_path
-from ranksieve.forest.lightgbm_text import from_text, to_text
+from ranksieve.forest.formats.lightgbm_reader import from_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.params import Params
 
 FILE = "checkpoint.npz"

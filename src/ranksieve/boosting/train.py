@@ -29,7 +29,7 @@ from ranksieve.data.read import MISSING, open_source
 from ranksieve.errors import ClusterError, DataError, InterruptedTraining, ParameterError
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.files import load_forest
+from ranksieve.forest.formats.model_files import load_forest
 from ranksieve.forest.scorer import using_threads
 from ranksieve.forest.sum import Sum
 from ranksieve.params import ALGORITHMS, Params

@@ -28,7 +28,7 @@ def bench(
     from ranksieve.data.read import read
     from ranksieve.forest.bench import PEERS, absent
     from ranksieve.forest.bench import bench as measure
-    from ranksieve.forest.formats.files import load_forest
+    from ranksieve.forest.formats.model_files import load_forest
 
     forest = load_forest(model)
     show_waiting("scoring", "timing the scorers")

@@ -16,7 +16,7 @@ from ranksieve.text_formats import counted
 if TYPE_CHECKING:
     from ranksieve.boosting.line_search import Curve
     from ranksieve.forest.model import Model
-    from ranksieve.forest.streaming import Scored
+    from ranksieve.forest.score_file import Scored
 
 DATA = typer.Option("--data", "-d", help="Labelled data on which the weights are optimized.")
 
@@ -110,9 +110,9 @@ def refit(
 ) -> None:
     """Set the weight of one tree after the other to its exact optimum; the metric never falls."""
     check_model_file(out, model, data, is_forest=True)
-    from ranksieve.forest.formats.files import load_forest
+    from ranksieve.forest.formats.model_files import load_forest
+    from ranksieve.forest.score_file import open_for, read_for
     from ranksieve.forest.scorer import using_threads
-    from ranksieve.forest.streaming import open_for, read_for
     from ranksieve.pruning.coordinate_ascent import refit as improve
 
     show_waiting("crossings")
@@ -135,7 +135,7 @@ def refit(
 def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) -> tuple[list[Model], Scored]:
     """The models, and their scores of the data by the names of their files."""
     from ranksieve.errors import ParameterError
-    from ranksieve.forest.streaming import open_for, score_file
+    from ranksieve.forest.score_file import open_for, score_file
     from ranksieve.rankers.blend import common_features
     from ranksieve.rankers.load import load
 

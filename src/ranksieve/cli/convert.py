@@ -46,7 +46,7 @@ def convert(
     For float32 documents the converted model takes the same leaf in every tree, ties and missing values included.
     """
     check_writable(out, model)
-    from ranksieve.forest.formats.files import ENDINGS, load_forest, save
+    from ranksieve.forest.formats.model_files import ENDINGS, load_forest, save
 
     meant = ENDINGS.get(out.suffix.lower(), ()) if format is None else (format,)
     if len(meant) != 1:

@@ -41,7 +41,7 @@ def describe(
 def is_model(path: Path) -> bool:
     """Whether a file is a model, by its first bytes."""
     from ranksieve.data.compression import first_bytes
-    from ranksieve.forest.formats.files import is_model as is_forest
+    from ranksieve.forest.formats.model_files import is_model as is_forest
     from ranksieve.rankers.json_model import START
 
     head = first_bytes(str(path))

@@ -16,7 +16,7 @@ from ranksieve.text_formats import counted
 if TYPE_CHECKING:
     from ranksieve.evaluation.evaluate import Evaluation
     from ranksieve.evaluation.metrics import Metric
-    from ranksieve.forest.streaming import Scored
+    from ranksieve.forest.score_file import Scored
 
 
 @reads_data("files")
@@ -84,7 +84,7 @@ def evaluate(
 def _score_models(
     names: list[str], data: Path, missing: str | None, threads: int | None
 ) -> tuple[Scored, dict[str, str]]:
-    from ranksieve.forest.streaming import open_for, score_file
+    from ranksieve.forest.score_file import open_for, score_file
     from ranksieve.rankers.load import load
     from ranksieve.retrieval.runs import is_run
 

@@ -56,7 +56,7 @@ def explain(
     from ranksieve.evaluation.importance import importance
     from ranksieve.evaluation.metrics import parse_metric
     from ranksieve.forest.forest import forest_of
-    from ranksieve.forest.streaming import open_for, read_for
+    from ranksieve.forest.score_file import open_for, read_for
     from ranksieve.rankers.load import load
 
     parse_metric(metric)

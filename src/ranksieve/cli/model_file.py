@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def check_model_file(out: Path, *read: Path | str | None, is_forest: bool = False) -> None:
     """Refuse what cannot be written, and an ending that promises another format; JSON is for rankers but forests."""
     check_writable(out, *read)
-    from ranksieve.forest.formats.files import ENDINGS
+    from ranksieve.forest.formats.model_files import ENDINGS
 
     ending = out.suffix.lower()
     if ending in ENDINGS and (is_forest or ending != ".json"):

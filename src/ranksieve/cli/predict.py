@@ -30,7 +30,7 @@ def predict(
     to_file = str(out) not in STANDARD_OUTPUT
     if to_file:
         check_writable(out, model, data)
-    from ranksieve.forest.streaming import open_for, score_blocks
+    from ranksieve.forest.score_file import open_for, score_blocks
     from ranksieve.rankers.load import load
 
     models = {str(model): load(model)}

@@ -56,8 +56,8 @@ def prune(
     """
     check_model_file(out, model, train, valid, test, is_forest=True)
     from ranksieve.data.read import open_source
-    from ranksieve.forest.formats.files import load_forest
-    from ranksieve.forest.streaming import open_for
+    from ranksieve.forest.formats.model_files import load_forest
+    from ranksieve.forest.score_file import open_for
     from ranksieve.progress import PruningProgress
     from ranksieve.pruning.prune import prune as prune_forest
 
@@ -106,7 +106,7 @@ def _facts(forest: Forest, pruned: Forest, out: Path) -> list[tuple[str, str]]:
 
 def _show_test(forest: Forest, pruned: Forest, path: Path, metric: str, missing: str | None) -> None:
     from ranksieve.evaluation.evaluate import evaluate
-    from ranksieve.forest.streaming import open_for, score_file
+    from ranksieve.forest.score_file import open_for, score_file
 
     models = {"full": forest, "pruned": pruned}
     scored = score_file(models, open_for(path, models, missing))

@@ -84,6 +84,6 @@ def _known(how: str) -> str:
 
 
 def _scores(path: Path, documents: Dataset) -> np.ndarray:
-    from ranksieve.forest.lightgbm_text import read_lightgbm
+    from ranksieve.forest.formats.model_files import load_forest
 
-    return read_lightgbm(path).predict(documents)
+    return load_forest(path).predict(documents)

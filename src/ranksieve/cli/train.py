@@ -183,7 +183,7 @@ def _facts(model: Model, out: Path, metric: Metric) -> list[tuple[str, str]]:
 
 def _show_test(model: Model, path: Path, metric: Metric) -> None:
     from ranksieve.evaluation.evaluate import evaluate
-    from ranksieve.forest.streaming import open_for, score_file
+    from ranksieve.forest.score_file import open_for, score_file
 
     models = {"the model": model}
     scored = score_file(models, open_for(path, models, None))

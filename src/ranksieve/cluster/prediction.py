@@ -15,7 +15,7 @@ from ranksieve.cluster.partitions import NUMBA_LOCK, gather_results, keys, list_
 from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.files import atomic_path
 from ranksieve.forest.model import Model
-from ranksieve.forest.streaming import score_blocks
+from ranksieve.forest.score_file import score_blocks
 from ranksieve.rankers.load import load
 
 if TYPE_CHECKING:

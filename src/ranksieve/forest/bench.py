@@ -15,8 +15,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.files import load_forest
-from ranksieve.forest.lightgbm_text import write_lightgbm
+from ranksieve.forest.formats.model_files import load_forest
 from ranksieve.text_formats import counted
 
 AGREE = 1e-12  # of the largest score: what another order of summation may change in float64
@@ -62,7 +61,7 @@ def bench(
     rows = [_row("ranksieve", ours, ours, len(documents), scores, scores, AGREE)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.txt"
-        write_lightgbm(forest, path)
+        forest.save(path)
         for name, make in PEERS.items():
             try:
                 predict = make(path, forest.n_features, threads) if forest.n_trees else None

@@ -1,4 +1,4 @@
-"""`Forest`: the model. Flat node arrays of all trees, one weight per tree, and what is known of its making."""
+"""`Forest`: the model. Flat node arrays of all trees, one weight per tree, and how it was trained."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Forest:
 
     Tree t owns the splits `split_offsets[t]:split_offsets[t + 1]` and the leaves `leaf_offsets[t]:leaf_offsets[t + 1]`
     (one leaf more than splits). Split 0 of a tree is its root. A child >= 0 is a split of the same tree, a child < 0
-    is leaf `~child`. A document goes left when `x[feature] <= threshold`; NaN goes where `default_left` says. Where
-    `zero_missing` is set, zeros go with NaN (LightGBM's `zero_as_missing`).
+    is leaf `~child`. A document goes left when `x[feature] <= threshold`; NaN goes left where `default_left` is set.
+    Where `zero_missing` is set, zeros are treated as NaN (LightGBM's `zero_as_missing`).
     A document's score is the sum over trees, in order, of `weights[t] * leaf_values[leaf]`, each product rounded once.
     """
 
@@ -75,7 +75,7 @@ class Forest:
         return dict(self.info.get("history", {}))
 
     def scaled_leaf_values(self) -> np.ndarray:
-        """Leaf values with the tree weights multiplied in: what a document's score adds up."""
+        """Leaf values with the tree weights multiplied in: a score is the sum of these."""
         return self.leaf_values * np.repeat(self.weights, self.n_leaves)
 
     def take(self, trees: Sequence[int] | np.ndarray) -> Forest:
@@ -120,15 +120,15 @@ class Forest:
         ----------
         X : Dataset, array, sparse matrix or table
             One row per document; a single document may be one-dimensional. float64 is compared as float64. A data set
-            is scored by its float32 features, as in training, and the scores come in the order the user gave the rows.
+            is scored by its float32 features, as in training; the scores are in the order in which the rows were given.
         trees : int, optional
-            Use only the first so many.
+            Use only the first so many; all by default.
         threads : int, optional
-            All cores where not given.
+            All cores by default.
         dtype : float64 or float32
         contributions : bool
-            Return what each feature adds to each score (exact path-dependent TreeSHAP), and the expected score last:
-            an array (n_docs, n_features + 1) whose rows add up to the scores.
+            Return the contribution of each feature to each score (exact path-dependent TreeSHAP), and the expected
+            score last: an array (n_docs, n_features + 1) whose rows add up to the scores.
 
         Examples
         --------
@@ -142,7 +142,7 @@ class Forest:
         return self._scorer.predict(X, trees=trees, threads=threads, dtype=dtype)
 
     def staged_predict(self, X: Any, *, every: int = 1, threads: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
-        """Scores under the first `every`, `2 * every`, … trees, and at last under all: pairs (trees so far, scores).
+        """Scores by the first `every`, `2 * every`, … trees, and finally by all: pairs (number of trees, scores).
 
         Examples
         --------
@@ -153,7 +153,7 @@ class Forest:
         return self._scorer.staged_predict(X, every=every, threads=threads)
 
     def predict_leaves(self, X: Any, *, threads: int | None = None) -> np.ndarray:
-        """The leaf each document reaches in each tree, counted within the tree, (n_docs, n_trees).
+        """The leaf of each document in each tree, counted within the tree: an array (n_docs, n_trees).
 
         Examples
         --------
@@ -165,7 +165,7 @@ class Forest:
 
     @cached_property
     def _scorer(self) -> Scorer:
-        """Compiled on first use; a forest does not change."""
+        """Compiled on first use; a forest is immutable."""
         from ranksieve.forest.scorer import Scorer
 
         return Scorer(self)
@@ -184,25 +184,28 @@ class Forest:
         missing: str = "nan",
         nearest: bool = False,
     ) -> None:
-        """Write the model, whole or not at all: our own model file (LightGBM text), or another library's.
+        """Write the model in our own format (LightGBM text) or another library's; the file appears whole or not at all.
+
+        `lightgbm.Booster(model_file=path)` predicts the same bits as the forest. Tree weights are multiplied into the
+        leaf values: a forest read back has weights 1 and the same scores. Equal forests give equal bytes.
 
         Parameters
         ----------
         path : str or path
-            Replaced if it exists. Its name, less what follows the dot, is the model's for Solr and C.
+            Replaced if it exists. Its name without the extension is the model's name in Solr and C.
         format : str, optional
-            `lightgbm`, `xgboost`, `elasticsearch` (also OpenSearch), `ranklib`, `quickrank`, `solr`, `onnx` or `c`.
-            Where not given `lightgbm`, and paths that promise something else (.json, .xml, .onnx, .c) are refused.
+            `lightgbm` (default), `xgboost`, `elasticsearch` (also OpenSearch), `ranklib`, `quickrank`, `solr`, `onnx`
+            or `c`. Without it, the extensions of other formats (.json, .xml, .onnx, .c) are refused.
         missing : str
-            What missing values of served documents are. `nan`: they go where each split sends them, which RankLib
-            and QuickRank have no place for. `zero`: they count as 0. `never`: there are none.
+            What missing values of served documents are. `nan`: each split sends them left or right, which RankLib
+            and QuickRank cannot express. `zero`: they count as 0. `never`: there are none.
         nearest : bool
-            True lets Solr, which adds 1e-6 to thresholds, have the nearest one below where it cannot have the very one.
+            Solr adds 1e-6 to thresholds. True writes the nearest possible threshold below where it cannot express one.
 
         Raises
         ------
         ModelError
-            The format cannot express the model; says what, and what to do.
+            The format cannot express the model, the arrays do not make trees, or a leaf value is not finite.
 
         Examples
         --------
@@ -210,23 +213,12 @@ class Forest:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     empty_forest(["bm25"]).save(f"{folder}/model.json", format="xgboost")
         """
-        from ranksieve.forest.formats.files import save
+        from ranksieve.forest.formats.model_files import save
 
         save(self, path, format=format, missing=missing, nearest=nearest)
 
 
-SPLIT_ARRAYS = (
-    "feature",
-    "threshold",
-    "left",
-    "right",
-    "default_left",
-    "zero_missing",
-    "gain",
-    "split_count",
-)
-LEAF_ARRAYS = ("leaf_values", "leaf_count", "leaf_weight")
-DTYPES = {
+SPLIT_ARRAYS = {
     "feature": np.int32,
     "threshold": np.float64,
     "left": np.int32,
@@ -235,14 +227,13 @@ DTYPES = {
     "zero_missing": np.bool_,
     "gain": np.float64,
     "split_count": np.int64,
-    "leaf_values": np.float64,
-    "leaf_count": np.int64,
-    "leaf_weight": np.float64,
 }
+LEAF_ARRAYS = {"leaf_values": np.float64, "leaf_count": np.int64, "leaf_weight": np.float64}
+DTYPES = {**SPLIT_ARRAYS, **LEAF_ARRAYS}
 
 
 def forest_of(model: Any) -> Forest:
-    """The forest that a model is, or that a fitted estimator holds; a ranker that is none is refused."""
+    """A model, or the model of a fitted estimator, if it is a forest; others are refused."""
     forest = getattr(model, "model_", model)
     if not isinstance(forest, Forest):
         raise ModelError(f"{type(forest).__name__} is not a forest; only trees have contributions and importances")
@@ -266,15 +257,13 @@ def empty_forest(feature_names: Sequence[str], info: Mapping[str, Any] | None = 
 def concatenate(forests: Sequence[Forest]) -> Forest:
     """One forest whose score is the sum of the given ones' scores; they must share their features.
 
-    Names and info are the last one's: boosting continues a model by adding trees behind it.
+    Names and info are those of the last: boosting continues a model by appending trees.
     """
     last = forests[-1]
     for forest in forests:
         if forest.feature_names != last.feature_names:
             raise ModelError("forests with different features cannot be joined")
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(f, name) for f in forests]) for name in SPLIT_ARRAYS + LEAF_ARRAYS
-    }
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(f, name) for f in forests]) for name in DTYPES}
     return replace(
         last,
         **arrays,

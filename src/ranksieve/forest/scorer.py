@@ -1,7 +1,8 @@
-"""`Scorer`: a forest compiled for scoring, and the choice of the fastest way.
+"""`Scorer`: a forest compiled for scoring, and the choice of the fastest kernel.
 
-Few documents walk the trees; many go through `kernels.ranking` and `kernels.scoring`, 512 at a time. Both add the leaf
-values of a document in the order of the trees, in float64, so all ways and thread counts give the same bits.
+Few documents traverse the trees one by one (`kernels.traverse_raw`); many are quantized and scored in blocks of 512
+(`kernels.quantize`, `kernels.scoring`). Both add the leaf values of a document in the order of the trees, in float64,
+so both, and any number of threads, give the same bits.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numba
 import numpy as np
 
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import ParameterError
-from ranksieve.forest.columns import make_columns, make_walks
+from ranksieve.errors import ParameterError, param
+from ranksieve.forest.float32 import floor_single, to_single
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import Matrix, matrices
 from ranksieve.kernels import quantize, scoring, traverse_raw
@@ -24,13 +25,14 @@ from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.leaves import leaves_of_ranked
 from ranksieve.kernels.numba_cache import tell_first_use
 
-FEW = 12  # documents; below, walking is faster than filling a block
-SHARE = 8 * scoring.BLOCK  # documents a thread takes at a time
+FEW = 12  # documents; up to here, traversing tree by tree is faster than filling a block
+SHARE = 8 * scoring.BLOCK  # documents of a thread at a time
 WALK_SHARE = 256
+MOST_THRESHOLDS = 254  # in a column: ranks 0..254, and 255 for missing
 
 
 class Scorer:
-    """Scores documents with a forest; made once, on first use, and kept by the forest."""
+    """Scores documents with a forest; created on first use and cached by the forest."""
 
     def __init__(self, forest: Forest):
         tell_first_use("scoring")
@@ -55,15 +57,10 @@ class Scorer:
         a, b = forest.split_offsets[[first, last]]
         c, d = forest.leaf_offsets[[first, last]]
         return compile_binned(
-            column[a:b],
-            cut[a:b],
-            forest.left[a:b],
-            forest.right[a:b],
-            forest.default_left[a:b],
-            forest.scaled_leaf_values()[c:d],
-            forest.split_offsets[first : last + 1] - a,
+            column[a:b], cut[a:b], forest.left[a:b], forest.right[a:b], forest.default_left[a:b],
+            forest.scaled_leaf_values()[c:d], forest.split_offsets[first : last + 1] - a,
             forest.leaf_offsets[first : last + 1] - c,
-        )
+        )  # fmt: skip
 
     def predict(
         self, X: Any, *, trees: int | None = None, threads: int | None = None, dtype: Any = SCORE
@@ -107,7 +104,7 @@ class Scorer:
         return (single, True) if matrix.values.dtype == np.float32 else (double, False)
 
     def _first(self, n_trees: int) -> Scorer:
-        """The scorer of the first trees; the last one asked for is kept."""
+        """The scorer of the first trees; the last one is cached."""
         if n_trees not in self._shorter:
             self._shorter = {n_trees: Scorer(self._forest.first(n_trees))}
         return self._shorter[n_trees]
@@ -123,7 +120,7 @@ class Scorer:
     def staged_predict(self, X: Any, *, every: int = 1, threads: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """See `Forest.staged_predict`."""
         if every < 1:
-            raise ParameterError(f"every is {every}; give the number of trees between two results, at least 1")
+            raise ParameterError(param("every"), f" is {every}; expected the number of trees between results, from 1")
         n_docs, parts = matrices(X, self._forest)
         return self._stages(X, n_docs, list(parts), every, threads)
 
@@ -167,6 +164,68 @@ class Scorer:
         return in_user_order(X, leaves)
 
 
+def make_columns(forest: Forest) -> tuple[quantize.Columns, quantize.Columns, np.ndarray, np.ndarray]:
+    """Columns for float32 documents and for float64 ones, and of every split the column and its threshold's rank there.
+
+    A feature with more than 254 thresholds gets several columns, and so does one that treats zeros as missing in some
+    splits and not in others.
+    """
+    feature, threshold, zero = forest.feature, forest.threshold, forest.zero_missing
+    order = np.lexsort((threshold, zero, feature))
+    feature, threshold, zero = feature[order], threshold[order], zero[order]
+    new_group = _changes(feature) | _changes(zero)
+    new_value = new_group | _changes(threshold)
+    number = np.cumsum(new_value) - 1
+    first_of_group = np.maximum.accumulate(np.where(new_group, number, 0)) if len(number) else number
+    number -= first_of_group
+    new_column = new_group | (new_value & (number % MOST_THRESHOLDS == 0))
+    column, cut = np.empty(len(order), np.int32), np.empty(len(order), np.int32)
+    column[order] = np.cumsum(new_column) - 1
+    cut[order] = number % MOST_THRESHOLDS
+    values = threshold[new_value]
+    starts = np.append(np.flatnonzero(new_column[new_value]), len(values)).astype(np.int64)
+    shared = (feature[new_column], zero[new_column], values, starts)
+    return (
+        quantize.Columns(*shared, *quantize.heaps_of(floor_single(values), starts)),
+        quantize.Columns(*shared, *quantize.heaps_of(to_single(values), starts)),
+        column,
+        cut,
+    )
+
+
+def _changes(values: np.ndarray) -> np.ndarray:
+    changes = np.ones(len(values), dtype=bool)
+    changes[1:] = values[1:] != values[:-1]
+    return changes
+
+
+def make_walks(forest: Forest) -> traverse_raw.Walks:
+    """The forest's nodes laid out for traversal from root to leaf."""
+    n_padding = -forest.n_trees % traverse_raw.SIDE_BY_SIDE
+    sizes = np.diff(forest.split_offsets) + np.diff(forest.leaf_offsets)
+    roots = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    padding = roots[-1]  # one more leaf, the root of the trees that fill up the last group
+    n_nodes = int(padding) + 1
+    walks = traverse_raw.Walks(
+        places=np.zeros(n_nodes, np.int32),
+        thresholds=np.full(n_nodes, np.inf),
+        children=np.full(2 * n_nodes, padding, np.int32),
+        values=np.zeros(n_nodes),
+        leaves=np.zeros(n_nodes, np.int32),
+        roots=np.concatenate([roots[:-1], np.full(n_padding, padding, np.int32)]),
+        depths=np.zeros((forest.n_trees + n_padding) // traverse_raw.SIDE_BY_SIDE, np.int64),
+        copies=np.zeros(4, np.bool_),
+    )
+    splits = np.arange(len(forest.feature)) + np.repeat(forest.leaf_offsets[:-1], np.diff(forest.split_offsets))
+    leaves = np.arange(len(forest.leaf_values)) + np.repeat(forest.split_offsets[1:], forest.n_leaves)
+    walks.thresholds[splits], walks.values[leaves] = forest.threshold, forest.scaled_leaf_values()
+    traverse_raw.lay_out(
+        forest.feature, forest.left, forest.right, forest.default_left, forest.zero_missing, forest.n_features,
+        forest.split_offsets, forest.leaf_offsets, walks,
+    )  # fmt: skip
+    return walks
+
+
 def in_user_order(X: Any, values: np.ndarray) -> np.ndarray:
     """Values of a data set's documents in the order the user gave them; those of other documents as they are."""
     return X.lists.to_user_order(values) if hasattr(X, "lists") else values
@@ -176,19 +235,19 @@ def _checked_trees(trees: int | None, n_trees: int) -> int:
     if trees is None:
         return n_trees
     if trees < 0:
-        raise ParameterError(f"trees is {trees}; give how many of the {n_trees} trees to use, from the first on")
+        raise ParameterError(param("trees"), f" is {trees}; expected how many of the first {n_trees} trees to use")
     return min(trees, n_trees)
 
 
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[int]:
-    """Let Numba use so many threads, at most what it was started with; None leaves it as it is."""
+    """Limit Numba to so many threads, at most the number it started with; None changes nothing."""
     before = numba.get_num_threads()
     if threads is None:
         yield before
         return
     if threads < 1:
-        raise ParameterError(f"threads is {threads}; give at least 1, or None for all cores")
+        raise ParameterError(param("threads"), f" is {threads}; expected a number from 1, or None for all cores")
     threads = min(threads, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     numba.set_num_threads(threads)
     try:

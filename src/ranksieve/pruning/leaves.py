@@ -17,7 +17,7 @@ from ranksieve.data.lists import Lists
 from ranksieve.dtypes import BIN
 from ranksieve.errors import DataError
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.streaming import fitted, open_for
+from ranksieve.forest.score_file import fitted, open_for
 from ranksieve.kernels.compile_trees import compile_binned
 from ranksieve.kernels.leaves import leaves_of_binned
 

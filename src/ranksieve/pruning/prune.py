@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve.errors import ModelError, ParameterError, did_you_mean, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.files import load_forest
+from ranksieve.forest.formats.model_files import load_forest
 from ranksieve.forest.scorer import using_threads
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves

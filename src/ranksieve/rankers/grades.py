@@ -14,8 +14,8 @@ import numpy as np
 from ranksieve.dtypes import SCORE
 from ranksieve.files import atomic_path
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.lightgbm_reader import Header, parse_text
-from ranksieve.forest.lightgbm_writer import to_text
+from ranksieve.forest.formats.lightgbm_reader import Header, parse_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.text_formats import counted
 
 

@@ -13,7 +13,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.lightgbm_text import from_text
+from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.params import Params
 from ranksieve.rankers.inputs import Task
 from ranksieve.text_formats import AUTO, read_gains

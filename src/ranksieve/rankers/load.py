@@ -7,9 +7,8 @@ import os
 from collections.abc import Callable
 
 from ranksieve.errors import ModelError
-from ranksieve.forest.content import read_content
-from ranksieve.forest.formats.files import read as read_forest
-from ranksieve.forest.lightgbm_text import decoded
+from ranksieve.forest.formats.model_files import decoded, read_content
+from ranksieve.forest.formats.model_files import read as read_forest
 from ranksieve.forest.model import Model
 from ranksieve.rankers.blend import read_blend
 from ranksieve.rankers.grades import has_classes, read_grades

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from naive_forest import random_forest
 from ranksieve.errors import ModelError
-from ranksieve.forest.formats.files import read
-from ranksieve.forest.formats.xgboost_writer import to_xgboost
-from ranksieve.forest.formats.xml_writer import to_quickrank, to_ranklib
+from ranksieve.forest.formats.model_files import read
+from ranksieve.forest.formats.xgboost import to_xgboost
+from ranksieve.forest.formats.xml_models import to_quickrank, to_ranklib
 
 FILES = Path(__file__).parent / "files"
 FOREST = random_forest(np.random.default_rng(7), n_trees=3)
@@ -82,10 +82,10 @@ def test_one_wrong_byte(name, where, digit):
 @pytest.mark.parametrize(
     ("name", "old", "new", "what"),
     [
-        ("xgboost", b'"num_trees": "3"', b'"num_trees": "4"', "holds 3 trees but announces more or fewer"),
-        ("xgboost", b'"left_children":[1', b'"left_children":[0', "tree 0 is no tree"),
+        ("xgboost", b'"num_trees": "3"', b'"num_trees": "4"', "holds 3 trees but num_trees is another number"),
+        ("xgboost", b'"left_children":[1', b'"left_children":[0', "tree 0 is not a tree"),
         ("xgboost", b'"left_children":[1', b'"left_children":[99', "a child does not exist"),
-        ("xgboost", b'"left_children":[1', b'"left_children":[1.5', "no whole numbers"),
+        ("xgboost", b'"left_children":[1', b'"left_children":[1.5', "not whole numbers"),
         ("xgboost", b'"split_indices":[', b'"split_indices":[7,', "split_indices for"),
         ("xgboost", b'"default_left"', b'"default"', "has no 'default_left'; expected an XGBoost model"),
         ("xgboost", b'"num_feature": "4"', b'"num_feature": "1"', r"uses feature number \d, expected 0 to 0"),
@@ -95,12 +95,12 @@ def test_one_wrong_byte(name, where, digit):
         ("catboost", b'"scale_and_bias": [1, [0', b'"scale_and_bias": [1, [0, 0', "several scores"),
         ("catboost", b'"leaf_values": [', b'"leaf_values": [1, ', "leaf values for 3 splits"),
         ("ranklib", b"<feature>", b"<feature>x", r"the-file:\d+: feature is 'x\d', expected a whole number from 1"),
-        ("ranklib", b"<threshold>", b"<threshold>x", r"the-file:\d+: 'x.*' is no number"),
+        ("ranklib", b"<threshold>", b"<threshold>x", r"the-file:\d+: 'x.*' is not a number"),
         ("ranklib", b'pos="left"', b'pos="right"', r"the-file:\d+: a second right split"),
         ("ranklib", b"<output>", b"<feature>1</feature><output>", r"the-file:\d+: this split has neither"),
         ("ranklib", b"<ensemble>", b"<!DOCTYPE a [<!ENTITY b 'c'>]><ensemble>", "the-file"),
-        ("quickrank", b"</tree>", b"</three>", r"the-file:\d+: is no whole XML \(mismatched tag"),
-        ("quickrank", b"<output>", b"<output>inf", "is no number"),
+        ("quickrank", b"</tree>", b"</three>", r"the-file:\d+: is not well-formed XML \(mismatched tag"),
+        ("quickrank", b"<output>", b"<output>inf", "is not a number"),
         ("quickrank", b"<features>4", b"<features>1", "uses feature 4, but 1 features were announced"),
     ],
 )  # fmt: skip

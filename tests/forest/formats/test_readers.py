@@ -19,7 +19,7 @@ from naive_formats import hard_documents, singles_in_order
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats import ubjson
-from ranksieve.forest.formats.files import FORMATS
+from ranksieve.forest.formats.model_files import FORMATS
 
 FILES = Path(__file__).parent / "files"
 
@@ -186,7 +186,7 @@ def test_scikit_learn_models_that_are_refused():
     with pytest.raises(ModelError, match="not a fitted model"):
         rs.from_model(ensemble.RandomForestRegressor())
     for model, what in (
-        (linear_model.LinearRegression(), "got LinearRegression; read are DecisionTreeRegressor"),
+        (linear_model.LinearRegression(), "got LinearRegression; expected one of DecisionTreeRegressor"),
         (ensemble.RandomForestClassifier(2), "got RandomForestClassifier"),
         (ensemble.HistGradientBoostingRegressor(loss="poisson", max_iter=2), "loss 'poisson' transforms"),
         (ensemble.HistGradientBoostingRegressor(categorical_features=[0], max_iter=2), "categorical splits"),
@@ -199,7 +199,7 @@ def test_scikit_learn_models_that_are_refused():
         data[:, 0] = np.random.default_rng(0).integers(0, 9, len(X))
         with pytest.raises(ModelError, match=what):
             rs.from_model(model.fit(data, labels + 5 * (data[:, 0] % 2)))
-    with pytest.raises(ModelError, match="2 values a document"):
+    with pytest.raises(ModelError, match="2 values per document"):
         rs.from_model(ensemble.RandomForestRegressor(2).fit(X, np.stack([labels, labels], axis=1)))
 
 

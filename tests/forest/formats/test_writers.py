@@ -29,11 +29,11 @@ from naive_formats import (
 )
 from ranksieve.forest.forest import Forest, empty_forest
 from ranksieve.forest.formats.c_source import to_c
-from ranksieve.forest.formats.expressible import Options
-from ranksieve.forest.formats.onnx_graph import to_onnx
+from ranksieve.forest.formats.onnx import to_onnx
 from ranksieve.forest.formats.solr import to_solr
-from ranksieve.forest.formats.xgboost_writer import to_dump, to_xgboost
-from ranksieve.forest.formats.xml_writer import to_quickrank, to_ranklib
+from ranksieve.forest.formats.writing import Options
+from ranksieve.forest.formats.xgboost import to_dump, to_xgboost
+from ranksieve.forest.formats.xml_models import to_quickrank, to_ranklib
 
 # halves of float32 steps, denormals, zeros, what only float64 holds
 THRESHOLDS = [0.0, -0.0, 0.1, -1 / 3, 1e-45, -1e-45, 2e-45, 1e-320, 1.1754942e-38, 1e-35, 1.0, 1 + 1e-12, 1 - 1e-12]

@@ -1,4 +1,4 @@
-"""A forest as one C file without dependencies: tables, and a function that walks them.
+"""A forest as one C file without dependencies: tables, and a function that traverses them.
 
 Features may be float or double; thresholds and leaf values are double, and leaves are added in the order of the trees:
 scores are the forest's own, bit for bit, on any machine with IEEE arithmetic.
@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.expressible import DEFAULT, Options
+from ranksieve.forest.formats.writing import DEFAULT, Options
 from ranksieve.forest.structure import checked_values
 from ranksieve.kernels.quantize import ZERO
 
@@ -90,13 +90,13 @@ def to_c(forest: Forest, options: Options = DEFAULT) -> str:
     return (
         f"/* A forest of {forest.n_trees} trees and {n_leaves.sum()} leaves, written by ranksieve.\n *\n"
         f" * double {prefix}_score(const float *x) scores one document; NaN is a missing value.\n"
-        f" * Do not compile with -ffast-math: it forgets NaN.\n *\n{names}\n */\n"
+        f" * Do not compile with -ffast-math, which ignores NaN.\n *\n{names}\n */\n"
         f"{includes}\n{''.join(tables)}\n{walker}"
     )
 
 
 def _table(kind: str, name: str, numbers: np.ndarray) -> str:
-    """A constant array; C has none without elements."""
+    """A constant array; C has no empty ones."""
     texts = [_number(value) for value in numbers.tolist()] or ["0"]
     lines = [", ".join(texts[start : start + 10]) for start in range(0, len(texts), 10)]
     return f"static const {kind} {name}[] = {{\n    " + ",\n    ".join(lines) + "};\n"

@@ -11,17 +11,18 @@ import numpy as np
 
 from ranksieve.data.dataset import default_names
 from ranksieve.errors import ModelError
-from ranksieve.forest.forest import DTYPES, LEAF_ARRAYS, SPLIT_ARRAYS, Forest
+from ranksieve.forest.forest import DTYPES, Forest
 
 REMEDY = "the file was changed or is not whole: copy it again, or save it again"
+MOST_FEATURES = 1_000_000  # rows are scored densely; a mistyped number must not cost all memory
 
 
 @dataclass(frozen=True)
 class Nodes:
     """The nodes of one tree, splits and leaves in one numbering, the root first.
 
-    A node without children (`left < 0`) is a leaf and has a `value`; a split sends `x <= threshold` to `left` and
-    NaN where `default_left` says. Nodes the root does not lead to are dropped.
+    A node without children (`left < 0`) is a leaf and has a `value`; a split sends `x <= threshold` to `left`, and
+    NaN to the left where `default_left` is set. Nodes that cannot be reached from the root are dropped.
     """
 
     left: np.ndarray
@@ -37,7 +38,7 @@ class Nodes:
 
 @contextlib.contextmanager
 def reading(source: str, expected: str) -> Iterator[None]:
-    """Turn what goes wrong inside on a file with other keys or values into an error that says what was expected."""
+    """Turn errors about missing keys and wrong types into a ModelError that says what was expected."""
     try:
         yield
     except ModelError:
@@ -47,8 +48,27 @@ def reading(source: str, expected: str) -> Iterator[None]:
         raise ModelError(f"{source}: {what}; expected {expected}; {REMEDY}") from error
 
 
+def is_count(text: Any) -> bool:
+    """Whether a text is a whole number below 10^9 in plain digits; `int` takes `1_0` and digits of any script."""
+    return isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10
+
+
+def parse_number(number: Any) -> float:
+    """A number that a file holds as a number or as text; raises ValueError where `float` alone is too generous."""
+    if isinstance(number, str) and ("_" in number or not number.isascii()):
+        raise ValueError(f"{number[:20]!r} is not a number")
+    return float(number)
+
+
+def parse_count(number: Any) -> int:
+    """A whole number from 0 that a file holds as a number or as text."""
+    if not is_count(str(number)):
+        raise ValueError(f"{str(number)[:20]!r} is not a whole number from 0")
+    return int(number)
+
+
 def constant(value: float) -> Nodes:
-    """A tree that is one leaf: what a base score, a bias or an initial mean becomes."""
+    """A tree of one leaf, for a base score, a bias or an initial mean."""
     none, zero = np.array([-1]), np.zeros(1)
     return Nodes(none, none, none, zero, none > 0, np.array([value]))
 
@@ -64,7 +84,11 @@ def to_forest(
     info: Mapping[str, Any] | None = None,
 ) -> Forest:
     """The forest of some trees, and of a first one for `base` where it is not 0; `source` names them in errors."""
+    if not 0 <= n_features <= MOST_FEATURES:
+        raise ModelError(f"{source}: has {n_features:,} features, expected at most {MOST_FEATURES:,}; {REMEDY}")
     weights = np.ones(len(trees)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights.shape != (len(trees),):
+        raise ModelError(f"{source}: has {weights.size} weights for {len(trees)} trees; {REMEDY}")
     if not (np.isfinite(weights).all() and np.isfinite(base)):
         raise ModelError(f"{source}: the base score or a tree's weight is not a finite number; {REMEDY}")
     parts = [_flat(nodes, f"{source}: tree {number}", n_features) for number, nodes in enumerate(trees)]
@@ -76,10 +100,10 @@ def to_forest(
         raise ModelError(f"{source}: names {len(names)} features but has {n_features}; {REMEDY}")
     n_leaves = [len(part["leaf_values"]) for part in parts]
     leaf_offsets = np.concatenate([[0], np.cumsum(n_leaves)]).astype(np.int64)
-    return Forest(
+    forest = Forest(
         **{
-            name: np.concatenate([np.empty(0), *(part[name] for part in parts)]).astype(DTYPES[name])
-            for name in SPLIT_ARRAYS + LEAF_ARRAYS
+            name: np.concatenate([np.empty(0), *(part[name] for part in parts)]).astype(dtype)
+            for name, dtype in DTYPES.items()
         },
         split_offsets=leaf_offsets - np.arange(len(leaf_offsets)),
         leaf_offsets=leaf_offsets,
@@ -87,10 +111,14 @@ def to_forest(
         feature_names=names,
         info=dict(info or {}),
     )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(forest.scaled_leaf_values()).all():
+            raise ModelError(f"{source}: a tree's weight times a leaf value is not a finite number; {REMEDY}")
+    return forest
 
 
 def _flat(nodes: Nodes, where: str, n_features: int) -> dict[str, np.ndarray]:
-    """A tree's arrays as a forest keeps them: splits and leaves numbered apart, both in the order of the nodes."""
+    """A tree's arrays as in a forest: splits and leaves are numbered separately, both in the order of the nodes."""
     kept = np.flatnonzero(_reached(nodes, where))
     is_leaf = nodes.left[kept] < 0
     splits, leaves = kept[~is_leaf], kept[is_leaf]
@@ -122,7 +150,7 @@ def _flat(nodes: Nodes, where: str, n_features: int) -> dict[str, np.ndarray]:
 
 
 def _reached(nodes: Nodes, where: str) -> np.ndarray:
-    """Which nodes the root leads to; refuses children that are not there or have two parents."""
+    """Which nodes can be reached from the root; refuses children that do not exist or have two parents."""
     n_nodes = len(nodes.left)
     reached = np.zeros(n_nodes, dtype=bool)
     level = np.zeros(min(n_nodes, 1), dtype=np.int64)
@@ -130,9 +158,9 @@ def _reached(nodes: Nodes, where: str) -> np.ndarray:
         raise ModelError(f"{where} has no nodes; {REMEDY}")
     while len(level):
         if level.min() < 0 or level.max() >= n_nodes:
-            raise ModelError(f"{where} is no tree: a child does not exist; {REMEDY}")
+            raise ModelError(f"{where} is not a tree: a child does not exist; {REMEDY}")
         if reached[level].any() or len(np.unique(level)) < len(level):
-            raise ModelError(f"{where} is no tree: a node is the child of two; {REMEDY}")
+            raise ModelError(f"{where} is not a tree: a node has two parents; {REMEDY}")
         reached[level] = True
         splits = level[nodes.left[level] >= 0]
         level = np.concatenate([nodes.left[splits], nodes.right[splits]])

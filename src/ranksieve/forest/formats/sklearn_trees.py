@@ -1,7 +1,7 @@
-"""Forests from scikit-learn's fitted tree ensembles and trees, by their public and private arrays.
+"""Forests from scikit-learn's fitted trees and tree ensembles.
 
 `DecisionTree*`, `RandomForest*`, `ExtraTrees*` and `GradientBoosting*` turn features into float32 and compare them with
-float64 thresholds; `HistGradientBoosting*` keeps float64. Both send `x <= threshold` left.
+float64 thresholds; `HistGradientBoosting*` uses float64. Both send `x <= threshold` left.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ READ = (
 def from_sklearn(model: Any) -> Forest:
     """The forest of a fitted regressor of trees; scores as `model.predict` does, up to the order of sums.
 
-    The initial prediction becomes a first tree of one leaf; the learning rate, or the share in a mean, tree weights.
+    The initial prediction becomes a first tree of one leaf. The learning rate, or 1 / n_trees for a mean, becomes the
+    weight of each tree.
     """
     from sklearn.ensemble import (
         ExtraTreesRegressor,
@@ -50,7 +51,7 @@ def from_sklearn(model: Any) -> Forest:
     elif isinstance(model, DecisionTreeRegressor):
         trees, weights, base = [_nodes(model.tree_)], None, 0.0
     else:
-        raise ModelError(f"got {type(model).__name__}; read are {READ}")
+        raise ModelError(f"got {type(model).__name__}; expected one of {READ}")
     names = getattr(model, "feature_names_in_", None)
     return to_forest(
         trees,
@@ -64,7 +65,7 @@ def from_sklearn(model: Any) -> Forest:
 
 
 def _initial(model: Any) -> float:
-    """What GradientBoosting starts from: nothing, or one number."""
+    """The initial prediction of GradientBoosting, 0 or one number."""
     if isinstance(model.init_, str):  # "zero"
         return 0.0
     constant = getattr(model.init_, "constant_", None)
@@ -78,7 +79,7 @@ def _initial(model: Any) -> float:
 
 def _nodes(tree: Any) -> Nodes:
     if tree.n_outputs != 1:
-        raise ModelError(f"gives {tree.n_outputs} values a document, expected one; fit with one target")
+        raise ModelError(f"gives {tree.n_outputs} values per document, expected one; fit with one target")
     unknown = np.zeros(tree.node_count, dtype=bool)
     return Nodes(
         left=tree.children_left.astype(np.int64),

@@ -1,8 +1,8 @@
 """A forest as Solr's `MultipleAdditiveTreesModel`.
 
-Solr adds 1e-6 to every threshold in float32, then sends `x <= threshold` left. So the threshold written is one that
-becomes the right one; where no float32 does, the model is refused. Since version 9.2 a
-split may say where missing values go; without that, or before, they count as 0.
+Solr adds 1e-6 to every threshold in float32, then sends `x <= threshold` left. The threshold written is the float32
+that becomes the right one; where there is none, the model is refused. Since version 9.2 a split may say where missing
+values go; without that, or before, they count as 0.
 """
 
 from __future__ import annotations
@@ -11,11 +11,18 @@ import json
 
 import numpy as np
 
-from ranksieve.errors import ModelError
+from ranksieve.errors import ModelError, param
+from ranksieve.forest.float32 import above_single, below_single, floor_single, single_texts
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.expressible import DEFAULT, Options, check_missing, check_names, place, single_values
-from ranksieve.forest.formats.nesting import nested
-from ranksieve.forest.singles import above_single, below_single, floor_single, single_texts
+from ranksieve.forest.formats.writing import (
+    DEFAULT,
+    Options,
+    check_missing,
+    check_names,
+    nested,
+    place,
+    single_values,
+)
 from ranksieve.forest.structure import checked_values
 
 CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
@@ -23,7 +30,7 @@ SLACK = np.float32(1e-6)  # NODE_SPLIT_SLACK of Solr
 
 
 def to_solr(forest: Forest, options: Options = DEFAULT) -> str:
-    """The JSON to upload to a model store; lists the features that trees use, and calls the model as the file."""
+    """The JSON to upload to a model store; it lists the features that trees use, and is named as the file."""
     values = checked_values(forest)
     check_missing(forest, "Solr", None, options)
     check_names(forest, "Solr")
@@ -52,7 +59,7 @@ def to_solr(forest: Forest, options: Options = DEFAULT) -> str:
 
 
 def _before_slack(forest: Forest, nearest: bool) -> np.ndarray:
-    """Thresholds that Solr's addition turns into the true ones, or into the nearest below that it can have."""
+    """Thresholds that Solr's addition turns into the true ones, or into the nearest possible ones below."""
     wanted = floor_single(forest.threshold)
     with np.errstate(over="ignore", invalid="ignore"):
         written = wanted - SLACK
@@ -64,7 +71,8 @@ def _before_slack(forest: Forest, nearest: bool) -> np.ndarray:
     if impossible.any() and not nearest:
         raise ModelError(
             f"{place(forest, impossible)} has the threshold {wanted[np.argmax(impossible)]}, which Solr cannot have: "
-            "it adds 1e-6 in float32, and no float32 becomes this one. Take the nearest below with nearest=True, or "
-            "--nearest; or multiply the feature by 1,000 before training"
+            "it adds 1e-6 in float32, and no float32 becomes this one. Use the nearest below with ",
+            param("nearest"),
+            ", or multiply the feature by 1,000 before training",
         )
     return written

@@ -13,22 +13,22 @@ DEEPEST = 200  # lists inside lists; XGBoost has about ten
 
 
 def decode(content: bytes) -> Any:
-    """The value some bytes hold; typed arrays come as NumPy arrays. Raises ValueError where it is not UBJSON.
+    """The value in some bytes, typed arrays as NumPy arrays; raises ValueError where they are not UBJSON.
 
     Examples
     --------
     >>> decode(b"{U\\x01a[$U#U\\x02\\x07\\x08}")["a"].tolist()
     [7, 8]
     """
-    reader = _Reader(content)
-    value = reader.value(reader.mark(), 0)
-    if content[reader.at :].strip():
-        raise ValueError(f"something follows the end at byte {reader.at}")
+    decoder = _Decoder(content)
+    value = decoder.value(decoder.mark(), 0)
+    if content[decoder.at :].strip():
+        raise ValueError(f"something follows the end at byte {decoder.at}")
     return value
 
 
-class _Reader:
-    """Reads value after value from the front."""
+class _Decoder:
+    """Decodes value after value; `at` is the next byte."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -42,7 +42,7 @@ class _Reader:
         return piece
 
     def mark(self) -> bytes:
-        """The letter that says what follows; N is to be skipped."""
+        """The letter of the next value's type; N is skipped."""
         while (letter := self.take(1)) == b"N":
             pass
         return letter
@@ -50,7 +50,7 @@ class _Reader:
     def count(self) -> int:
         number = self.value(self.mark(), DEEPEST)
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-            raise ValueError(f"a length is no whole number at byte {self.at}")
+            raise ValueError(f"a length is not a whole number at byte {self.at}")
         return number
 
     def text(self) -> str:
@@ -71,7 +71,7 @@ class _Reader:
         raise ValueError(f"unknown or misplaced mark {mark!r} at byte {self.at - 1}")
 
     def header(self) -> tuple[bytes | None, int | None]:
-        """The type and the number of a container's values, where it says them beforehand."""
+        """The type and the number of a container's values, where they are declared."""
         kind = size = None
         if self.content[self.at : self.at + 1] == b"$":
             kind = self.take(2)[1:]
@@ -89,7 +89,7 @@ class _Reader:
             return np.frombuffer(self.take(dtype.itemsize * (size or 0)), dtype).astype(dtype.newbyteorder("="))
         values = []
         if size is not None:
-            if kind is not None and size > len(self.content):  # kinds without bytes of their own could be endless
+            if kind is not None and size > len(self.content):  # values of some types take no bytes
                 raise ValueError(f"{size} values at byte {self.at}")
             for _ in range(size):
                 values.append(self.value(kind or self.mark(), depth))
@@ -105,9 +105,9 @@ class _Reader:
             mark = self.mark()
             if size is None and mark == b"}":
                 break
-            self.at -= 1  # the mark belongs to the key's length
+            self.at -= 1  # the letter belongs to the key's length
             key = self.text()
             if size is not None and key in values:
-                raise ValueError(f"{key!r} stands twice in one object")
+                raise ValueError(f"{key!r} occurs twice in one object")
             values[key] = self.value(kind or self.mark(), depth)
         return values

@@ -1,4 +1,4 @@
-"""Model files of every format: told apart by their content when read, chosen by name when written."""
+"""Model files of every format: the content decides when they are read, the name when they are written."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksieve.data.compression import FORMATS as COMPRESSIONS
-from ranksieve.errors import ModelError, ParameterError
+from ranksieve.errors import ModelError, ParameterError, param
 from ranksieve.files import atomic_path
-from ranksieve.forest.content import read_content
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats import catboost_reader, xgboost_reader
+from ranksieve.forest.formats import catboost, xgboost
 from ranksieve.forest.formats.c_source import to_c
-from ranksieve.forest.formats.expressible import MISSING, Options, with_missing_as_zero
+from ranksieve.forest.formats.lightgbm_reader import from_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.nodes import reading
-from ranksieve.forest.formats.onnx_graph import to_onnx
+from ranksieve.forest.formats.onnx import to_onnx
 from ranksieve.forest.formats.solr import to_solr
-from ranksieve.forest.formats.xgboost_writer import to_dump, to_xgboost
-from ranksieve.forest.formats.xml_reader import TREES, read_quickrank, read_ranklib
-from ranksieve.forest.formats.xml_writer import to_quickrank, to_ranklib
-from ranksieve.forest.lightgbm_reader import from_text
-from ranksieve.forest.lightgbm_writer import to_text
+from ranksieve.forest.formats.writing import MISSING, Options, with_missing_as_zero
+from ranksieve.forest.formats.xml_models import TREES, read_quickrank, read_ranklib, to_quickrank, to_ranklib
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,10 @@ class Format:
 
 FORMATS = {
     "lightgbm": Format("LightGBM text, our own model file: nothing is lost", lambda forest, _: to_text(forest)),
-    "xgboost": Format("XGBoost JSON, for xgboost.Booster and treelite", to_xgboost),
-    "elasticsearch": Format("XGBoost's JSON dump, for the LTR plugins of Elasticsearch and OpenSearch", to_dump),
+    "xgboost": Format("XGBoost JSON, for xgboost.Booster and treelite", xgboost.to_xgboost),
+    "elasticsearch": Format(
+        "XGBoost's JSON dump, for the LTR plugins of Elasticsearch and OpenSearch", xgboost.to_dump
+    ),
     "ranklib": Format("RankLib, also read by those plugins", to_ranklib),
     "quickrank": Format("QuickRank XML", to_quickrank),
     "solr": Format("Solr's MultipleAdditiveTreesModel", to_solr),
@@ -48,9 +47,17 @@ ENDINGS = {
     ".xml": ("quickrank",),
     ".onnx": ("onnx",),
     ".c": ("c",),
-}  # of files in which nobody expects LightGBM text
+}  # of files in which a user does not expect LightGBM text
 READ = "LightGBM text, XGBoost JSON or UBJSON, RankLib, QuickRank XML and CatBoost JSON"
-PACKED = tuple(first for first, _ in COMPRESSIONS.values())
+COMPRESSED = tuple(first for first, _ in COMPRESSIONS.values())
+
+
+def read_content(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a model file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}); check the path") from error
 
 
 def save(
@@ -64,13 +71,13 @@ def save(
     """See `Forest.save`."""
     ending = Path(path).suffix.lower()
     if format is None and ending in ENDINGS:
-        meant = " or ".join(f"--format={name}" for name in (*ENDINGS[ending], "lightgbm"))
-        raise ParameterError(f"{path}: say what a {ending} file is to hold: {meant}")
+        meant = [part for name in (*ENDINGS[ending], "lightgbm") for part in (param("format", name), " or ")]
+        raise ParameterError(f"{path}: the extension {ending} does not stand for LightGBM text; give ", *meant[:-1])
     format = "lightgbm" if format is None else format
     if format not in FORMATS:
-        raise ParameterError(f"--format is {format!r}; expected one of {', '.join(FORMATS)}")
+        raise ParameterError(param("format"), f" is {format!r}; expected one of {', '.join(FORMATS)}")
     if missing not in MISSING:
-        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
+        raise ParameterError(param("missing"), f" is {missing!r}; expected one of {', '.join(MISSING)}")
     if missing == "zero":
         forest = with_missing_as_zero(forest)
     options = Options(name=Path(path).stem or "model", missing=missing, nearest=nearest)
@@ -80,9 +87,9 @@ def save(
 
 
 def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) -> Forest:
-    """Read a model file; its format is told from its content.
+    """Read a model file in any of the formats; the content decides which.
 
-    See `ranksieve.load`, which reads other rankers as well.
+    `ranksieve.load` reads other rankers as well.
 
     Examples
     --------
@@ -99,45 +106,48 @@ def read(content: bytes, source: str, n_features: int | None = None) -> Forest:
     if start.startswith(b"{"):
         return _read_object(content.lstrip(b"\xef\xbb\xbf \t\r\n"), source)
     if start.startswith(b"#"):
-        return read_ranklib(_text(content, source), source, n_features)
+        return read_ranklib(decoded(content, source), source, n_features)
     if start.startswith(b"<"):
-        return read_quickrank(_text(content, source), source, n_features)
+        return read_quickrank(decoded(content, source), source, n_features)
     if start.startswith(b"["):
         raise ModelError(
             f"{source}: looks like a dump of XGBoost's trees, which lacks the base score; "
             "save the model with Booster.save_model"
         )
-    if start.startswith(PACKED):
-        raise ModelError(f"{source}: is compressed; unpack it if it holds a model; models come first, data after them")
+    if start.startswith(COMPRESSED):
+        raise ModelError(
+            f"{source}: is compressed; decompress a model file first (models come before data on the command line)"
+        )
     if start.startswith(b"PAR1") or b" qid:" in start.split(b"\n", 1)[0]:
-        raise ModelError(f"{source}: holds data, not a model; models come first, data after them")
+        raise ModelError(f"{source}: is data, not a model; models come before data on the command line")
     if content.strip() and not start.startswith(b"tree"):
         first = start.split(b"\n", 1)[0][:40].decode(errors="replace")
-        raise ModelError(f"{source}:1: starts with {first!r}, which no known model does; read are {READ}")
-    return from_text(_text(content, source), source=source)
+        raise ModelError(f"{source}:1: starts with {first!r}, which is not a known model format; {READ} can be read")
+    return from_text(decoded(content, source), source=source)
 
 
 def is_model(head: bytes) -> bool:
-    """Whether a file with these first bytes is a model of one of the formats, and no data."""
+    """Whether a file with these first bytes is a model of one of the formats, not data."""
     return head.startswith((b"tree\n", b"tree\r\n", b"{", b"<", *(f"## {kind}".encode() for kind in TREES)))
 
 
 def _read_object(content: bytes, source: str) -> Forest:
-    """JSON or UBJSON, by its keys."""
+    """The forest in JSON or UBJSON; the keys decide whose it is."""
     with reading(source, "whole JSON or UBJSON"):
-        model = xgboost_reader.decode(content)
+        model = xgboost.decode(content)
     keys = set(model) if isinstance(model, dict) else set()
     if "learner" in keys:
-        return xgboost_reader.forest_of(model, source)
+        return xgboost.forest_of(model, source)
     if "features_info" in keys:
-        return catboost_reader.forest_of(model, source)
+        return catboost.forest_of(model, source)
     kind = "a JSON dump of LightGBM" if "tree_info" in keys else "a model of Solr" if "class" in keys else "JSON"
-    raise ModelError(f"{source}: is {kind}, which cannot be read; read are {READ}")
+    raise ModelError(f"{source}: is {kind}, which cannot be read; {READ} can")
 
 
-def _text(content: bytes, source: str) -> str:
+def decoded(content: bytes, source: str) -> str:
+    """The text of a model file, with line ends as on Unix."""
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ModelError(f"{source}:{line}: is not UTF-8 text; read are {READ}") from error
+        raise ModelError(f"{source}:{line}: is not UTF-8 text; {READ} can be read") from error

@@ -1,7 +1,7 @@
 """CatBoost models as `save_model(…, format="json")` writes them: numerical splits, oblivious trees or others.
 
 CatBoost turns features into float32 and borders are float32; `x > border` goes right. Bit k of the leaf's number in an
-oblivious tree is the answer to its split k. Missing values count as smaller or larger than everything, by feature.
+oblivious tree says whether split k goes right. Missing values count as smaller or larger than everything, by feature.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from ranksieve.errors import ModelError
+from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.nodes import REMEDY, Nodes, reading, to_forest
-from ranksieve.forest.singles import to_single
+from ranksieve.forest.formats.nodes import MOST_FEATURES, REMEDY, Nodes, reading, to_forest
 
 LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}  # where NaN goes: as it is, NaN > border is false
 DEEPEST = 16  # CatBoost's own limit
-
-
 EXPECTED = 'a CatBoost model as save_model(…, format="json") writes it'
 
 
@@ -35,9 +33,11 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
             raise ModelError(f"{source}: uses {kind}, only numerical features are read; train without them")
     scale, (base, *more) = model["scale_and_bias"]
     if more:
-        raise ModelError(f"{source}: gives several scores a document, expected one; train with a ranking objective")
+        raise ModelError(f"{source}: gives several scores per document, expected one; train with a ranking objective")
     features = {feature["feature_index"]: feature for feature in kinds.get("float_features", ())}
     n_features = 1 + max((feature["flat_feature_index"] for feature in features.values()), default=0)
+    if n_features > MOST_FEATURES:
+        raise ModelError(f"{source}: has {n_features:,} features, expected at most {MOST_FEATURES:,}; {REMEDY}")
     names = [""] * n_features
     for feature in features.values():
         names[feature["flat_feature_index"]] = str(feature.get("feature_id", ""))
@@ -98,7 +98,7 @@ def _branching(tree: dict[str, Any], features: dict[int, dict[str, Any]], where:
     """A tree of grow_policy Depthwise or Lossguide."""
     nodes = [tree]
     left, right, splits, values = [], [], [], []
-    for node in nodes:  # grows while it is walked
+    for node in nodes:  # children are appended during the loop
         if "split" in node:
             left.append(len(nodes))
             right.append(len(nodes) + 1)

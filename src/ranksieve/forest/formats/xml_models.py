@@ -1,6 +1,8 @@
-"""RankLib's and QuickRank's XML models: both nest `split` elements, and send `x <= threshold` left in float32.
+"""RankLib's and QuickRank's XML models: nested `split` elements, features counted from 1, `x <= threshold` in float32.
 
-RankLib counts a missing value as 0. QuickRank compares it, which fails, and so sends it right.
+Neither stores where missing values go. RankLib takes them for 0. QuickRank compares them, which fails, and so sends
+them right. A forest that does otherwise is not written. Tree weights are multiplied into the leaves: both read weights
+as float32. RankLib stores leaves in float32 and adds them up in float32; QuickRank uses float64 for both.
 """
 
 from __future__ import annotations
@@ -12,35 +14,36 @@ from xml.parsers import expat
 import numpy as np
 
 from ranksieve.errors import ModelError
+from ranksieve.forest.float32 import floor_single, single_texts, to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.nodes import REMEDY, Nodes, to_forest
-from ranksieve.forest.singles import to_single
+from ranksieve.forest.formats.nodes import REMEDY, Nodes, is_count, parse_number, to_forest
+from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, nested, single_values
+from ranksieve.forest.structure import checked_values
 
 TREES = ("LambdaMART", "MART", "Random Forests")  # RankLib's rankers that are forests
-RANKLIB_FEATURES, QUICKRANK_FEATURES = "## No. of features = ", "features"  # where our own writers say how many
+RANKLIB_FEATURES, QUICKRANK_FEATURES = "## No. of features = ", "features"  # written by us only
 
 
 def read_ranklib(text: str, source: str, n_features: int | None = None) -> Forest:
-    """The forest of a RankLib model; it does not say how many features there are, if `n_features` does not."""
+    """The forest of a RankLib model. Its number of features is `n_features`, else the one that our writer adds, else as
+    many as the trees use."""
     header, _, _ = text.partition("<ensemble>")
     first = header.split("\n", 1)[0].strip()
     if first.lstrip("# ") not in TREES:
         raise ModelError(
-            f"{source}:1: starts with {first[:40]!r}; a RankLib model of trees, which alone is read, starts with "
+            f"{source}:1: starts with {first[:40]!r}; expected a RankLib model of trees, which starts with "
             "'## LambdaMART', '## MART' or '## Random Forests'"
         )
-    announced = re.search(rf"^{re.escape(RANKLIB_FEATURES)}(\d{{1,9}})$", header, re.MULTILINE)
+    announced = re.search(rf"^{re.escape(RANKLIB_FEATURES)}(\d{{1,9}})$", header, re.MULTILINE | re.ASCII)
     found = _parse(re.sub(r"^#.*$", "", text, flags=re.MULTILINE), source)
     return _forest(found, source, "ranklib", n_features or (int(announced[1]) if announced else None))
 
 
 def read_quickrank(text: str, source: str, n_features: int | None = None) -> Forest:
-    """The forest of a QuickRank model; it does not say how many features there are, if `n_features` does not."""
+    """The forest of a QuickRank model; its number of features as in `read_ranklib`."""
     found = _parse(text, source)
     announced = found.info.get(QUICKRANK_FEATURES, "")
-    if announced.isdigit() and len(announced) < 10:
-        n_features = n_features or int(announced)
-    return _forest(found, source, "quickrank", n_features)
+    return _forest(found, source, "quickrank", n_features or (int(announced) if is_count(announced) else None))
 
 
 def _forest(found: _Found, source: str, kind: str, n_features: int | None) -> Forest:
@@ -57,7 +60,7 @@ def _forest(found: _Found, source: str, kind: str, n_features: int | None) -> Fo
 
 @dataclass
 class _Tree:
-    """What was read of one tree, node by node."""
+    """The nodes of one tree, as far as they are read."""
 
     weight: float
     left: list[int] = field(default_factory=list)
@@ -95,7 +98,7 @@ class _Tree:
 
 @dataclass
 class _Found:
-    """Everything read from a file."""
+    """The content of a file."""
 
     trees: list[_Tree] = field(default_factory=list)
     info: dict[str, str] = field(default_factory=dict)
@@ -103,19 +106,19 @@ class _Found:
 
 
 def _parse(text: str, source: str) -> _Found:
-    # a declaration would not stand first any more; the root holds several ensembles together
+    # one root around several ensembles; the declaration would no longer come first
     text = re.sub(r"<\?xml[^>]*\?>", "", text, count=1)
-    reader = _Reader(source)
+    reader = _XmlHandler(source)
     try:
         reader.parser.Parse(f"<all>{text}</all>".encode(), True)
     except (expat.ExpatError, UnicodeEncodeError) as error:
         line = getattr(error, "lineno", 1)
-        raise ModelError(f"{source}:{line}: is no whole XML ({error}); {REMEDY}") from error
+        raise ModelError(f"{source}:{line}: is not well-formed XML ({error}); {REMEDY}") from error
     return reader.found
 
 
-class _Reader:
-    """Takes in element after element; the open ones stand on two stacks."""
+class _XmlHandler:
+    """Collects trees element by element; the open elements are on two stacks."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -173,7 +176,7 @@ class _Reader:
         elif parent == "split":
             tree, node = self.found.trees[-1], self.open[-1]
             if name == "feature":
-                if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text) > 0):
+                if not is_count(text) or int(text) < 1:
                     self.fail(f"feature is {text[:20]!r}, expected a whole number from 1")
                 tree.feature[node] = int(text) - 1
             elif name == "threshold":
@@ -182,9 +185,70 @@ class _Reader:
                 tree.output[node] = self.number(text, single="ranker" not in self.names)
 
     def number(self, text: str, *, single: bool) -> float:
-        """A number as the other library keeps it."""
+        """A number as the other library stores it."""
         try:
-            value = float(text)
+            value = parse_number(text)
         except ValueError:
-            self.fail(f"{text[:20]!r} is no number")
+            self.fail(f"{text[:20]!r} is not a number")
         return float(to_single(value)) if single else value
+
+
+def to_ranklib(forest: Forest, options: Options = DEFAULT) -> str:
+    """The text of a LambdaMART model of RankLib, which the plugins for Elasticsearch and OpenSearch read, too."""
+    values = checked_values(forest)
+    check_missing(forest, "RankLib (missing is 0)", forest.threshold >= 0, options)
+    leaves = single_texts(single_values(values, "RankLib"))
+    most_leaves = int(forest.n_leaves.max(initial=0))
+    header = (
+        f"## LambdaMART\n## No. of trees = {forest.n_trees}\n## No. of leaves = {most_leaves}\n"
+        f"## No. of threshold candidates = 256\n## Learning rate = 1.0\n## Stop early = 100\n"
+        f"{RANKLIB_FEATURES}{forest.n_features}\n"
+    )
+    # RankLib takes the first child of an element for its content: every tag starts its own line, and nothing else
+    return f"{header}\n{_ensemble(forest, leaves)}"
+
+
+def to_quickrank(forest: Forest, options: Options = DEFAULT) -> str:
+    """The text of a LAMBDAMART model of QuickRank."""
+    values = checked_values(forest)
+    check_missing(forest, "QuickRank", np.zeros(len(forest.feature), dtype=bool), options)
+    facts = {
+        "type": "LAMBDAMART",
+        "trees": forest.n_trees,
+        "leaves": int(forest.n_leaves.max(initial=0)),
+        "shrinkage": 1,
+        "leafsupport": 1,
+        "discretization": 0,
+        "estop": 0,
+        QUICKRANK_FEATURES: forest.n_features,
+    }
+    info = "".join(f"\t\t<{key}>{value}</{key}>\n" for key, value in facts.items())
+    body = _ensemble(forest, [repr(value) for value in values.tolist()])
+    return f'<?xml version="1.0"?>\n<ranker>\n\t<info>\n{info}\t</info>\n{body}</ranker>\n'
+
+
+def _ensemble(forest: Forest, leaves: list[str]) -> str:
+    thresholds = single_texts(floor_single(forest.threshold), infinity="Infinity")
+
+    def before(at: int, depth: int) -> str:
+        tab = "\t" * (depth + 3)
+        return (
+            f"{tab}<feature>{forest.feature[at] + 1}</feature>\n{tab}<threshold>{thresholds[at]}</threshold>\n"
+            f'{tab}<split pos="left">\n'
+        )
+
+    def between(at: int, depth: int) -> str:
+        tab = "\t" * (depth + 3)
+        return f'{tab}</split>\n{tab}<split pos="right">\n'
+
+    def after(at: int, depth: int) -> str:
+        return "\t" * (depth + 3) + "</split>\n"
+
+    def leaf(at: int, depth: int) -> str:
+        return "\t" * (depth + 3) + f"<output>{leaves[at]}</output>\n"
+
+    trees = []
+    for tree in range(forest.n_trees):
+        content = nested(forest, tree, before=before, between=between, after=after, leaf=leaf)
+        trees.append(f'\t<tree id="{tree + 1}" weight="1.0">\n\t\t<split>\n{content}\t\t</split>\n\t</tree>\n')
+    return f"<ensemble>\n{''.join(trees)}</ensemble>\n"

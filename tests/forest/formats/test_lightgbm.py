@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from naive_forest import ZERO, naive_scores, random_forest
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import DTYPES, Forest, empty_forest
-from ranksieve.forest.lightgbm_text import from_text, read_lightgbm, to_text, write_lightgbm
+from ranksieve.forest.formats.lightgbm_reader import from_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.forest.formats.model_files import load_forest
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -76,9 +78,9 @@ def test_file_and_other_readers(tmp_path):
     names = ("title match", "a=b", "", "title_match")
     forest = dataclasses.replace(forest, feature_names=names, info={"note": "x=1 ü\n", "rate": np.float64(0.1)})
     path = tmp_path / "model.txt"
-    write_lightgbm(forest, path)
-    assert read_lightgbm(path).feature_names == names
-    assert read_lightgbm(path).info == {"note": "x=1 ü\n", "rate": 0.1}
+    forest.save(path)
+    assert load_forest(path).feature_names == names
+    assert load_forest(path).info == {"note": "x=1 ü\n", "rate": 0.1}
     X = rng.normal(size=(50, 4))
     model = lightgbm.Booster(model_file=str(path))
     assert model.predict(X).tobytes() == naive_scores(forest, X).tobytes()
@@ -92,7 +94,7 @@ def test_treelite_reads_it(tmp_path):
     treelite = pytest.importorskip("treelite")
     forest = random_forest(np.random.default_rng(1), n_trees=8, max_leaves=20)
     path = tmp_path / "model.txt"
-    write_lightgbm(forest, path)
+    forest.save(path)
     X = np.random.default_rng(2).normal(size=(20, 4))
     scores = treelite.gtil.predict(treelite.frontend.load_lightgbm_model(str(path)), X).ravel()
     np.testing.assert_allclose(scores, naive_scores(forest, X), rtol=1e-12)
@@ -209,7 +211,7 @@ def test_broken_forests_are_not_written(tmp_path):
         (dataclasses.replace(forest, info={"x": object()}), "cannot be written as JSON"),
     ]:
         with pytest.raises(ModelError, match=what):
-            write_lightgbm(broken, tmp_path / "model.txt")
+            broken.save(tmp_path / "model.txt")
     assert not list(tmp_path.iterdir())
 
 

@@ -1,8 +1,7 @@
 """A forest as an ONNX model: one `TreeEnsembleRegressor` in float64, behind a cast of the float32 input.
 
-The operator's thresholds and leaves are float64 where they stand in tensors (since ai.onnx.ml 3), and the sum is
-rounded to float32 at the end: every float32 document takes the forest's own path, and its score is the forest's,
-rounded once.
+The operator's thresholds and leaves are float64 in tensors (since ai.onnx.ml 3), and the sum is rounded to float32 at
+the end: every float32 document takes the same path as in the forest, and its score is the forest's, rounded once.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 
 from ranksieve.errors import MissingExtraError
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.expressible import DEFAULT, Options, check_missing
+from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing
 from ranksieve.forest.structure import checked_values
 
 ML_VERSION, VERSION, IR_VERSION = 3, 17, 8  # of 2022: the oldest with float64 trees that runtimes of today still test
@@ -49,7 +48,7 @@ def _attributes(forest: Forest, options: Options) -> dict[str, Any]:
     values = checked_values(forest)
     check_missing(forest, "ONNX", None, options)
     n_splits, n_leaves = np.diff(forest.split_offsets), forest.n_leaves
-    # where each split and each leaf stands among all nodes of all trees
+    # the place of each split and each leaf among all nodes of all trees
     split_at = np.arange(len(forest.feature)) + np.repeat(forest.leaf_offsets[:-1], n_splits)
     leaf_at = np.arange(len(values)) + np.repeat(forest.split_offsets[1:], n_leaves)
     n_nodes = len(split_at) + len(leaf_at)

@@ -1,4 +1,4 @@
-"""Forests from models that other libraries hold in memory."""
+"""`from_model`: a forest from a fitted model of another library."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats import catboost_reader, sklearn_trees, xgboost_reader
-from ranksieve.forest.lightgbm_reader import from_text
+from ranksieve.forest.formats import catboost, sklearn_trees, xgboost
+from ranksieve.forest.formats.lightgbm_reader import from_text
 
 
 def from_model(model: Any) -> Forest:
@@ -20,13 +20,13 @@ def from_model(model: Any) -> Forest:
     ----------
     model : object
         `lightgbm.Booster`, `LGBMRanker`, `LGBMRegressor`; `xgboost.Booster`, `XGBRanker`, `XGBRegressor`; a `CatBoost`
-        ranker or regressor; a scikit-learn regressor of trees. Where training stopped early, the trees up to the best
-        round, as the model itself would use.
+        ranker or regressor; a scikit-learn regressor of trees. After early stopping only the trees up to the best
+        round are used, as the model itself does.
 
     Raises
     ------
     ModelError
-        The model is of another kind, or is no plain sum of leaves with numerical splits.
+        The model is of another kind, or is not a plain sum of leaves with numerical splits.
 
     Examples
     --------
@@ -59,14 +59,14 @@ def _from_xgboost(model: Any) -> Forest:
         booster = model.get_booster()
         if getattr(model, "early_stopping_rounds", None) is not None and booster.attr("best_iteration") is not None:
             booster = booster[: booster.best_iteration + 1]
-    return xgboost_reader.read_xgboost(bytes(booster.save_raw("ubj")), type(model).__name__)
+    return xgboost.read_xgboost(bytes(booster.save_raw("ubj")), type(model).__name__)
 
 
 def _from_catboost(model: Any) -> Forest:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
-        return catboost_reader.forest_of(json.loads(path.read_bytes()), type(model).__name__)
+        return catboost.forest_of(json.loads(path.read_bytes()), type(model).__name__)
 
 
 READERS = {

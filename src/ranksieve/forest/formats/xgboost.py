@@ -1,7 +1,9 @@
-"""A forest as an XGBoost model (JSON), and as the plain dump that the search engines' plugins read.
+"""XGBoost models: JSON and UBJSON are read, JSON and the plain dump for search engines are written.
 
-Both compare `x < split_condition` in float32: for a threshold t that is the smallest float32 above t. Tree weights are
-multiplied into the leaves, which are float32. NaN goes where the split says.
+XGBoost turns features into float32 and sends `x < split_condition` left; a forest sends `x <= threshold`. So a
+threshold read is the next float32 below the condition, and a condition written the next float32 above the threshold.
+Leaf values and the base score are float32 and are kept exactly when read; tree weights are multiplied into the leaves
+when written. NaN goes where the split says.
 """
 
 from __future__ import annotations
@@ -13,21 +15,130 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.dataset import default_names
+from ranksieve.errors import ModelError
+from ranksieve.forest.float32 import above_single, below_single, single_texts, to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.expressible import DEFAULT, Options, check_missing, check_names, single_values
-from ranksieve.forest.formats.nesting import nested
-from ranksieve.forest.lightgbm_writer import internal, is_regression
-from ranksieve.forest.singles import above_single, single_texts
+from ranksieve.forest.formats import ubjson
+from ranksieve.forest.formats.lightgbm_writer import internal, is_regression
+from ranksieve.forest.formats.nodes import REMEDY, Nodes, parse_count, parse_number, reading, to_forest
+from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, check_names, nested, single_values
 from ranksieve.forest.structure import checked_values
 
+# Objectives whose prediction is the plain sum of base score and leaves; "custom" ones are not stored.
+PLAIN_OBJECTIVES = (
+    "rank:ndcg",
+    "rank:map",
+    "rank:pairwise",
+    "reg:squarederror",
+    "reg:linear",
+    "reg:absoluteerror",
+    "reg:pseudohubererror",
+    "reg:squaredlogerror",
+    "reg:quantileerror",
+)
+EXPECTED = "an XGBoost model as Booster.save_model writes it (not dump_model)"
 VERSION = [2, 0, 0]  # of XGBoost; tried with 1.7, 2.1 and 3.2
-# the second key is for versions before 2, which insist on it
+# the second key is for versions before 2, which require it
 RANKING = {
     "name": "rank:ndcg",
     "lambdarank_param": {},
     "lambda_rank_param": {"num_pairsample": "1", "fix_list_weight": "0"},
 }
 NO_PARENT = 2**31 - 1
+
+
+def read_xgboost(content: bytes, source: str) -> Forest:
+    """The forest of a model in JSON or UBJSON; `source` names it in errors."""
+    with reading(source, "JSON or UBJSON"):
+        model = decode(content)
+    return forest_of(model, source)
+
+
+def decode(content: bytes) -> Any:
+    """The value of JSON or UBJSON; in JSON a quotation mark or a blank follows the first brace."""
+    return json.loads(content) if content[1:2] in b'" \t\r\n}' else ubjson.decode(content)
+
+
+def forest_of(model: Any, source: str) -> Forest:
+    """The forest of a decoded model."""
+    with reading(source, EXPECTED):
+        return _forest(model, source)
+
+
+def _forest(model: dict[str, Any], source: str) -> Forest:
+    learner = model["learner"]
+    param = learner["learner_model_param"]
+    _check_kind(learner, param, source)
+    booster = learner["gradient_booster"]
+    is_dart = booster["name"] == "dart"
+    stored = (booster["gbtree"] if is_dart else booster)["model"]
+    trees = [_nodes(tree, f"{source}: tree {number}") for number, tree in enumerate(stored["trees"])]
+    if len(trees) != parse_count(stored["gbtree_model_param"]["num_trees"]):
+        raise ModelError(f"{source}: holds {len(trees)} trees but num_trees is another number; {REMEDY}")
+    n_features = parse_count(param["num_feature"])
+    names = [str(name) for name in learner.get("feature_names", [])]
+    return to_forest(
+        trees,
+        source,
+        n_features=n_features,
+        feature_names=names or None,
+        weights=to_single(booster["weight_drop"]) if is_dart else None,
+        base=_base_score(param["base_score"]),
+        info={"params": {"objective": learner["objective"]["name"]}, "read_from": "xgboost"},
+    )
+
+
+def _check_kind(learner: dict[str, Any], param: dict[str, Any], source: str) -> None:
+    """Refuse models that are not a plain sum of one leaf per tree."""
+    objective = learner["objective"]["name"]
+    if objective not in PLAIN_OBJECTIVES:
+        raise ModelError(
+            f"{source}: objective {objective!r} transforms its output; train with one of {', '.join(PLAIN_OBJECTIVES)}"
+        )
+    booster = learner["gradient_booster"]["name"]
+    if booster not in ("gbtree", "dart"):
+        raise ModelError(f"{source}: booster is {booster!r}, expected gbtree or dart: only trees make a forest")
+    if parse_count(param.get("num_class", 0)) > 1 or parse_count(param.get("num_target", 1)) > 1:
+        raise ModelError(f"{source}: gives several scores per document, expected one; train with one target")
+
+
+def _base_score(text: str) -> float:
+    """One float32 number: `5E-1`, or `[5E-1]` since XGBoost 3."""
+    values = json.loads(text) if str(text).startswith("[") else [parse_number(text)]
+    if len(values) != 1:
+        raise ValueError(f"{len(values)} base scores")
+    return float(to_single(values[0]))
+
+
+def _nodes(tree: dict[str, Any], where: str) -> Nodes:
+    if parse_count(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
+        raise ModelError(
+            f"{where} has several values per leaf, expected one; train with multi_strategy=one_output_per_tree"
+        )
+    if len(tree.get("categories_nodes", ())) or np.any(tree.get("split_type", 0)):
+        raise ModelError(
+            f"{where} has categorical splits, only numerical ones are read; train with these features as numbers"
+        )
+    n_nodes = parse_count(tree["tree_param"]["num_nodes"])
+    arrays = {key: np.asarray(tree[key]) for key in ("left_children", "right_children", "split_indices")}
+    singles = {key: to_single(tree[key]) for key in ("split_conditions", "loss_changes", "sum_hessian")}
+    default_left = np.asarray(tree["default_left"]).astype(bool)
+    for key, array in (arrays | singles | {"default_left": default_left}).items():
+        if array.shape != (n_nodes,):
+            raise ModelError(f"{where} has {array.size} {key} for {n_nodes} nodes; {REMEDY}")
+    for key, array in arrays.items():
+        if array.dtype.kind not in "iu":
+            raise ModelError(f"{where} has {key} that are not whole numbers; {REMEDY}")
+    return Nodes(
+        left=arrays["left_children"].astype(np.int64),
+        right=arrays["right_children"].astype(np.int64),
+        feature=arrays["split_indices"].astype(np.int64),
+        threshold=below_single(singles["split_conditions"]).astype(np.float64),
+        default_left=default_left,
+        value=singles["split_conditions"].astype(np.float64),
+        gain=singles["loss_changes"].astype(np.float64),
+        weight=singles["sum_hessian"].astype(np.float64),
+    )
 
 
 def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
@@ -48,7 +159,7 @@ def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
     )
     learner = _object(
         attributes={},
-        # without names XGBoost takes any array; with them it insists on the same names
+        # without names XGBoost takes any array; with names it requires the same ones
         feature_names=list(forest.feature_names) if named else [],
         feature_types=["float"] * forest.n_features if named else [],
         gradient_booster=_object(model=model, name="gbtree"),
@@ -73,7 +184,7 @@ def _object(**values: Any) -> Text:
 
 
 def _json(value: Any) -> str:
-    """JSON of a value; float32 in their shortest decimals, which `json` does not know."""
+    """JSON of a value; float32 in their shortest decimals, which `json` does not write."""
     if isinstance(value, Text):
         return value
     if not isinstance(value, np.ndarray):
@@ -82,7 +193,7 @@ def _json(value: Any) -> str:
 
 
 def _numbering(forest: Forest, tree: int) -> tuple[np.ndarray, np.ndarray]:
-    """Node numbers of a tree's splits and leaves: XGBoost finds the right child one behind the left."""
+    """Node numbers of a tree's splits and leaves: in XGBoost the right child follows the left one."""
     splits = slice(forest.split_offsets[tree], forest.split_offsets[tree + 1])
     split_nodes, leaf_nodes = np.zeros(splits.stop - splits.start, int), np.zeros(forest.n_leaves[tree], int)
     for side, children in enumerate((forest.left[splits], forest.right[splits])):
@@ -136,7 +247,7 @@ def _tree_texts(forest: Forest, values: np.ndarray, leaves: np.ndarray) -> Itera
 
 def to_dump(forest: Forest, options: Options = DEFAULT) -> str:
     """The JSON list of trees that `Booster.get_dump(dump_format="json")` gives: `model/xgboost+json` of the plugins
-    for Elasticsearch and OpenSearch. They add float32 leaves, and know features by name."""
+    for Elasticsearch and OpenSearch. They add float32 leaves, and identify features by name."""
     values = checked_values(forest)
     check_missing(forest, "the plugin", None, options)
     check_names(forest, "the plugin")

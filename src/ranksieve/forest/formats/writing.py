@@ -1,21 +1,22 @@
-"""What a consumer can hold of a forest. Everything else is refused here, with what to do about it."""
+"""Shared by the writers: checks of what a format can express, and trees as nested text."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksieve.errors import ModelError
+from ranksieve.errors import ModelError, param
+from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.singles import to_single
 from ranksieve.kernels.quantize import ZERO
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user says of a file to write; see `Forest.save`."""
+    """The user's choices for a file to write; see `Forest.save`."""
 
     name: str = "model"
     missing: str = "nan"
@@ -26,9 +27,8 @@ DEFAULT = Options()
 MISSING = {
     "nan": "go where each split sends them",
     "zero": "count as 0",
-    "never": "do not occur, the user promises",
+    "never": "do not occur",
 }
-SAY = "say what they are: --missing=zero where they count as 0, --missing=never if there are none"
 
 
 def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, options: Options) -> None:
@@ -37,7 +37,7 @@ def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, op
     Parameters
     ----------
     nan_left : array of bool, optional
-        Per split, whether the consumer sends NaN left; None where it keeps a direction per split as we do.
+        Per split, whether the consumer sends NaN left; None where it stores a direction per split as we do.
     """
     # a split that counts zeros as missing is a plain one where zeros go that way anyhow
     as_zero = np.where(forest.default_left, forest.threshold >= ZERO, forest.threshold < -ZERO)
@@ -45,14 +45,20 @@ def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, op
     if special.any():
         raise ModelError(
             f"{place(forest, special)} counts zeros as missing (LightGBM's zero_as_missing), which {consumer} cannot "
-            "say; train without zero_as_missing, or keep to the formats lightgbm and c"
+            "express; train without zero_as_missing, or use the formats lightgbm and c"
         )
     if options.missing != "nan" or nan_left is None:
         return
     differs = nan_left != forest.default_left
     if differs.any():
         side = "left" if forest.default_left[np.argmax(differs)] else "right"
-        raise ModelError(f"{place(forest, differs)} sends missing values {side}, and {consumer} would not; {SAY}")
+        raise ModelError(
+            f"{place(forest, differs)} sends missing values {side}, and {consumer} would not; give ",
+            param("missing", "zero"),
+            " if missing values count as 0, ",
+            param("missing", "never"),
+            " if there are none",
+        )
 
 
 def with_missing_as_zero(forest: Forest) -> Forest:
@@ -62,7 +68,7 @@ def with_missing_as_zero(forest: Forest) -> Forest:
 
 
 def place(forest: Forest, splits: np.ndarray) -> str:
-    """Where the first of some splits stands, and how many more there are."""
+    """The first of some splits in words, and how many more there are."""
     at = int(np.argmax(splits))
     tree = int(np.searchsorted(forest.split_offsets, at, side="right")) - 1
     more = int(splits.sum()) - 1
@@ -72,22 +78,51 @@ def place(forest: Forest, splits: np.ndarray) -> str:
 
 
 def single_values(values: np.ndarray, consumer: str) -> np.ndarray:
-    """Leaf values rounded to float32, as the consumer keeps them; refuses those too large for it."""
+    """Leaf values rounded to float32, as the consumer stores them; refuses those too large for it."""
     singles = to_single(values)
     if not np.isfinite(singles).all():
         raise ModelError(
-            f"a leaf value is {values[np.argmax(~np.isfinite(singles))]:g}, and {consumer} keeps float32, "
+            f"a leaf value is {values[np.argmax(~np.isfinite(singles))]:g}, and {consumer} stores float32, "
             "up to 3.4e38; scale the tree weights down, which ranks the same"
         )
     return singles
 
 
 def check_names(forest: Forest, consumer: str) -> None:
-    """Refuse features that a consumer which knows them by name could not tell apart."""
+    """Refuse names that are empty or not unique, for a consumer that identifies features by name."""
     used = [forest.feature_names[number] for number in np.unique(forest.feature)]
     for name, times in Counter(used).items():
         if times > 1 or not name:
             raise ModelError(
-                f"{times} features are named {name!r}, and {consumer} knows features by name; "
+                f"{times} features are named {name!r}, and {consumer} identifies features by name; "
                 "give every feature a name of its own"
             )
+
+
+Piece = Callable[[int, int], str]  # (split or leaf in the forest's arrays, depth) -> text
+
+
+def nested(forest: Forest, tree: int, *, before: Piece, between: Piece, after: Piece, leaf: Piece) -> str:
+    """The text of a tree: a split is `before`, its left child, `between`, its right child and `after`.
+
+    Not recursive: a tree may be thousands of splits deep.
+    """
+    first_split, first_leaf = int(forest.split_offsets[tree]), int(forest.leaf_offsets[tree])
+    left, right = (side[first_split : forest.split_offsets[tree + 1]].tolist() for side in (forest.left, forest.right))
+    pieces: list[str] = []
+    pending: list[tuple[Piece | None, int, int]] = [(None, 0 if left else ~0, 0)]
+    while pending:
+        piece, node, depth = pending.pop()
+        if piece is not None:
+            pieces.append(piece(first_split + node, depth))
+        elif node < 0:
+            pieces.append(leaf(first_leaf + ~node, depth))
+        else:
+            pending += [
+                (after, node, depth),
+                (None, right[node], depth + 1),
+                (between, node, depth),
+                (None, left[node], depth + 1),
+                (before, node, depth),
+            ]
+    return "".join(pieces)

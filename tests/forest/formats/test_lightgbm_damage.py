@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from naive_forest import naive_scores, random_forest
 from ranksieve.errors import ModelError
-from ranksieve.forest.lightgbm_text import from_text, read_lightgbm, to_text
+from ranksieve.forest.formats.lightgbm_reader import from_text
+from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.forest.formats.model_files import load_forest
 
 MODEL = to_text(random_forest(np.random.default_rng(7), n_trees=3, zero_missing=True))
 
@@ -29,8 +31,8 @@ def changed(old: str, new: str) -> str:
         ("1 qid:3 1:0.5\n", "m:1: starts with '1 qid:3 1:0.5'"),
         (MODEL[: len(MODEL) // 3], r"m:\d+: ends before 'end of trees'; the file is cut off"),
         (MODEL[: MODEL.index("ranksieve:")], r"m:\d+: ends before its line 'ranksieve:'"),
-        (MODEL[: MODEL.index("ranksieve:") + 40], r"m:\d+: is no JSON"),
-        (MODEL.replace("version=v4", "version=v9"), "m:2: version is 'v9', known are v2, v3, v4"),
+        (MODEL[: MODEL.index("ranksieve:") + 40], r"m:\d+: is not JSON"),
+        (MODEL.replace("version=v4", "version=v9"), "m:2: version is 'v9', expected one of v2, v3, v4"),
         (MODEL.replace("version=v4\n", ""), "no line 'version='"),
         (MODEL.replace("num_leaves=", "num_leaves=0", 1), r"m:\d+: tree 0 has \d+ bytes but tree_sizes says"),
         (changed("Tree=1\n", "Tree=2\n"), r"m:\d+: expected Tree=1 here"),
@@ -43,7 +45,7 @@ def changed(old: str, new: str) -> str:
         ),
         (changed("split_feature=", "split_feature=1."), "split_feature holds '1..', expected a whole number"),
         (changed("left_child=", "left_child=99999999999999999999"), "left_child holds '9999"),
-        (changed("left_child=", "left_child=7"), r"m:19: tree 0 is no tree: a child does not exist"),
+        (changed("left_child=", "left_child=7"), r"m:19: tree 0 is not a tree: a child does not exist"),
         (changed("decision_type=", "decision_type=1"), "only numerical splits"),
         (changed("max_feature_idx=3", "max_feature_idx=4"), "m:6: max_feature_idx is '4' but there are 4"),
         (changed('{"format": 1', '{"format": 2'), r"format 2, this ranksieve reads up to 1; upgrade"),
@@ -58,10 +60,10 @@ def test_bad_files_are_refused_with_their_place(text, what):
 
 def test_unreadable_files(tmp_path):
     with pytest.raises(ModelError, match=r"none.txt: cannot be read \(No such file"):
-        read_lightgbm(tmp_path / "none.txt")
+        load_forest(tmp_path / "none.txt")
     (tmp_path / "model.pickle").write_bytes(b"tree\n\x80\x04\x95")
     with pytest.raises(ModelError, match=r"model.pickle:2: is not UTF-8 text"):
-        read_lightgbm(tmp_path / "model.pickle")
+        load_forest(tmp_path / "model.pickle")
 
 
 edits = st.lists(
@@ -82,7 +84,7 @@ def test_any_damage_loads_or_is_a_model_error(tmp_path, edits, sized):
     path = tmp_path / "model.txt"
     path.write_bytes(content)
     try:
-        forest = read_lightgbm(path)
+        forest = load_forest(path)
     except ModelError as error:
         assert str(path) in str(error)
     else:

@@ -6,12 +6,10 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.errors import ModelError
-from ranksieve.forest.content import read_content
-from ranksieve.forest.formats.files import load_forest
-from ranksieve.forest.lightgbm_text import read_lightgbm
+from ranksieve.forest.formats.model_files import load_forest, read_content
 
 
-@pytest.mark.parametrize("read", [read_content, read_lightgbm, load_forest, rs.load])
+@pytest.mark.parametrize("read", [read_content, load_forest, rs.load])
 def test_a_file_that_cannot_be_read_is_named(read, tmp_path):
     with pytest.raises(ModelError, match=r"none\.txt: cannot be read \(No such file or directory\); check the path"):
         read(tmp_path / "none.txt")

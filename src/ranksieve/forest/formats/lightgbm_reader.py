@@ -1,4 +1,4 @@
-"""A forest from the text of a LightGBM model: header, sections, and where the trees stand."""
+"""A forest from the text of a LightGBM model: its header, and our own section; `lightgbm_trees` reads the trees."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.lightgbm_trees import Block, read_trees
-from ranksieve.forest.lightgbm_writer import FORMAT, SECTION
+from ranksieve.forest.formats.lightgbm_trees import REMEDY, TreeText, read_trees
+from ranksieve.forest.formats.lightgbm_writer import FORMAT, SECTION
 
 VERSIONS = ("v2", "v3", "v4")
 # Objectives whose prediction is the plain sum of leaf values; "" and "none" are users' own objectives.
@@ -31,16 +31,19 @@ PLAIN_OBJECTIVES = (
     "none",
     "",
 )
-RECOVER = "copy it again from where it was saved, or train it again"
 
 
 def from_text(text: str, source: str = "<text>") -> Forest:
     """The forest of a LightGBM text model; `source` names it in errors.
 
+    Ranking and regression models with numerical splits are read, and score as LightGBM scores them. Models that are
+    not a plain sum of leaf values are refused: categorical splits, linear trees, several classes, random forests,
+    objectives with a transformed output.
+
     Examples
     --------
     >>> from ranksieve.forest.forest import empty_forest
-    >>> from ranksieve.forest.lightgbm_writer import to_text
+    >>> from ranksieve.forest.formats.lightgbm_writer import to_text
     >>> from_text(to_text(empty_forest(["bm25"], {"params": {"n_trees": 0}}))).info
     {'params': {'n_trees': 0}}
     >>> from_text("tree\\nversion=v4\\n", source="model.txt")
@@ -50,11 +53,11 @@ def from_text(text: str, source: str = "<text>") -> Forest:
     return parse_text(text, source, check_plain)[0]
 
 
-def parse_text(text: str, source: str, check_kind: Callable[[Header], None]) -> tuple[Forest, Header]:
-    """The trees of a LightGBM text model and its header; `check_kind` refuses what the caller cannot make use of."""
+def parse_text(text: str, source: str, check_header: Callable[[Header], None]) -> tuple[Forest, Header]:
+    """The trees of a LightGBM text model and its header; `check_header` refuses models that the caller cannot use."""
     text = text.replace("\r\n", "\n")
     if not text.strip():
-        raise ModelError(f"{source}: is empty; expected a LightGBM text model, {RECOVER}")
+        raise ModelError(f"{source}: is empty; expected a LightGBM text model, {REMEDY}")
     if not text.startswith("tree\n"):
         first = text.split("\n", 1)[0][:40]
         raise ModelError(
@@ -64,10 +67,10 @@ def parse_text(text: str, source: str, check_kind: Callable[[Header], None]) -> 
     end = re.search(r"^end of trees$", text, re.MULTILINE)
     if end is None:
         lines = text.count("\n") + 1
-        raise ModelError(f"{source}:{lines}: ends before 'end of trees'; the file is cut off, {RECOVER}")
+        raise ModelError(f"{source}:{lines}: ends before 'end of trees'; the file is cut off, {REMEDY}")
     starts = [match.start() for match in re.finditer(r"^Tree=", text[: end.start()], re.MULTILINE)]
     header = _header(text[: starts[0] if starts else end.start()], source)
-    check_kind(header)
+    check_header(header)
     names = _feature_names(header)
     blocks = _blocks(text, starts, end.start(), source)
     _check_sizes(header, blocks)
@@ -91,6 +94,7 @@ class Header:
     source: str
 
     def error(self, key: str, message: str) -> ModelError:
+        """The error to raise, with the line of a key."""
         return ModelError(f"{self.source}:{self.lines.get(key, 1)}: {message}")
 
 
@@ -103,17 +107,17 @@ def _header(text: str, source: str) -> Header:
     header = Header(values, lines, source)
     for key in ("version", "num_class", "max_feature_idx", "feature_names"):
         if key not in values:
-            raise header.error(key, f"the header has no line '{key}='; the file was changed, {RECOVER}")
+            raise header.error(key, f"the header has no line '{key}='; the file was changed, {REMEDY}")
     return header
 
 
 def check_plain(header: Header) -> None:
-    """Refuse what is no plain sum of the leaf values of numerical trees."""
+    """Refuse models that are not a plain sum of the leaf values of numerical trees."""
     values = header.values
     if values["version"] not in VERSIONS:
         raise header.error(
             "version",
-            f"version is {values['version'][:20]!r}, known are {', '.join(VERSIONS)}; "
+            f"version is {values['version'][:20]!r}, expected one of {', '.join(VERSIONS)}; "
             "save the model with LightGBM 2.2 or later, or upgrade ranksieve",
         )
     for key in ("num_class", "num_tree_per_iteration"):
@@ -132,7 +136,7 @@ def check_plain(header: Header) -> None:
     if objective not in PLAIN_OBJECTIVES or "sqrt" in options:
         raise header.error(
             "objective",
-            f"objective {values['objective'][:40]!r} transforms its output; read are "
+            f"objective {values['objective'][:40]!r} transforms its output; expected one of "
             f"{', '.join(name for name in PLAIN_OBJECTIVES if name)}. "
             "To use the raw scores, which rank the same, delete this line",
         )
@@ -145,37 +149,37 @@ def _feature_names(header: Header) -> list[str]:
         raise header.error(
             "max_feature_idx",
             f"max_feature_idx is {last[:20]!r} but there are {len(names)} feature names; "
-            f"the file was changed, {RECOVER}",
+            f"the file was changed, {REMEDY}",
         )
     return names
 
 
-def _blocks(text: str, starts: list[int], end: int, source: str) -> list[Block]:
+def _blocks(text: str, starts: list[int], end: int, source: str) -> list[TreeText]:
     blocks = []
     line = 1 + text.count("\n", 0, starts[0]) if starts else 1
     for number, (start, stop) in enumerate(pairwise([*starts, end])):
-        block = Block(number, text[start:stop], source, line)
+        block = TreeText(number, text[start:stop], source, line)
         if not block.text.startswith(f"Tree={number}\n"):
-            raise block.error(f"expected Tree={number} here; a tree is missing, {RECOVER}")
+            raise block.error(f"expected Tree={number} here; a tree is missing, {REMEDY}")
         blocks.append(block)
         line += block.text.count("\n")
     return blocks
 
 
-def _check_sizes(header: Header, blocks: list[Block]) -> None:
-    """LightGBM jumps to trees by `tree_sizes`: a file where they are wrong would be misread there."""
+def _check_sizes(header: Header, blocks: list[TreeText]) -> None:
+    """LightGBM jumps to trees by `tree_sizes`: it would misread a file where they are wrong."""
     if "tree_sizes" not in header.values:
         return
     sizes = header.values["tree_sizes"].split()
     if len(sizes) != len(blocks):
         raise header.error(
-            "tree_sizes", f"announces {len(sizes)} trees but the file holds {len(blocks)}; it is not whole, {RECOVER}"
+            "tree_sizes", f"announces {len(sizes)} trees but the file holds {len(blocks)}; it is not whole, {REMEDY}"
         )
     for block, size in zip(blocks, sizes, strict=True):
         if size != str(len(block.text.encode())):
             raise block.error(
                 f"tree {block.number} has {len(block.text.encode())} bytes but tree_sizes says {size[:20]}; "
-                f"the file was changed, {RECOVER}"
+                f"the file was changed, {REMEDY}"
             )
 
 
@@ -185,18 +189,18 @@ def _own_section(text: str, start: int, n_features: int, header: Header) -> dict
     if match is None:
         if "ranksieve" in header.values:
             lines = text.count("\n") + 1
-            raise ModelError(f"{source}:{lines}: ends before its line '{SECTION}'; the file is cut off, {RECOVER}")
+            raise ModelError(f"{source}:{lines}: ends before its line '{SECTION}'; the file is cut off, {REMEDY}")
         return None
     where = f"{source}:{text.count(chr(10), 0, match.start()) + 1}"
     try:
         own = json.loads(match[1])
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{where}: is no JSON; the file is cut off or was changed, {RECOVER}") from error
+        raise ModelError(f"{where}: is not JSON; the file is cut off or was changed, {REMEDY}") from error
     if isinstance(own, dict) and isinstance(own.get("format"), int) and own["format"] > FORMAT:
         raise ModelError(f"{where}: has format {own['format']}, this ranksieve reads up to {FORMAT}; upgrade ranksieve")
     if not _is_section(own, n_features):
         raise ModelError(
-            f"{where}: needs a format, {n_features} feature names and an info object; the file was changed, {RECOVER}"
+            f"{where}: needs a format, {n_features} feature names and an info object; the file was changed, {REMEDY}"
         )
     return own
 
@@ -209,6 +213,6 @@ def _is_section(own: Any, n_features: int) -> bool:
 
 
 def _parameters(text: str, header: Header) -> dict[str, str]:
-    """What LightGBM tells of the training, as texts."""
+    """The training parameters that LightGBM has written, as texts."""
     found = re.findall(r"^\[([^:\n]+): (.*)\]$", text, re.MULTILINE)
     return {**dict(found), "objective": header.values.get("objective", "none")}

@@ -8,11 +8,12 @@ import numpy as np
 
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import DTYPES
-from ranksieve.forest.lightgbm_writer import DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO
+from ranksieve.forest.formats.lightgbm_writer import DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO
+from ranksieve.forest.formats.nodes import is_count
 from ranksieve.forest.structure import first_broken
 
 CATEGORICAL = 1  # bit of LightGBM's decision_type
-# LightGBM's key: (array of Forest, one value per split and not per leaf, must be there)
+# LightGBM's key: (array of Forest, one value per split instead of per leaf, required)
 KEYS = {
     "leaf_value": ("leaf_values", False, True),
     "split_feature": ("feature", True, True),
@@ -25,12 +26,12 @@ KEYS = {
     "leaf_count": ("leaf_count", False, False),
     "leaf_weight": ("leaf_weight", False, False),
 }
-REMEDY = "copy the file again from where it was saved, or train it again"
+REMEDY = "copy the file again from where it was saved, or train the model again"
 
 
 @dataclass(frozen=True)
-class Block:
-    """The text of one tree, and where it starts."""
+class TreeText:
+    """The text of one tree, and the line where it starts."""
 
     number: int
     text: str
@@ -48,8 +49,8 @@ class Block:
         return ModelError(f"{self.source}:{line}: {message}")
 
 
-def read_trees(blocks: list[Block], n_features: int) -> dict[str, np.ndarray]:
-    """The arrays and offsets of a `Forest`, checked: whoever walks them stays inside."""
+def read_trees(blocks: list[TreeText], n_features: int) -> dict[str, np.ndarray]:
+    """The arrays and offsets of a `Forest`, checked: no index leads out of them."""
     words: dict[str, list[str]] = {key: [] for key in KEYS}
     n_leaves = np.array([_collect(block, words) for block in blocks], dtype=np.int64)
     leaf_offsets = np.concatenate([[0], np.cumsum(n_leaves)]).astype(np.int64)
@@ -58,11 +59,15 @@ def read_trees(blocks: list[Block], n_features: int) -> dict[str, np.ndarray]:
     for key, (name, per_split, _) in KEYS.items():
         offsets = split_offsets if per_split else leaf_offsets
         numbers = _numbers(words[key], DTYPES.get(name, np.int64), blocks, offsets, key)
-        _refuse(_unusable(key, numbers, n_features), numbers, blocks, offsets, key)
+        bad, expected = _unusable(key, numbers, n_features)
+        if bad.any():
+            block = _block_of(int(np.argmax(bad)), blocks, offsets)
+            value = numbers[np.argmax(bad)]
+            raise block.error(f"{key} of tree {block.number} holds {value}; {expected}; {REMEDY}", key)
         arrays[name] = numbers
     broken = first_broken(arrays["left"], arrays["right"], split_offsets, leaf_offsets)
     if broken is not None:
-        raise blocks[broken[0]].error(f"tree {broken[0]} is no tree: {broken[1]}; {REMEDY}", "left_child")
+        raise blocks[broken[0]].error(f"tree {broken[0]} is not a tree: {broken[1]}; {REMEDY}", "left_child")
     _set_missing(arrays)
     return {
         **{name: array.astype(DTYPES[name]) for name, array in arrays.items()},
@@ -71,40 +76,43 @@ def read_trees(blocks: list[Block], n_features: int) -> dict[str, np.ndarray]:
     }
 
 
-def _collect(block: Block, words: dict[str, list[str]]) -> int:
+def _block_of(value: int, blocks: list[TreeText], offsets: np.ndarray) -> TreeText:
+    """The tree that a value belongs to, by its place among the values of all trees."""
+    return blocks[int(np.searchsorted(offsets, value, side="right")) - 1]
+
+
+def _collect(block: TreeText, words: dict[str, list[str]]) -> int:
     """Append the words of one tree to those of the trees before it; returns its number of leaves."""
     fields = block.fields()
     count = fields.get("num_leaves", "")
-    if not (count.isascii() and count.isdigit() and 0 < len(count) < 10 and int(count) > 0):
+    if not is_count(count) or int(count) < 1:
         raise block.error(f"num_leaves is {count[:20]!r}, expected a whole number from 1; {REMEDY}", "num_leaves")
-    if fields.get("num_cat", "0") != "0":
-        raise block.error(
-            f"tree {block.number} has categorical splits, only numerical ones are read; "
-            "train with these features encoded as numbers",
-            "num_cat",
-        )
-    if fields.get("is_linear", "0") != "0":
-        raise block.error(
-            f"tree {block.number} has linear leaves, only constant ones are read; train with linear_tree=false",
-            "is_linear",
-        )
+    for key, found, remedy in (
+        ("num_cat", "categorical splits, only numerical ones", "train with these features encoded as numbers"),
+        ("is_linear", "linear leaves, only constant ones", "train with linear_tree=false"),
+    ):
+        if fields.get(key, "0") != "0":
+            raise block.error(f"tree {block.number} has {found} are read; {remedy}", key)
     n_leaves = int(count)
     for key, (_, per_split, required) in KEYS.items():
         expected = n_leaves - per_split
-        found = fields.get(key, "").split()
-        if not found and not required:
-            found = ["0"] * expected
-        if len(found) != expected:
+        line = fields.get(key, "")
+        values = line.split()
+        if not values and not required:
+            values = ["0"] * expected
+        if len(values) != expected:
             raise block.error(
-                f"{key} of tree {block.number} has {len(found)} values, expected {expected} "
+                f"{key} of tree {block.number} has {len(values)} values, expected {expected} "
                 f"for {n_leaves} leaves; {REMEDY}",
                 key,
             )
-        words[key] += found
+        if "_" in line or not line.isascii():  # Python's int and float take 1_0, and digits of any script
+            raise _not_a_number(block, key, next(word for word in values if "_" in word or not word.isascii()))
+        words[key] += values
     return n_leaves
 
 
-def _numbers(words: list[str], dtype: type, blocks: list[Block], offsets: np.ndarray, key: str) -> np.ndarray:
+def _numbers(words: list[str], dtype: type, blocks: list[TreeText], offsets: np.ndarray, key: str) -> np.ndarray:
     """The words as int64 or float64, exactly as Python reads them."""
     parse, wide = (float, np.float64) if dtype is np.float64 else (int, np.int64)
     try:
@@ -114,35 +122,28 @@ def _numbers(words: list[str], dtype: type, blocks: list[Block], offsets: np.nda
             try:
                 np.array([parse(word)], dtype=wide)
             except (ValueError, OverflowError):
-                block = blocks[int(np.searchsorted(offsets, at, side="right")) - 1]
-                kind = "number" if parse is float else "whole number"
-                raise block.error(f"{key} holds {word[:30]!r}, expected a {kind}; {REMEDY}", key) from error
+                raise _not_a_number(_block_of(at, blocks, offsets), key, word) from error
         raise
 
 
+def _not_a_number(block: TreeText, key: str, word: str) -> ModelError:
+    kind = "number" if DTYPES.get(KEYS[key][0]) is np.float64 else "whole number"
+    return block.error(f"{key} holds {word[:30]!r}, expected a {kind}; {REMEDY}", key)
+
+
 def _unusable(key: str, numbers: np.ndarray, n_features: int) -> tuple[np.ndarray, str]:
-    """Which values a forest cannot hold, and what to say of them."""
+    """Which values a forest cannot hold, and what it can."""
     if key == "split_feature":
-        return (numbers < 0) | (numbers >= n_features), f"the model has features 0 to {n_features - 1}; {REMEDY}"
+        return (numbers < 0) | (numbers >= n_features), f"the model has features 0 to {n_features - 1}"
     if key == "threshold":
-        return np.isnan(numbers), f"expected a number; {REMEDY}"
+        return np.isnan(numbers), "expected a number"
     if key == "leaf_value":
-        return ~np.isfinite(numbers), f"expected a finite number; {REMEDY}"
+        return ~np.isfinite(numbers), "expected a finite number"
     if key == "decision_type":
         categorical = (numbers & CATEGORICAL) != 0
         bad = categorical | (numbers < 0) | (numbers >= MISSING_ZERO + MISSING_NAN)
-        return bad, "only numerical splits (even numbers up to 10) are read; train without categorical features"
+        return bad, "only numerical splits (even numbers up to 10) are read: train without categorical features"
     return np.zeros(len(numbers), dtype=bool), ""
-
-
-def _refuse(
-    unusable: tuple[np.ndarray, str], numbers: np.ndarray, blocks: list[Block], offsets: np.ndarray, key: str
-) -> None:
-    bad, expected = unusable
-    if bad.any():
-        at = int(np.argmax(bad))
-        block = blocks[int(np.searchsorted(offsets, at, side="right")) - 1]
-        raise block.error(f"{key} of tree {block.number} holds {numbers[at]}; {expected}", key)
 
 
 def _set_missing(arrays: dict[str, np.ndarray]) -> None:
