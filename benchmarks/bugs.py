@@ -18,7 +18,7 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve.data.blocks import Block
-from ranksieve.data.tables import write_blocks
+from ranksieve.data.parquet import write_blocks
 from ranksieve.retrieval.features import FeatureMaker
 from ranksieve.retrieval.labelling import Pairs, labelled_blocks, write_features
 from ranksieve.retrieval.notes import Notes

@@ -27,7 +27,7 @@ from distributed import Client, LocalCluster
 import ranksieve as rs
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.pieces import Piece, Pieces
+from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from results import save
 
@@ -182,7 +182,7 @@ def main() -> None:
         place = arguments.data or Path(folder)
         place.mkdir(exist_ok=True)
         files = parts(place, arguments.queries)
-        binned = bin_data(Pieces([Piece(file) for file in files]))
+        binned = bin_data(JoinedSource([Piece(file) for file in files]))
         lists = binned.lists
         size = {"what": "data", "queries": lists.n_queries, "documents": lists.n_docs,
                 "features": binned.binning.n_features, "MB of bins": round(binned.bins.nbytes / 1e6)}  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.svm import LinearSVC
 
 import ranksieve as rs
-from ranksieve.data.read import open_source
+from ranksieve.data.read import open_data
 from ranksieve.rankers.linear import Linear
 from results import save
 
@@ -64,7 +64,7 @@ def two_stage(queries: int, features: int) -> tuple[rs.Dataset, rs.Dataset]:
 
 def bugs(folder: Path) -> tuple[rs.Dataset, rs.Dataset]:
     """The reports of all projects together, every twentieth to be tested on."""
-    sources = [open_source(path) for path in sorted(folder.glob("*.parquet"))]
+    sources = [open_data(path) for path in sorted(folder.glob("*.parquet"))]
     names, first_stage = sources[0].feature_names, sources[0].first_stage
     assert all(source.feature_names == names for source in sources)
     n_docs = sum(source.n_docs for source in sources)

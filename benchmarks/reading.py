@@ -18,8 +18,8 @@ from sklearn.datasets import load_svmlight_file
 
 from ranksieve import Dataset
 from ranksieve.data.letor import write_letor
-from ranksieve.data.read import open_source, read
-from ranksieve.data.tables import write_parquet
+from ranksieve.data.parquet import write_parquet
+from ranksieve.data.read import open_data, read
 
 N_DOCS, N_FEATURES, REPEATS = 40_000, 136, 5
 RESULTS = Path(__file__).parent / "results" / "reading.json"
@@ -52,7 +52,7 @@ def best_seconds(work, repeats: int) -> float:
 
 
 def count_rows(path: str) -> int:
-    return sum(block.n_docs for block in open_source(path).blocks())
+    return sum(block.n_docs for block in open_data(path).blocks())
 
 
 def on_one_thread(work) -> None:
@@ -70,7 +70,7 @@ def main() -> None:
         data = make_data()
         write_letor(data, text)
         write_letor(data, zipped)
-        write_parquet(open_source(text), packed)
+        write_parquet(open_data(text), packed)
         check_equal(text)
         megabytes = os.path.getsize(text) / 1e6
         seconds = {

@@ -22,7 +22,7 @@ from typing import Any
 import ranksieve as rs
 from bug_lists import Fold, feature_files, shortened
 from cells import Cell, Outcome, compared
-from ranksieve.data.pieces import Piece, Pieces
+from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.read import read_source
 from ranksieve.data.splits import fold_queries
 from results import save
@@ -84,7 +84,7 @@ def main() -> None:
     if not arguments.table:
         files = feature_files(arguments.collections, arguments.features)
         short = [shortened(file, arguments.work, arguments.depth) for file in files]
-        run(read_source(Pieces([Piece(file) for file in short])), plan)
+        run(read_source(JoinedSource([Piece(file) for file in short])), plan)
     rows = table(plan)
     for row in rows:
         print(row)

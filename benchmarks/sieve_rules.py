@@ -23,8 +23,8 @@ from bug_lists import Fold, feature_files, shortened
 from kept import kept_path
 from ranksieve.boosting.scores import Choice
 from ranksieve.boosting.selections import Selection, View
+from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.negatives import Negatives
-from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.data.read import read_source
 from ranksieve.data.splits import fold_queries
 from ranksieve.files import atomic_path
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/sieve"), help="where finished cells are kept")
     arguments = parser.parse_args()
     files = feature_files(arguments.collections, arguments.features)
-    data = read_source(Pieces([Piece(shortened(file, arguments.work, DEPTH)) for file in files]))
+    data = read_source(JoinedSource([Piece(shortened(file, arguments.work, DEPTH)) for file in files]))
     queries = list(fold_queries(data.n_queries, 5, seed=0))
     rows: list[dict[str, Any]] = [{"name": name, "valid": [], "trees": [], "cpu s": []} for name, *_ in TRIED]
     for number in EXPLORED:

@@ -24,7 +24,7 @@ from bug_lists import feature_files, shortened
 from cells import Cell, Learned, Outcome, Setting, compared
 from quality import folds
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.pieces import Piece, Pieces
+from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.read import read_source
 from ranksieve.data.splits import fold_queries
 from results import save
@@ -63,7 +63,7 @@ def letor_folds(name: str, arguments: argparse.Namespace) -> list[Fold]:
 
 def bug_folds(arguments: argparse.Namespace) -> list[Fold]:
     files = feature_files(arguments.collections / "ir", arguments.features)
-    data = read_source(Pieces([Piece(shortened(file, arguments.work, DEPTH)) for file in files]))
+    data = read_source(JoinedSource([Piece(shortened(file, arguments.work, DEPTH)) for file in files]))
     splits = list(fold_queries(data.n_queries, 5, seed=0))[:BUG_FOLDS]
     return [Fold(*(data.take_queries(queries) for queries in split)) for split in splits]
 

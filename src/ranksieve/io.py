@@ -1,8 +1,8 @@
 """Reading and writing files: data sets, TREC runs and judgements, queries."""
 
 from ranksieve.data.letor import write_letor
+from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
-from ranksieve.data.tables import write_parquet
 from ranksieve.retrieval.queries import read_queries
 from ranksieve.retrieval.runs import read_judgements, read_run, write_run
 

@@ -12,7 +12,7 @@ import ranksieve as rs
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.objectives import lambda_ndcg
 from ranksieve.data.binned import bin_data
-from ranksieve.data.feature_choice import monotone_signs
+from ranksieve.data.features import monotone_signs
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.text_formats import SIGNS
 from samples import small_dataset

@@ -69,7 +69,7 @@ def test_a_tree_on_some_rows_is_the_tree_on_a_data_set_of_those_rows(binned, row
     chosen = np.arange(len(binned.bins), dtype=np.int32)[rows]
     grad, hess = gradients(len(chosen))
     params = Params(leaves=6, min_docs=2)
-    reduced = Binned(binned.bins[chosen], binned.lists, binned.binning, binned.feature_names)
+    reduced = Binned(binned.bins[chosen], binned.lists, binned.binning, binned.info)
     a, _ = Grower(binned, params, threads=1).grow(chosen, grad, hess, np.random.default_rng(0))
     b, _ = Grower(reduced, params, threads=1).grow(None, grad, hess, np.random.default_rng(0))
     np.testing.assert_array_equal(a.splits, b.splits)

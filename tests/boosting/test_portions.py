@@ -39,7 +39,7 @@ def test_portions_together_make_the_lesson_of_the_whole(data, binned, selection,
     n_queries, together = 0, []
     for queries in np.split(np.arange(data.n_queries), [5]):
         lists, rows = data.lists.take_queries(queries)
-        part = Binned(binned.bins[rows], lists, binned.binning, binned.feature_names)
+        part = Binned(binned.bins[rows], lists, binned.binning, binned.info)
         portion = Portion(n_queries, int(rows[0]), data.n_docs)
         together.append((rows, lessons_of(part, trees, params, portion)))
         n_queries += len(queries)

@@ -14,8 +14,8 @@ import typer.main
 from cli_samples import QUICK
 
 from ranksieve.cli.app import app
+from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
-from ranksieve.data.tables import write_parquet
 
 COLUMNS = ("--label", "rel", "--qid", "query")
 READERS = ("train", "predict", "evaluate", "explain", "combine", "interpolate", "refit", "prune", "pack", "sample")

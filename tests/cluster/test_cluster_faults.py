@@ -24,7 +24,7 @@ from ranksieve.cluster.connect import Pauses, run_on_workers
 from ranksieve.cluster.copies import PREFIX, folder_of
 from ranksieve.cluster.partitions import Partition, gather_results
 from ranksieve.cluster.worker_pool import WorkerPool
-from ranksieve.data.pieces import Piece, Pieces
+from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.errors import ClusterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
@@ -48,7 +48,7 @@ def files(data, tmp_path_factory) -> list[str]:
 
 def alone(files: list[str], **options) -> str:
     """The model file of one process."""
-    return to_text(rs.train(Pieces([Piece(file) for file in files]), **options))
+    return to_text(rs.train(JoinedSource([Piece(file) for file in files]), **options))
 
 
 @pytest.fixture(scope="module")

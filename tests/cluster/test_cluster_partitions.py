@@ -9,6 +9,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.cluster.layout import make_shares, reassign
 from ranksieve.cluster.partitions import Partition, PartitionScan, list_partitions
+from ranksieve.data.features import FeatureInfo
 from ranksieve.errors import DataError
 from samples import small_dataset
 
@@ -24,7 +25,7 @@ def frame_of(data: rs.Dataset) -> pd.DataFrame:
 
 def scan_of(queries: dict[str, int]) -> PartitionScan:
     sizes = np.array(list(queries.values()))
-    return PartitionScan(int(sizes.sum()), list(queries), sizes, ("a",), 1, None, "", 0.0, 1.0, None)
+    return PartitionScan(int(sizes.sum()), list(queries), sizes, FeatureInfo(("a",)), 1, 1.0, None)
 
 
 def partitions_like(scans) -> list[Partition]:

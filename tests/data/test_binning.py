@@ -9,7 +9,7 @@ from ranksieve.data.binned import bin_data
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
-from ranksieve.data.tables import write_parquet
+from ranksieve.data.parquet import write_parquet
 from ranksieve.errors import DataError
 from samples import small_dataset
 

@@ -13,7 +13,7 @@ import ranksieve as rs
 from ranksieve.data import csv
 from ranksieve.data.csv import CsvSource
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.read import open_source, read
+from ranksieve.data.read import open_data, read
 from ranksieve.errors import DataError
 
 TABLE = 'label,qid,"doc id",bm25,age\n2,a,x,1.5,\n0,a,y,0.25,7\n1,"b, c",z,-1e3,1\n'
@@ -41,7 +41,7 @@ def test_compressed_and_in_small_blocks(tmp_path, monkeypatch):
     lines = [f"{row % 3},q{row // 7},{row / 8}" for row in range(100)]
     path = tmp_path / "data.csv.gz"
     path.write_bytes(gzip.compress("\n".join(["label,qid,bm25", *lines]).encode()))
-    source = pickle.loads(pickle.dumps(open_source(path)))
+    source = pickle.loads(pickle.dumps(open_data(path)))
     assert isinstance(source, CsvSource) and source.n_docs is None
     for _ in range(2):
         blocks = list(source.blocks(5))
@@ -56,23 +56,26 @@ def test_documents_to_score_need_features_alone(tmp_path):
     )
     pq.write_table(pq.read_table(tmp_path / "x").select(["a", "b"]), tmp_path / "data.parquet")
     for path in (written(tmp_path, "a,b\n1,2\n3,4\n"), tmp_path / "data.parquet"):
-        (block,) = open_source(path, needed=()).blocks()
+        (block,) = open_data(path, needed=()).blocks()
         assert block.features.tolist() == [[1, 2], [3, 4]]
         assert block.labels.tolist() == [0, 0] and block.run_lengths.tolist() == [2]
         with pytest.raises(DataError, match="label"):
             read(path)
     letor = written(tmp_path, "1 qid:1 1:2,5\n")
     with pytest.raises(DataError, match=r"not a number"):
-        list(open_source(letor, needed=()).blocks())
+        list(open_data(letor, needed=()).blocks())
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("label,qid,bm25\n1,a,high\n", "column 'bm25' holds 'high'; expected numbers"),
-        ("label,qid,bm25\n1,a\n", "is not a table .*got 2.*; every line needs all columns"),
-        ("label,qid,bm25\n,a,1\n", "column 'label' of row 0 is null"),
-        ("label,qid,bm25\n1,a,inf\n", "feature 'bm25' of row 0 is infinite"),
+        (
+            "label,qid,bm25\n1,a,high\n",
+            ":2: column 'bm25' holds 'high'; expected numbers; .*ignore='bm25'",
+        ),
+        ("label,qid,bm25\n1,a\n", ":2: is not a table .*got 2.*; every line needs all columns"),
+        ("label,qid,bm25\n,a,1\n", ":2: column 'label' is null"),
+        ("label,qid,bm25\n1,a,inf\n", ":2: feature 'bm25' is infinite"),
         ("label,qid,bm25\n", "has 0 rows"),
         ("label,qid\n1,a\n", "0 feature columns"),
         ("label,qid,label\n1,a,2\n", "two columns have the same name"),
@@ -91,13 +94,13 @@ def test_complaints(tmp_path, text, message):
 
 def test_a_stray_quote_joins_no_lines(tmp_path):
     text = 'label\tqid\tdocid\tf\n1\ta\t"x\t1\n0\ta\ty\t2\n0\tb\tz"\t3\n1\tb\tw\t4\n'
-    with pytest.raises(DataError, match="'docid' of row 0 has a line break; a quote that is not closed"):
+    with pytest.raises(DataError, match=":2: column 'docid' has a line break; a quote that is not closed"):
         read(written(tmp_path, text))
 
 
 @pytest.mark.parametrize("name", ["qid", "docid"])
 def test_ids_are_not_empty(tmp_path, name):
-    with pytest.raises(DataError, match=f"{name!r} of row 1 is empty"):
+    with pytest.raises(DataError, match=f":3: column {name!r} is empty"):
         read(written(tmp_path, f"label,{'docid' if name == 'qid' else 'qid'},{name},f\n1,a,NA,1\n0,a,,2\n"))
     assert read(written(tmp_path, "label,qid,f\n1,NA,NA\n")).query_ids.tolist() == ["NA"]
 

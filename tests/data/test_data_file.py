@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ranksieve.data.data_file import DataFile, spool_pipe
-from ranksieve.data.read import open_source, read
+from ranksieve.data.read import open_data, read
 from ranksieve.errors import DataError
 
 TEXT = "2 qid:1 1:0.5\n0 qid:1 1:0.25\n1 qid:2 1:1\n"
@@ -95,14 +95,14 @@ def test_a_file_with_columns_travels_to_other_processes(tmp_path, monkeypatch):
 
 
 def test_a_pipe_is_read_as_often_as_needed(through_pipe):
-    source = open_source(through_pipe(TEXT.encode()))
+    source = open_data(through_pipe(TEXT.encode()))
     for _ in range(2):
         assert np.concatenate([block.labels for block in source.blocks()]).tolist() == [2, 0, 1]
     assert source.path.endswith("/pipe")
 
 
 def test_a_pipe_without_content(through_pipe):
-    with pytest.raises(DataError, match="nothing came through it"):
+    with pytest.raises(DataError, match="no data arrived"):
         spool_pipe(through_pipe(b""))
 
 
@@ -113,5 +113,5 @@ def test_files_stay_as_they_are(tmp_path):
 
 def test_standard_input_that_is_closed(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(DataError, match="-: standard input is closed; send data"):
+    with pytest.raises(DataError, match=r"^standard input is closed; send data"):
         spool_pipe("-")

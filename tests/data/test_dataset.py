@@ -8,7 +8,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksieve.data.dataset import Dataset, default_names
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import default_names
 from ranksieve.data.lists import lists_from_runs, runs_of
 from ranksieve.errors import DataError
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_svmlight_file
 from ranksieve.data import letor_lines
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
-from ranksieve.data.read import open_source, read
+from ranksieve.data.read import open_data, read
 from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.kernels import letor as kernel
 
@@ -197,9 +197,9 @@ def test_lightgbm_side_files(tmp_path):
     assert data.offsets.tolist() == [0, 1, 3]
     assert data.lists.weights.tolist() == [1, 0.5, 0.25]
     for rows in (1, 2, 3):
-        blocks = list(open_source(path).blocks(rows))
+        blocks = list(open_data(path).blocks(rows))
         assert np.concatenate([block.weights for block in blocks]).tolist() == [1, 0.5, 0.25]
-        assert collect(open_source(path), rows)[2] == [1, 2, 2]
+        assert collect(open_data(path), rows)[2] == [1, 2, 2]
     (tmp_path / "rank.train.weight").write_text("3\n0.5\n")  # one per query
     assert read(path).lists.weights.tolist() == [3, 0.5, 0.5]
     (tmp_path / "rank.train.weight").write_text("1\n0.5\n0.25\n")
@@ -254,7 +254,7 @@ def test_blocks_of_any_size_and_chunks_of_any_size_equal_the_whole(tmp_path, mon
         monkeypatch.setattr(letor_lines, "SERIAL_BYTES", serial)
         np.testing.assert_array_equal(read(path).features, data.features)
         for rows in (1, 3, 1000):
-            source = open_source(path)
+            source = open_data(path)
             assert source.n_features is None and source.feature_names is None
             for _ in range(2):
                 features, labels, found = collect(source, rows)
@@ -277,7 +277,7 @@ def test_same_as_sklearn(tmp_path, monkeypatch):
     path = tmp_path / "data.txt"
     path.write_text("\n".join(lines))
     features, labels, qid = load_svmlight_file(str(path), dtype=np.float32, query_id=True)
-    found, found_labels, found_qid = collect(open_source(path), 100)
+    found, found_labels, found_qid = collect(open_data(path), 100)
     np.testing.assert_array_equal(found, features.toarray())
     np.testing.assert_array_equal(found_labels, labels)
     np.testing.assert_array_equal(np.array(found_qid, dtype=int), qid)

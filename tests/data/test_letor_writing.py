@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
-from ranksieve.data.read import open_source, read
+from ranksieve.data.read import open_data, read
 from ranksieve.errors import DataError
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -31,7 +31,7 @@ def test_written_and_read_again(tmp_path, suffix):
     np.testing.assert_array_equal(back.lists.weights, data.lists.weights)
     assert back.query_ids.tolist() == ["a", "b"]
     assert back.lists.doc_ids.tolist() == data.lists.doc_ids.tolist()
-    write_letor(open_source(path), tmp_path / "again.txt")
+    write_letor(open_data(path), tmp_path / "again.txt")
     np.testing.assert_array_equal(read(tmp_path / "again.txt").features, data.features)
 
 

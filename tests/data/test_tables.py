@@ -8,11 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
-from ranksieve.data import tables
+from ranksieve.data import parquet, tables
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
-from ranksieve.data.read import open_source, read
-from ranksieve.data.tables import split_table, write_parquet
+from ranksieve.data.parquet import write_parquet
+from ranksieve.data.read import open_data, read
+from ranksieve.data.tables import split_table
 from ranksieve.errors import DataError
 
 COLUMNS = {"bm25": [1.5, None, 3.0], "qid": ["a", "a", "b"], "clicks": [1, 2, 3], "fresh": [True, False, True]}
@@ -129,7 +130,7 @@ def assert_same(found, expected):
 
 @pytest.mark.parametrize("group_rows", [64, 65_536])
 def test_parquet_written_and_read_again(tmp_path, monkeypatch, group_rows):
-    monkeypatch.setattr(tables, "GROUP_ROWS", group_rows)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", group_rows)
     path = tmp_path / "data.parquet"
     plain = random_data()
     full = random_data(
@@ -143,7 +144,7 @@ def test_parquet_written_and_read_again(tmp_path, monkeypatch, group_rows):
         assert pq.ParquetFile(path).metadata.row_group(0).num_rows == min(group_rows, 250)
         assert_same(read(path), data)
         for rows in (3, 1000):
-            blocks = list(open_source(path).blocks(rows))
+            blocks = list(open_data(path).blocks(rows))
             assert max(block.n_docs for block in blocks) == min(rows, 250)
             np.testing.assert_array_equal(np.concatenate([b.features for b in blocks]), data.features.astype("f4"))
             assert sum(block.run_lengths.sum() for block in blocks) == 250
@@ -166,12 +167,12 @@ def test_text_is_packed_as_it_is_read(tmp_path, missing, ids):
     a, b = ids
     text.write_text(f"1 qid:{a} 1:5 # docid = x\n0 qid:{b} 3:0.1\n2 qid:{a} 2:nan 5:1 # y z\n")
     (tmp_path / "data.txt.weight").write_text("1\n2\n3\n")
-    write_parquet(open_source(text, missing=missing, first_stage="f2"), packed)
+    write_parquet(open_data(text, missing=missing, first_stage="f2"), packed)
     assert_same(read(packed), read(text, missing=missing, first_stage="f2"))
     # And once more from Parquet to Parquet and to text.
-    write_parquet(open_source(packed), tmp_path / "again.parquet")
+    write_parquet(open_data(packed), tmp_path / "again.parquet")
     assert_same(read(tmp_path / "again.parquet"), read(packed))
-    write_letor(open_source(packed), tmp_path / "again.txt")
+    write_letor(open_data(packed), tmp_path / "again.txt")
     np.testing.assert_array_equal(read(tmp_path / "again.txt").features, read(packed).features)
 
 
@@ -202,16 +203,16 @@ def test_foreign_parquet(tmp_path):
         ({"label": None}, "no column 'label'; it has: qid, a; say which one to use"),
         ({"qid": None}, "no column 'qid'"),
         ({"label": ["x", "y"]}, "column 'label' holds string"),
-        ({"label": [1.0, None]}, "column 'label' of row 1 is null"),
-        ({"label": [1.0, np.nan]}, "column 'label' of row 1 is nan"),
-        ({"label": [-1, 1]}, "column 'label' of row 0 is -1"),
-        ({"qid": [None, 1]}, "column 'qid' of row 0 is null"),
+        ({"label": [1.0, None]}, "row 1: column 'label' is null"),
+        ({"label": [1.0, np.nan]}, "row 1: column 'label' is nan"),
+        ({"label": [-1, 1]}, "row 0: column 'label' is -1"),
+        ({"qid": [None, 1]}, "row 0: column 'qid' is null"),
         ({"qid": [[1], [2]]}, "column 'qid' holds list"),
         ({"qid": [1.0, np.nan]}, "query id is missing"),
         ({"a": ["x", "y"]}, "column 'a' holds string"),
-        ({"a": [1.0, np.inf]}, "feature 'a' of row 1 is infinite"),
+        ({"a": [1.0, np.inf]}, "row 1: feature 'a' is infinite"),
         ({"a": None}, "0 feature columns"),
-        ({"weight": [1.0, -1.0]}, "column 'weight' of row 1"),
+        ({"weight": [1.0, -1.0]}, "row 1: column 'weight'"),
     ],
 )
 def test_complaints_about_parquet(tmp_path, columns, message):
@@ -233,8 +234,9 @@ def test_damaged_parquet(tmp_path):
 
 def test_parquet_of_a_later_version(tmp_path, monkeypatch):
     path = tmp_path / "data.parquet"
-    monkeypatch.setattr(tables, "FORMAT_VERSION", 2)
-    write_parquet(random_data(), path)
+    with monkeypatch.context() as later:
+        later.setattr(parquet, "FORMAT_VERSION", 2)
+        write_parquet(random_data(), path)
     with pytest.raises(DataError, match="format 2, this version reads up to 1; upgrade"):
         read(path)
 

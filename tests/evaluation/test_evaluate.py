@@ -7,6 +7,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import FeatureInfo
 from ranksieve.data.lists import Lists, lists_from_runs
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import evaluate
@@ -34,7 +35,7 @@ class TestEvaluate:
             def predict(self, data):
                 return data.features[:, 0]
 
-        data = Dataset(np.array(self.good)[:, None], self.lists, ("f1",))
+        data = Dataset(np.array(self.good)[:, None], self.lists, FeatureInfo(("f1",)))
         result = evaluate(Model(), data)
         assert list(result.values) == ["model"]
         np.testing.assert_array_equal(result.per_query(), evaluate(self.good, data).per_query("scores"))

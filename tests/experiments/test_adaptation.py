@@ -7,8 +7,8 @@ import pytest
 from experiment_samples import write_spec
 
 import ranksieve as rs
-from ranksieve.data.parts import Joined
-from ranksieve.data.read import open_source
+from ranksieve.data.joined import JoinedSource, Piece
+from ranksieve.data.read import open_data
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.experiments.data import DataSpec, load_values
 from ranksieve.experiments.read_spec import load_spec
@@ -161,11 +161,14 @@ def test_background_files_are_read_as_one(tmp_path):
         rs.io.write_parquet(named, tmp_path / f"{number}.parquet")
     data = DataSpec.folded("x", {"file": "0.parquet", "background": "1.parquet"}, tmp_path)[0]
     assert data.has_background and data.identity()["background0_stamp"][0] > 0
-    sources = [open_source(tmp_path / f"{number}.parquet") for number in (0, 1)]
-    joined = np.concatenate([block.features for block in Joined(sources).blocks()])
+    sources = [open_data(tmp_path / f"{number}.parquet") for number in (0, 1)]
+    joined = np.concatenate(
+        [block.features for block in JoinedSource([Piece(source) for source in sources], distinct=True).blocks()]
+    )
     np.testing.assert_array_equal(joined, np.concatenate([one.features, two.features]))
     with pytest.raises(DataError, match="query '0-0' is in"):
-        list(Joined([sources[0], open_source(tmp_path / ".." / tmp_path.name / "0.parquet")]).blocks())
+        again = open_data(tmp_path / ".." / tmp_path.name / "0.parquet")
+        list(JoinedSource([Piece(sources[0]), Piece(again)], distinct=True).blocks())
 
 
 def test_an_interpolation_is_measured_with_the_weights_of_the_lists(results):

@@ -168,7 +168,7 @@ def test_bad_input_is_told() -> None:
         rs.train(apart, algo="ranksvm")
     with pytest.raises(ParameterError, match=r"^c is 0"):
         rs.train(data, algo="ranksvm", c=0)
-    with pytest.raises(DataError, match="sees feature values"):
+    with pytest.raises(DataError, match="the data is Linear; give a file name"):
         rs.train(rs.train(data, algo="ranksvm"), algo="ranksvm")
     with pytest.raises(ParameterError, match=r"selection is for boosted forests, not for algo='ranksvm'"):
         rs.train(data, algo="ranksvm", selection=lambda view: None)

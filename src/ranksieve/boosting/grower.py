@@ -11,7 +11,7 @@ from ranksieve.boosting.collapse import Grown, collapse
 from ranksieve.boosting.fixed_point import Scale, to_fixed_point
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
-from ranksieve.data.feature_choice import choose_features, monotone_signs
+from ranksieve.data.features import choose_features, monotone_signs
 from ranksieve.dtypes import FIXED, ROW
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.monotone import SMALLEST_WEIGHT

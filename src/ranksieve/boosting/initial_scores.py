@@ -14,7 +14,8 @@ from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source, widened
-from ranksieve.data.dataset import Dataset, check_feature_names
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import check_feature_names
 from ranksieve.data.letor import TextSource
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError
@@ -162,7 +163,7 @@ def _model_base(model: Any, name: str, train_set: Binned, given: Any) -> ModelBa
         except DataError as error:
             raise ModelError(f"the base model does not fit the training data: {error}") from error
     absent = dict(getattr(model, "info", None) or {}).get("missing")
-    here = "nan" if np.isnan(train_set.absent) else "zero"
+    here = train_set.info.missing
     if isinstance(given, TextSource) and absent is not None and absent != here:
         raise ParameterError(
             f"--init {name!r} was trained with --missing={absent} and this run has --missing={here}; "

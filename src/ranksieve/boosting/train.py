@@ -23,9 +23,9 @@ from ranksieve.boosting.steps import named_step
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
-from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.features import check_feature_names
 from ranksieve.data.lists import Lists
-from ranksieve.data.read import MISSING, open_source
+from ranksieve.data.read import open_data
 from ranksieve.errors import ClusterError, DataError, InterruptedTraining, ParameterError
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
@@ -108,12 +108,10 @@ def train(
     if settings.algo not in ALGORITHMS:
         raise ParameterError(f"--algo={settings.algo} makes no boosted forest; expected one of {', '.join(ALGORITHMS)}")
     rule = own_rule or named_selection(settings)
-    if missing not in MISSING:
-        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
     keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     threads = settings.threads or os.cpu_count() or 1
     with using_threads(threads) as threads:
-        given = _opened(data, missing)
+        given = open_data(data, missing=missing)
         train_set = bin_data(given, max_bins=settings.max_bins, binning=binning)
         check_grades(train_set.lists, train_set.source, pairs=own_objective is None and _has_pairs(settings))
         base = make_base(init, _constant(train_set, settings, own_objective), train_set, given, read_model)
@@ -175,10 +173,6 @@ def watch_and_boost(
     return base.join(_forest(state, data, params, monitor, base))
 
 
-def _opened(data: Any, missing: str) -> Any:
-    return open_source(data, missing=missing) if isinstance(data, str | os.PathLike) else data
-
-
 def _constant(data: Binned, params: Params, objective: Objective | None) -> float:
     return constant_of(*label_sums(data.lists)) if starts_at_mean(params, objective) else 0.0
 
@@ -215,9 +209,7 @@ def _forest(state: State, data: Binned, params: Params, monitor: Monitor, base: 
         **({"init": {**base.describe(), "score": monitor.base_value}} if base.ranks else {}),
         **({"steps": state.steps} if params.step == "optimal" else {}),
         "ranksieve": __version__,
-        "first_stage": data.first_stage,
-        **({"candidates": data.candidates} if data.candidates else {}),
-        "missing": "nan" if np.isnan(data.absent) else "zero",
+        **data.info.for_model(),
     }
     return to_forest(trees, data.binning, data.feature_names, info)
 
@@ -242,7 +234,7 @@ def check_grades(lists: Lists, source: str, *, pairs: bool) -> None:
 def _watched(valid: Any, train_set: Binned, base: Base, missing: str) -> Iterator[Watched]:
     """The validation sets, with the scores they start from."""
     for name, data in named_sets(valid).items():
-        given = _opened(data, missing)
+        given = open_data(data, missing=missing)
         binned = bin_data(given, binning=train_set.binning)
         check_feature_names(binned.feature_names, train_set.feature_names, binned.source)
         yield Watched(name, binned, Scores(binned, start=base.scores(name, given, binned)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,13 +30,13 @@ def describe(
     missing: Missing = "zero",
 ) -> None:
     """Say what a data file or a model file holds."""
-    from ranksieve.data.read import open_source
+    from ranksieve.data.read import open_data
     from ranksieve.rankers.load import load
 
     if is_model(file):
         _describe_model(load(file))
     else:
-        _describe_data(open_source(file, missing=missing))
+        _describe_data(open_data(file, missing=missing))
 
 
 def is_model(path: Path) -> bool:
@@ -44,7 +45,7 @@ def is_model(path: Path) -> bool:
     from ranksieve.forest.formats.model_files import is_model as is_forest
     from ranksieve.rankers.json_model import START
 
-    head = first_bytes(str(path))
+    head = first_bytes(os.fspath(path))
     return is_forest(head) or START.startswith(head[: len(START)])
 
 
@@ -123,9 +124,9 @@ def _influence(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
 
 
 def _describe_data(source: Source) -> None:
-    from ranksieve.data.list_builder import GrowingLists
+    from ranksieve.data.list_builder import ListBuilder
 
-    growing = GrowingLists(str(source.path))
+    growing = ListBuilder(source.path)
     zeros = missing = values = 0
     for block in source.blocks():
         growing.append(block)

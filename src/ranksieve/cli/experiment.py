@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,7 +65,7 @@ def experiment(
 
     common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
     if background:
-        common["background"] = [str(path) for path in background]
+        common["background"] = [os.fspath(path) for path in background]
     own = _own_data(data or [], {"train": train, "valid": valid, "test": test}, folds, common)
     loaded = load_spec(find_spec(spec), quick=quick, data=own, params=_parameters(set_ or []))
     if tune:
@@ -88,12 +89,12 @@ def experiment(
 
 
 def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, common: dict[str, Any]) -> list[DataSpec]:
-    from ranksieve.data.data_file import columns_of
+    from ranksieve.data.data_file import DataFile
     from ranksieve.experiments.data import DataSpec
 
-    given = {name: str(path) for name, path in parts.items() if path is not None}
+    given = {name: os.fspath(path) for name, path in parts.items() if path is not None}
     for one in (*files, *parts.values()):
-        common |= columns_of(one)  # the same of all
+        common |= DataFile(one).columns  # the same of all
     if given and files:
         raise ParameterError("give --data, or --train, --valid and --test, not both")
     if "background" in common and not (given or files):
@@ -103,7 +104,7 @@ def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, comm
     return [
         one
         for path in files
-        for one in DataSpec.folded(Path(path).stem, {**common, "file": str(path), "folds": folds}, Path())
+        for one in DataSpec.folded(Path(path).stem, {**common, "file": os.fspath(path), "folds": folds}, Path())
     ]
 
 

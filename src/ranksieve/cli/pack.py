@@ -21,9 +21,9 @@ def pack(
 ) -> None:
     """Turn a data file into Parquet, which loads many times faster."""
     check_writable(out, data)
-    from ranksieve.data.read import open_source
-    from ranksieve.data.tables import write_parquet
+    from ranksieve.data.parquet import write_parquet
+    from ranksieve.data.read import open_data
 
-    write_parquet(open_source(data, missing=missing), out)
+    write_parquet(open_data(data, missing=missing), out)
     before, after = file_size(os.path.getsize(data)), file_size(os.path.getsize(out))
     show_facts([("packed", f"{out}, {after} (was {before})")])

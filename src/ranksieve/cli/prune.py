@@ -55,13 +55,13 @@ def prune(
     Ctrl-C keeps the best model so far.
     """
     check_model_file(out, model, train, valid, test, is_forest=True)
-    from ranksieve.data.read import open_source
+    from ranksieve.data.read import open_data
     from ranksieve.forest.formats.model_files import load_forest
     from ranksieve.forest.score_file import open_for
     from ranksieve.progress import PruningProgress
     from ranksieve.pruning.prune import prune as prune_forest
 
-    forest = load_forest(model, n_features=open_source(train).n_features if n_features is None else n_features)
+    forest = load_forest(model, n_features=open_data(train).n_features if n_features is None else n_features)
     for path in (train, valid, test):
         if path is not None:
             open_for(path, {str(model): forest}, missing)  # complains about a wrong path before time is spent

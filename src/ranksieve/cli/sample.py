@@ -51,8 +51,8 @@ def sample(
     check_writable(out, data, model)
     from ranksieve.data import sampling
     from ranksieve.data.letor import write_letor
+    from ranksieve.data.parquet import write_parquet
     from ranksieve.data.read import read
-    from ranksieve.data.tables import write_parquet
 
     documents = read(data, missing=missing)
     if how == "truncate":

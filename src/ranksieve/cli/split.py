@@ -27,16 +27,16 @@ def split(
     missing: Missing = "zero",
 ) -> None:
     """Split a data file by query into training, validation and test data."""
+    from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
     from ranksieve.data.letor import write_letor
-    from ranksieve.data.parts import SourcePart, query_ids_of
-    from ranksieve.data.read import open_source
+    from ranksieve.data.parquet import write_parquet
+    from ranksieve.data.read import open_data
     from ranksieve.data.splits import split_queries
-    from ranksieve.data.tables import write_parquet
 
     if format not in ENDINGS:
         raise ParameterError(f"--format is {format!r}; expected one of {', '.join(ENDINGS)}")
     fractions = _shares(shares)
-    source = open_source(data, missing=missing)
+    source = open_data(data, missing=missing)
     ids = query_ids_of(source)
     parts = split_queries(len(ids), fractions, seed=seed)
     try:
@@ -48,7 +48,7 @@ def split(
         check_writable(file, data)
     facts = []
     for file, numbers in zip(files, parts, strict=True):
-        part = SourcePart(source, [ids[number] for number in numbers], file.stem)
+        part = JoinedSource([Piece(source, frozenset(ids[number] for number in numbers))], name=f"{data} ({file.stem})")
         (write_letor if format == "letor" else write_parquet)(part, file)
         facts.append((file.stem, f"{file}, {counted(query=len(numbers))}"))
     show_facts(facts)

@@ -27,7 +27,7 @@ def synth(
     check_writable(out)
     from ranksieve.data import generators
     from ranksieve.data.letor import write_letor
-    from ranksieve.data.tables import write_parquet
+    from ranksieve.data.parquet import write_parquet
 
     generate = {"two-stage": generators.two_stage, "cubic": generators.cubic}[kind]
     source = generators.GeneratedSource(generate, range(start, start + queries), seed, BLOCK_QUERIES[kind])

@@ -78,14 +78,14 @@ def train(
         check_folder(checkpoint)
     read = (*data, *(valid or ()), test, init, params)
     check_model_file(out, *read, is_forest=init is None and chosen.algo in ALGORITHMS)
-    from ranksieve.data.read import open_source
+    from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import PruningProgress, TrainingProgress
 
     _check_extras(chosen.algo, on_cluster=cluster is not None or local_workers > 0)
     metric = metric_of(chosen)
     for path in (*data, *(valid or ()), *((test,) if test else ())):
-        open_source(path, missing=missing)  # complains about a wrong path before hours are spent
+        open_data(path, missing=missing)  # complains about a wrong path before hours are spent
     doing = f"starting {counted(worker=local_workers)}, reading the data" if local_workers else "reading the data"
     bar: PruningProgress | TrainingProgress = TrainingProgress(chosen.algo, doing=doing, quiet=quiet)
     if chosen.algo == "xcleaver":
@@ -147,11 +147,13 @@ def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, params: 
 
 
 def _train_here(data: list[Path], valid: list[Path] | None, options: dict[str, Any]) -> Model:
-    from ranksieve.data.pieces import Piece, Pieces
+    from ranksieve.data.joined import JoinedSource, Piece
     from ranksieve.rankers.train import train
 
-    def whole(paths: list[Path]) -> Path | Pieces:
-        return paths[0] if len(paths) == 1 else Pieces([Piece(path) for path in paths], missing=options["missing"])
+    def whole(paths: list[Path]) -> Path | JoinedSource:
+        return (
+            paths[0] if len(paths) == 1 else JoinedSource([Piece(path) for path in paths], missing=options["missing"])
+        )
 
     return train(whole(data), valid=whole(valid) if valid else None, **options)
 

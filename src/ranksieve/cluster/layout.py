@@ -14,7 +14,7 @@ from ranksieve.boosting.selections import Portion
 from ranksieve.cluster.connect import known_workers
 from ranksieve.cluster.messages import RunConfig
 from ranksieve.cluster.partitions import Partition, PartitionedData, PartitionScan
-from ranksieve.data.pieces import check_alike
+from ranksieve.data.joined import check_alike
 from ranksieve.errors import ClusterError, DataError
 
 if TYPE_CHECKING:

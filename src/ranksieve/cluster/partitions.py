@@ -6,7 +6,7 @@ import glob
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,12 @@ import numpy as np
 from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, workers_of
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning, BinningSketch
-from ranksieve.data.blocks import blocks_of, candidates_of
+from ranksieve.data.blocks import blocks_of
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import FeatureInfo
 from ranksieve.data.lists import Lists
-from ranksieve.data.pieces import name_of, opened
+from ranksieve.data.read import open_values
 from ranksieve.dtypes import BIN, LABEL
 from ranksieve.errors import ClusterError, DataError
 from ranksieve.forest.scorer import using_threads
@@ -61,7 +62,9 @@ def list_partitions(partitions: Any) -> list[Partition]:
     parts = []
     for i, given in enumerate(partitions):
         is_file = isinstance(given, str | os.PathLike)
-        name = os.fspath(given) if is_file else f"partition {i} ({name_of(given)})"
+        name = (
+            os.fspath(given) if is_file else f"partition {i} ({getattr(given, 'source', None) or type(given).__name__})"
+        )
         if is_file and "://" not in name:  # workers have working folders of their own
             given = given.absolute() if isinstance(given, DataFile) else os.path.abspath(given)
         parts.append(Partition(name, given))
@@ -86,26 +89,28 @@ class PartitionScan:
     n_docs: int
     query_ids: list[str]
     query_sizes: np.ndarray
-    feature_names: tuple[str, ...] | None  # None: text, whose features have numbers
+    info: FeatureInfo
     n_features: int
-    first_stage: int | None
-    candidates: str
-    absent: float
     highest: float  # label, at least 1
     sketch: BinningSketch | None
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """None for text, whose features have numbers."""
+        return self.info.feature_names or None
 
 
 def count_docs(given: Any, missing: str) -> int:
     """The number of documents of a part; a text file is read for it."""
     if hasattr(given, "iloc") and not len(given):
         return 0  # DataFrames have empty partitions now and then
-    data = opened(given, missing)
+    data = open_values(given, missing=missing)
     return data.n_docs if data.n_docs is not None else sum(block.n_docs for block in blocks_of(data))
 
 
 def scan(given: Any, name: str, missing: str, max_bins: int, first_row: int, n_all: int, threads: int) -> PartitionScan:
     """Read a part: its queries, and a sketch of its features where thresholds are to be learned (`max_bins` > 0)."""
-    data = opened(given, missing)
+    data = open_values(given, missing=missing)
     sketch = BinningSketch(max_bins=max_bins, fill=data.absent, first_row=first_row, n_all=n_all) if max_bins else None
     sizes: dict[str, int] = {}
     width = n_docs = 0
@@ -122,11 +127,8 @@ def scan(given: Any, name: str, missing: str, max_bins: int, first_row: int, n_a
         n_docs=n_docs,
         query_ids=list(sizes),
         query_sizes=np.array(list(sizes.values()), np.int64),
-        feature_names=data.feature_names,
+        info=data.info,
         n_features=width,
-        first_stage=data.first_stage,
-        candidates=candidates_of(data),
-        absent=data.absent,
         highest=highest,
         sketch=sketch,
     )
@@ -213,11 +215,9 @@ class PartitionedData:
         """The set in the form that training takes, all but its documents."""
         empty = Lists(np.empty(0, LABEL), np.zeros(1, np.int64), np.empty(0, np.int64))
         width = -(-binning.n_features // LANES) * LANES
-        first = self.scans[0]
         source = self.parts[0].name + (f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else "")
-        return Binned(
-            np.empty((0, width), BIN), empty, binning, names, first.first_stage, source, first.absent, first.candidates
-        )
+        info = replace(self.scans[0].info, feature_names=names, source=source)
+        return Binned(np.empty((0, width), BIN), empty, binning, info)
 
 
 def keys(what: str, parts: Sequence[Partition]) -> list[str]:

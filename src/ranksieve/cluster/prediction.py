@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from ranksieve.cluster.connect import workers_of
 from ranksieve.cluster.partitions import NUMBA_LOCK, gather_results, keys, list_partitions
-from ranksieve.data.pieces import Piece, Pieces
+from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.files import atomic_path
 from ranksieve.forest.model import Model
 from ranksieve.forest.score_file import score_blocks
@@ -80,7 +80,7 @@ def predict(
 
 def _score(given: Any, model: Model, missing: str, threads: int, out: str | None) -> Any:
     """The scores of one partition, or the file they were written to."""
-    source = Pieces([Piece(given)], missing=missing)
+    source = JoinedSource([Piece(given)], missing=missing)
     with NUMBA_LOCK:
         scores = np.concatenate([found["model"] for _, found in score_blocks({"model": model}, source, threads)])
     if out is None:

@@ -32,9 +32,9 @@ from ranksieve.cluster.messages import (
 )
 from ranksieve.cluster.partitions import NUMBA_LOCK
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.features import check_feature_names
+from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.lists import Lists
-from ranksieve.data.pieces import Piece, Pieces
 from ranksieve.dtypes import BIN, LABEL, ROW
 from ranksieve.evaluation.metric_table import METRICS
 from ranksieve.forest.scorer import using_threads
@@ -61,7 +61,7 @@ class Shard:
         folder = folder_of(get_worker())
         remove_old(folder)
         self._copy = LocalCopy(folder, copy)
-        self._sources: dict[str, Pieces] = {}
+        self._sources: dict[str, JoinedSource] = {}
         with NUMBA_LOCK, using_threads(threads):
             self._data = self._copy.read() if givens is None else self._load(shares, givens)
             self._sums = LeafSums(self._data.sets[TRAIN], config.params, threads)
@@ -72,7 +72,7 @@ class Shard:
         for name, share in shares.items():
             if share.n_docs:
                 pieces = [Piece(part, queries) for part, (_, queries) in zip(givens[name], share.pieces, strict=True)]
-                source = Pieces(pieces, missing=config.missing, n_docs=share.n_docs)
+                source = JoinedSource(pieces, missing=config.missing, n_docs=share.n_docs)
                 sets[name] = bin_data(source, binning=config.binning)
                 check_feature_names(sets[name].feature_names, config.feature_names, sets[name].source)
                 self._sources[name] = source

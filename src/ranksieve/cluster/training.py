@@ -28,9 +28,9 @@ from ranksieve.cluster.partitions import PartitionedData
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning
-from ranksieve.data.dataset import check_feature_names, default_names
+from ranksieve.data.features import check_feature_names, default_names
 from ranksieve.data.lists import Lists
-from ranksieve.data.read import MISSING
+from ranksieve.data.read import check_missing
 from ranksieve.errors import ClusterError, ParameterError
 from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
@@ -206,8 +206,7 @@ def _boost(
 
 
 def _check(params: Params, missing: str, exchange: str) -> None:
-    if missing not in MISSING:
-        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
+    check_missing(missing)
     if exchange not in EXCHANGE:
         raise ParameterError(f"exchange is {exchange!r}; expected one of {', '.join(EXCHANGE)}")
     able = [algo for algo, (_, _, grower) in ALGORITHMS.items() if grower == "best-first"]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve.data.binning import Binning, BinningSketch
-from ranksieve.data.blocks import candidates_of, check_narrow, give_back_memory, widened
-from ranksieve.data.dataset import Dataset, default_names
-from ranksieve.data.list_builder import GrowingLists
+from ranksieve.data.blocks import Source, check_narrow, give_back_memory, widened
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import Described, FeatureInfo
+from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
-from ranksieve.data.read import Source, open_source
+from ranksieve.data.read import open_data
 from ranksieve.dtypes import BIN, MAX_BINS
 from ranksieve.errors import DataError
 from ranksieve.kernels.splitting import LANES
@@ -21,17 +21,17 @@ from ranksieve.text_formats import counted
 
 
 @dataclass(frozen=True)
-class Binned:
+class Binned(Described):
     """Row-major bins (`n_docs` × padded features; the padding is zero), their lists and what the bins mean."""
 
     bins: np.ndarray
     lists: Lists
     binning: Binning
-    feature_names: tuple[str, ...]
-    first_stage: int | None = None
-    source: str = "arrays"
-    absent: float = 0.0  # what a feature left out of a LETOR line was read as
-    candidates: str = ""  # where the documents come from, as noted when features were made
+    info: FeatureInfo
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.info.feature_names
 
     def take_rows(self, rows: np.ndarray) -> Binned:
         """Some documents, ascending, under the same thresholds; queries left without documents disappear."""
@@ -39,20 +39,17 @@ class Binned:
 
 
 def bin_data(data: Any, *, max_bins: int = MAX_BINS, binning: Binning | None = None, missing: str = "zero") -> Binned:
-    """Bins of a data set, a file or a source; `binning` of the training set is used for validation data.
+    """Bins of a data set, a file or a table; validation data is binned with the `binning` of the training set.
 
-    A file is read in blocks, twice where thresholds are to be learned: its float matrix is never held whole.
+    A file is read in blocks, twice if thresholds are to be learned; its float matrix is never in memory as a whole.
     """
+    data = open_data(data, missing=missing)
     if isinstance(data, Binned):
         _check_same_binning(data, binning, max_bins)
         return data
-    if isinstance(data, (str, os.PathLike)):
-        data = open_source(data, missing=missing)
     if isinstance(data, Dataset):
         return _bin_dataset(data, max_bins, binning)
-    if isinstance(data, Source):
-        return _bin_source(data, max_bins, binning)
-    raise DataError(f"cannot train on {type(data).__name__}; give a Dataset, a file name, or Dataset.from_arrays(...)")
+    return _bin_source(data, max_bins, binning)
 
 
 def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binned:
@@ -67,9 +64,7 @@ def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binne
     for block in data.blocks():
         _fill(bins, start, block, binning, data.source)
         start += len(block)
-    return Binned(
-        bins, data.lists, binning, data.feature_names, data.first_stage, data.source, data.absent, data.candidates
-    )
+    return Binned(bins, data.lists, binning, data.info)
 
 
 def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binned:
@@ -84,18 +79,15 @@ def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binne
         give_back_memory()
     if lists.order is not None:
         bins = bins[lists.order]
-    names = source.feature_names or default_names(binning.n_features)
-    return Binned(
-        bins, lists, binning, tuple(names), source.first_stage, str(source.path), source.absent, candidates_of(source)
-    )
+    return Binned(bins, lists, binning, source.info.with_names(binning.n_features))
 
 
 def _first_pass(
     source: Source, max_bins: int, binning: Binning | None, bins: np.ndarray | None
 ) -> tuple[Lists, Binning]:
     """The lists, and the binning where none is given; fills the bins where they are there already."""
-    name = str(source.path)
-    growing = GrowingLists(name)
+    name = source.path
+    growing = ListBuilder(name)
     sketch = BinningSketch(max_bins=max_bins, fill=source.absent)
     width = start = 0
     for block in source.blocks():
@@ -121,7 +113,7 @@ def _second_pass(source: Source, binning: Binning, bins: np.ndarray) -> None:
     start = 0
     for block in source.blocks():
         features = widened(block.features, binning.n_features, source.absent)
-        _fill(bins, start, features, binning, str(source.path))
+        _fill(bins, start, features, binning, source.path)
         start += len(features)
         del block, features  # or they would be held while the next are read
     if start != len(bins):

@@ -1,28 +1,30 @@
-"""`Block`: some rows of a file. `Source`: a file that hands out its blocks as often as asked."""
+"""`Block`: some rows of the data. `Source`: data that is read in blocks."""
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
+from ranksieve.data.features import Described, to_float
 from ranksieve.data.lists import runs_of
-from ranksieve.dtypes import FEATURE, OFFSET
+from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError
 
 
 @dataclass
 class Block:
-    """Rows that follow each other in a file.
+    """Consecutive rows.
 
-    `run_ids` and `run_lengths` are the runs of equal neighbouring query ids inside the block, so a query that goes on
-    in the next block has a run in both.
+    `run_ids` and `run_lengths` are the runs of equal neighbouring query ids in the block. A query that continues in
+    the next block has a run in both.
     """
 
     features: np.ndarray
@@ -37,7 +39,7 @@ class Block:
         return len(self.labels)
 
     def take_runs(self, wanted: np.ndarray) -> Block:
-        """The rows of some runs, which a mask tells."""
+        """The rows of the runs that a mask selects."""
         rows = np.repeat(wanted, self.run_lengths)
         return Block(
             features=self.features[rows],
@@ -49,61 +51,62 @@ class Block:
         )
 
 
-@runtime_checkable
-class Source(Protocol):
-    """A file of documents that is read in blocks, as often as needed.
+class Source(Described, ABC):
+    """Documents that are read in blocks, as often as needed: a file, a table, a generator, or parts of these.
 
     A text source does not know `n_docs` and `n_features` before its first full pass; until then later blocks may be
-    wider than earlier ones, whose missing columns then hold `absent`. From the second pass on all have `n_features`.
+    wider than earlier ones, whose missing columns hold `absent`. From the second pass on all have `n_features`.
     """
 
-    path: str
-    n_docs: int | None
-    n_features: int | None
-    feature_names: tuple[str, ...] | None
-    first_stage: int | None
-    absent: float
-    fraction_read: float  # how much of the file the running pass has read, for progress bars and size estimates
+    n_docs: int | None = None
+    n_features: int | None = None
+    fraction_read: float = 0.0  # how much of the data the current pass has read, for progress bars and size estimates
+    dense: bool = False  # whether every line of a text names every feature; known after a full pass
 
+    @property
+    def path(self) -> str:
+        """The name of the data in messages: the path as the user gave it, where there is one."""
+        return self.info.source
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """None for text, whose features have numbers."""
+        return self.info.feature_names or None
+
+    @abstractmethod
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
-        """The file's rows from the first to the last, at most `rows` at a time."""
-        ...
-
-
-def candidates_of(data: Dataset | Source) -> str:
-    """Where the documents come from, if the data says so."""
-    return getattr(data, "candidates", "")
+        """The rows from the first to the last, at most `rows` at a time."""
 
 
 def widened(features: np.ndarray, n_features: int, absent: float) -> np.ndarray:
-    """Rows of a text file with the last columns filled up: text does not name features that are absent throughout."""
+    """Rows padded to `n_features` columns: text does not name features that are absent from all of its lines."""
     missing = n_features - features.shape[1]
     return features if missing <= 0 else np.pad(features, ((0, 0), (0, missing)), constant_values=absent)
 
 
 def check_narrow(source: Source, width: int, n_features: int) -> None:
-    """Refuse, after a full pass, text with fewer features than are known, unless it leaves some out anyway.
+    """Refuse text with fewer features than expected if every line names all of its features; after a full pass.
 
-    Text that names every feature on every line left out none of them, so it has no others. Where lines have gaps the
-    last features may be absent throughout; when those are many, that is said.
+    Such text left no feature out, so it has no others. Where lines have gaps, the last features may be absent from the
+    whole file; there is a warning if these are many.
     """
     if width >= n_features:
         return
-    if getattr(source, "dense", False):
+    if source.dense:
         raise DataError(
             f"{source.path}: every line names features 1 to {width} and no other, but {n_features} are expected; give "
             f"data with the same features, or where the others are zeros left out, name the last: {n_features}:0"
         )
     if width < 0.9 * n_features:
         warnings.warn(
-            f"{source.path}: no feature beyond {width} occurs, but {n_features} are expected; the others count as "
-            "absent; check that this is the right file",
+            f"{source.path}: no feature beyond {width} occurs, but {n_features} are expected; the others are "
+            "read as absent; check that this is the right file",
             stacklevel=2,
         )
 
 
 def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]:
-    """Blocks of a data set in the order its user gave the rows in, or those of a source."""
+    """Blocks of a data set in the user's row order, or those of a source."""
     if not isinstance(data, Dataset):
         yield from data.blocks(rows)
         return
@@ -118,7 +121,7 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
         features = data.features[part]
         features = features.toarray() if scipy.sparse.issparse(features) else features
         yield Block(
-            features=np.ascontiguousarray(features, dtype=FEATURE),
+            features=np.ascontiguousarray(to_float(features)),
             labels=labels[part],
             run_ids=lists.query_ids[numbers].tolist(),
             run_lengths=run_lengths.astype(OFFSET),
@@ -128,5 +131,5 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
 
 
 def give_back_memory() -> None:
-    """Return to the system what was freed; it would stay with the process, several times a block."""
+    """Return freed memory to the system; the process would keep several times a block otherwise."""
     pa.default_memory_pool().release_unused()

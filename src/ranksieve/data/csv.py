@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import itertools
+import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,33 +14,29 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from ranksieve.data.compression import RawStream, TextStream, open_text
-from ranksieve.data.data_file import NEEDED, OTHERS, USUAL, find_columns
-from ranksieve.data.table_source import TableSource
+from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions
+from ranksieve.data.features import FeatureInfo
+from ranksieve.data.tables import TableSource
 from ranksieve.errors import DataError
 
 SEPARATORS = ",\t;"
 HEADER_BYTES = 1 << 20  # the names of very many columns
 READ_BYTES = 1 << 20  # at a time
 CELL_BYTES = 32  # room for a number: a line has to fit into what is read at a time
+SAMPLE_LINES = 100  # in which true and false are looked for
 RECODE = "write the file as UTF-8, as in: iconv -f latin1 -t utf-8"
 TEXTS = ("qid", "docid")  # other columns hold numbers
-NUMBER = re.compile(r"\s*[-+.]?\d")  # so LETOR lines begin, and no names of columns
+NUMBER = re.compile(r"\s*[-+.]?\d")  # LETOR lines begin with one, names of columns do not
 LETOR_LINE = re.compile(r"\s*\S+\s+qid:")  # may have commas in its comment
-NO_NUMBER = re.compile(r"column #(\d+): .*invalid value (.*)", re.DOTALL)
+BAD_CELL = re.compile(r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): invalid value (.*)", re.DOTALL)
+BAD_ROW = re.compile(r"Row #(\d+): ([^:]*)")
 
 
 class CsvSource(TableSource):
-    """A text table, plain or compressed; empty cells are missing. The parameters are those of `TableSource`."""
+    """A text table, plain or compressed, with the names of the columns in its first line; empty cells are missing."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        columns: Mapping[str, str] | None = None,
-        first_stage: int | str | None = None,
-        needed: Sequence[str] = NEEDED,
-    ) -> None:
-        names, self._separator = _header(path)
+    def __init__(self, path: str, options: ReadOptions) -> None:
+        names, self._separator, sample = _first_lines(path)
         if "" in names:
             raise DataError(
                 f"{path}: column {names.index('') + 1} has no name; name it in the first line, or leave it out "
@@ -48,18 +44,19 @@ class CsvSource(TableSource):
             )
         if any("\ufffd" in name for name in names):
             raise DataError(f"{path}:1: the names of the columns are not UTF-8; {RECODE}")
-        found = find_columns(names, columns or {}, path, needed)
+        self._file = path
+        found = options.find_columns(names, str(path))
         self._ids = [found[role] for role in TEXTS if role in found]
-        unused = {*itertools.chain(*USUAL.values())} - {*found.values()}  # left out, whatever they hold
-        texts = {*self._ids, *unused}
-        self._types = {name: pa.string() if name in texts else pa.float64() for name in names}
-        super().__init__(
-            path, pa.schema([(name, self._types[name]) for name in names]), columns or {}, first_stage, needed=needed
-        )
+        numbers = {*options.find_features(names, found, str(path)), *(found[role] for role in found.keys() - TEXTS)}
+        self._types = {
+            name: _kind(number, sample) if name in numbers else pa.string() for number, name in enumerate(names)
+        }
+        schema = pa.schema([(name, self._types[name]) for name in names])
+        super().__init__(FeatureInfo(source=str(path), absent=float("nan")), schema, options)
 
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         n_docs = 0
-        with open_text(self.path) as stream, contextlib.closing(self._reader(stream)) as reader:
+        with open_text(self._file) as stream, contextlib.closing(self._reader(stream)) as reader:
             while True:
                 try:
                     batch = reader.read_next_batch()
@@ -83,14 +80,12 @@ class CsvSource(TableSource):
             row = pc.index(pc.match_substring(column, "\n"), True).as_py()
             if row >= 0:
                 raise DataError(
-                    f"{self.path}: column {name!r} of row {done + row} has a line break; a quote that is not closed in "
-                    "its line joins lines, so remove it, or write it twice within a quoted cell"
+                    f"{self._place(done + row)}: column {name!r} has a line break; a quote that is not "
+                    "closed in its line joins lines, so remove it, or write it twice within a quoted cell"
                 )
             row = pc.index(column, "").as_py() if name in self._ids else -1
             if row >= 0:
-                raise DataError(
-                    f"{self.path}: column {name!r} of row {done + row} is empty; every row needs a value there"
-                )
+                raise DataError(f"{self._place(done + row)}: column {name!r} is empty; every row needs a value there")
 
     def _reader(self, stream: TextStream) -> Any:
         try:
@@ -104,21 +99,40 @@ class CsvSource(TableSource):
             raise self._complaint(str(error)) from error
 
     def _complaint(self, reason: str) -> DataError:
+        """An error of Arrow's reader with the line, and with advice."""
         if "invalid UTF8" in reason:
             return DataError(f"{self.path}: has text that is not UTF-8; {RECODE}")
-        found = NO_NUMBER.search(reason)
+        found = BAD_CELL.search(reason)
         if found is None:
-            return DataError(f"{self.path}: is not a table ({reason.splitlines()[0]}); every line needs all columns")
+            row = BAD_ROW.search(reason)
+            place, reason = (f":{self._line(int(row[1]))}", row[2]) if row else ("", reason.splitlines()[0])
+            return DataError(f"{self.path}{place}: is not a table ({reason}); every line needs all columns")
         name = list(self._types)[int(found[1])]
+        place = f":{self._line(int(found[2]))}" if found[2] else ""
+        expected = "true or false, as in the lines before" if found[3] == "bool" else "numbers"
         return DataError(
-            f"{self.path}: column {name!r} holds {found[2].strip()}; expected numbers, so leave the column out or "
-            "encode it as numbers"
+            f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; "
+            f"leave the column out, --ignore={name}, or encode it as numbers"
         )
+
+    def _place(self, row: int) -> str:
+        return f"{self.path}:{self._line(row + 2)}"
+
+    def _line(self, number: int) -> int:
+        """The line, from 1, of the n-th line that is not empty; the file is read again for it."""
+        line = 0
+        with open_text(self._file) as stream:
+            for text in io.BufferedReader(RawStream(stream)):
+                line += 1
+                number -= text.strip(b"\r\n") != b""
+                if number == 0:
+                    break
+        return line
 
 
 def is_csv(path: str, columns: Mapping[str, str]) -> bool:
-    """Whether the first line of a text names columns: numbers are none, unless some of labels or queries stand by."""
-    names, _ = _header(path)
+    """Whether the first line of a text names columns, which are not numbers unless labels or queries are among them."""
+    names = _first_lines(path)[0]
     if names and LETOR_LINE.match(names[0]):
         return False
     if len(names) > 1 and not any(map(NUMBER.match, names)):
@@ -127,14 +141,24 @@ def is_csv(path: str, columns: Mapping[str, str]) -> bool:
     return len(names) > 1 and any(name in likely or name.lower() in likely for name in names)
 
 
-def _header(path: str) -> tuple[list[str], str]:
-    """The cells of the first line, and what separates them."""
+def _first_lines(path: str) -> tuple[list[str], str, list[list[str]]]:
+    """The cells of the first line, what separates them, and the cells of some more lines."""
     buffer = bytearray(HEADER_BYTES)
     with open_text(path) as stream:
         size = stream.readinto(memoryview(buffer))
-    line = bytes(buffer[:size]).partition(b"\n")[0].decode("utf-8-sig", errors="replace").rstrip("\r")
+    first, *others = bytes(buffer[:size]).split(b"\n", SAMPLE_LINES)
+    line = first.decode("utf-8-sig", errors="replace").rstrip("\r")
     separator = max(SEPARATORS, key=line.count)
     try:
-        return next(csv.reader([line], delimiter=separator), []), separator
+        names = next(csv.reader([line], delimiter=separator), [])
+        lines = [other.decode(errors="replace").rstrip("\r") for other in others[: SAMPLE_LINES - 1]]
+        return names, separator, list(csv.reader(lines, delimiter=separator))
     except csv.Error:  # bytes that no table has
-        return [], separator
+        return [], separator, []
+
+
+def _kind(column: int, sample: list[list[str]]) -> pa.DataType:
+    """The type of a column of numbers; booleans are numbers."""
+    cells = (cells[column].strip().lower() for cells in sample if len(cells) > column)
+    first = next((cell for cell in cells if cell), "")
+    return pa.bool_() if first in ("true", "false") else pa.float64()

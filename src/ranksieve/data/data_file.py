@@ -1,4 +1,4 @@
-"""`DataFile`: a file name that says what the file's columns are called; and pipes, which are read but once."""
+"""`DataFile`: a data file, or a table in memory, with the names of its columns; and pipes, which are read only once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from ranksieve.errors import DataError
 from ranksieve.text_formats import some_of
 
 USUAL = {"label": ("label",), "qid": ("qid",), "docid": ("docid", "doc_id"), "weight": ("weight",)}
+RESERVED = frozenset(name for names in USUAL.values() for name in names)  # never features
 NEEDED = ("label", "qid")
 STANDARD_INPUT = ("-", "/dev/stdin")
-OTHERS = {  # what else they are often called, for advice
+OTHERS = {  # other frequent names, for advice
     "label": ("relevance", "rel", "grade", "rating", "target", "y"),
     "qid": ("query_id", "queryid", "q_id", "query", "group"),
 }
@@ -28,14 +30,16 @@ OTHERS = {  # what else they are often called, for advice
 
 @dataclass(frozen=True)
 class DataFile(os.PathLike[str]):
-    """A file and the names of its columns, which goes wherever a file name goes.
+    """A file, or a table, with the names of its columns. It is accepted wherever a file name is.
 
     Parameters
     ----------
     path
-        The file, Parquet or CSV.
+        A Parquet or CSV file, or a pandas, polars or Arrow table.
     label, qid, docid, weight
         Names of the columns with labels, query ids, document ids and weights; None is the usual name.
+    ignore
+        Columns that are not features, such as texts: names or globs, separated by commas.
 
     Examples
     --------
@@ -47,71 +51,136 @@ class DataFile(os.PathLike[str]):
     2
     """
 
-    path: str | os.PathLike[str]
+    path: Any
     label: str | None = None
     qid: str | None = None
     docid: str | None = None
     weight: str | None = None
+    ignore: str | None = None
+
+    def __post_init__(self) -> None:
+        inner = self.path
+        if isinstance(inner, DataFile):  # what is given here replaces what is given there
+            object.__setattr__(self, "path", inner.path)
+            for name in (*USUAL, "ignore"):
+                if getattr(self, name) is None:
+                    object.__setattr__(self, name, getattr(inner, name))
 
     def __fspath__(self) -> str:
         return os.fspath(self.path)
 
     def __str__(self) -> str:
-        return os.fspath(self.path)
+        return str(self.path) if isinstance(self.path, str | os.PathLike) else f"the {type(self.path).__name__}"
 
     def absolute(self) -> DataFile:
-        """The same file, whatever the working folder is."""
-        return replace(self, path=os.path.abspath(self.path))
+        """The same file for a process with another working folder."""
+        return replace(self, path=os.path.abspath(self.path)) if isinstance(self.path, str | os.PathLike) else self
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns that have other names, by what they hold."""
+        """The columns with other than the usual names, by role."""
         given = {role: getattr(self, role) for role in USUAL}
         return {role: name for role, name in given.items() if name is not None}
 
 
-def columns_of(path: Any) -> dict[str, str]:
-    """The columns with other names of a file that is said to have some."""
-    return path.columns if isinstance(path, DataFile) else {}
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file or a table is read.
 
-
-def find_columns(
-    names: Sequence[str], given: Mapping[str, str], place: str, needed: Sequence[str] = NEEDED
-) -> dict[str, str]:
-    """The columns of a table that are no features, by what they hold: those given, else those with usual names.
-
-    Examples
-    --------
-    >>> find_columns(["relevance", "qid", "doc_id", "bm25"], {"label": "relevance"}, "a.parquet")
-    {'label': 'relevance', 'qid': 'qid', 'docid': 'doc_id'}
+    Parameters
+    ----------
+    columns
+        Names of the columns that hold `label`, `qid`, `docid` and `weight`, where these are not the usual ones.
+    ignore
+        Columns that are not features: names or globs, separated by commas.
+    first_stage
+        The feature with the first stage's score, by number from 0 or name.
+    needed
+        Columns that must exist. Without labels all are 0; without query ids all documents are of one query.
+    wanted
+        The features of a model. If a table has all of them, others are left out, and the order is the model's.
+    absent
+        The value of features that a line of LETOR text does not name.
     """
-    found = {}
-    for role, usual in USUAL.items():
-        wanted = (given[role],) if role in given else usual
-        name = next((name for name in wanted if name in names), None)
-        if name is not None:
-            found[role] = name
-        elif role in given or role in needed:
-            near = next((name for name in names if name.lower() in (*usual, *OTHERS.get(role, ()))), "NAME")
-            raise DataError(
-                f"{place}: there is no column {wanted[0]!r}; it has: {some_of(names)}; "
-                f"say which one to use, --{role}={near}"
-            )
-    return found
+
+    columns: dict[str, str] = field(default_factory=dict)
+    ignore: str = ""
+    first_stage: int | str | None = None
+    needed: Sequence[str] = NEEDED
+    wanted: Sequence[str] = ()
+    absent: float = 0.0
+
+    def find_columns(self, names: Sequence[str], place: str) -> dict[str, str]:
+        """The columns of a table that are not features, by role: those given, else those with usual names.
+
+        Examples
+        --------
+        >>> ReadOptions({"label": "relevance"}).find_columns(["relevance", "qid", "doc_id", "bm25"], "a.parquet")
+        {'label': 'relevance', 'qid': 'qid', 'docid': 'doc_id'}
+        """
+        found = {}
+        for role, usual in USUAL.items():
+            expected = (self.columns[role],) if role in self.columns else usual
+            name = next((name for name in expected if name in names), None)
+            if name is not None:
+                found[role] = name
+            elif role in self.columns or role in self.needed:
+                near = next((name for name in names if name.lower() in (*usual, *OTHERS.get(role, ()))), "NAME")
+                raise DataError(
+                    f"{place}: there is no column {expected[0]!r}; it has: {some_of(names)}; "
+                    f"say which one to use, --{role}={near}"
+                )
+        return found
+
+    def find_features(self, names: Sequence[str], found: dict[str, str], place: str) -> tuple[str, ...]:
+        """The columns of a table that are features; `found` are the others."""
+        if self.wanted and set(self.wanted) <= set(names):
+            return tuple(self.wanted)
+        ignored = {part.strip() for part in self.ignore.split(",") if part.strip()}
+        for part in ignored:
+            if not any(fnmatchcase(name, part) for name in names):
+                raise DataError(
+                    f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}"
+                )
+        others = {*found.values(), *RESERVED}  # a second column `label` would give the answer away
+        return tuple(
+            name for name in names if name not in others and not any(fnmatchcase(name, part) for part in ignored)
+        )
+
+
+class SpooledPath(str):
+    """The path of a temporary file with what came through a pipe; messages show the name of the pipe."""
+
+    name: str
+
+    def __new__(cls, path: str | os.PathLike[str], name: str) -> SpooledPath:
+        made = super().__new__(cls, os.fspath(path))
+        made.name = name
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:
+        return super().__str__(), self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec)
 
 
 def spool_pipe(path: str | os.PathLike[str]) -> str:
-    """A file that may be read more than once: the one given, or what comes through a pipe, kept until the program ends.
+    """A path that can be read more than once: the one given, or a temporary file with what comes through a pipe.
 
-    `-` is standard input.
+    `-` is standard input. The temporary file is removed when the program ends.
     """
     name = os.fspath(path)
     if name != "-" and not _is_pipe(name):
         return name
+    shown = "standard input" if name in STANDARD_INPUT else name
     if name == "-" and sys.stdin is None:
-        raise DataError(f"{path}: standard input is closed; send data to it, or give the name of a file")
+        raise DataError("standard input is closed; send data to it, or give the name of a file")
     if name in STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
-        raise DataError(f"{path}: standard input is a terminal; send data to it, as in: zcat data.txt.gz | ranksieve …")
+        raise DataError("standard input is a terminal; send data to it, as in: zcat data.txt.gz | ranksieve …")
     folder = Path(tempfile.mkdtemp(prefix="ranksieve-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     kept = folder / ("stdin" if name in STANDARD_INPUT else Path(name).name)
@@ -122,16 +191,16 @@ def spool_pipe(path: str | os.PathLike[str]) -> str:
     except OSError as error:
         kept.unlink(missing_ok=True)
         raise DataError(
-            f"{path}: what comes through it cannot be kept in {folder} ({error.strerror}); make room there, "
-            "name another place in TMPDIR, or give the name of a file"
+            f"{shown}: its data cannot be stored in {folder} ({error.strerror}); free some space there, "
+            "name another folder in TMPDIR, or give the name of a file"
         ) from error
     if not kept.stat().st_size:
-        raise DataError(f"{path}: nothing came through it; check the command that writes it")
-    return str(kept)
+        raise DataError(f"{shown}: no data arrived; check the command that writes it")
+    return SpooledPath(kept, shown)
 
 
 def _is_pipe(name: str) -> bool:
-    """Whether a name is that of a pipe or a device; of one that cannot be looked at, whoever reads it complains."""
+    """Whether a name is that of a pipe or a device; of a name that cannot be examined, the reader complains."""
     try:
         mode = os.stat(name).st_mode
     except (OSError, ValueError):

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ranksieve.data.features import Described, FeatureInfo, default_names, feature_number, to_float
 from ranksieve.data.lists import Lists, id_array, lists_from_runs, runs_of
-from ranksieve.dtypes import FEATURE, OFFSET
+from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError
 from ranksieve.text_formats import counted
 
@@ -19,7 +20,7 @@ BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise cal
 
 
 @dataclass(frozen=True, repr=False)
-class Dataset:
+class Dataset(Described):
     """Documents of queries with their features.
 
     Features stay as the user gave them (any float array, or a scipy sparse matrix) and in the user's row order;
@@ -28,11 +29,7 @@ class Dataset:
 
     features: Any
     lists: Lists
-    feature_names: tuple[str, ...]
-    first_stage: int | None = None
-    source: str = "arrays"
-    absent: float = 0.0  # what a feature left out of a LETOR line was read as
-    candidates: str = ""  # where the documents come from, as noted when features were made
+    info: FeatureInfo
 
     def __new__(cls, *given: Any, **named: Any) -> Dataset:
         """Refuse arrays, which `from_arrays` takes, before their number or their names raise something unclear."""
@@ -100,10 +97,14 @@ class Dataset:
             doc_ids=None if doc_ids is None else _column(doc_ids, "doc_ids", n_docs, ids=True).astype(object),
             weights=None if weights is None else _weights(weights, run_ids, run_lengths),
         )
-        return cls(X, lists, names, _feature_number(first_stage, names))
+        return cls(X, lists, FeatureInfo(names, feature_number(first_stage, names)))
 
     def __repr__(self) -> str:
         return f"Dataset({counted(query=self.n_queries, document=self.n_docs, feature=self.n_features)})"
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.info.feature_names
 
     @property
     def labels(self) -> np.ndarray:
@@ -135,7 +136,7 @@ class Dataset:
         chosen = self.features[start:stop] if order is None else self.features[order[start:stop]]
         if scipy.sparse.issparse(chosen):
             chosen = chosen.toarray()
-        return np.ascontiguousarray(chosen, dtype=FEATURE)
+        return np.ascontiguousarray(to_float(chosen))
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[np.ndarray]:
         """The feature rows in blocks, in the order of `lists`."""
@@ -144,10 +145,10 @@ class Dataset:
 
     def column(self, feature: int | str) -> np.ndarray:
         """One feature of all documents, in the order of `lists`."""
-        number = _feature_number(feature, self.feature_names)
+        number = feature_number(feature, self.feature_names)
         column = self.features[:, [number]]
         column = column.toarray() if scipy.sparse.issparse(column) else column
-        column = np.asarray(column, dtype=FEATURE).ravel()
+        column = to_float(np.asarray(column)).ravel()
         return column if self.lists.order is None else column[self.lists.order]
 
     def take_queries(self, queries: Any) -> Dataset:
@@ -165,11 +166,6 @@ class Dataset:
         return replace(self, features=self.features[rows if order is None else order[rows]], lists=lists)
 
 
-def default_names(n_features: int) -> tuple[str, ...]:
-    """`f1`, `f2`, …: LETOR counts features from 1."""
-    return tuple(f"f{number}" for number in range(1, n_features + 1))
-
-
 def check_is_data(data: Any) -> None:
     """Refuse what is no data set, a file name above all."""
     if isinstance(data, str | os.PathLike):
@@ -178,36 +174,6 @@ def check_is_data(data: Any) -> None:
         )
     if not isinstance(data, Dataset | Lists):
         raise DataError(f"the data is {type(data).__name__}; give a Dataset, as rs.read returns it")
-
-
-def check_feature_names(given: Sequence[str], expected: Sequence[str], source: str) -> None:
-    """Refuse features that are not the model's, or are in another order; features without names pass by number."""
-    given, expected = tuple(given), tuple(expected)
-    if len(given) != len(expected):
-        raise DataError(
-            f"{source}: {counted(feature=len(given))}, but the training data has {len(expected)}; "
-            "give the features of the training data"
-        )
-    theirs = tuple(f"Column_{number}" for number in range(len(given)))  # LightGBM's names of features that have none
-    if given == expected or {given, expected} & {default_names(len(given)), theirs}:
-        return
-    place = next(i for i, (a, b) in enumerate(zip(given, expected, strict=True)) if a != b)
-    raise DataError(
-        f"{source}: feature {place + 1} is {given[place]!r}, but was {expected[place]!r} in training; "
-        "give the same features in the same order"
-    )
-
-
-def _feature_number(feature: int | str | None, names: Sequence[str]) -> int | None:
-    if feature is None:
-        return None
-    if isinstance(feature, str):
-        if feature not in names:
-            raise DataError(f"no feature is named {feature!r}; known: {', '.join(names[:8])}, …")
-        return list(names).index(feature)
-    if not 0 <= feature < len(names):
-        raise DataError(f"feature {feature} does not exist; there are {len(names)}, counted from 0")
-    return int(feature)
 
 
 def _column(values: Any, name: str, n_docs: int, *, ids: bool = False) -> np.ndarray:

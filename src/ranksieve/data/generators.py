@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ranksieve.data.blocks import Block, blocks_of
-from ranksieve.data.dataset import Dataset, default_names
+from ranksieve.data.blocks import Block, Source, blocks_of
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import FeatureInfo, default_names
 from ranksieve.data.lists import Lists
 from ranksieve.data.search_features import (
     CLICKS,
@@ -83,7 +84,8 @@ def two_stage(n_queries: int, *, seed: int = 0, n_features: int = 220, start: in
     table = SearchFeatures.draw(n_features, _stream(seed, WORLD))
     for query, first, stop in zip(queries.tolist(), offsets[:-1], offsets[1:], strict=True):
         _fill_query(_stream(seed, query), table, features[first:stop], labels[first:stop])
-    return Dataset(features, Lists(labels, offsets, queries), table.names, 0, f"two_stage(seed={seed})")
+    info = FeatureInfo(table.names, 0, f"two_stage(seed={seed})")
+    return Dataset(features, Lists(labels, offsets, queries), info)
 
 
 def cubic(n_queries: int, *, seed: int = 0, docs: int = 50, n_features: int = 50, start: int = 0) -> Dataset:
@@ -112,23 +114,17 @@ def cubic(n_queries: int, *, seed: int = 0, docs: int = 50, n_features: int = 50
         rows = slice(first, first + docs)
         features[rows] = _stream(seed, query).uniform(-1, 1, (docs, n_features))
         labels[rows] = polynomial.grades(features[rows])
-    return Dataset(features, Lists(labels, offsets, queries), default_names(n_features), None, f"cubic(seed={seed})")
+    info = FeatureInfo(default_names(n_features), None, f"cubic(seed={seed})")
+    return Dataset(features, Lists(labels, offsets, queries), info)
 
 
-class GeneratedSource:
+class GeneratedSource(Source):
     """A generator read like a file, some queries at a time."""
-
-    absent = 0.0
-    fraction_read = 0.0
 
     def __init__(self, generate: Callable[..., Dataset], queries: range, seed: int, size: int) -> None:
         self._generate, self._queries, self._seed, self._size = generate, queries, seed, size
         sample = generate(1, seed=seed, start=queries.start)
-        self.path = sample.source
-        self.n_features: int | None = sample.n_features
-        self.feature_names: tuple[str, ...] | None = sample.feature_names
-        self.first_stage = sample.first_stage
-        self.n_docs: int | None = None
+        self.info, self.n_features = sample.info, sample.n_features
 
     def blocks(self, rows: int = 16_384) -> Iterator[Block]:
         n_docs = 0

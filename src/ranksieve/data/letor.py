@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from ranksieve.data.blocks import Block, Source, blocks_of
 from ranksieve.data.compression import create_text, open_text
+from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
+from ranksieve.data.features import FeatureInfo
 from ranksieve.data.letor_lines import EXAMPLE, Lines, chunks, parse
 from ranksieve.data.letor_side_files import SideFiles
 from ranksieve.dtypes import OFFSET
@@ -25,33 +27,21 @@ from ranksieve.text_formats import counted
 DOC_ID = re.compile(r"docid\s*=\s*(\S+)")
 
 
-class TextSource:
-    """A LETOR file, plain or compressed, that is parsed anew on every pass over its blocks.
+class TextSource(Source):
+    """A LETOR file, plain or compressed, that is parsed on every pass over its blocks.
 
-    Parameters
-    ----------
-    path
-        The file. `path.query` and `path.weight` beside it are LightGBM's query sizes and weights.
-    absent
-        The value of features that a line does not mention.
-    first_stage
-        The feature that holds the first stage's score: its number from 0, or its name (`"f12"` is feature 12).
+    `path.query` and `path.weight` beside it are LightGBM's query sizes and weights. The first stage is a number from
+    0, or a name: `"f12"` is feature 12.
     """
 
-    feature_names: tuple[str, ...] | None = None
-    dense = False  # whether every line names every feature, so that none was left out; known after a full pass
-
-    def __init__(self, path: str, *, absent: float = 0.0, first_stage: int | str | None = None):
-        self.path = path
-        self.absent = absent
-        self.n_docs: int | None = None
-        self.n_features: int | None = None
-        self.first_stage = _feature_number(path, first_stage)
-        self.fraction_read = 0.0
+    def __init__(self, path: str, options: ReadOptions) -> None:
+        self._file = path
+        first_stage = _feature_number(path, options.first_stage)
+        self.info = FeatureInfo((), first_stage, str(path), options.absent)
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The documents in file order, at most `rows` at a time; a full pass fills in `n_docs` and `n_features`."""
-        sides = SideFiles(self.path)
+        sides = SideFiles(self._file)
         width, n_docs, n_named = self.n_features or 0, 0, 0
         for lines in self._parsed(width):
             if n_docs == 0:
@@ -76,7 +66,7 @@ class TextSource:
 
     def _parsed(self, width: int) -> Iterator[Lines]:
         line = 1
-        with open_text(self.path) as stream:
+        with open_text(self._file) as stream:
             for text, start, stop in chunks(stream):
                 self.fraction_read = stream.fraction_read
                 n_lines, width = yield from parse(

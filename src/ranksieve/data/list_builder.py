@@ -1,4 +1,4 @@
-"""`GrowingLists`: what a file holds besides the features, put together while its blocks go by."""
+"""`ListBuilder`: what a file holds besides the features, put together while its blocks go by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ranksieve.data.lists import Lists, lists_from_runs
 from ranksieve.errors import DataError
 
 
-class GrowingLists:
+class ListBuilder:
     """Lists that get the documents of one block after the other; `source` names the file in messages."""
 
     def __init__(self, source: str, *, doc_ids: bool = False):

@@ -1,74 +1,86 @@
-"""Parquet files with one column per feature."""
+"""Parquet files with one column per feature: reading them in blocks, and writing them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ranksieve.data.data_file import NEEDED
-from ranksieve.data.table_source import TableSource
-from ranksieve.data.tables import FORMAT_KEY, FORMAT_VERSION
+from ranksieve.data.blocks import Block, Source, blocks_of
+from ranksieve.data.data_file import ReadOptions
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import FeatureInfo
+from ranksieve.data.lists import id_array
+from ranksieve.data.tables import TableSource
+from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError
+from ranksieve.files import atomic_path
 
 MAGIC = b"PAR1"
+COLUMNS = ("label", "qid", "docid", "weight")  # of a packed file, besides its features
+FORMAT_KEY = b"ranksieve"
+FORMAT_VERSION = 1
+GROUP_ROWS = 16_384  # 14 MB of 220 features: a reader holds a group, compressed and not
+PAGE_BYTES = 1 << 16  # a reader holds one page of every column
 BUFFER_BYTES = 1 << 16  # of every column
 
 
 class ParquetSource(TableSource):
-    """A Parquet file; the parameters are those of `TableSource`, and its own note names the first stage."""
+    """A Parquet file; the first stage is the one given, else the one noted in the file."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        columns: Mapping[str, str] | None = None,
-        first_stage: int | str | None = None,
-        needed: Sequence[str] = NEEDED,
-    ) -> None:
-        self.path = path
+    def __init__(self, path: str, options: ReadOptions) -> None:
+        self._file, self.info = path, FeatureInfo(source=str(path), absent=float("nan"))
         with self._open() as file:
-            schema = file.schema_arrow
+            schema = self._reading(lambda: file.schema_arrow)
             n_docs = file.metadata.num_rows
         note = self._note(schema)
-        first_stage = note.get("first_stage") if first_stage is None else first_stage
-        super().__init__(path, schema, columns or {}, first_stage, n_docs, needed)
-        self.candidates = str(note.get("candidates", ""))
+        info = FeatureInfo((), note.get("first_stage"), str(path), float("nan"), str(note.get("candidates", "")))
+        super().__init__(info, schema, options, n_docs)
 
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         done, n_docs = 0, self.n_docs or 1
         with self._open() as file:
-            batches = file.iter_batches(batch_size=rows, use_threads=False)
-            while True:
-                try:
-                    batch = next(batches, None)
-                except (pa.ArrowException, OSError) as error:
-                    raise self._damaged(error) from error
-                if batch is None:
-                    return
+            batches = self._reading(lambda: file.iter_batches(batch_size=rows, use_threads=False))
+            while (batch := self._reading(lambda: next(batches, None))) is not None:
                 done += batch.num_rows
                 self.fraction_read = done / n_docs
                 yield batch
 
-    def _open(self) -> pq.ParquetFile:
-        try:
-            # So a pass holds one block and a page of each column; pre-buffering would hold the whole file.
-            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER_BYTES)
-        except (pa.ArrowException, OSError) as error:
-            raise self._damaged(error) from error
+    def _block(self, batch: pa.RecordBatch, done: int) -> Block:
+        return self._reading(lambda: super(ParquetSource, self)._block(batch, done))
 
-    def _damaged(self, error: Exception) -> DataError:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return DataError(f"{self.path}: the Parquet data is damaged or cut short ({reason}); fetch or write it again")
+    def _open(self) -> pq.ParquetFile:
+        # So a pass holds one block and a page of each column; pre-buffering would hold the whole file.
+        return self._reading(lambda: pq.ParquetFile(self._file, pre_buffer=False, buffer_size=BUFFER_BYTES))
+
+    def _reading(self, read: Callable[[], Any]) -> Any:
+        """What a function reads from the file, or a `DataError` that says what is wrong with the file."""
+        try:
+            return read()
+        except DataError:
+            raise
+        except MemoryError as error:
+            raise DataError(
+                f"{self.path}: reading it needs more memory than is free ({_first_line(error)}); free some memory, or "
+                "write the file again with smaller row groups"
+            ) from error
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise DataError(
+                f"{self.path}: the Parquet data is damaged or cut short ({_first_line(error)}); fetch or write it again"
+            ) from error
 
     def _note(self, schema: pa.Schema) -> dict[str, Any]:
         """What `write_parquet` noted in the file; nothing for files of others."""
         try:
             note = json.loads((schema.metadata or {}).get(FORMAT_KEY, b"{}"))
             version = int(note.get("format", FORMAT_VERSION))
+            if not isinstance(note.get("first_stage"), int | str | None):
+                raise TypeError
         except (ValueError, TypeError, AttributeError) as error:
             raise DataError(f"{self.path}: the note of ranksieve in it is damaged; pack the file again") from error
         if version > FORMAT_VERSION:
@@ -77,3 +89,124 @@ class ParquetSource(TableSource):
                 "upgrade with: pip install -U ranksieve"
             )
         return note
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def write_parquet(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
+    """Write a data set, or a file as it is read, to one Parquet file: what the command `pack` does.
+
+    Columns are `label`, `qid`, `docid` and `weight` where there are any, then one float32 column per feature. Rows keep
+    their order. A source is read twice: for what it holds, and for writing; one row group at a time is in memory.
+
+    Examples
+    --------
+    >>> import tempfile, ranksieve
+    >>> data = ranksieve.Dataset.from_arrays([[0.5, 0.0], [0.1, 2.0]], [1, 0], qid=[7, 7])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet(data, f"{folder}/tiny.parquet")
+    ...     ranksieve.read(f"{folder}/tiny.parquet").query_ids.tolist()
+    [7]
+    """
+    absent = 0.0 if isinstance(data, Dataset) else data.absent
+    _write(path, _schema(data), blocks_of(data), absent)
+
+
+def write_blocks(
+    blocks: Iterable[Block], path: str | os.PathLike[str], info: FeatureInfo, *, query_ids: Iterable[Any]
+) -> None:
+    """Write blocks that have document ids and no weights to a Parquet file in one pass; `query_ids` are all of them."""
+    schema = _make_schema(info, id_array(list(query_ids)), has_docs=True, has_weights=False)
+    _write(path, schema, blocks, 0.0)
+
+
+def _write(path: str | os.PathLike[str], schema: pa.Schema, blocks: Iterable[Block], absent: float) -> None:
+    features = [name for name in schema.names if name not in COLUMNS]
+    with (
+        atomic_path(path) as temporary,
+        pq.ParquetWriter(
+            temporary,
+            schema,
+            compression="snappy",  # read back faster than zstd, which saves a sixth of the size
+            use_dictionary=[name for name in COLUMNS if name in schema.names],
+            use_byte_stream_split=features,
+            write_statistics=False,
+            data_page_size=PAGE_BYTES,
+        ) as writer,
+    ):
+        for group in _groups(_tables(blocks, schema, len(features), absent)):
+            writer.write_table(group, row_group_size=GROUP_ROWS)
+
+
+def _schema(data: Dataset | Source) -> pa.Schema:
+    if isinstance(data, Dataset):
+        lists = data.lists
+        return _make_schema(
+            data.info, lists.query_ids, has_docs=lists.doc_ids is not None, has_weights=lists.weights is not None
+        )
+    seen: dict[Any, None] = {}
+    has_docs = has_weights = False
+    for block in data.blocks():
+        seen.update(dict.fromkeys(block.run_ids))
+        has_docs |= block.doc_ids is not None
+        has_weights |= block.weights is not None
+    info = data.info.with_names(data.n_features or 0)
+    return _make_schema(info, id_array(list(seen)), has_docs=has_docs, has_weights=has_weights)
+
+
+def _make_schema(info: FeatureInfo, ids: np.ndarray, *, has_docs: bool, has_weights: bool) -> pa.Schema:
+    names = info.feature_names
+    taken = [name for name in names if name in COLUMNS]
+    if taken:
+        raise DataError(f"a feature is named {taken[0]!r}, which Parquet files use for other things; rename it")
+    fields = [
+        ("label", pa.float32()),
+        ("qid", pa.int64() if ids.dtype == np.int64 else pa.string()),
+        *([("docid", pa.string())] if has_docs else []),
+        *([("weight", pa.float64())] if has_weights else []),
+        *((name, pa.float32()) for name in names),
+    ]
+    note = {"format": FORMAT_VERSION, "first_stage": info.first_stage, "candidates": info.candidates}
+    return pa.schema(fields, metadata={FORMAT_KEY: json.dumps(note).encode()})
+
+
+def _tables(blocks: Iterable[Block], schema: pa.Schema, n_features: int, absent: float) -> Iterator[pa.Table]:
+    for block in blocks:
+        columns = _side_columns(block, schema)
+        by_feature = np.full((n_features, block.n_docs), absent, dtype=FEATURE)
+        by_feature[: block.features.shape[1]] = block.features.T
+        yield pa.table([*columns, *(pa.array(column) for column in by_feature)], schema=schema)
+
+
+def _side_columns(block: Block, schema: pa.Schema) -> list[pa.Array]:
+    kind = schema.field("qid").type
+    cast = int if pa.types.is_integer(kind) else str
+    qid = pa.array([cast(run_id) for run_id in block.run_ids], type=kind)
+    columns = [
+        pa.array(block.labels),
+        qid.take(pa.array(np.repeat(np.arange(len(block.run_ids)), block.run_lengths))),
+    ]
+    if "docid" in schema.names:
+        doc_ids = [None] * block.n_docs if block.doc_ids is None else block.doc_ids
+        columns.append(pa.array([None if doc_id is None else str(doc_id) for doc_id in doc_ids], type=pa.string()))
+    if "weight" in schema.names:
+        columns.append(pa.array(np.ones(block.n_docs) if block.weights is None else block.weights))
+    return columns
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables joined to row groups of GROUP_ROWS rows."""
+    waiting: list[pa.Table] = []
+    n_rows = 0
+    for table in tables:
+        waiting.append(table)
+        n_rows += table.num_rows
+        while n_rows >= GROUP_ROWS:
+            joined = pa.concat_tables(waiting)
+            yield joined.slice(0, GROUP_ROWS)
+            waiting = [joined.slice(GROUP_ROWS)]
+            n_rows -= GROUP_ROWS
+    if n_rows:
+        yield pa.concat_tables(waiting)

@@ -1,94 +1,147 @@
-"""Reading data files: `open_source` for one pass or many in little memory, `read` for all of it at once."""
+"""`open_data` opens whatever the user gave, to be read in blocks; `read` reads all of it into memory."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import pyarrow as pa
 
-from ranksieve.data.blocks import Block, Source, candidates_of
+from ranksieve.data.blocks import Source
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
-from ranksieve.data.data_file import NEEDED, columns_of, spool_pipe
-from ranksieve.data.dataset import BLOCK_ROWS, Dataset, default_names
+from ranksieve.data.data_file import NEEDED, DataFile, ReadOptions, spool_pipe
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import Described
 from ranksieve.data.letor import TextSource
-from ranksieve.data.list_builder import GrowingLists
+from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.parquet import MAGIC, ParquetSource
+from ranksieve.data.tables import MemoryTable, is_table
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 
-__all__ = ["BLOCK_ROWS", "Block", "Source", "open_source", "read", "read_source"]
+if TYPE_CHECKING:
+    from ranksieve.data.binned import Binned
 
-MISSING = {"zero": 0.0, "nan": float("nan")}  # what a feature that a line of text does not mention is
+MISSING = {"zero": 0.0, "nan": float("nan")}  # the values of a feature that a line of text does not name
 READ_ROWS = 4_096  # at a time: besides the data set, `read` should need next to nothing
 MOVED_ROWS = 4_096  # at a time, where rows get wider in place
 
 
-def open_source(
-    path: str | os.PathLike[str],
+def check_missing(missing: Any) -> float:
+    """The value that stands for features that a line of text does not name."""
+    if missing not in MISSING:
+        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(map(repr, MISSING))}")
+    return MISSING[missing]
+
+
+@overload
+def open_data(
+    given: str | os.PathLike[str],
     *,
     missing: str = "zero",
     first_stage: int | str | None = None,
-    label: str | None = None,
-    qid: str | None = None,
-    docid: str | None = None,
-    weight: str | None = None,
     needed: Sequence[str] = NEEDED,
-) -> Source:
-    """A file to be read in blocks: Parquet, or LETOR text or CSV that may be compressed with gzip, xz or zstd.
+    wanted: Sequence[str] = (),
+) -> Source: ...
 
-    What a file is shows in its first bytes; its name does not matter. CSV has the names of columns in its first line,
-    and may have tabs or semicolons in place of commas; empty cells are missing, as nulls of Parquet are.
+
+@overload
+def open_data(
+    given: Any,
+    *,
+    missing: str = "zero",
+    first_stage: int | str | None = None,
+    needed: Sequence[str] = NEEDED,
+    wanted: Sequence[str] = (),
+) -> Dataset | Binned | Source: ...
+
+
+def open_data(
+    given: Any,
+    *,
+    missing: str = "zero",
+    first_stage: int | str | None = None,
+    needed: Sequence[str] = NEEDED,
+    wanted: Sequence[str] = (),
+) -> Dataset | Binned | Source:
+    """Open data of any kind. Files and tables are read in blocks; what is open already is returned as it is.
+
+    A file is Parquet, or LETOR text or CSV that may be compressed with gzip, xz or zstd; this is detected by its first
+    bytes, not its name. CSV has the names of columns in its first line, and may have tabs or semicolons in place of
+    commas; empty cells are missing, as nulls of Parquet are. A pipe is stored in a temporary file first.
 
     Parameters
     ----------
-    path
-        The file.
+    given
+        A file name, a `DataFile`, a pandas, polars or Arrow table with columns `label` and `qid`, a `Dataset`, a
+        `Binned` or a `Source`.
     missing
-        What a feature that a line of text does not mention is: "zero" or "nan".
+        The value of a feature that a line of text does not name: "zero" or "nan".
     first_stage
-        The feature that holds the first stage's score, by number from 0 or name.
-    label, qid, docid, weight
-        Names of the columns in Parquet and CSV that hold labels, query ids, document ids and weights, where they are
-        called otherwise; document ids may be called `doc_id`, too.
+        The feature with the first stage's score, by number from 0 or name.
     needed
-        Columns that must be there; for scoring alone neither `label` nor `qid` is needed.
+        Columns that must exist; for scoring neither `label` nor `qid` is needed.
+    wanted
+        The features of a model: a table that has all of them is read in their order, without other columns.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise DataError(f"the data is {type(path).__name__}; give the name of one file")
-    given = {"label": label, "qid": qid, "docid": docid, "weight": weight}
-    columns = columns_of(path) | {role: column for role, column in given.items() if column is not None}
-    name = spool_pipe(path)
-    head = first_bytes(name)
-    if missing not in MISSING:
-        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(map(repr, MISSING))}")
-    if head.startswith((b"tree\n", b"tree\r\n")):
-        raise DataError(f"{name}: holds a model, not data; give a file of documents here")
-    if head.startswith(MAGIC):
-        return ParquetSource(name, columns=columns, first_stage=first_stage, needed=needed)
-    if is_csv(name, columns):
-        return CsvSource(name, columns=columns, first_stage=first_stage, needed=needed)
-    if columns:
+    absent = check_missing(missing)
+    if isinstance(given, Described):
+        return given  # type: ignore[return-value]
+    file = DataFile(given)
+    options = ReadOptions(file.columns, file.ignore or "", first_stage, needed, wanted, absent)
+    if is_table(file.path):
+        return MemoryTable(file.path, options)
+    if not isinstance(file.path, str | os.PathLike):
         raise DataError(
-            f"{name}: is LETOR text, or has no names of columns in its first line; leave --{next(iter(columns))} out, "
+            f"the data is {type(file.path).__name__}; give a file name, a DataFrame with columns 'label' and 'qid', or "
+            "arrays as Dataset.from_arrays(X, y, qid)"
+        )
+    # Arrow's other allocators keep what was freed; training needs that memory.
+    pa.set_memory_pool(pa.system_memory_pool())
+    return _open_file(spool_pipe(file.path), options)
+
+
+def _open_file(path: str, options: ReadOptions) -> Source:
+    head = first_bytes(path)
+    if head.startswith((b"tree\n", b"tree\r\n")):
+        raise DataError(f"{path}: is a model, not data; give a file of documents here")
+    if head.startswith(MAGIC):
+        return ParquetSource(path, options)
+    if is_csv(path, options.columns):
+        return CsvSource(path, options)
+    if options.columns or options.ignore:
+        flag = next(iter(options.columns), "ignore")
+        raise DataError(
+            f"{path}: is LETOR text, or has no names of columns in its first line; leave --{flag} out, "
             "or give Parquet or CSV"
         )
-    return TextSource(name, absent=MISSING[missing], first_stage=first_stage)
+    return TextSource(path, options)
 
 
-def read(
-    path: str | os.PathLike[str],
-    *,
-    missing: str = "zero",
-    first_stage: int | str | None = None,
-    label: str | None = None,
-    qid: str | None = None,
-    docid: str | None = None,
-    weight: str | None = None,
-) -> Dataset:
-    """Read a file into memory as float32; the parameters are those of `open_source`.
+def open_values(given: Any, *, missing: str = "zero", first_stage: int | str | None = None) -> Dataset | Source:
+    """As `open_data`, but for use of the feature values: bins are refused."""
+    data = open_data(given, missing=missing, first_stage=first_stage)
+    if not isinstance(data, Dataset | Source):
+        raise DataError(f"{data.source}: has bins and no feature values; give a Dataset or a file name")
+    return data
+
+
+def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = None, **columns: str | None) -> Dataset:
+    """Read data of any kind into memory as float32.
+
+    Parameters
+    ----------
+    data
+        A file name, a pandas, polars or Arrow table with columns `label` and `qid`, or a `Dataset`, which is returned.
+    missing : "zero" or "nan"
+        The value of a feature that a line of text does not name.
+    first_stage
+        The feature with the first stage's score, by number from 0 or name.
+    **columns
+        As for `DataFile`: names of the columns `label`, `qid`, `docid` and `weight`, and columns to `ignore`.
 
     Examples
     --------
@@ -100,15 +153,17 @@ def read(
     >>> data.features.tolist(), data.labels.tolist(), data.query_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [10])
     """
-    return read_source(
-        open_source(path, missing=missing, first_stage=first_stage, label=label, qid=qid, docid=docid, weight=weight)
-    )
+    unknown = next((name for name in columns if name not in DataFile.__dataclass_fields__), None)
+    if unknown is not None:
+        raise ParameterError(f"read has no parameter {unknown!r}; expected missing, first_stage, or those of DataFile")
+    opened = open_values(DataFile(data, **columns) if columns else data, missing=missing, first_stage=first_stage)
+    return opened if isinstance(opened, Dataset) else read_source(opened)
 
 
 def read_source(source: Source, *, query: Any = None) -> Dataset:
-    """All documents of a source, or those of one query alone, by its id or a text that spells it."""
+    """All documents of a source, or those of one query, which is given by its id."""
     rows = _GrowingRows(source)
-    growing = GrowingLists(source.path, doc_ids=True)
+    growing = ListBuilder(source.path, doc_ids=True)
     for block in source.blocks(READ_ROWS):
         if query is not None:
             block = block.take_runs(np.array([str(run_id) == str(query) for run_id in block.run_ids], dtype=bool))
@@ -116,11 +171,9 @@ def read_source(source: Source, *, query: Any = None) -> Dataset:
             rows.append(block.features)
             growing.append(block)
     if query is not None and not growing.n_docs:
-        raise DataError(f"{source.path}: no query is called {str(query)!r}; give an id as it stands in the file")
+        raise DataError(f"{source.path}: no query has the id {str(query)!r}; give an id as in the file")
     features = rows.finish()
-    lists = growing.finish()
-    names = source.feature_names or default_names(features.shape[1])
-    return Dataset(features, lists, names, source.first_stage, source.path, source.absent, candidates_of(source))
+    return Dataset(features, growing.finish(), source.info.with_names(features.shape[1]))
 
 
 class _GrowingRows:

@@ -1,35 +1,36 @@
-"""Feature tables of other libraries (NumPy, SciPy, pandas, polars, Arrow), and writing Parquet."""
+"""Tables with one column per feature: pandas, polars, Arrow and NumPy in memory, and what files share with them."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 import scipy.sparse
 
-from ranksieve.data.blocks import Block, Source, blocks_of, candidates_of
-from ranksieve.data.dataset import Dataset, default_names
-from ranksieve.data.lists import id_array
-from ranksieve.dtypes import FEATURE
+from ranksieve.data.blocks import Block, Source, give_back_memory
+from ranksieve.data.data_file import ReadOptions
+from ranksieve.data.dataset import BLOCK_ROWS
+from ranksieve.data.features import FeatureInfo, feature_number, to_float
+from ranksieve.dtypes import FEATURE, LABEL, OFFSET
 from ranksieve.errors import DataError
-from ranksieve.files import atomic_path
 
 QID = "qid"
-COLUMNS = ("label", "qid", "docid", "weight")  # what a packed file has besides its features
-FORMAT_KEY = b"ranksieve"
-FORMAT_VERSION = 1
-GROUP_ROWS = 16_384  # 14 MB of 220 features: a reader holds a group, compressed and not
-PAGE_BYTES = 1 << 16  # a reader holds one page of every column
 SLAB_ROWS = 2_048  # rows written column by column at a time, so that they stay in the cache
-LARGEST = np.finfo(FEATURE).max
+GIVE_BACK_EVERY = 16  # blocks; after each one it costs a quarter of the time of reading
 
 
-def split_table(X: Any) -> tuple[Any, tuple[str, ...] | None, np.ndarray | None]:
+def is_table(given: Any) -> bool:
+    """Whether something is a pandas or polars DataFrame, or an Arrow Table or RecordBatch."""
+    return isinstance(given, pa.Table | pa.RecordBatch) or (
+        _library(given) in ("pandas", "polars") and _is_frame(given)
+    )
+
+
+def split_table(X: Any, wanted: Sequence[str] | None = None) -> tuple[Any, tuple[str, ...] | None, np.ndarray | None]:
     """Features, their names, and the query ids of a table.
 
     Parameters
@@ -37,6 +38,8 @@ def split_table(X: Any) -> tuple[Any, tuple[str, ...] | None, np.ndarray | None]
     X
         A 2-D array (kept as it is), a scipy sparse matrix (as CSR), a pandas or polars DataFrame, or an Arrow Table or
         RecordBatch (all as float32 without their column `qid`), or nested lists.
+    wanted
+        Names of the features of a model. If a table has all of them, these columns are taken, in this order.
 
     Returns
     -------
@@ -50,18 +53,12 @@ def split_table(X: Any) -> tuple[Any, tuple[str, ...] | None, np.ndarray | None]
     >>> features.tolist(), names, qid.tolist()
     ([[1.5], [nan]], ('bm25',), [4, 4])
     """
-    library = type(X).__module__.partition(".")[0]
     if scipy.sparse.issparse(X):
         _check_shape(X)
         _check_kind(X.dtype)
         return X.tocsr(), None, None
-    if isinstance(X, (pa.Table, pa.RecordBatch)):
-        return _from_columns(X.schema.names, X.columns, X.num_rows)
-    if library == "polars" and hasattr(X, "to_arrow"):
-        return split_table(X.to_arrow())
-    if library == "pandas" and hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
-        columns = [pandas_column(X.iloc[:, number], str(name)) for number, name in enumerate(X.columns)]
-        return _from_columns([str(name) for name in X.columns], columns, len(X))
+    if is_table(X):
+        return _split_columns(_columns(X), len(X), wanted)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -85,67 +82,87 @@ def _check_kind(dtype: np.dtype) -> None:
         raise DataError(f"X holds {dtype} values; expected numbers, so encode texts and categories as numbers first")
 
 
-def pandas_column(series: Any, name: str) -> Any:
-    """A pandas column as an Arrow array where it has one type, as `from_pandas` sees it (NaN is null)."""
-    try:
-        column = pa.Array.from_pandas(series)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"column {name!r} cannot be used ({error}); expected numbers") from error
-    return column
+def _library(given: Any) -> str:
+    return type(given).__module__.partition(".")[0]
 
 
-def _from_columns(
-    names: list[str], columns: Iterable[Any], n_rows: int
-) -> tuple[np.ndarray, tuple[str, ...], np.ndarray | None]:
-    """Columns of a frame as one C-ordered float32 array, less the query ids."""
-    by_name = dict(zip(names, columns, strict=True))
-    if len(by_name) < len(names):
+def _is_frame(given: Any) -> bool:
+    return hasattr(given, "to_arrow") if _library(given) == "polars" else getattr(given, "ndim", 0) == 2
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    """The columns of a table as Arrow arrays, by name."""
+    if _library(table) == "polars":
+        table = table.to_arrow()
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        names, columns = list(table.schema.names), list(table.columns)
+    else:
+        names = [str(name) for name in table.columns]
+        columns = [_pandas_column(table.iloc[:, number], name) for number, name in enumerate(names)]
+    if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"two columns are named {twice!r}; column names must be unique")
-    qid = by_name.pop(QID, None)
-    if n_rows == 0 or not by_name:
+    return dict(zip(names, columns, strict=True))
+
+
+def _pandas_column(series: Any, name: str) -> Any:
+    """A pandas column as an Arrow array; NaN is null."""
+    try:
+        return pa.Array.from_pandas(series)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"column {name!r} cannot be used ({error}); expected numbers") from error
+
+
+def _split_columns(
+    columns: dict[str, Any], n_rows: int, wanted: Sequence[str] | None
+) -> tuple[np.ndarray, tuple[str, ...], np.ndarray | None]:
+    """Columns of a table as one C-ordered float32 array, without the query ids."""
+    qid = columns.pop(QID, None)
+    if wanted and set(wanted) <= set(columns):
+        columns = {name: columns[name] for name in wanted}
+    if n_rows == 0 or not columns:
         raise DataError(
-            f"the table has {n_rows} rows and {len(by_name)} feature columns; expected at least one of each"
+            f"the table has {n_rows} rows and {len(columns)} feature columns; expected at least one of each"
         )
-    for name, column in by_name.items():
+    for name, column in columns.items():
         check_numeric(name, column.type)
-    features = np.empty((n_rows, len(by_name)), dtype=FEATURE)
-    fill_rows(list(by_name.values()), features)
-    return features, tuple(by_name), None if qid is None else _query_ids(qid)
+    features = np.empty((n_rows, len(columns)), dtype=FEATURE)
+    fill_rows(list(columns.values()), features)
+    return features, tuple(columns), None if qid is None else _query_ids(qid)
 
 
 def _query_ids(column: Any) -> np.ndarray:
     if column.null_count:
         raise DataError(f"the column {QID!r} has {column.null_count} nulls; every row needs a query id")
-    column = plain(column)
-    return column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+    return _to_numpy(plain(column))
 
 
 def plain(column: Any) -> Any:
-    """The column without dictionary encoding, which categories of other libraries arrive in."""
+    """The column without dictionary encoding, in which categories of other libraries arrive."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def check_numeric(name: str, kind: pa.DataType, *, place: str = "") -> None:
-    """Complain about a column that holds no numbers."""
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = "") -> None:
+    """Raise `DataError` for a column that does not hold numbers; booleans are numbers."""
+    is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    if not any(check(kind) for check in is_number):
+        remedy = f"say which column holds the {role}s, --{role}=NAME" if role else f"leave it out, --ignore={name}"
         raise DataError(
-            f"{place}column {name!r} holds {kind} values; expected numbers, so drop the column or encode it as numbers"
+            f"{place}column {name!r} holds {kind} values; expected numbers; {remedy}, or encode it as numbers"
         )
+
+
+def _to_numpy(column: Any) -> np.ndarray:
+    return column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
 
 
 def to_numbers(column: Any, dtype: Any = FEATURE) -> np.ndarray:
     """An Arrow column as floats: null is NaN, and finite numbers beyond the type's range stop at its largest."""
-    values = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
-    if values.dtype == dtype:
-        return values
-    with np.errstate(over="ignore"):
-        numbers = values.astype(dtype)
-    if values.dtype == np.float64:
-        over = np.isinf(numbers) & np.isfinite(values)
-        if over.any():
-            numbers[over] = np.copysign(LARGEST, values[over])
-    return numbers
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    elif pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    return to_float(_to_numpy(column), dtype)
 
 
 def fill_rows(columns: list[Any], features: np.ndarray) -> None:
@@ -157,131 +174,147 @@ def fill_rows(columns: list[Any], features: np.ndarray) -> None:
             slab[:, number] = array[start : start + SLAB_ROWS]
 
 
-def write_parquet(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
-    """Write a data set, or a file as it is read, to one Parquet file: what the command `pack` does.
+class TableSource(Source):
+    """A table: `label`, `qid`, `docid` (or `doc_id`) and `weight` by name, and every other column a feature.
 
-    Columns are `label`, `qid`, `docid` and `weight` where there are any, then one float32 column per feature. Rows keep
-    their order. A source is read twice: for what it holds, and for writing; one row group at a time is in memory.
-
-    Examples
-    --------
-    >>> import tempfile, ranksieve
-    >>> data = ranksieve.Dataset.from_arrays([[0.5, 0.0], [0.1, 2.0]], [1, 0], qid=[7, 7])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_parquet(data, f"{folder}/tiny.parquet")
-    ...     ranksieve.read(f"{folder}/tiny.parquet").query_ids.tolist()
-    [7]
+    Parameters
+    ----------
+    info
+        Its name in messages, and what else is known; names and first stage are filled in.
+    schema
+        Its columns.
+    options
+        Which columns hold what.
+    n_docs
+        The number of rows, where it is known.
     """
-    absent = 0.0 if isinstance(data, Dataset) else data.absent
-    _write(path, _schema(data), blocks_of(data), absent)
+
+    def __init__(self, info: FeatureInfo, schema: pa.Schema, options: ReadOptions, n_docs: int | None = None) -> None:
+        place = info.source
+        if len(set(schema.names)) < len(schema.names):
+            raise DataError(f"{place}: two columns have the same name; column names must be unique")
+        self._columns = options.find_columns(schema.names, place)
+        names = options.find_features(schema.names, self._columns, place)
+        self.n_docs, self.n_features = n_docs, len(names)
+        if n_docs == 0 or not names:
+            raise DataError(
+                f"{place}: has {n_docs} rows and {len(names)} feature columns; expected at least one of each"
+            )
+        for name in names:
+            check_numeric(name, schema.field(name).type, place=f"{place}: ")
+        self._check_schema(schema, place)
+        first_stage = info.first_stage if options.first_stage is None else options.first_stage
+        self.info = FeatureInfo(names, feature_number(first_stage, names), place, info.absent, info.candidates)
+
+    def _check_schema(self, schema: pa.Schema, place: str) -> None:
+        """Raise `DataError` unless labels and weights are numbers, and ids can be written as text."""
+        for role, name in self._columns.items():
+            kind = schema.field(name).type
+            if role in ("label", "weight"):
+                check_numeric(name, kind, place=f"{place}: ", role=role)
+                continue
+            try:
+                plain(pa.array([], kind)).cast(pa.string())
+            except (pa.ArrowException, TypeError) as error:
+                raise DataError(
+                    f"{place}: column {name!r} holds {kind} values; expected whole numbers or texts"
+                ) from error
+
+    @abstractmethod
+    def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows in order, at most so many at a time; sets `fraction_read`."""
+
+    def _place(self, row: int) -> str:
+        """A row, counted from 0, as messages name it."""
+        return f"{self.path}: row {row}"
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+        """The documents in order, at most `rows` at a time."""
+        done = 0
+        for n_read, batch in enumerate(self._batches(rows), start=1):
+            if batch.num_rows:
+                yield self._block(batch, done)
+            done += batch.num_rows
+            del batch
+            if n_read % GIVE_BACK_EVERY == 0:
+                give_back_memory()
+
+    def _block(self, batch: pa.RecordBatch, done: int) -> Block:
+        names = self.info.feature_names
+        features = np.empty((batch.num_rows, len(names)), dtype=FEATURE)
+        fill_rows([batch.column(name) for name in names], features)
+        infinite = np.isinf(features)
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0]
+            raise DataError(
+                f"{self._place(done + row)}: feature {names[column]!r} is infinite; "
+                "write null for an unknown value or a large finite number"
+            )
+        columns = self._columns
+        labels = np.zeros(batch.num_rows, LABEL)
+        if "label" in columns:
+            labels = self._grades(batch, columns["label"], done, LABEL)
+        runs: tuple[list[Any], np.ndarray] = [0], np.array([batch.num_rows], OFFSET)
+        if "qid" in columns:
+            runs = self._runs(self._whole(batch, columns["qid"], done))
+        doc_ids = None
+        if "docid" in columns:
+            doc_ids = np.array(self._texts(batch.column(columns["docid"]), "docid").to_pylist(), dtype=object)
+        return Block(
+            features,
+            labels,
+            *runs,
+            doc_ids=doc_ids,
+            weights=self._grades(batch, columns["weight"], done, np.float64) if "weight" in columns else None,
+        )
+
+    def _whole(self, batch: pa.RecordBatch, name: str, done: int) -> pa.Array:
+        column = batch.column(name)
+        if column.null_count:
+            row = done + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise DataError(f"{self._place(row)}: column {name!r} is null; every row needs a value there")
+        return column
+
+    def _grades(self, batch: pa.RecordBatch, name: str, done: int, dtype: Any) -> np.ndarray:
+        """Labels or weights: finite and not negative."""
+        values = to_numbers(self._whole(batch, name, done), dtype)
+        bad = ~(np.isfinite(values) & (values >= 0))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(
+                f"{self._place(done + row)}: column {name!r} is {values[row]}; expected finite numbers from 0 upwards"
+            )
+        return values
+
+    def _texts(self, column: pa.Array, role: str) -> pa.Array:
+        column = plain(column)
+        if isinstance(column.type, pa.BaseExtensionType):  # such as uuid
+            return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
+        try:
+            texts = column.cast(pa.string())
+            texts.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"{self.path}: column {self._columns[role]!r} has text that is not UTF-8; write the file as UTF-8"
+            ) from error
+        return texts
+
+    def _runs(self, qid: pa.Array) -> tuple[list[Any], np.ndarray]:
+        ids = plain(qid)
+        if not (pa.types.is_integer(ids.type) or pa.types.is_floating(ids.type)):
+            ids = self._texts(ids, "qid")
+        runs = pc.run_end_encode(ids)
+        ends = runs.run_ends.to_numpy(zero_copy_only=False).astype(OFFSET)
+        return runs.values.to_pylist(), np.diff(ends, prepend=0)
 
 
-def write_blocks(
-    blocks: Iterable[Block],
-    path: str | os.PathLike[str],
-    *,
-    query_ids: Iterable[Any],
-    feature_names: Iterable[str],
-    first_stage: int | None = None,
-    candidates: str = "",
-) -> None:
-    """Write blocks that have document ids and no weights to a Parquet file in one pass; `query_ids` are all of them."""
-    ids = id_array(list(query_ids))
-    _write(path, _make_schema(feature_names, ids, True, False, first_stage, candidates), blocks, 0.0)
+class MemoryTable(TableSource):
+    """A pandas, polars or Arrow table, read without a second copy of it."""
 
+    def __init__(self, table: Any, options: ReadOptions) -> None:
+        self._table = pa.table(_columns(table))
+        info = FeatureInfo(source=f"the {type(table).__name__}")
+        super().__init__(info, self._table.schema, options, self._table.num_rows)
 
-def _write(path: str | os.PathLike[str], schema: pa.Schema, blocks: Iterable[Block], absent: float) -> None:
-    features = [name for name in schema.names if name not in COLUMNS]
-    with (
-        atomic_path(path) as temporary,
-        pq.ParquetWriter(
-            temporary,
-            schema,
-            compression="snappy",  # read back faster than zstd, which saves a sixth of the size
-            use_dictionary=[name for name in COLUMNS if name in schema.names],
-            use_byte_stream_split=features,
-            write_statistics=False,
-            data_page_size=PAGE_BYTES,
-        ) as writer,
-    ):
-        for group in _groups(_tables(blocks, schema, len(features), absent)):
-            writer.write_table(group, row_group_size=GROUP_ROWS)
-
-
-def _schema(data: Dataset | Source) -> pa.Schema:
-    if isinstance(data, Dataset):
-        names, lists = data.feature_names, data.lists
-        ids, has_docs, has_weights = lists.query_ids, lists.doc_ids is not None, lists.weights is not None
-    else:
-        seen: dict[Any, None] = {}
-        has_docs = has_weights = False
-        for block in data.blocks():
-            seen.update(dict.fromkeys(block.run_ids))
-            has_docs |= block.doc_ids is not None
-            has_weights |= block.weights is not None
-        names = data.feature_names or default_names(data.n_features or 0)
-        ids = id_array(list(seen))
-    return _make_schema(names, ids, has_docs, has_weights, data.first_stage, candidates_of(data))
-
-
-def _make_schema(
-    names: Iterable[str],
-    ids: np.ndarray,
-    has_docs: bool,
-    has_weights: bool,
-    first_stage: int | None,
-    candidates: str,
-) -> pa.Schema:
-    names = tuple(names)
-    taken = [name for name in names if name in COLUMNS]
-    if taken:
-        raise DataError(f"a feature is named {taken[0]!r}, which Parquet files use for other things; rename it")
-    fields = [
-        ("label", pa.float32()),
-        ("qid", pa.int64() if ids.dtype == np.int64 else pa.string()),
-        *([("docid", pa.string())] if has_docs else []),
-        *([("weight", pa.float64())] if has_weights else []),
-        *((name, pa.float32()) for name in names),
-    ]
-    note = {"format": FORMAT_VERSION, "first_stage": first_stage, "candidates": candidates}
-    return pa.schema(fields, metadata={FORMAT_KEY: json.dumps(note).encode()})
-
-
-def _tables(blocks: Iterable[Block], schema: pa.Schema, n_features: int, absent: float) -> Iterator[pa.Table]:
-    for block in blocks:
-        columns = _side_columns(block, schema)
-        by_feature = np.full((n_features, block.n_docs), absent, dtype=FEATURE)
-        by_feature[: block.features.shape[1]] = block.features.T
-        yield pa.table([*columns, *(pa.array(column) for column in by_feature)], schema=schema)
-
-
-def _side_columns(block: Block, schema: pa.Schema) -> list[pa.Array]:
-    kind = schema.field("qid").type
-    cast = int if pa.types.is_integer(kind) else str
-    qid = pa.array([cast(run_id) for run_id in block.run_ids], type=kind)
-    columns = [
-        pa.array(block.labels),
-        qid.take(pa.array(np.repeat(np.arange(len(block.run_ids)), block.run_lengths))),
-    ]
-    if "docid" in schema.names:
-        doc_ids = [None] * block.n_docs if block.doc_ids is None else block.doc_ids
-        columns.append(pa.array([None if doc_id is None else str(doc_id) for doc_id in doc_ids], type=pa.string()))
-    if "weight" in schema.names:
-        columns.append(pa.array(np.ones(block.n_docs) if block.weights is None else block.weights))
-    return columns
-
-
-def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Tables joined to row groups of GROUP_ROWS rows."""
-    waiting: list[pa.Table] = []
-    n_rows = 0
-    for table in tables:
-        waiting.append(table)
-        n_rows += table.num_rows
-        while n_rows >= GROUP_ROWS:
-            joined = pa.concat_tables(waiting)
-            yield joined.slice(0, GROUP_ROWS)
-            waiting = [joined.slice(GROUP_ROWS)]
-            n_rows -= GROUP_ROWS
-    if n_rows:
-        yield pa.concat_tables(waiting)
+    def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
+        yield from self._table.to_batches(max_chunksize=rows)

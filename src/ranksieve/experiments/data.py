@@ -16,11 +16,12 @@ import numpy as np
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
 from ranksieve.data.blocks import Block, Source, check_narrow, widened
-from ranksieve.data.data_file import USUAL
-from ranksieve.data.dataset import BLOCK_ROWS, Dataset, check_feature_names
+from ranksieve.data.data_file import USUAL, DataFile
+from ranksieve.data.dataset import BLOCK_ROWS, Dataset
+from ranksieve.data.features import check_feature_names
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
-from ranksieve.data.parts import Joined, SourcePart, query_ids_of
-from ranksieve.data.read import open_source, read_source
+from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
+from ranksieve.data.read import open_data, read_source
 from ranksieve.data.splits import fold_queries, split_queries
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
@@ -142,8 +143,8 @@ class DataSpec:
         return self._open(self.file or self.train).first_stage is not None  # type: ignore[arg-type]
 
     def _open(self, path: str) -> Source:
-        columns = {role: getattr(self, role) for role in USUAL}
-        return open_source(path, missing=self.missing, first_stage=self.first_stage, **columns)
+        file = DataFile(path, **{role: getattr(self, role) for role in USUAL})
+        return open_data(file, missing=self.missing, first_stage=self.first_stage)
 
     def sources(self) -> list[Source]:
         """Training, validation and test data, each to be read in blocks."""
@@ -159,14 +160,14 @@ class DataSpec:
         else:
             parts = list(fold_queries(len(ids), self.folds, seed=self.seed))[self.fold]
         return [
-            SourcePart(self._open(self.file), [ids[q] for q in part], name)
+            JoinedSource([Piece(self._open(self.file), frozenset(ids[q] for q in part))], name=f"{self.file} ({name})")
             for part, name in zip(parts, FILES, strict=True)
         ]
 
     def background_source(self) -> Source | None:
         """Lists of another domain, to learn a model from that is to be adapted."""
         if self.background is not None:
-            return Joined([self._open(path) for path in self.background])
+            return JoinedSource([Piece(self._open(path)) for path in self.background], distinct=True)
         if self.background_queries is None:
             return None
         assert self.background_seed is not None
@@ -239,19 +240,18 @@ def _fitting(source: Source, train: Dataset) -> Dataset:
     if source.feature_names is None and values.n_features < train.n_features:
         check_narrow(source, values.n_features, train.n_features)
         features = widened(values.features, train.n_features, values.absent)
-        values = dataclasses.replace(values, features=features, feature_names=train.feature_names)
+        info = dataclasses.replace(values.info, feature_names=train.feature_names)
+        values = dataclasses.replace(values, features=features, info=info)
     check_feature_names(values.feature_names, train.feature_names, values.source)
     return values
 
 
-class _Noted:
+class _Noted(Source):
     """A source that keeps what bins forget of its last pass: the first stage's scores and the document ids."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.path, self.n_docs, self.n_features = source.path, source.n_docs, source.n_features
-        self.feature_names, self.first_stage = source.feature_names, source.first_stage
-        self.absent, self.fraction_read = source.absent, 0.0
+        self.info, self.n_docs, self.n_features = source.info, source.n_docs, source.n_features
         self.scores: list[np.ndarray] = []
         self.ids: list[np.ndarray] = []
 

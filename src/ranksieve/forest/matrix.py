@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ranksieve.data.dataset import Dataset, check_feature_names, check_is_data
+from ranksieve.data.dataset import Dataset, check_is_data
+from ranksieve.data.features import check_feature_names
 from ranksieve.errors import ModelError
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted

@@ -10,10 +10,11 @@ import numpy as np
 
 from ranksieve.data.blocks import Block, Source, check_narrow, widened
 from ranksieve.data.data_file import NEEDED
-from ranksieve.data.dataset import Dataset, check_feature_names
-from ranksieve.data.list_builder import GrowingLists
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import check_feature_names
+from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
-from ranksieve.data.read import open_source, read_source
+from ranksieve.data.read import open_data, read_source
 from ranksieve.errors import DataError
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted
@@ -35,7 +36,7 @@ def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed
             f"{path}: the models were trained with different values for absent features; "
             "say which one to read, --missing=zero or --missing=nan"
         )
-    return open_source(path, missing=missing or kinds.pop(), needed=needed)
+    return open_data(path, missing=missing or kinds.pop(), needed=needed)
 
 
 def score_blocks(
@@ -44,7 +45,7 @@ def score_blocks(
     """The blocks of a file, in its order, with the scores of their rows by each model."""
     for model in models.values():
         if source.feature_names is not None:
-            check_feature_names(source.feature_names, model.feature_names, str(source.path))
+            check_feature_names(source.feature_names, model.feature_names, source.path)
     width = 0
     for block in source.blocks():
         width = max(width, block.features.shape[1])
@@ -55,7 +56,7 @@ def score_blocks(
 
 def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> Scored:
     """The lists of a file and all scores of its documents."""
-    growing = GrowingLists(str(source.path))
+    growing = ListBuilder(source.path)
     scores: dict[str, list[np.ndarray]] = {name: [] for name in models}
     for block, found in score_blocks(models, source, threads):
         growing.append(block)
@@ -69,8 +70,9 @@ def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> D
     data = read_source(source, query=query)
     check_narrow(source, data.n_features, model.n_features)
     if source.feature_names is not None:
-        check_feature_names(source.feature_names, model.feature_names, str(source.path))
-    return replace(data, features=fitted(data.features, name, model, source), feature_names=model.feature_names)
+        check_feature_names(source.feature_names, model.feature_names, source.path)
+    info = replace(data.info, feature_names=model.feature_names)
+    return replace(data, features=fitted(data.features, name, model, source), info=info)
 
 
 def fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.ndarray:

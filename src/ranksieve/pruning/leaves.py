@@ -11,8 +11,9 @@ import numpy as np
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source, check_narrow
-from ranksieve.data.dataset import BLOCK_ROWS, Dataset, check_feature_names
-from ranksieve.data.list_builder import GrowingLists
+from ranksieve.data.dataset import BLOCK_ROWS, Dataset
+from ranksieve.data.features import check_feature_names
+from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import BIN
 from ranksieve.errors import DataError
@@ -74,8 +75,8 @@ def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> Lea
 def _of_source(forest: Forest, source: Source) -> LeafNumbers:
     """A file is read twice: for its lists, and then for the leaf numbers, which go straight to their place."""
     if source.feature_names is not None:
-        check_feature_names(source.feature_names, forest.feature_names, str(source.path))
-    growing, width = GrowingLists(str(source.path)), 0
+        check_feature_names(source.feature_names, forest.feature_names, source.path)
+    growing, width = ListBuilder(source.path), 0
     for block in source.blocks():
         growing.append(block)
         width = max(width, block.features.shape[1])
@@ -88,7 +89,7 @@ def _of_source(forest: Forest, source: Source) -> LeafNumbers:
         rows = place[start : start + block.n_docs]
         numbers[rows] = forest.predict_leaves(fitted(block.features, "the model", forest, source))
         start += block.n_docs
-    return LeafNumbers(numbers, lists, str(source.path))
+    return LeafNumbers(numbers, lists, source.path)
 
 
 def _of_bins(forest: Forest, data: Binned) -> np.ndarray:

@@ -15,7 +15,7 @@ from ranksieve.boosting.loop import State
 from ranksieve.boosting.train import train as train_forest
 from ranksieve.boosting.tree import Tree, to_forest
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.features import check_feature_names
 from ranksieve.data.lists import Lists
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, concatenate
@@ -156,9 +156,7 @@ class _Rounds:
             "rounds": self.rounds,
             "interrupted": self.interrupted,
             "ranksieve": __version__,
-            "first_stage": data.first_stage,
-            **({"candidates": data.candidates} if data.candidates else {}),
-            "missing": "nan" if np.isnan(data.absent) else "zero",
+            **data.info.for_model(),
         }
         return replace(self.model, info=info)
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import check_feature_names
-from ranksieve.data.read import MISSING
+from ranksieve.data.features import check_feature_names
+from ranksieve.data.read import check_missing
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.forest import Forest, concatenate
@@ -89,8 +89,7 @@ def blend(
 def _reading(models: Sequence[Any], missing: str | None) -> dict[str, str]:
     """What an absent feature is for all of the models together; nothing where none of them tells."""
     if missing is not None:
-        if missing not in MISSING:
-            raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
+        check_missing(missing)
         return {"missing": missing}
     kinds = {str(model.info.get("missing", "zero")) for model in models if getattr(model, "info", None) is not None}
     if len(kinds) > 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,10 +12,10 @@ import numpy as np
 from ranksieve import __version__
 from ranksieve.boosting.callbacks import named_sets
 from ranksieve.data.binned import Binned
-from ranksieve.data.blocks import Source
-from ranksieve.data.dataset import Dataset, check_feature_names
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import check_feature_names
 from ranksieve.data.lists import Lists
-from ranksieve.data.read import open_source, read_source
+from ranksieve.data.read import read
 from ranksieve.errors import DataError
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.metrics import metric_of
@@ -24,19 +23,6 @@ from ranksieve.forest.model import Model
 from ranksieve.params import RANKERS, Params
 
 BLOCK_ROWS = 65_536  # rows of whole queries that are worked on together
-
-
-def as_dataset(data: Any, *, missing: str = "zero") -> Dataset:
-    """A data set, or one read from a file or a source as float32."""
-    if isinstance(data, (str, os.PathLike)):
-        data = open_source(data, missing=missing)
-    if isinstance(data, Source):
-        return read_source(data)
-    if not isinstance(data, Dataset):
-        raise DataError(
-            f"cannot train on {type(data).__name__}; this ranker sees feature values, give a Dataset or a file name"
-        )
-    return data
 
 
 @dataclass(frozen=True)
@@ -52,7 +38,7 @@ class Task:
 
     def dataset(self) -> Dataset:
         """The training set in memory."""
-        return as_dataset(self.data, missing=self.missing)
+        return read(self.data, missing=self.missing)
 
     def valid_sets(self, train_set: Dataset) -> list[tuple[str, Dataset]]:
         """The validation sets by name, in memory, with the features of the training set."""
@@ -64,9 +50,7 @@ class Task:
         return {
             "params": {name: params[name] for name in ("algo", "metric", *RANKERS[self.params.algo])},
             "ranksieve": __version__,
-            "first_stage": train_set.first_stage,
-            **({"candidates": train_set.candidates} if train_set.candidates else {}),
-            "missing": "nan" if np.isnan(train_set.absent) else "zero",
+            **train_set.info.for_model(),
         }
 
     def measured(self, model: Model, valid_sets: Sequence[tuple[str, Dataset]]) -> dict[str, Any]:
@@ -82,12 +66,13 @@ class Task:
 
 def _fitting_sets(valid: Any, train_set: Dataset, missing: str) -> Iterator[tuple[str, Dataset]]:
     for name, given in named_sets(valid).items():
-        data = as_dataset(given, missing=missing)
+        data = read(given, missing=missing)
         lacking = train_set.n_features - data.n_features
         if lacking > 0 and not isinstance(given, Dataset):
             # LETOR text leaves out trailing zeros, so a narrower file is complete
             features = np.pad(data.features, ((0, 0), (0, lacking)), constant_values=data.absent)
-            data = replace(data, features=features, feature_names=train_set.feature_names)
+            info = replace(data.info, feature_names=train_set.feature_names)
+            data = replace(data, features=features, info=info)
         check_feature_names(data.feature_names, train_set.feature_names, data.source)
         yield name, data
 

@@ -22,7 +22,7 @@ from ranksieve.boosting.steps import shrinkage
 from ranksieve.boosting.train import check_grades
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.dataset import check_feature_names
+from ranksieve.data.features import check_feature_names
 from ranksieve.errors import DataError, InterruptedTraining
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.rankers.grades import LINKS, Grades, Link

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.train import train as train_forest
-from ranksieve.data.read import MISSING
 from ranksieve.errors import IdleParameterWarning, InterruptedTraining, ParameterError, in_python
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
@@ -105,8 +104,6 @@ def train(
         return _saveable(forest)
     params = Params.from_mapping(_without_forest_options({**options, "init": init}))
     params.check_heeded()
-    if missing not in MISSING:
-        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(MISSING)}")
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
         return trainer(Task(data, valid, missing, params, callbacks, threads))
 

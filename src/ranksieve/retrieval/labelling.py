@@ -12,7 +12,8 @@ import numpy as np
 
 from ranksieve.data.blocks import Block
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.tables import write_blocks
+from ranksieve.data.features import FeatureInfo
+from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.retrieval.features import FeatureMaker
@@ -155,14 +156,9 @@ def write_features(
             raise _nothing(taken)
 
     with remarks(notes) as taken:
-        write_blocks(
-            counted(),
-            path,
-            query_ids=pairs.queries,
-            feature_names=maker.names,
-            first_stage=None if maker.first_stage is None else maker.names.index(maker.first_stage),
-            candidates=pairs.origin,
-        )
+        first_stage = None if maker.first_stage is None else maker.names.index(maker.first_stage)
+        info = FeatureInfo(tuple(maker.names), first_stage, candidates=pairs.origin)
+        write_blocks(counted(), path, info, query_ids=pairs.queries)
     return Written(counts["queries"], counts["docs"], counts["positives"], len(maker.names))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import default_names
+from ranksieve.data.features import default_names
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import DTYPES, Forest
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import default_names
+from ranksieve.data.features import default_names
 from ranksieve.errors import ModelError
 from ranksieve.forest.float32 import above_single, below_single, single_texts, to_single
 from ranksieve.forest.forest import Forest

@@ -1,6 +1,6 @@
 import pytest
 
-from ranksieve.data.feature_choice import choose_features, monotone_signs
+from ranksieve.data.features import choose_features, monotone_signs
 from ranksieve.errors import ParameterError
 
 NAMES = ("bm25_title", "bm25_body", "pagerank", "3", "tf-idf")

@@ -1,0 +1,199 @@
+"""Features: `FeatureInfo`, which travels with data from the reader to the model, and features chosen by text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from ranksieve.dtypes import FEATURE
+from ranksieve.errors import DataError, ParameterError, did_you_mean
+from ranksieve.text_formats import counted, read_signs, some_of
+
+
+@dataclass(frozen=True)
+class FeatureInfo:
+    """What is known of the features besides their values."""
+
+    feature_names: tuple[str, ...] = ()  # empty while LETOR text is read: its features have numbers
+    first_stage: int | None = None  # the feature with the first stage's score
+    source: str = "arrays"  # the name of the data in messages
+    absent: float = 0.0  # the value of a feature that a LETOR line leaves out
+    candidates: str = ""  # how the documents were retrieved, as noted when features were made
+
+    def with_names(self, n_features: int) -> FeatureInfo:
+        """The same with the names f1, f2, … where there are none."""
+        return self if self.feature_names else replace(self, feature_names=default_names(n_features))
+
+    @property
+    def missing(self) -> str:
+        """How absent features were read, "zero" or "nan"."""
+        return "nan" if np.isnan(self.absent) else "zero"
+
+    def for_model(self) -> dict[str, Any]:
+        """The entries of a model's `info` that describe its training data."""
+        candidates = {"candidates": self.candidates} if self.candidates else {}
+        return {"first_stage": self.first_stage, **candidates, "missing": self.missing}
+
+
+class Described:
+    """Data that has a `FeatureInfo`: a `Dataset`, a `Binned`, or a `Source`."""
+
+    info: FeatureInfo
+
+    @property
+    def source(self) -> str:
+        return self.info.source
+
+    @property
+    def first_stage(self) -> int | None:
+        return self.info.first_stage
+
+    @property
+    def absent(self) -> float:
+        return self.info.absent
+
+    @property
+    def candidates(self) -> str:
+        return self.info.candidates
+
+
+def default_names(n_features: int) -> tuple[str, ...]:
+    """`f1`, `f2`, …: LETOR counts features from 1."""
+    return tuple(f"f{number}" for number in range(1, n_features + 1))
+
+
+def check_feature_names(given: Sequence[str], expected: Sequence[str], source: str) -> None:
+    """Raise `DataError` unless the features are those of the training data in the same order.
+
+    Features without names are matched by number.
+    """
+    given, expected = tuple(given), tuple(expected)
+    if len(given) != len(expected):
+        raise DataError(
+            f"{source}: {counted(feature=len(given))}, but the training data has {len(expected)}; "
+            "give the features of the training data"
+        )
+    unnamed = {default_names(len(given)), tuple(f"Column_{number}" for number in range(len(given)))}  # LightGBM's
+    if given == expected or unnamed & {given, expected}:
+        return
+    place = next(i for i, (a, b) in enumerate(zip(given, expected, strict=True)) if a != b)
+    raise DataError(
+        f"{source}: feature {place + 1} is {given[place]!r}, but was {expected[place]!r} in training; "
+        "give the same features in the same order"
+    )
+
+
+def match_features(given: Sequence[str], expected: Sequence[str], source: str) -> np.ndarray | None:
+    """The columns that hold the expected features, by name; None if all are in the expected order already.
+
+    Examples
+    --------
+    >>> match_features(["b", "a"], ["a", "b"], "test.parquet").tolist()
+    [1, 0]
+    """
+    columns = {name: number for number, name in enumerate(given)}
+    if columns.keys() != set(expected) or list(given) == list(expected):
+        check_feature_names(given, expected, source)
+        return None
+    return np.array([columns[name] for name in expected])
+
+
+def feature_number(feature: int | str | None, names: Sequence[str]) -> int | None:
+    """The number, from 0, of a feature given by number or name."""
+    if feature is None:
+        return None
+    if isinstance(feature, str):
+        if feature not in names:
+            raise DataError(f"no feature is named {feature!r}; known: {some_of(names)}")
+        return list(names).index(feature)
+    if not 0 <= feature < len(names):
+        raise DataError(f"feature {feature} does not exist; there are {len(names)}, counted from 0")
+    return int(feature)
+
+
+def to_float(values: np.ndarray, dtype: Any = FEATURE) -> np.ndarray:
+    """Numbers as float32: finite values beyond its range become its largest or smallest number."""
+    if values.dtype == dtype:
+        return values
+    with np.errstate(over="ignore"):
+        numbers = values.astype(dtype)
+    if values.dtype.kind == "f" and values.dtype.itemsize > numbers.dtype.itemsize:
+        over = np.isinf(numbers) & np.isfinite(values)
+        if over.any():
+            numbers[over] = np.copysign(np.finfo(dtype).max, values[over])
+    return numbers
+
+
+def choose_features(text: str, names: Sequence[str]) -> np.ndarray:
+    """Numbers, from 0 and ascending, of the features that a text chooses.
+
+    Parameters
+    ----------
+    text
+        Names (`bm25_title`), globs (`bm25_*`), numbers and ranges counted from 1 as LETOR does (`7`, `1-46`), with
+        commas between; a `!` before one takes it away again, at first from all.
+    names
+        The features' names.
+
+    Examples
+    --------
+    >>> names = ["bm25_title", "bm25_body", "pagerank", "length"]
+    >>> choose_features("bm25_*,4", names).tolist(), choose_features("!pagerank", names).tolist()
+    ([0, 1, 3], [0, 1, 3])
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    chosen = np.full(len(names), bool(parts) and parts[0].startswith("!"))
+    for part in parts:
+        chosen[_meant(part.removeprefix("!"), names)] = not part.startswith("!")
+    if not chosen.any():
+        raise ParameterError(f"--features {text!r} leaves no feature to learn from; choose at least one")
+    return np.flatnonzero(chosen)
+
+
+def monotone_signs(text: str, names: Sequence[str]) -> np.ndarray | None:
+    """Per feature 1 (scores never fall as it rises), -1 (never rise) or 0 (free); None where all are free.
+
+    Parameters
+    ----------
+    text
+        `bm25_*:+1,spam:-1` with what `choose_features` reads before the colons, or one sign per feature (`1,0,-1`).
+
+    Examples
+    --------
+    >>> monotone_signs("bm25_*:+1, length:-1", ["bm25_title", "bm25_body", "pagerank", "length"]).tolist()
+    [1, 1, 0, -1]
+    """
+    pairs = read_signs(text)
+    signs = np.zeros(len(names), np.int8)
+    if any(feature for feature, _ in pairs):
+        for feature, sign in pairs:
+            signs[_meant(feature, names)] = sign
+    elif pairs:
+        if len(pairs) != len(names):
+            raise ParameterError(
+                f"--monotone gives {len(pairs)} signs for {len(names)} features; give one for each, or names with "
+                "signs as in 'bm25:+1'"
+            )
+        signs[:] = [sign for _, sign in pairs]
+    return signs if signs.any() else None
+
+
+def _meant(part: str, names: Sequence[str]) -> list[int]:
+    """The features that one name, glob, number or range means."""
+    if part in names:
+        return [list(names).index(part)]
+    if match := re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII):
+        first, last = int(match[1]), int(match[2] or match[1])
+        if 1 <= first <= last <= len(names):
+            return list(range(first - 1, last))
+        raise ParameterError(f"feature {part} does not exist; there are {len(names)}, counted from 1")
+    found = [number for number, name in enumerate(names) if fnmatchcase(name, part)]
+    if not found:
+        hint = did_you_mean(part, names).strip() or f"known: {', '.join(names[:8])}, …"
+        raise ParameterError(f"no feature is named {part!r}; {hint}")
+    return found
