@@ -138,7 +138,8 @@ class Inverter:
         )  # fmt: skip
         run |= self._forward(run, firsts)
         for name, values in run.items():
-            np.asarray(values, dtype=RUN_ARRAYS[name]).tofile(self._folder / f"{self.n_runs}.{name}")
+            written = np.ascontiguousarray(values, dtype=RUN_ARRAYS[name])
+            (self._folder / f"{self.n_runs}.{name}").write_bytes(written.data)  # tofile would not report a full disk
         self.n_runs += 1
 
     def _forward(self, run: dict[str, np.ndarray], firsts: np.ndarray) -> dict[str, np.ndarray]:
