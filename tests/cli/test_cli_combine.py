@@ -43,6 +43,41 @@ def test_other_models_combine_and_interpolate(run, files):
     assert "ndcg@10 alone" in done.output and len(rs.load(out).models) == 3
 
 
+def test_without_data_combine_writes_the_mean(run, files):
+    paths = [files / "a.txt", files / "b.txt"]
+    done = run("combine", *paths, "--out", files / "mean.txt")
+    assert done.code == 0, done.output
+    assert "24 trees" in done.output and "0.5, 0.5" in done.output
+    data = rs.read(files / "valid.letor")
+    scores = [rs.load(path).predict(data) for path in paths]
+    np.testing.assert_allclose(rs.load(files / "mean.txt").predict(data), np.mean(scores, axis=0), atol=1e-12)
+    done = run("combine", *paths, files / "svm.json", "--weights", "1,0.5,2", "--out", files / "sum.json")
+    assert done.code == 0, done.output
+    expected = scores[0] + 0.5 * scores[1] + 2 * rs.load(files / "svm.json").predict(data)
+    np.testing.assert_allclose(rs.load(files / "sum.json").predict(data), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--weights", "1,x"], "--weights is '1,x'; expected numbers such as"),
+        (["--weights", "1"], "expected 2 finite numbers"),
+        (["--curve", "curve.tsv"], "give --data"),
+    ],
+)
+def test_a_mean_with_wrong_options_is_refused(run, files, monkeypatch, more, message):
+    monkeypatch.chdir(files)
+    done = run("combine", "a.txt", "b.txt", "--out", "mean.txt", *more)
+    assert done.code == 2 and message in done.output
+    assert not (files / "mean.txt").exists()
+
+
+def test_the_best_weights_are_for_two_models(run, files):
+    paths = [files / "a.txt", files / "b.txt", files / "svm.json"]
+    done = run("combine", *paths, "--data", files / "valid.letor", "--out", files / "abc.json")
+    assert done.code == 2 and "use ranksieve interpolate" in done.output
+
+
 def test_refit_raises_the_metric(run, files):
     out = files / "refitted.txt"
     done = run("refit", files / "a.txt", "--data", files / "a.letor", "--out", out, "--range", "0", "3")

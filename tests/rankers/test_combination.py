@@ -154,7 +154,7 @@ def test_bad_interpolations(data, two):
         rs.interpolate([], data)
     with pytest.raises(ParameterError, match="2 weights"):
         rs.interpolate(two, data, start=[1.0])
-    with pytest.raises(ParameterError, match="none negative"):
+    with pytest.raises(ParameterError, match="not negative"):
         rs.interpolate(two, data, start=[1.0, -1.0])
 
 
@@ -239,3 +239,55 @@ def test_threads_reach_every_model_that_takes_them(data):
     both = Blend((Takes(), TakesNone()), np.ones(2), data.feature_names)
     assert both.predict(data, threads=3).tolist() == [1.0] * data.n_docs
     assert seen == [3]
+
+
+def test_the_mean_of_several_forests_is_one_forest(tmp_path, data):
+    models = [rs.train(small_dataset(seed=seed), **SMALL) for seed in (1, 2, 3)]
+    mean = rs.combine(models)
+    assert isinstance(mean, rs.Forest) and mean.n_trees == sum(model.n_trees for model in models)
+    scores = [model.predict(data) for model in models]
+    np.testing.assert_allclose(mean.predict(data), np.mean(scores, axis=0), rtol=1e-12, atol=1e-12)
+    assert mean.info["combination"]["weights"] == [1 / 3] * 3
+    mean.save(tmp_path / "mean.txt")
+    np.testing.assert_array_equal(rs.load(tmp_path / "mean.txt").predict(data), mean.predict(data))
+    weighted = rs.combine(models, weights=[0.5, 0.0, 2.0])
+    assert weighted.n_trees == models[0].n_trees + models[2].n_trees
+    np.testing.assert_allclose(weighted.predict(data), 0.5 * scores[0] + 2.0 * scores[2], rtol=1e-12, atol=1e-12)
+
+
+def test_the_mean_of_other_models_is_a_blend(tmp_path, data, two):
+    models = [*two, rs.train(data, algo="ranksvm")]
+    mean = rs.combine(models)
+    assert isinstance(mean, Blend)
+    expected = np.mean([model.predict(data) for model in models], axis=0)
+    np.testing.assert_allclose(mean.predict(data), expected, rtol=1e-12, atol=1e-12)
+    mean.save(tmp_path / "mean.json")
+    np.testing.assert_array_equal(rs.load(tmp_path / "mean.json").predict(data), mean.predict(data))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"), [([1, 2, 3], "expected 2 finite numbers"), ([0, 0], "not all 0"), ([1, np.inf], "finite")]
+)
+def test_weights_of_a_mean_are_checked(two, weights, message):
+    with pytest.raises(ParameterError, match=message):
+        rs.combine(two, weights=weights)
+
+
+def test_a_mean_needs_models(two):
+    for models in ([two[0]], two[0], [], [[1.0, 2.0], [3.0, 4.0]]):
+        with pytest.raises(ParameterError, match="expected a list of two or more models"):
+            rs.combine(models)
+    narrow = replace(two[1], feature_names=two[1].feature_names[:-1])
+    with pytest.raises(ModelError, match="do not fit together"):
+        rs.combine([two[0], narrow])
+
+
+def test_a_blend_whose_models_have_other_features_is_refused(tmp_path, data, two):
+    path = tmp_path / "blend.json"
+    rs.combine([two[0], rs.train(data, algo="ranksvm")]).save(path)
+    names = "".join(f'"{name}",' for name in two[0].feature_names)[:-1]
+    text = path.read_text()
+    assert names in text
+    path.write_text(text.replace(names, names + ',"more"', 1))
+    with pytest.raises(ModelError, match="model 1 has"):
+        rs.load(path)

@@ -11,7 +11,7 @@ import ranksieve as rs
 from ranksieve.boosting.objectives import lambda_ndcg
 from ranksieve.errors import DataError, InterruptedTraining, ModelError, ParameterError
 from ranksieve.params import Params
-from ranksieve.rankers.lambdarank import WatchedSet, first_net, one_epoch
+from ranksieve.rankers.lambdarank import NetValidSet, first_net, one_epoch
 from samples import small_dataset
 
 PARTS = ("inner", "biases", "outer")
@@ -139,14 +139,14 @@ def test_ctrl_c_keeps_the_finished_epochs(data):
 
 def test_ctrl_c_while_measuring_keeps_the_epoch_before(data, monkeypatch):
     kept = rs.train(data, valid=data, algo="lambdarank", epochs=2, early_stopping=0)
-    measure = WatchedSet.measure
+    measure = NetValidSet.measure
 
     def stop(self, state, metric):
         if state.step == 3 and self.name != "valid":
             raise KeyboardInterrupt
         return measure(self, state, metric)
 
-    monkeypatch.setattr(WatchedSet, "measure", stop)
+    monkeypatch.setattr(NetValidSet, "measure", stop)
     with pytest.raises(InterruptedTraining) as stopped:
         rs.train(data, valid={"valid": data, "other": data}, algo="lambdarank", epochs=8, early_stopping=0)
     model = stopped.value.model

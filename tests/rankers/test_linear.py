@@ -73,8 +73,11 @@ def test_a_saved_model_scores_the_same(data, model, tmp_path):
     [
         (lambda m: m | {"ranksieve": 9}, "format 9, this ranksieve reads up to 1"),
         (lambda m: m | {"kind": "cake"}, "kind 'cake'; known: linear, net"),
+        (lambda m: m | {"kind": []}, r"kind \[\]; known: linear, net"),
+        (lambda m: m | {"kind": {}}, r"kind \{\}; known: linear, net"),
+        (lambda m: m | {"weights": ["1_0"] * len(m["weights"])}, "'weights' is missing or does not hold numbers"),
         (lambda m: m | {"weights": [1.0]}, r"'weights' has shape \(1,\), expected \(7,\)"),
-        (lambda m: m | {"weights": ["x"] * 7}, "'weights' is missing or holds no numbers"),
+        (lambda m: m | {"weights": ["x"] * 7}, "'weights' is missing or does not hold numbers"),
         (lambda m: m | {"scales": [float("nan")] * 7}, "finite numbers"),
         (lambda m: m | {"feature_names": 3}, "needs feature names"),
         (lambda m: {k: v for k, v in m.items() if k != "means"}, "'means' is missing"),

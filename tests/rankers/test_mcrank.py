@@ -1,6 +1,8 @@
-"""McRank: gradients of the likelihood, chances as LightGBM computes them, one file for all forests."""
+"""McRank: gradients of the likelihood, probabilities as LightGBM computes them, one file for all forests."""
 
 from __future__ import annotations
+
+import re
 
 import lightgbm
 import numpy as np
@@ -27,10 +29,10 @@ def model(request, data):
 
 
 def log_likelihood(link, sums: np.ndarray, targets: np.ndarray) -> float:
-    chances = link.chances(sums)
+    probabilities = link.probabilities(sums)
     if link.objective == "multiclass":
-        return float(np.log(chances[targets]).sum())
-    return float(np.log(np.where(targets, chances, 1 - chances)).sum())
+        return float(np.log(probabilities[targets]).sum())
+    return float(np.log(np.where(targets, probabilities, 1 - probabilities)).sum())
 
 
 @pytest.mark.parametrize("name", LINKS)
@@ -40,41 +42,41 @@ def test_gradients_are_those_of_the_likelihood(name):
     labels = rng.choice(grades, 9)
     targets = link.targets(labels, grades)
     sums = rng.normal(size=targets.shape)
-    outputs = Outputs([None] * len(targets), link, link.chances(sums))
+    outputs = Outputs([None] * len(targets), link, link.probabilities(sums))
     for output, document in np.ndindex(targets.shape):
         step = np.zeros_like(sums)
         step[output, document] = 1e-5
         slope = (log_likelihood(link, sums + step, targets) - log_likelihood(link, sums - step, targets)) / 2e-5
         grad, hess = outputs.objective(output, targets[output])(labels, sums[output], np.array([0, 4, 9]))
         assert grad[document] == pytest.approx(slope, abs=1e-8)
-        chance = outputs.chances[output, document]
-        assert hess[document] == pytest.approx(chance * (1 - chance) * link.curvature(len(targets)))
+        probability = outputs.probabilities[output, document]
+        assert hess[document] == pytest.approx(probability * (1 - probability) * link.curvature(len(targets)))
 
 
 @pytest.mark.parametrize("name", LINKS)
-def test_the_start_has_the_chances_of_the_labels(name):
+def test_the_start_has_the_probabilities_of_the_labels(name):
     link, grades = LINKS[name], np.array([0.0, 1.0, 3.0])
     labels = np.array([0, 0, 0, 1, 1, 3.0])
     targets = link.targets(labels, grades)
-    chances = link.chances(link.starts(targets.mean(axis=1))[:, None])
-    np.testing.assert_allclose(chances[:, 0], targets.mean(axis=1))
-    np.testing.assert_allclose(link.expected(chances, grades), labels.mean())
+    probabilities = link.probabilities(link.initial_sums(targets.mean(axis=1))[:, None])
+    np.testing.assert_allclose(probabilities[:, 0], targets.mean(axis=1))
+    np.testing.assert_allclose(link.expected(probabilities, grades), labels.mean())
 
 
-def test_chances_are_those_of_lightgbm(data, model, tmp_path):
+def test_probabilities_are_those_of_lightgbm(data, model, tmp_path):
     model.save(tmp_path / "model.txt")
     theirs = lightgbm.Booster(model_file=str(tmp_path / "model.txt"))
     assert theirs.num_model_per_iteration() == model.n_outputs
-    np.testing.assert_allclose(theirs.predict(data.features), model.chances(data), atol=1e-12)
+    np.testing.assert_allclose(theirs.predict(data.features), model.predict_proba(data), atol=1e-12)
 
 
 def test_the_score_is_the_expected_grade(data, model):
-    chances = model.chances(data)
+    probabilities = model.predict_proba(data)
     if model.link == "multinomial":
-        np.testing.assert_allclose(chances.sum(axis=1), 1)
-        expected = chances @ model.grades
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+        expected = probabilities @ model.grades
     else:
-        expected = model.grades[0] + chances @ np.diff(model.grades)
+        expected = model.grades[0] + probabilities @ np.diff(model.grades)
     np.testing.assert_allclose(model.predict(data), expected)
     assert np.array_equal(model.predict(data.features[7:30]), model.predict(data)[7:30])
     assert rs.evaluate(model, data).mean() > 0.8
@@ -127,8 +129,10 @@ def test_it_learns_what_lightgbm_learns():
         lightgbm.Dataset(train.features, train.labels),
         30,
     )
-    chances = theirs.predict(test.features)
-    likelihood = [-np.log(p[np.arange(len(p)), test.labels.astype(int)]).mean() for p in (ours.chances(test), chances)]
+    probabilities = theirs.predict(test.features)
+    likelihood = [
+        -np.log(p[np.arange(len(p)), test.labels.astype(int)]).mean() for p in (ours.predict_proba(test), probabilities)
+    ]
     assert likelihood[0] == pytest.approx(likelihood[1], rel=0.01)
 
 
@@ -159,7 +163,7 @@ def test_two_grades_and_weights(data):
 
 def test_bad_input_is_told(data, tmp_path):
     many = rs.Dataset.from_arrays(data.features, np.arange(data.n_docs), group=data.lists.sizes)
-    with pytest.raises(DataError, match="different labels, and a forest would be grown for each"):
+    with pytest.raises(DataError, match="different labels, and one forest is grown per label"):
         rs.train(many, algo="mcrank")
     with pytest.raises(ParameterError, match=r"checkpoint is for boosted forests"):
         rs.train(data, algo="mcrank", checkpoint=tmp_path)
@@ -196,3 +200,26 @@ def test_ctrl_c_keeps_the_finished_rounds(data):
         rs.train(data, callbacks=[stop], **options)
     kept = rs.train(data, **{**options, "trees": 3})
     np.testing.assert_array_equal(stopped.value.model.predict(data), kept.predict(data))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"grades": [', '"grades": [Infinity, '),
+        ('"grades": [', '"grades": ["1_0", '),
+        ('"grades": [', '"grades": [[1], '),
+        ('"link": "multinomial"', '"link": []'),
+        ("num_class=", "num_class=²"),
+    ],
+)
+def test_damaged_grades_are_refused(data, tmp_path, old, new):
+    path = tmp_path / "model.txt"
+    rs.train(data, algo="mcrank", trees=2, leaves=4, min_docs=3).save(path)
+    text = path.read_text()
+    assert old in text
+    text = text.replace(old, new, 1)
+    if "grades" in old:  # as many grades as before
+        text = re.sub(r"(\"grades\": \[[^\]]*?(?:\[1\])?[^\]]*), [^,\]]+\]", r"\1]", text, count=1)
+    path.write_text(text)
+    with pytest.raises(ModelError, match=r"model\.txt:\d+: "):
+        rs.load(path)

@@ -11,6 +11,7 @@ from ranksieve.cli.console import check_writable, show_facts, show_table, show_w
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Threads
+from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ DATA = typer.Option("--data", "-d", help="Labelled data on which the weights are
 
 @reads_data("data")
 def combine(
-    first: Annotated[Path, typer.Argument(metavar="A", help="Model file.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Model file.")],
-    data: Annotated[Path, DATA],
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model files.")],
     out: OutModel,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", "-d", help="Labelled data on which the best weights of two models are found."),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Weights without --data, such as 0.5,0.3,0.2.", show_default="1/n each")
+    ] = None,
     metric: Metric = "ndcg@10",
     form: Annotated[str, typer.Option(help="convex: (1 - α) A + α B; additive: A + α B.")] = "convex",
     range: Annotated[
@@ -37,14 +43,24 @@ def combine(
     threads: Threads = 0,
     missing: MissingAsTrained = None,
 ) -> None:
-    """Find the exact best weighted sum of two models; one forest where both are forests."""
-    check_model_file(out, first, second, data)
+    """Combine models into one: their mean, or with --data the exact best weighted sum of two.
+
+    The result is one forest where all models are forests.
+    """
+    check_model_file(out, *models, data)
     if curve is not None:
-        check_writable(curve, first, second, data)
+        check_writable(curve, *models, data)
+    if data is None:
+        if curve is not None or range is not None:
+            raise ParameterError("--curve and --range are about the best weights on data; give --data")
+        _mean(models, out, weights, missing)
+        return
+    if len(models) != 2 or weights is not None:
+        raise ParameterError("--data finds the weights of exactly two models; for more use ranksieve interpolate")
     from ranksieve.forest.scorer import using_threads
     from ranksieve.rankers.combination import combine as find
 
-    (a, b), scored = _scored([first, second], data, missing, threads)
+    (a, b), scored = _scored(models, data, missing, threads)
     with using_threads(threads or None):
         scores_a, scores_b = scored.scores.values()
         found = find(scores_a, scores_b, scored.lists, metric, form=form, range=range)
@@ -132,18 +148,38 @@ def refit(
     )
 
 
-def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) -> tuple[list[Model], Scored]:
-    """The models, and their scores of the data by the names of their files."""
-    from ranksieve.errors import ParameterError
-    from ranksieve.forest.score_file import open_for, score_file
-    from ranksieve.rankers.blend import common_features
+def _mean(paths: list[Path], out: Path, weights: str | None, missing: str | None) -> None:
+    """Write the mean, or the weighted sum, of models."""
+    from ranksieve.rankers.combination import mean_model
+
+    try:
+        shares = None if weights is None else [float(weight) for weight in weights.split(",")]
+    except ValueError:
+        raise ParameterError(f"--weights is {weights!r}; expected numbers such as 0.5,0.3,0.2") from None
+    models = _load(paths)
+    model = mean_model(list(models.values()), weights=shares, missing=missing)
+    save_model(model, out)
+    used = [1 / len(paths)] * len(paths) if shares is None else shares
+    show_facts([("model", f"{out}, {model.size}"), ("weights", ", ".join(f"{weight:.6g}" for weight in used))])
+
+
+def _load(paths: list[Path]) -> dict[str, Model]:
+    """The models by the names of their files."""
     from ranksieve.rankers.load import load
 
     twice = [path for path in paths if paths.count(path) > 1]
     if twice:
         raise ParameterError(f"{twice[0]} is given twice; name each model once")
+    return {str(path): load(path) for path in paths}
+
+
+def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) -> tuple[list[Model], Scored]:
+    """The models, and their scores of the data by the names of their files."""
+    from ranksieve.forest.score_file import open_for, score_file
+    from ranksieve.rankers.blend import common_features
+
     show_waiting("crossings")
-    models = {str(path): load(path) for path in paths}
+    models = _load(paths)
     common_features(list(models.values()))
     return list(models.values()), score_file(models, open_for(data, models, missing), threads or None)
 

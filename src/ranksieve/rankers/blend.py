@@ -14,7 +14,7 @@ import numpy as np
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.read import check_missing
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.errors import DataError, ModelError, ParameterError, param
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.forest.model import Model, scores_by
 from ranksieve.rankers.json_model import RECOVER, numbers, parse_model, write_model
@@ -44,7 +44,7 @@ class Blend:
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:
-        """Metric values per tree of the forest on top, where there is one that was validated."""
+        """Metric values per tree of the forest that was trained on top of another model, if it was validated."""
         return dict(self.info.get("history", {}))
 
     def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
@@ -67,10 +67,10 @@ def blend(
     *,
     missing: str | None = None,
 ) -> Forest | Blend:
-    """The model whose scores are the weighted sums of the given models' scores; one forest where all are forests.
+    """The weighted sum of models; one forest where all are forests.
 
-    Models with weight 0 are left out, unless all have it. The info says how absent features are read: as `missing`
-    says, else as the models were trained.
+    Models with weight 0 are left out, unless all have it. The new model reads absent features as `missing` says, by
+    default as the models were trained.
     """
     shares = np.asarray(weights, dtype=SCORE)
     names = common_features(models)
@@ -87,21 +87,24 @@ def blend(
 
 
 def _reading(models: Sequence[Any], missing: str | None) -> dict[str, str]:
-    """What an absent feature is for all of the models together; nothing where none of them tells."""
+    """What an absent feature is for all of the models; empty where none of them has it in its info."""
     if missing is not None:
         check_missing(missing)
         return {"missing": missing}
     kinds = {str(model.info.get("missing", "zero")) for model in models if getattr(model, "info", None) is not None}
     if len(kinds) > 1:
         raise ModelError(
-            "the models were trained with different values for absent features; say which one the new model is to "
-            "read, --missing=zero or --missing=nan"
+            "the models were trained with different values for absent features; give ",
+            param("missing", "zero"),
+            " or ",
+            param("missing", "nan"),
+            " for the new model",
         )
     return {"missing": kinds.pop()} if kinds else {}
 
 
 def common_features(models: Sequence[Any]) -> tuple[str, ...]:
-    """The feature names of models that are to work together; those without names adapt."""
+    """The feature names of models to combine; models without names fit any."""
     if not models:
         raise ParameterError("got no models; give at least one")
     known = [tuple(names) for model in models if (names := getattr(model, "feature_names", None)) is not None]
@@ -109,15 +112,14 @@ def common_features(models: Sequence[Any]) -> tuple[str, ...]:
         try:
             check_feature_names(names, known[0], "the second model" if len(models) == 2 else "a model")
         except DataError as error:
-            raise ModelError(f"the models do not fit together: {error}") from error
+            raise ModelError("the models do not fit together: ", *error.parts) from error
     return known[0] if known else ()
 
 
 def _file_of(model: Model) -> str:
     if not hasattr(model, "save"):
         raise ModelError(
-            f"a {type(model).__name__} cannot be saved inside another model; save what it is made of, and the forest "
-            "on top of it (.models) by itself"
+            f"a {type(model).__name__} cannot be saved inside another model; save its parts (.models) separately"
         )
     with tempfile.TemporaryDirectory() as folder:
         model.save(f"{folder}/model")
@@ -132,4 +134,11 @@ def read_blend(content: bytes, source: str, read: Callable[[bytes, str], Any]) -
     if not isinstance(files, list) or len(files) != len(weights) or not all(isinstance(file, str) for file in files):
         raise ModelError(f"{source}: 'models' are not as many files as weights; the file was changed, {RECOVER}")
     models = tuple(read(file.encode(), f"{source}: model {number}") for number, file in enumerate(files, start=1))
-    return Blend(models, weights, tuple(found["feature_names"]), found["info"])
+    names = tuple(found["feature_names"])
+    for number, model in enumerate(models, start=1):
+        if model.n_features != len(names):
+            raise ModelError(
+                f"{source}: model {number} has {model.n_features} features, expected {len(names)}; "
+                f"the file was changed, {RECOVER}"
+            )
+    return Blend(models, weights, names, found["info"])

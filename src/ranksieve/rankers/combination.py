@@ -1,28 +1,29 @@
-"""`combine`: the best weighted sum of two rankers, exactly (Wu et al. 2010, §4)."""
+"""`combine`: the mean of any number of models, or the exact best weighted sum of two (Wu et al. 2010, §4)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from ranksieve.boosting.line_search import ROUNDING, Curve, LineSearch, best_step
 from ranksieve.data.dataset import Dataset, check_is_data
 from ranksieve.data.lists import Lists
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.rankers.blend import Blend, blend
 
 RANGES = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}
-ALONE = {"convex": (0.0, 1.0), "additive": (0.0,)}  # α at which one of the two rankers has no say
+ALONE = {"convex": (0.0, 1.0), "additive": (0.0,)}  # α at which one of the two rankers has no weight
 
 
 @dataclass(frozen=True)
 class Combination:
-    """The best α, what it is worth, and the metric at every other.
+    """The best α, the metric at it, and the metric at every other α.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Combination:
     form
         `"convex"`, (1 - α) a + α b, or `"additive"`, a + α b.
     metric
-        What was measured.
+        The metric.
     """
 
     alpha: float
@@ -62,42 +63,66 @@ class Combination:
     def model(self, model_a: Any, model_b: Any, *, missing: str | None = None) -> Forest | Blend:
         """The two rankers as one model; one forest where both are forests, and one of them alone where that is best.
 
-        It reads absent features as the rankers were trained to, or as `missing` says where they disagree.
+        `missing` says how it reads absent features, by default as in training; give it where the rankers differ.
         """
         made = {"form": self.form, "alpha": self.alpha, "metric": str(self.metric), "value": self.value}
         return blend((model_a, model_b), self.weights, {"combination": made}, missing=missing)
 
 
+@overload
 def combine(
-    scores_a: Any,
-    scores_b: Any,
+    a: Sequence[Any], *, weights: Sequence[float] | None = None, missing: str | None = None
+) -> Forest | Blend: ...
+
+
+@overload
+def combine(
+    a: Any,
+    b: Any,
     data: Dataset | Lists,
     metric: str | Metric = "ndcg@10",
     *,
     form: str = "convex",
     range: tuple[float, float] | None = None,
-) -> Combination:
-    """Find the α at which (1 - α) a + α b, or a + α b, ranks best on some data.
+) -> Combination: ...
 
-    The answer is exact: the mean of the metric changes only where the scores of two documents of one query cross, and
-    every crossing that can touch the k best of a query is visited.
+
+def combine(a: Any, b: Any = None, data: Any = None, metric: str | Metric = "ndcg@10", **options: Any) -> Any:
+    """Combine models: the mean of any number, or the best weighted sum of two on some data.
+
+    `combine([a, b, c])` returns the mean of the models, or their sum with the given `weights`, as one model: a forest
+    where all are forests.
+
+    `combine(a, b, data)` finds the α at which (1 - α) a + α b, or a + α b, ranks best on the data. The result is exact:
+    the mean of the metric changes only where the scores of two documents of one query cross, and every crossing that
+    can change the k best of a query is visited.
 
     Parameters
     ----------
-    scores_a, scores_b
-        One score per document in the row order the data was given in; or a model with `predict`.
+    a, b
+        A list of models as `a`, without `b` and `data`. Otherwise two rankers: one score per document in the row order
+        of the data, or a model with `predict`.
     data
         The labelled lists.
     metric
-        ndcg, dcg, map, mrr, err, p or recall, with or without a cut-off. Without one, every crossing counts: up to
+        ndcg, dcg, map, mrr, err, p or recall, with or without a cut-off. Without one, every crossing is visited: up to
         n²/2 in a list of n.
     form
         `"convex"`: (1 - α) a + α b. `"additive"`: a + α b.
     range
         The smallest and the largest α; by default 0 to 1, and 0.1 to 5 for the additive form.
+    weights
+        One weight per model of a list; by default 1 / n each.
+    missing
+        How the mean of a list reads absent features, `"zero"` or `"nan"`; by default as the models were trained.
 
     Examples
     --------
+    >>> import ranksieve as rs
+    >>> models = [rs.train(rs.synth.cubic(20), trees=5, seed=seed) for seed in (1, 2, 3)]
+    >>> combine(models)
+    Forest(15 trees of up to 31 leaves, 50 features)
+
     >>> from ranksieve.data.dataset import Dataset
     >>> data = Dataset.from_arrays(np.zeros((3, 1)), [0, 2, 0], group=[3])
     >>> found = combine([3.0, 2.0, 0.0], [0.0, 2.0, 3.0], data, "mrr")
@@ -106,12 +131,44 @@ def combine(
     >>> found.curve.borders.round(2).tolist(), found.curve.values.tolist()
     ([0.0, 0.33, 0.67, 1.0], [0.5, 1.0, 0.5])
     """
+    if b is None and data is None:
+        return mean_model(a, **options)
+    return _best_combination((a, b), data, metric, **options)
+
+
+def mean_model(
+    models: Sequence[Any], *, weights: Sequence[float] | None = None, missing: str | None = None
+) -> Forest | Blend:
+    """The mean of models, or their weighted sum, as one model."""
+    models = [getattr(model, "model_", model) for model in (models if isinstance(models, Sequence) else [models])]
+    unfit = next((model for model in models if not hasattr(model, "predict")), None)
+    if unfit is not None or len(models) < 2:
+        raise ParameterError(
+            f"got {'one model' if unfit is None else type(unfit).__name__} to combine; expected a list of two or more "
+            "models, or two rankers and the data on which their weights are found"
+        )
+    shares = np.full(len(models), 1.0 / len(models)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if shares.shape != (len(models),) or not np.isfinite(shares).all() or not shares.any():
+        raise ParameterError(
+            param("weights"), f" is {weights!r}; expected {len(models)} finite numbers, one per model, not all 0"
+        )
+    return blend(models, shares, {"combination": {"weights": shares.tolist()}}, missing=missing)
+
+
+def _best_combination(
+    rankers: tuple[Any, Any],
+    data: Dataset | Lists,
+    metric: str | Metric,
+    *,
+    form: str = "convex",
+    range: tuple[float, float] | None = None,
+) -> Combination:
     if form not in RANGES:
-        raise ParameterError(f"--form is {form!r}; expected one of {', '.join(RANGES)}")
+        raise ParameterError(param("form"), f" is {form!r}; expected one of {', '.join(RANGES)}")
     low, high = _checked_range(RANGES[form] if range is None else range)
     check_is_data(data)
     lists = data if isinstance(data, Lists) else data.lists
-    a, b = (_finite(name, list_scores(name, given, data, lists)) for name, given in (("a", scores_a), ("b", scores_b)))
+    a, b = (_finite(name, list_scores(name, given, data, lists)) for name, given in zip("ab", rankers, strict=True))
     search = LineSearch(lists, parse_metric(metric))
     direction = b - a if form == "convex" else b
     alpha, value, curve = best_step(search, a, direction, low, high)
@@ -126,9 +183,9 @@ def _checked_range(given: Any) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):
-        raise ParameterError(f"--range is {given!r}; expected two numbers, the smaller one first") from None
+        raise ParameterError(param("range"), f" is {given!r}; expected two numbers, the smaller one first") from None
     if not -np.inf < low < high < np.inf:
-        raise ParameterError(f"--range is {given!r}; expected two finite numbers, the smaller one first")
+        raise ParameterError(param("range"), f" is {given!r}; expected two finite numbers, the smaller one first")
     return low, high
 
 

@@ -1,4 +1,4 @@
-"""`Grades`: a ranker that foretells the grade: one forest for each chance, the expected grade as the score."""
+"""`Grades`: a ranker that predicts grades: one forest per probability, the expected grade as the score."""
 
 from __future__ import annotations
 
@@ -15,82 +15,84 @@ from ranksieve.dtypes import SCORE
 from ranksieve.files import atomic_path
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_reader import Header, parse_text
+from ranksieve.forest.formats.lightgbm_trees import REMEDY
 from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.forest.formats.nodes import is_count
 from ranksieve.text_formats import counted
 
 
 class Link(Protocol):
-    """How the sums of forests become chances, and chances an expected grade; arrays are outputs × documents."""
+    """How sums of leaves become probabilities, and these an expected grade; arrays are outputs × documents."""
 
-    objective: str  # what LightGBM calls it
+    objective: str  # LightGBM's name of it
 
     def targets(self, labels: np.ndarray, grades: np.ndarray) -> np.ndarray:
-        """What each output should say of each document: 0 or 1."""
+        """The target of each output for each document: 0 or 1."""
         ...
 
-    def starts(self, means: np.ndarray) -> np.ndarray:
-        """The sums to start from: those whose chances are the means of the targets."""
+    def initial_sums(self, means: np.ndarray) -> np.ndarray:
+        """The sums before the first tree: their probabilities are the means of the targets."""
         ...
 
-    def chances(self, sums: np.ndarray) -> np.ndarray: ...
+    def probabilities(self, sums: np.ndarray) -> np.ndarray: ...
 
     def curvature(self, n_outputs: int) -> float:
         """Factor of p(1 - p) in the second derivative."""
         ...
 
-    def expected(self, chances: np.ndarray, grades: np.ndarray) -> np.ndarray: ...
+    def expected(self, probabilities: np.ndarray, grades: np.ndarray) -> np.ndarray: ...
 
 
 class Multinomial:
-    """One output per grade: its chance (Li, Burges, Wu 2007)."""
+    """One output per grade, its probability (Li, Burges, Wu 2007)."""
 
     objective = "multiclass"
 
     def targets(self, labels: np.ndarray, grades: np.ndarray) -> np.ndarray:
         return labels[None, :] == grades[:, None]
 
-    def starts(self, means: np.ndarray) -> np.ndarray:
+    def initial_sums(self, means: np.ndarray) -> np.ndarray:
         return np.log(means)
 
-    def chances(self, sums: np.ndarray) -> np.ndarray:
+    def probabilities(self, sums: np.ndarray) -> np.ndarray:
         powers = np.exp(sums - sums.max(axis=0))
         return powers / powers.sum(axis=0)
 
     def curvature(self, n_outputs: int) -> float:
         return n_outputs / (n_outputs - 1)  # the outputs share one degree of freedom (Friedman 2001)
 
-    def expected(self, chances: np.ndarray, grades: np.ndarray) -> np.ndarray:
-        return _weighted_sum(chances, grades, 0.0)
+    def expected(self, probabilities: np.ndarray, grades: np.ndarray) -> np.ndarray:
+        return _weighted_sum(probabilities, grades, 0.0)
 
 
 class Cumulative:
-    """One output per grade but the highest: the chance of a higher one (the ordinal variant of the same paper)."""
+    """One output per grade but the highest, the probability of a higher grade (the ordinal variant in that paper)."""
 
     objective = "multiclassova"
 
     def targets(self, labels: np.ndarray, grades: np.ndarray) -> np.ndarray:
         return labels[None, :] > grades[:-1, None]
 
-    def starts(self, means: np.ndarray) -> np.ndarray:
+    def initial_sums(self, means: np.ndarray) -> np.ndarray:
         return np.log(means / (1.0 - means))
 
-    def chances(self, sums: np.ndarray) -> np.ndarray:
+    def probabilities(self, sums: np.ndarray) -> np.ndarray:
         return 1.0 / (1.0 + np.exp(-sums))
 
     def curvature(self, n_outputs: int) -> float:
         return 1.0
 
-    def expected(self, chances: np.ndarray, grades: np.ndarray) -> np.ndarray:
-        return _weighted_sum(chances, np.diff(grades), float(grades[0]))
+    def expected(self, probabilities: np.ndarray, grades: np.ndarray) -> np.ndarray:
+        return _weighted_sum(probabilities, np.diff(grades), float(grades[0]))
 
 
-HEADER = 1000  # bytes of a LightGBM text model within which it says its objective
+HEADER = 1000  # bytes of a LightGBM text model that contain its objective
 LINKS: dict[str, Link] = {"multinomial": Multinomial(), "cumulative": Cumulative()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grades:
-    """Trees of all outputs in turns: tree t belongs to output `t % n_outputs`."""
+    """A forest with several outputs: tree t belongs to output `t % n_outputs`."""
 
     forest: Forest
     grades: np.ndarray  # the labels of the training set, ascending
@@ -124,29 +126,29 @@ class Grades:
         return counted(tree=self.n_trees)
 
     def first(self, n_rounds: int) -> Grades:
-        """The ranker of the first so many rounds."""
+        """The ranker of the first `n_rounds` rounds."""
         return replace(self, forest=self.forest.first(n_rounds * self.n_outputs))
 
-    def chances(self, X: Any, *, threads: int | None = None) -> np.ndarray:
-        """What each output says of each document, (n_docs, n_outputs): chances of the grades, or of higher ones."""
-        return self._chances(X, threads).T
+    def predict_proba(self, X: Any, *, threads: int | None = None) -> np.ndarray:
+        """Probabilities of the grades, or of higher grades, of each document: an array (n_docs, n_outputs)."""
+        return self._probabilities(X, threads).T
 
     def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
         """The expected grade of documents in any form `Forest.predict` takes."""
-        return LINKS[self.link].expected(self._chances(X, threads), self.grades)
+        return LINKS[self.link].expected(self._probabilities(X, threads), self.grades)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a LightGBM text model of several classes, whole or not at all; `ranksieve.load` reads it back.
 
-        `lightgbm.Booster(model_file=path).predict(X)` gives the chances.
+        `lightgbm.Booster(model_file=path).predict(X)` gives the probabilities.
         """
         info = {**self.info, "grades": self.grades.tolist(), "link": self.link}
         text = to_text(self.forest, classes=self.n_outputs, objective=LINKS[self.link].objective, info=info)
         with atomic_path(path) as temporary:
             temporary.write_bytes(text.encode())
 
-    def _chances(self, X: Any, threads: int | None) -> np.ndarray:
-        return LINKS[self.link].chances(np.stack([part.predict(X, threads=threads) for part in self._parts]))
+    def _probabilities(self, X: Any, threads: int | None) -> np.ndarray:
+        return LINKS[self.link].probabilities(np.stack([part.predict(X, threads=threads) for part in self._parts]))
 
     @cached_property
     def _parts(self) -> list[Forest]:
@@ -155,7 +157,7 @@ class Grades:
 
 
 def has_classes(content: bytes) -> bool:
-    """Whether the content of a file is a LightGBM text model of several classes, or holds our grades."""
+    """Whether the content of a file is a LightGBM text model of several classes, ours or LightGBM's."""
     header = content[:HEADER]
     return header.startswith(b"tree") and re.search(rb"^objective=multiclass", header, re.MULTILINE) is not None
 
@@ -165,7 +167,7 @@ def read_grades(text: str, source: str) -> Grades:
     forest, header = parse_text(text, source, _check_classes)
     classes = int(header.values["num_class"])
     if forest.n_trees % classes:
-        raise header.error("num_class", f"{forest.n_trees} trees make no whole rounds of {classes}; it was changed")
+        raise header.error("num_class", f"{forest.n_trees} trees are not whole rounds of {classes}; {REMEDY}")
     info = dict(forest.info)
     grades, link = info.pop("grades", None), info.pop("link", "multinomial")
     if grades is None and link == "multinomial" and header.values["objective"].split()[0] == "multiclass":
@@ -176,8 +178,8 @@ def read_grades(text: str, source: str) -> Grades:
 
 def _check_classes(header: Header) -> None:
     for key in ("num_class", "num_tree_per_iteration"):
-        if not header.values.get(key, "").isdigit() or header.values[key] == "0":
-            raise header.error(key, f"{key} is {header.values.get(key, '')[:20]!r}, expected a number from 1")
+        if not is_count(header.values.get(key)) or int(header.values[key]) < 1:
+            raise header.error(key, f"{key} is {header.values.get(key, '')[:20]!r}, expected a whole number from 1")
     if header.values["num_class"] != header.values["num_tree_per_iteration"]:
         raise header.error("num_class", "num_class and num_tree_per_iteration differ; expected one tree per class")
 
@@ -186,16 +188,19 @@ def _checked_grades(grades: Any, link: Any, classes: int, header: Header) -> np.
     if grades is None:
         raise header.error(
             "objective",
-            "sets each class against all others, which gives no expected grade; train with objective=multiclass",
+            "multiclassova gives no expected grade; train with objective=multiclass",
         )
-    if link not in LINKS or not isinstance(grades, list) or len(grades) != classes + (link == "cumulative"):
-        raise header.error("num_class", f"{classes} classes do not fit the grades {grades!r}; the file was changed")
+    numbers = isinstance(grades, list) and all(isinstance(grade, int | float) for grade in grades)
+    if not numbers or link not in tuple(LINKS) or len(grades) != classes + (link == "cumulative"):
+        raise header.error("num_class", f"{classes} classes do not fit the grades {grades!r}; {REMEDY}")
+    if not np.isfinite(np.array(grades, dtype=SCORE)).all():
+        raise header.error("num_class", f"the grades {grades!r} are not all finite; {REMEDY}")
     return np.array(grades, dtype=SCORE)
 
 
-def _weighted_sum(chances: np.ndarray, weights: Sequence[float] | np.ndarray, start: float) -> np.ndarray:
-    """Output by output, so that a document's bits do not depend on the others."""
-    total = np.full(chances.shape[1], start, SCORE)
-    for chance, weight in zip(chances, weights, strict=True):
-        total += weight * chance
+def _weighted_sum(probabilities: np.ndarray, weights: Sequence[float] | np.ndarray, start: float) -> np.ndarray:
+    """Added output by output: a document's score does not depend on the other documents."""
+    total = np.full(probabilities.shape[1], start, SCORE)
+    for probability, weight in zip(probabilities, weights, strict=True):
+        total += weight * probability
     return total

@@ -11,7 +11,7 @@ import scipy.optimize
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.forest.forest import Forest
@@ -23,7 +23,7 @@ PRECISION = 1e-3
 
 @dataclass(frozen=True)
 class Interpolation:
-    """Weights of rankers, the metric they reach on the data they were found on, and each ranker's own."""
+    """Weights of rankers, and the metric on the data they were optimized on: of the sum, and of each ranker alone."""
 
     weights: np.ndarray
     value: float
@@ -41,7 +41,7 @@ class Interpolation:
     def model(self, models: Sequence[Any], *, missing: str | None = None) -> Forest | Blend:
         """The rankers as one model; one forest where all are forests.
 
-        It reads absent features as the rankers were trained to, or as `missing` says where they disagree.
+        `missing` says how it reads absent features, by default as in training; give it where the rankers differ.
         """
         made = {"weights": self.weights.tolist(), "metric": str(self.metric), "value": self.value}
         return blend(models, self.weights, {"interpolation": made}, missing=missing)
@@ -54,22 +54,22 @@ def interpolate(
     *,
     start: Sequence[float] | None = None,
 ) -> Interpolation:
-    """Find weights, none negative, with which the sum of some rankers' scores ranks best on validation data.
+    """Find non-negative weights with which the sum of rankers' scores ranks best on validation data.
 
-    Powell's method walks along one direction after the other without derivatives. Scores are divided by their spread
-    first, so that weights are comparable; the weights returned are for the scores as they are. They are never worse
-    on the data than the start or the best ranker alone. For two rankers `combine` is exact.
+    Powell's method optimizes one direction after the other without derivatives. Scores are divided by their standard
+    deviation first; the weights returned are for the original scores. On the data they are never worse than the start
+    or the best ranker alone. For two rankers `combine` is exact.
 
     Parameters
     ----------
     rankers
-        Scores, one array per ranker in the row order the data was given in, or models with `predict`.
+        Scores, one array per ranker in the row order of the data, or models with `predict`.
     data
-        The labelled lists the weights are found on; use others to measure them.
+        The labelled lists on which the weights are optimized; evaluate them on others.
     metric
         Any metric.
     start
-        Weights to start from, one per ranker; by default all scores count alike.
+        Initial weights, one per ranker; by default equal weights of the scaled scores.
 
     Examples
     --------
@@ -114,6 +114,6 @@ def _checked_start(start: Sequence[float], n_rankers: int) -> np.ndarray:
     weights = np.asarray(start, dtype=np.float64)
     if weights.shape != (n_rankers,) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ParameterError(
-            f"start is {start!r}; expected {n_rankers} weights, one per ranker, none negative and not all zero"
+            param("start"), f" is {start!r}; expected {n_rankers} weights, one per ranker, not negative and not all 0"
         )
     return weights

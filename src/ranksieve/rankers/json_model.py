@@ -1,4 +1,4 @@
-"""Models that are no forest as JSON files: a kind, the feature names, arrays of numbers, and how they were made."""
+"""JSON files of models that are not forests: a kind, feature names, arrays of numbers, and how they were trained."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_model(
     arrays: Mapping[str, np.ndarray],
     info: Mapping[str, Any],
 ) -> None:
-    """Write a model; equal models give equal bytes, so the times of training stay out."""
+    """Write a model; equal models give equal bytes, so training times are left out."""
     content = {
         "ranksieve": FORMAT,
         "kind": kind,
@@ -38,11 +38,11 @@ def write_model(
 
 
 def parse_model(content: bytes, source: str) -> dict[str, Any]:
-    """The content of a model file, checked to be whole and of a format that can be read."""
+    """The content of a model file, checked to be complete and of a format that can be read."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{source}: is no whole JSON ({error}); {RECOVER}") from error
+        raise ModelError(f"{source}: is not complete JSON ({error}); {RECOVER}") from error
     version = found.get("ranksieve")
     if not isinstance(version, int) or version > FORMAT:
         raise ModelError(f"{source}: has format {version!r}, this ranksieve reads up to {FORMAT}; upgrade ranksieve")
@@ -55,10 +55,13 @@ def parse_model(content: bytes, source: str) -> dict[str, Any]:
 def numbers(content: Mapping[str, Any], name: str, shape: tuple[int, ...], source: str) -> np.ndarray:
     """One array of a model; its shape must be the expected one (-1: any) and its numbers finite."""
     try:
-        array = np.array(content[name], dtype=np.float64)
+        array = np.array(content[name])
+        if array.dtype.kind not in "iuf":  # NumPy would turn the text "1_0" into 10
+            raise TypeError(f"values of type {array.dtype}")
+        array = array.astype(np.float64)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(
-            f"{source}: {name!r} is missing or holds no numbers; the file was changed, {RECOVER}"
+            f"{source}: {name!r} is missing or does not hold numbers; the file was changed, {RECOVER}"
         ) from error
     fits = array.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape, strict=True))
     if not fits or not np.isfinite(array).all():

@@ -1,4 +1,4 @@
-"""LambdaRank: a net of two layers that follows the λ-gradients, query by query (Burges et al. 2006)."""
+"""LambdaRank: a neural net of two layers trained on λ-gradients, query by query (Burges et al. 2006)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.objectives import Objective, lambda_objective
 from ranksieve.boosting.train import check_grades
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import InterruptedTraining, ModelError
+from ranksieve.errors import InterruptedTraining, ModelError, param
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.params import Params
@@ -21,8 +21,8 @@ from ranksieve.rankers.net import Net
 
 
 @dataclass
-class Epochs:
-    """What the training of a net has made so far."""
+class NetState:
+    """A net during training."""
 
     net: Net
     step: int = 0
@@ -32,28 +32,28 @@ class Epochs:
 
 
 @dataclass(frozen=True)
-class WatchedSet:
-    """A data set that the net of every epoch scores."""
+class NetValidSet:
+    """A validation set, scored by the net after each epoch."""
 
     name: str
     data: Dataset
 
-    def measure(self, state: Epochs, metric: Metric) -> float:
+    def measure(self, state: NetState, metric: Metric) -> float:
         scores, lists = state.net.predict(self.data), self.data.lists
         return checked_mean(metric, lists, scores if lists.order is None else scores[lists.order], self.name)
 
 
 def train_lambdarank(task: Task) -> Net:
-    """Go over the queries in random order, `epochs` times; the net returned is the best on validation."""
+    """Pass over the queries in random order, `epochs` times; returns the net that is best on validation."""
     data, params = task.dataset(), task.params
     check_grades(data.lists, data.source, pairs=True)
-    watched = [WatchedSet(name, valid) for name, valid in task.valid_sets(data)]
+    watched = [NetValidSet(name, valid) for name, valid in task.valid_sets(data)]
     monitor = Monitor(watched, metric_of(params), params.epochs, params.early_stopping, task.callbacks, round="epoch")
     objective = lambda_objective(params, highest_grade(data.labels))
-    state = Epochs(first_net(data, params))
+    state = NetState(first_net(data, params))
     best = state.net
     before, interrupted = (state.net, 0), False
-    # small products: threads would cost more than they bring, and could change bits
+    # small products: threads cost more time than they save, and could change bits
     with threadpool_limits(1, user_api="blas"):
         try:
             while state.step < params.epochs and not state.stopped:
@@ -86,8 +86,8 @@ def train_lambdarank(task: Task) -> Net:
     return net
 
 
-def _go_back(state: Epochs, net: Net, step: int) -> None:
-    """Forget what came after an epoch."""
+def _go_back(state: NetState, net: Net, step: int) -> None:
+    """Restore the state after an epoch."""
     state.net, state.step = net, step
     for values in (values for metrics in state.history.values() for values in metrics.values()):
         del values[step:]
@@ -113,7 +113,7 @@ def one_epoch(net: Net, data: Dataset, objective: Objective, rate: float, rng: n
         grad, _ = objective(lists.labels[start:stop], hidden @ outer, np.array([0, stop - start]))
         if lists.weights is not None:
             grad = grad * lists.weights[start:stop]
-        back = grad[:, None] * outer * (1.0 - hidden * hidden)  # the gradient of what goes into the hidden units
+        back = grad[:, None] * outer * (1.0 - hidden * hidden)  # the gradient at the inputs of the hidden units
         outer += rate * (grad @ hidden)
         biases += rate * back.sum(axis=0)
         inner += rate * (features.T @ back)
@@ -123,4 +123,4 @@ def one_epoch(net: Net, data: Dataset, objective: Objective, rate: float, rng: n
 
 def _check_finite(arrays: Sequence[np.ndarray], rate: float) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
-        raise ModelError(f"the net's weights left the range of numbers at --learning-rate={rate}; use a smaller one")
+        raise ModelError("the net's weights are not finite with ", param("learning_rate", rate), "; use a smaller one")

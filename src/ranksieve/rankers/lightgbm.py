@@ -1,4 +1,4 @@
-"""LightGBM's λ-MART under our parameters, metrics and file format: a peer to stand beside ours in tables."""
+"""LightGBM's λ-MART with our parameters, metrics and file format, for comparisons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.train import check_grades
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, MissingExtraError
+from ranksieve.errors import DataError, MissingExtraError, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_reader import from_text
@@ -19,13 +19,13 @@ from ranksieve.rankers.inputs import Task
 from ranksieve.text_formats import AUTO, read_gains
 
 ALL_RANKS = 2**31 - 1
-SMALLEST_HESSIAN = 1e-9  # LightGBM fails on leaves without any: it counts documents by second derivatives
+SMALLEST_HESSIAN = 1e-9  # LightGBM fails on leaves without any: it computes counts from second derivatives
 MOST_GRADES = 31  # LightGBM has no gain table beyond, unless one is given
 
 
 @dataclass
-class Boosting:
-    """What LightGBM has grown so far."""
+class LightgbmState:
+    """A LightGBM model during training."""
 
     booster: Any  # a lightgbm.Booster
     step: int = 0
@@ -35,42 +35,43 @@ class Boosting:
 
 
 @dataclass
-class WatchedSet:
-    """A data set that LightGBM scores as part of growing each tree; fetching the scores is part of measuring."""
+class LightgbmValidSet:
+    """A validation set. LightGBM scores it while it grows each tree; fetching the scores is part of measuring."""
 
     name: str
     data: Dataset
-    theirs: Any  # a lightgbm.Dataset
+    lightgbm_data: Any  # a lightgbm.Dataset
 
-    def measure(self, state: Boosting, metric: Metric) -> float:
+    def measure(self, state: LightgbmState, metric: Metric) -> float:
         fetched: list[np.ndarray] = []
 
-        def fetch(scores: np.ndarray, theirs: Any) -> tuple[str, float, bool]:
+        def fetch(scores: np.ndarray, lightgbm_data: Any) -> tuple[str, float, bool]:
             fetched.append(scores.copy())
             return "", 0.0, True
 
-        state.booster.eval(self.theirs, self.name, fetch)
+        state.booster.eval(self.lightgbm_data, self.name, fetch)
         return checked_mean(metric, self.data.lists, fetched[0], self.name)
 
 
 def train_lightgbm(task: Task) -> Forest:
-    """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at its best tree by our metric."""
+    """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at the best tree by our metric."""
     lightgbm = load_lightgbm()
     params, data = task.params, task.dataset()
     check_grades(data.lists, data.source, pairs=True)
     settings = {**_settings(params, data), "num_threads": task.threads}
-    train = _their_data(lightgbm, data, settings)
+    train = _lightgbm_data(lightgbm, data, settings)
     watched = [
-        WatchedSet(name, valid, _their_data(lightgbm, valid, settings, train)) for name, valid in task.valid_sets(data)
+        LightgbmValidSet(name, valid, _lightgbm_data(lightgbm, valid, settings, train))
+        for name, valid in task.valid_sets(data)
     ]
     monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, task.callbacks)
     booster = lightgbm.Booster(settings, train)
-    state = Boosting(booster)
+    state = LightgbmState(booster)
     for one in watched:
-        booster.add_valid(one.theirs, one.name)
+        booster.add_valid(one.lightgbm_data, one.name)
 
     while state.step < params.trees and not state.stopped:
-        if booster.update():  # no leaf can be split any more
+        if booster.update():  # no leaf can be split
             break
         state.step += 1
         monitor(state)
@@ -88,7 +89,7 @@ def train_lightgbm(task: Task) -> Forest:
 
 
 def _settings(params: Params, data: Dataset) -> dict[str, Any]:
-    """LightGBM's names for our parameters; what we do not set keeps its default."""
+    """LightGBM's names for our parameters; its other parameters keep their defaults."""
     cut_off = metric_of(params).k or ALL_RANKS
     settings = {
         "objective": "lambdarank", "metric": "none", "verbose": -1, "deterministic": True, "force_col_wise": True,
@@ -109,13 +110,16 @@ def _settings(params: Params, data: Dataset) -> dict[str, Any]:
     unfit = labels[(labels != np.floor(labels)) | (labels > highest)]
     if len(unfit):
         raise DataError(
-            f"{data.source}: a label is {unfit[0]:g}; LightGBM takes whole grades from 0 to {highest}, give "
-            "others a gain table (--gains), or use --algo=lambdamart"
+            f"{data.source}: a label is {unfit[0]:g}; LightGBM takes whole grades from 0 to {highest}; give a gain "
+            "table with ",
+            param("gains"),
+            ", or use ",
+            param("algo", "lambdamart"),
         )
     return settings
 
 
-def _their_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train: Any = None) -> Any:
+def _lightgbm_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train: Any = None) -> Any:
     lists = data.lists
     made = lightgbm.Dataset(
         data.rows(0, data.n_docs), lists.labels, group=lists.sizes, weight=lists.weights, params=settings,
@@ -125,12 +129,13 @@ def _their_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train: A
 
 
 def load_lightgbm() -> Any:
-    """The library, which is an extra."""
+    """The library, an optional dependency."""
     try:
         import lightgbm
     except ImportError as error:
         raise MissingExtraError(
-            "--algo=lightgbm needs LightGBM; install it with pip install 'ranksieve[lightgbm]', or use "
-            "--algo=lambdamart"
+            param("algo", "lightgbm"),
+            " needs LightGBM; install it with pip install 'ranksieve[lightgbm]', or use ",
+            param("algo", "lambdamart"),
         ) from error
     return lightgbm

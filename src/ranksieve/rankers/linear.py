@@ -1,20 +1,22 @@
-"""`Linear`: a ranker that scores by a weighted sum of standardised features, or by one feature as it is."""
+"""`Linear`: a ranker that scores by a weighted sum of standardised features, or by one feature alone."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
+from ranksieve.errors import ParameterError, param
 from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import Model
 from ranksieve.forest.scorer import in_user_order, using_threads
 from ranksieve.kernels.affine import weighted_sums
-from ranksieve.rankers.inputs import Standard
+from ranksieve.rankers.inputs import Standard, Task
 from ranksieve.rankers.json_model import numbers, parse_model, write_model
 
 KIND = "linear"
@@ -24,7 +26,7 @@ KIND = "linear"
 class Linear:
     """A document's score is the sum over features of `weights * (x - means) / scales`; a missing value adds nothing.
 
-    Features with scale 0 did not vary in training and take no part.
+    Features with scale 0 did not vary in training and are not used.
 
     Examples
     --------
@@ -75,6 +77,29 @@ def one_feature(feature: int | str, feature_names: Sequence[str], info: Mapping[
     weights[feature if isinstance(feature, int) else list(feature_names).index(feature)] = 1.0
     plain = Standard(np.zeros(len(weights)), np.ones(len(weights)))
     return Linear(weights, plain, tuple(feature_names), dict(info or {}))
+
+
+def train_feature(task: Task) -> Linear:
+    """The ranker that scores by one feature, such as the first stage's score; validation data is measured as usual."""
+    data = task.dataset()
+    model = one_feature(_feature_number(task.params.feature, data), data.feature_names)
+    return replace(model, info={**task.info(data), **task.measured(model, task.valid_sets(data))})
+
+
+def _feature_number(name: str, data: Dataset) -> int:
+    names = data.feature_names
+    if name in names:
+        return names.index(name)
+    if name != "first-stage":
+        raise ParameterError(
+            f"{data.source}: no feature is named {name!r}; known: {', '.join(names[:8])}{', …' * (len(names) > 8)}"
+        )
+    if data.first_stage is None:
+        raise ParameterError(
+            f"{data.source}: has no information on which feature is the first stage's score; name one with ",
+            param("feature"),
+        )
+    return data.first_stage
 
 
 def first_layer(

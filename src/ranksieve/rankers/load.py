@@ -1,4 +1,4 @@
-"""`load`: a model of any kind from its file, told apart by content."""
+"""`load`: a model of any kind from its file."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ KINDS: dict[str, Callable[[bytes, str], Model]] = {
 def load(path: str | os.PathLike[str], *, n_features: int | None = None) -> Model:
     """Read a model file: any ranker that `train` makes, or a forest of another library.
 
-    The format is told from the content: ranksieve's and LightGBM's text, XGBoost JSON and UBJSON, RankLib and QuickRank
-    XML, CatBoost JSON. Of other libraries, rankers and regressors with numerical splits are read whose score is the
-    plain sum of leaves; others are refused with the reason.
+    The content decides the format: ranksieve's and LightGBM's text, XGBoost JSON and UBJSON, RankLib and QuickRank XML,
+    CatBoost JSON. Rankers and regressors of other libraries are read if their splits are numerical and their score is
+    the plain sum of leaves; others are refused with the reason.
 
     Parameters
     ----------
     path : str or path
     n_features : int, optional
-        How many features documents have, for files of RankLib and QuickRank, which do not say: without it, as many as
-        the trees use.
+        How many features documents have, for files of RankLib and QuickRank, which do not store it; by default as many
+        as the trees use.
 
     Raises
     ------
     ModelError
-        The file cannot be read, is not whole, or holds a model of an unknown kind; says where and what to do.
+        The file cannot be read, is damaged, or holds a model of an unknown kind; the message says where.
 
     Examples
     --------
@@ -71,6 +71,6 @@ def _kind(content: bytes, source: str) -> str:
         kind, _ = json.JSONDecoder().raw_decode(rest.decode(errors="replace"))
     except ValueError:
         kind = None
-    if kind not in KINDS:
+    if kind not in tuple(KINDS):  # a damaged file may hold a list, which has no hash
         raise ModelError(f"{source}: is a model of kind {kind!r}; known: {', '.join(KINDS)}; upgrade ranksieve")
     return kind

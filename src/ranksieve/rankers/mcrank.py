@@ -1,7 +1,7 @@
-"""McRank: boosted trees that foretell grades (Li, Burges, Wu 2007), one tree per output in each round.
+"""McRank: boosted trees that predict grades (Li, Burges, Wu 2007), one tree per output in each round.
 
-Every output is boosted by the one loop, a tree at a time in turns; what couples them is the objective, which takes an
-output's chances from the sums of all.
+All outputs are boosted by the same loop, one tree at a time in turn. The objective couples them: an output's
+probabilities depend on the sums of all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ranksieve.boosting.train import check_grades
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.features import check_feature_names
-from ranksieve.errors import DataError, InterruptedTraining
+from ranksieve.errors import DataError, InterruptedTraining, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.rankers.grades import LINKS, Grades, Link
 from ranksieve.rankers.inputs import Task
@@ -34,11 +34,11 @@ LINK_OF = {"mcrank": "multinomial", "mcrank-ordinal": "cumulative"}
 
 @dataclass
 class Outputs:
-    """The forests of all outputs as they grow, and the chances they give the training documents."""
+    """The forests of all outputs during training, and the probabilities of the training documents."""
 
     states: list[State]
     link: Link
-    chances: np.ndarray
+    probabilities: np.ndarray
     stopped: bool = False
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
@@ -49,30 +49,30 @@ class Outputs:
         return self.states[-1].step
 
     def drop_unfinished(self) -> None:
-        """Keep the trees of the rounds that were measured, where a run ends in the middle of one."""
+        """Drop the trees of a round that was interrupted."""
         n = len(self.seconds)
         for state in self.states:
             del state.trees[n:]
         for values in (values for found in self.history.values() for values in found.values()):
             del values[n:]
 
-    def renew_chances(self) -> None:
-        self.chances = self.link.chances(np.stack([state.scores.all() for state in self.states]))
+    def update_probabilities(self) -> None:
+        self.probabilities = self.link.probabilities(np.stack([state.scores.all() for state in self.states]))
 
     def objective(self, output: int, targets: np.ndarray) -> Objective:
-        """What one output is to learn; its own sums are only a part of what its chances depend on."""
+        """The objective of one output; its probabilities depend on the sums of all outputs."""
         curvature = self.link.curvature(len(self.states))
 
         def gradients(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            chance = self.chances[output]
-            return targets - chance, curvature * chance * (1.0 - chance)
+            probability = self.probabilities[output]
+            return targets - probability, curvature * probability * (1.0 - probability)
 
         return gradients
 
 
 @dataclass(frozen=True)
-class WatchedGrades:
-    """A data set whose metric is followed by the expected grade."""
+class GradesValidSet:
+    """A validation set, ranked by the expected grade."""
 
     name: str
     data: Binned
@@ -84,12 +84,12 @@ class WatchedGrades:
             for tree in output.trees[scores.n_trees :]:
                 scores.add(tree)
         sums = np.stack([scores.all() for scores in self.scores])
-        expected = state.link.expected(state.link.chances(sums), self.grades)
+        expected = state.link.expected(state.link.probabilities(sums), self.grades)
         return checked_mean(metric, self.data.lists, expected, self.name)
 
 
 def train_mcrank(task: Task) -> Grades:
-    """Grow one tree per output and round until validation stops gaining or there are `trees` rounds."""
+    """Grow one tree per output and round until validation stops improving or there are `trees` rounds."""
     params = task.params
     data = bin_data(task.data, max_bins=params.max_bins, missing=task.missing)
     lists = data.lists
@@ -97,7 +97,7 @@ def train_mcrank(task: Task) -> Grades:
     grades = _grades(lists.labels, data.source)
     link = LINKS[LINK_OF[params.algo]]
     targets = link.targets(lists.labels, grades)
-    starts = link.starts(np.average(targets, axis=1, weights=lists.weights))
+    starts = link.initial_sums(np.average(targets, axis=1, weights=lists.weights))
     states = [State([], Scores(data, start=start), Sample.of(lists, None)) for start in starts]
     outputs = Outputs(states, link, np.empty(0))
     grower = Grower(data, params, threads=task.threads)
@@ -114,7 +114,7 @@ def train_mcrank(task: Task) -> Grades:
     monitor = Monitor(watched, metric, params.trees, params.early_stopping, task.callbacks, round="round")
     try:
         while outputs.step < params.trees and not outputs.stopped:
-            outputs.renew_chances()
+            outputs.update_probabilities()
             for slot, state in zip(slots, states, strict=True):
                 boost(slot, state, n_trees=state.step + 1, seed=params.seed, after_tree=())
             monitor(outputs)
@@ -130,8 +130,10 @@ def _grades(labels: np.ndarray, source: str) -> np.ndarray:
     grades = np.unique(labels)
     if len(grades) > MOST_GRADES:
         raise DataError(
-            f"{source}: has {len(grades)} different labels, and a forest would be grown for each; expected at most "
-            f"{MOST_GRADES} grades, use --algo=mart for labels that are measurements"
+            f"{source}: has {len(grades)} different labels, and one forest is grown per label; expected at most "
+            f"{MOST_GRADES} grades; use ",
+            param("algo", "mart"),
+            " for labels that are measurements",
         )
     return grades.astype(np.float64)
 
@@ -140,17 +142,17 @@ def _rules(objective: Objective) -> Rules:
     return Rules(select=everything, first_selection=1, every=1, objective=objective, first_objective=objective)
 
 
-def _watched(task: Task, data: Binned, grades: np.ndarray, starts: np.ndarray) -> Iterator[WatchedGrades]:
+def _watched(task: Task, data: Binned, grades: np.ndarray, starts: np.ndarray) -> Iterator[GradesValidSet]:
     for name, given in named_sets(task.valid).items():
         binned = bin_data(given, binning=data.binning, missing=task.missing)
         check_feature_names(binned.feature_names, data.feature_names, binned.source)
-        yield WatchedGrades(name, binned, [Scores(binned, start=start) for start in starts], grades)
+        yield GradesValidSet(name, binned, [Scores(binned, start=start) for start in starts], grades)
 
 
 def _model(
     task: Task, data: Binned, outputs: Outputs, monitor: Monitor, grades: np.ndarray, starts: np.ndarray
 ) -> Grades:
-    """The trees of the best rounds in turns, the start of each output in its first tree."""
+    """The trees of the best rounds in turn; the first tree of each output includes its initial sum."""
     best = monitor.best_step or outputs.step
     kept = best if task.params.early_stopping else outputs.step
     for state, start in zip(outputs.states, starts, strict=True):

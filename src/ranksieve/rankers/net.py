@@ -1,4 +1,4 @@
-"""`Net`: a ranker that scores by a net of two layers on standardised features."""
+"""`Net`: a ranker that scores by a neural net of two layers on standardised features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KIND = "net"
 class Net:
     """A document's score is `tanh(z @ inner + biases) @ outer`, where z are its features, standardised.
 
-    A missing value counts as the mean. Features with scale 0 did not vary in training and take no part.
+    A missing value counts as the mean. Features with scale 0 did not vary in training and are not used.
     """
 
     inner: np.ndarray  # n_features × hidden

@@ -20,7 +20,7 @@ from ranksieve.rankers.linear import Linear
 
 MAX_ITERATIONS = 100
 TOLERANCE = 1e-10  # the search ends when a full step would lower the objective by less than this share of it
-SUFFICIENT = 1e-4  # of the decrease that the slope promises; steps that bring less are halved
+SUFFICIENT = 1e-4  # of the decrease that the slope predicts; steps with a smaller decrease are halved
 MOST_HALVINGS = 40
 PRODUCT_ROWS = 16_384  # rows in float64 whose products are added up at once
 
@@ -44,7 +44,7 @@ class PairLoss:
         for first, last in query_blocks(self._data.lists):
             start, stop = offsets[first], offsets[last]
             rows = self._data.rows(start, stop).view()
-            rows.flags.writeable = False  # compiled once, for features that are the user's or a copy alike
+            rows.flags.writeable = False  # compiled once for both the user's array and a copy
             yield rows, offsets[first : last + 1] - start, self._grades[start:stop], self._weights[start:stop]
 
     def pairs(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -97,7 +97,7 @@ def _parts(rows: np.ndarray) -> Iterator[np.ndarray]:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where Newton's method ended."""
+    """The result of Newton's method."""
 
     weights: np.ndarray
     value: float
@@ -105,11 +105,11 @@ class Minimum:
     converged: bool
 
 
-def newton(objective: PairLoss, n_features: int, tell: Callable[[float], None]) -> Minimum:
-    """The least objective, from zero weights; `tell` hears of its value after each iteration.
+def newton(objective: PairLoss, n_features: int, after_iteration: Callable[[float], None]) -> Minimum:
+    """Minimise the objective from zero weights; `after_iteration` gets its value.
 
-    The objective is convex and made of quadratic pieces, so the steps end exactly in the minimum once its piece is
-    reached. L-BFGS, which never sees how features go together, needs hundreds of passes where this needs ten.
+    The objective is convex and piecewise quadratic, so the steps end exactly in the minimum once its piece is reached.
+    L-BFGS needs hundreds of passes where this needs ten.
     """
     weights = np.zeros(n_features, SCORE)
     value, slope = objective(weights)
@@ -124,18 +124,18 @@ def newton(objective: PairLoss, n_features: int, tell: Callable[[float], None]) 
             if tried <= value - SUFFICIENT * factor * promised:
                 break
             factor /= 2
-        else:  # rounding hides what is left to gain
+        else:  # no further decrease can be measured
             return Minimum(weights, value, iteration, False)
         weights, value, slope = weights + factor * step, tried, new_slope
-        tell(value)
+        after_iteration(value)
     return Minimum(weights, value, MAX_ITERATIONS, False)
 
 
 def _solved(curvature: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """The step to the minimum of the quadratic.
 
-    Features that are copies of one another leave no curvature but the weights' own, which rounding of sums over
-    billions of pairs can take away: the diagonal is raised by what rounding can cost.
+    Where features are copies of one another, the only curvature is that of ½|w|², and rounding of sums over billions of
+    pairs can cancel it: the diagonal is increased by as much as rounding can subtract.
     """
     diagonal = np.diag_indices_from(curvature)
     curvature[diagonal] *= 1.0 + 1e-12
@@ -144,7 +144,7 @@ def _solved(curvature: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 
 def train_ranksvm(task: Task) -> Linear:
-    """Learn the weights with Newton's method, each step two passes over the data in blocks, without a copy of it."""
+    """Find the weights with Newton's method: each step makes two passes over the data in blocks, without a copy."""
     data, params = task.dataset(), task.params
     check_grades(data.lists, data.source, pairs=True)
     valid_sets = task.valid_sets(data)

@@ -20,11 +20,10 @@ from ranksieve.kernels.numba_cache import tell_first_use
 from ranksieve.params import ALGORITHMS, Params, flag
 from ranksieve.pruning.xcleaver import train_xcleaver
 from ranksieve.rankers.blend import Blend
-from ranksieve.rankers.feature import train_feature
 from ranksieve.rankers.inputs import Task
 from ranksieve.rankers.lambdarank import train_lambdarank
 from ranksieve.rankers.lightgbm import load_lightgbm, train_lightgbm
-from ranksieve.rankers.linear import one_feature
+from ranksieve.rankers.linear import one_feature, train_feature
 from ranksieve.rankers.load import load
 from ranksieve.rankers.mcrank import train_mcrank
 from ranksieve.rankers.ranksvm import train_ranksvm
