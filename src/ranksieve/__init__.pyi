@@ -22,7 +22,7 @@ from .estimator import Ranker
 from .evaluation.evaluate import evaluate
 from .evaluation.explanations import explain
 from .evaluation.importance import importance
-from .evaluation.user_metrics import register_metric
+from .evaluation.metric_names import register_metric
 from .forest.forest import Forest
 from .forest.formats.from_model import from_model
 from .pruning.prune import prune

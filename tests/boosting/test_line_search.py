@@ -12,20 +12,9 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
 
 METRICS = [
-    "ndcg@10",
-    "ndcg@3",
-    "ndcg@1",
-    "ndcg",
-    "map",
-    "map@5",
-    "mrr@2",
-    "err@3",
-    "dcg@4",
-    "p@2",
-    "recall@3",
-    "rbp",
-    "avg-p@3",
-]
+    "ndcg@10", "ndcg@3", "ndcg@1", "ndcg", "map", "map@5", "mrr@2", "err@3", "dcg@4", "p@2", "recall@3", "rbp",
+    "avg-p@3", "nDCG@3", "AP(rel=2)", "R(rel=2)@3",
+]  # fmt: skip
 
 
 def lists_of(labels, sizes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ranksieve as rs
@@ -21,11 +22,15 @@ class TestEvaluate:
 
     def test_scores_stand_in_the_users_order(self):
         assert isinstance(self.lists, Lists) and self.lists.order is not None
-        result = evaluate({"good": self.good, "bad": np.array(self.bad)}, self.lists, ["mrr", "nDCG@1"])
+        result = evaluate({"good": self.good, "bad": np.array(self.bad)}, self.lists, ["mrr", "nDCG@1", "ndcg@1"])
         assert result.query_ids.tolist() == ["a", "b", "c"]
         np.testing.assert_array_equal(result.values["bad"]["mrr"], [0.5, np.nan, np.nan])
-        assert result.mean("good", "RR") == 1.0
-        assert result.table()[1] == {"name": "bad", "mrr": 0.5, "ndcg@1": 0.0}
+        assert result.mean("good", "mrr") == result.mean("good", "rr") == 1.0
+        assert result.table()[1] == {
+            "name": "bad", "mrr": 0.5, "mrr p-value": 1.0, "nDCG@1": 0.0, "nDCG@1 p-value": 1.0, "ndcg@1": 0.0,
+            "ndcg@1 p-value": 1.0,
+        }  # fmt: skip
+        assert result.mean("good", "nDCG@1") == pytest.approx(1 / 6)  # queries without positives count 0
         assert result.conventions[0].startswith("mrr: ") and "1 of 3 queries counted" in result.conventions[0]
         assert result.compare("good", "bad").difference == 0.5
         assert result.compare("good", "bad", "ndcg@1", permutations=100).n == 1
@@ -45,7 +50,7 @@ class TestEvaluate:
     def test_mistakes_are_named(self):
         with pytest.raises(DataError, match="'scores' has scores of shape"):
             evaluate([1.0], self.lists)
-        with pytest.raises(ParameterError, match="twice"):
+        with pytest.raises(ParameterError, match="given twice"):
             evaluate(self.good, self.lists, ["ndcg@10", parse_metric("ndcg@10", ties="mean")])
         with pytest.raises(ParameterError, match="no metrics"):
             evaluate(self.good, self.lists, [])
@@ -91,6 +96,40 @@ def test_a_list_of_models_is_numbered():
     assert list(result.values) == ["model 1", "model 2"]
     assert result.per_query("model 2").tolist() == rs.evaluate(models[1], data).per_query().tolist()
     assert repr(result) == str(result) and "model 2" in repr(result)
+
+
+def test_the_table_has_p_values_and_says_what_names_mean():
+    data = rs.synth.cubic(30)
+    models = {"one": data.features[:, 0], "two": data.features[:, 1]}
+    result = rs.evaluate(models, data, ["ndcg@10", "nDCG@10", "AP(rel=2)"])
+    names, meanings, one, two, *sentences = str(result).splitlines()
+    assert names.split() == ["ndcg@10", "p-value", "nDCG@10", "p-value", "AP(rel=2)", "p-value"]
+    assert meanings.split("  ")[-1].strip() == "label >= 2 is positive"
+    assert "gain 2^label-1" in meanings and "gain = label" in meanings
+    p_value = result.compare("two", "one", "nDCG@10").p_value
+    assert f"{p_value:.4f}" in two and len(one.split()) == 4 and len(two.split()) == 7
+    assert sentences[-1] == "p-values: two-sided randomization test against one"
+    frame = pd.DataFrame(result.table())
+    assert frame["nDCG@10 p-value"][1] == p_value and np.isnan(frame["nDCG@10 p-value"][0])
+    lines = str(result.table()).splitlines()
+    assert lines[0].startswith("name  ndcg@10") and lines[2].startswith("two   0.") and "{" not in repr(result.table())
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_models_of_other_libraries_are_read(library):
+    peer = pytest.importorskip(library)
+    data = rs.synth.cubic(20)
+    X, y, group = np.asarray(data.features), data.labels.astype(int), data.lists.sizes
+    if library == "lightgbm":
+        model = peer.LGBMRanker(n_estimators=5, num_leaves=5, verbose=-1).fit(X, y, group=group)
+        others = [model.booster_]
+    else:
+        model = peer.XGBRanker(n_estimators=5, max_depth=3).fit(X, y, group=group)
+        others = [model.get_booster()]
+    expected = rs.evaluate(rs.from_model(model), data).mean()
+    for given in (model, *others):
+        assert rs.evaluate(given, data).mean() == expected
+    assert rs.evaluate({"theirs": model, "zero": np.zeros(data.n_docs)}, data).mean("theirs") == expected
 
 
 def test_data_without_positives_is_told():

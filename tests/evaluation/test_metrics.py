@@ -99,24 +99,18 @@ def test_thread_count_changes_no_bit(ties):
     np.testing.assert_array_equal(*values)
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        ("nDCG(dcg='exp-log2')@10", ir_measures.nDCG(gains={0: 0, 1: 1, 2: 3, 3: 7, 4: 15}) @ 10),
-        ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')@10"),
-        ("nDCG(dcg='log2')@10", "nDCG@10"),
-        ("AP", "AP"),
-        ("AP@10", "AP@10"),
-        ("RR", "RR"),
-        ("RR@10", "RR@10"),
-        ("P@5", "P@5"),
-        ("R@10", "R@10"),
-        ("ERR@10", "ERR@10"),
-    ],
-)
-def test_equals_ir_measures(ours, theirs):
+IR_MEASURES = [
+    "nDCG", "nDCG@10", "NDCG@3", "nDCG(dcg='exp-log2')@10", "nDCG(gains={0:0,1:1,2:3,3:7,4:15})@10", "nDCG(cutoff=5)",
+    "AP", "AP@10", "AP(rel=2)", "AP(rel=4)@20", "MAP", "RR", "RR(rel=3)", "RR@10", "RR(rel=2)@10", "MRR@5",
+    "P@5", "P(rel=2)@10", "P(judged_only=False)@5", "Precision@100", "R@10", "R(rel=2)@10", "Recall@100", "ERR@10",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IR_MEASURES)
+def test_the_names_of_ir_measures_mean_what_it_computes(name):
     labels, scores, offsets = random_lists(1)
-    theirs = ir_measures.parse_measure(theirs) if isinstance(theirs, str) else theirs
+    labels[3], labels[4] = 0, np.minimum(labels[4], 1)  # no positives, and none from grade 2 on
+    theirs = ir_measures.parse_measure(name)
     cells = [(q, d) for q in range(labels.shape[0]) for d in range(labels.shape[1])]
     qrels = [ir_measures.Qrel(f"{q:03}", f"{d:03}", int(labels[q, d])) for q, d in cells]
     run = [ir_measures.ScoredDoc(f"{q:03}", f"{d:03}", float(scores[q, d])) for q, d in cells]
@@ -124,10 +118,28 @@ def test_equals_ir_measures(ours, theirs):
         results = {result.query_id: result.value for result in ir_measures.iter_calc([theirs], qrels, run)}
     except RuntimeError as error:  # no Perl here
         pytest.skip(str(error))
-    values = parse_metric(ours).per_query(labels.ravel(), scores.ravel(), offsets)
-    # gdeval, a Perl script, prints five digits.
-    tolerance = 6e-6 if str(theirs) in ("ERR@10", "nDCG(dcg='exp-log2')@10") else 1e-9
+    metric = parse_metric(name)
+    values = metric.per_query(labels.ravel(), scores.ravel(), offsets)
+    tolerance = 6e-6 if name in ("ERR@10", "nDCG(dcg='exp-log2')@10") else 1e-9  # gdeval prints five digits
     np.testing.assert_allclose(values, [results[q] for q in sorted(results)], atol=tolerance)
+    assert mean(values) == pytest.approx(ir_measures.calc_aggregate([theirs], qrels, run)[theirs], abs=tolerance)
+    assert parse_metric(str(metric)) == metric and metric.describe().startswith(f"{metric}: as in ir-measures, ")
+    assert "MAP" in name or "MRR" in name or "NDCG" in name or str(metric).partition("(")[0] in str(theirs)
+
+
+def test_our_names_keep_our_definitions():
+    labels, scores, offsets = [3, 0, 1, 0, 0], [0.1, 0.9, 0.8, 3.0, 2.0], [0, 3, 5]
+    assert np.isnan(parse_metric("ndcg@10").per_query(labels, scores, offsets)[1])
+    ours, theirs = (parse_metric(name).per_query(labels, scores, offsets)[0] for name in ("ndcg@10", "nDCG@10"))
+    assert ours == pytest.approx(metric_of_list("ndcg", labels[:3], scores[:3], 10)) and ours != theirs
+    assert parse_metric("map").per_query([0.5, 0], [1, 2], [0, 2]).tolist() == [0.5]  # label > 0
+    assert parse_metric("recall(rel=2)@1").per_query([2, 3, 1], [3, 2, 1], [0, 3]).tolist() == [0.5]
+    assert parse_metric("AP").per_query([0.5, 0], [1, 2], [0, 2]).tolist() == [0.0]  # label >= 1
+    assert parse_metric("ERR").describe() == (
+        "ERR: as in ir-measures, stop chance (2^label-1)/2^4, ties in input order, queries without positives count 0"
+    )
+    with pytest.raises(DataError, match="a label is 5, and the highest grade of ERR is 4"):
+        parse_metric("ERR").per_query([5.0], [1.0], [0, 1])
 
 
 @pytest.mark.parametrize("k", [None, 1, 10])
@@ -169,14 +181,16 @@ def test_mean_of_nothing_is_nan_without_a_warning():
     ("text", "expected"),
     [
         ("ndcg@10", Metric("ndcg", 10)),
-        ("NDCG@10", Metric("ndcg", 10)),
-        ("nDCG", Metric("ndcg")),
-        ("AP@10", Metric("map", 10)),
-        ("RR", Metric("mrr")),
-        ("P@5", Metric("p", 5)),
-        ("Recall@10", Metric("recall", 10)),
-        ("R@10", Metric("recall", 10)),
-        ("RBP(p=0.5)@3", Metric("rbp", 3, p=0.5)),
+        ("NDCG@10", Metric("ndcg", 10, gain="linear", empty=0, spelling="ir-measures")),
+        ("ap@10", Metric("map", 10)),
+        ("rr", Metric("mrr")),
+        ("precision@5", Metric("p", 5)),
+        ("r@10", Metric("recall", 10)),
+        ("P(rel=2)@5", Metric("p", 5, rel=2, empty=0, spelling="ir-measures")),
+        ("p(rel=2)@5", Metric("p", 5, rel=2)),
+        ("RBP(p=0.5)@3", Metric("rbp", 3, p=0.5, rel=1, empty=0, spelling="ir-measures")),
+        ("rbp(p=0.5)@3", Metric("rbp", 3, p=0.5)),
+        ("DCG@3", Metric("dcg", 3)),
         ("avg_ndcg@5", Metric("avg-ndcg", 5)),
     ],
 )
@@ -193,7 +207,15 @@ def test_parse(text, expected):
         ("ndcg@0", {}, "the cut-off of 'ndcg@0' is '0'"),
         ("ndcg@10@5", {}, "cannot be read"),
         ("p", {}, "needs a cut-off.*'p@10'"),
-        ("AP(rel=2)", {}, "rel=2"),
+        ("P", {}, "P needs a cut-off.*'P@10'"),
+        ("nDCG(rel=2)", {}, "option rel=2 of metric 'nDCG.rel=2.' is unknown"),
+        ("AP(judged_only=True)", {}, "option judged_only=True"),
+        ("AP(rel=0)", {}, "rel of map is 0; expected a number above 0"),
+        ("AP(2)", {}, "cannot be read"),
+        ("AP(rel=2(", {}, "cannot be read"),
+        ("Map", {}, "'Map' can mean map, as here, or AP, as in ir-measures"),
+        ("ndcg", {"rel": 2}, "ndcg has no option rel; it is for map, mrr, p"),
+        ("map", {"highest": 2}, "map has no option highest; it is for err"),
         ("rbp(p=x)", {}, "between 0 and 1"),
         ("rbp", {"p": 1.0}, "between 0 and 1"),
         ("ndcg", {"cutoff": 3}, "no option 'cutoff'; known: k, gain"),
@@ -220,7 +242,7 @@ def test_bad_metrics_are_refused(text, options, message):
         (([0, np.inf], [1.0, 2.0], [0, 2]), "label of row 1"),
         (([0, 1], [1.0, 2.0], [0, 1]), "from 0 to the number of documents, 2"),
         (([0, 1], [1.0, 2.0], [0, 2, 1, 2]), "fall after query 1"),
-        (([0, 2000], [1.0, 2.0], [0, 2]), 'gain="linear"'),
+        (([0, 2000], [1.0, 2.0], [0, 2]), "use nDCG, whose gain is the label"),
     ],
 )
 def test_bad_lists_are_refused(lists, message):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.metric_names import METRICS, register_metric
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.evaluation.user_metrics import METRICS, register_metric
 
 
 @pytest.fixture

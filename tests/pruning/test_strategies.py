@@ -40,7 +40,7 @@ def answer(name, outputs, n):
 
 METRICS = [
     "ndcg@10", "ndcg@3", "ndcg", "dcg@5", "map", "map@4", "mrr", "mrr@2", "p@5", "recall@3", "rbp@7", "avg-p@4",
-    "err@10", "avg-ndcg@5",
+    "err@10", "avg-ndcg@5", "nDCG@10", "AP(rel=2)", "R(rel=2)@5",
 ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,14 +33,21 @@ def evaluate(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", help="ndcg@10, map, mrr@10, p@5, … or as ir-measures spells them; may be repeated."
+            "--metric",
+            "-m",
+            help="ndcg@10, map, mrr@10, p@5, …; or nDCG@10, AP(rel=2), … as in ir-measures; may be repeated.",
         ),
     ] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write the value of every query to this TSV file.")] = None,
     ties: Annotated[
         str | None, typer.Option(show_default="order", help="Equal scores: in input order, mean or worst order.")
     ] = None,
-    empty: Annotated[str, typer.Option(help="Queries without positives: skip, or count as 0 or 1.")] = "skip",
+    empty: Annotated[
+        str | None,
+        typer.Option(
+            show_default="skip; 0 for ir-measures' names", help="Queries without positives: skip, or count as 0 or 1."
+        ),
+    ] = None,
     gains: Annotated[
         str | None, typer.Option(show_default="2^label - 1", help="Gain of each label from 0 up, as in 0,1,3,7.")
     ] = None,
@@ -67,9 +74,10 @@ def evaluate(
     from ranksieve.params import Params
     from ranksieve.text_formats import read_gains
 
-    left_out = int(empty) if empty.isdigit() else empty
-    table = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}
-    wanted = [parse_metric(name, ties=ties or "order", empty=left_out, **table) for name in metric or ["ndcg@10"]]
+    options: dict[str, Any] = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}
+    if empty is not None:
+        options["empty"] = int(empty) if empty.isdigit() else empty
+    wanted = [parse_metric(name, ties=ties or "order", **options) for name in metric or ["ndcg@10"]]
     if qrels is not None:
         result = _measure_runs(names, qrels, wanted)
     else:
@@ -117,25 +125,11 @@ def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric]) -> Evalua
 
 
 def _show(result: Evaluation, sizes: dict[str, str]) -> None:
-    metrics = [str(metric) for metric in result.metrics]
-    first, *others = result.values
-    columns = ["model", "size"]
-    for metric in metrics:
-        columns += [metric, "p-value"] if others else [metric]
-    rows = []
-    for name in result.values:
-        row = [name, sizes[name]]
-        for metric in metrics:
-            row.append(f"{result.mean(name, metric):.4f}")
-            if others:
-                row.append("" if name == first else f"{result.compare(name, first, metric).p_value:.4f}")
-        rows.append(row)
-    show_table(columns, rows)
-    console = output()
+    names, relevance, *rows = result.cells()
+    columns = [f"{name}\n{words}".rstrip() for name, words in zip(names[1:], relevance[1:], strict=True)]
+    show_table(["model", "size", *columns], [[name, sizes[name], *values] for name, *values in rows])
     for line in result.conventions:
-        console.print(line, markup=False)
-    if others:
-        console.print(f"p-values: two-sided randomization test against {first}", markup=False)
+        output().print(line, markup=False)
 
 
 def _write_per_query(result: Evaluation, path: Path) -> None:

@@ -13,24 +13,43 @@ import numpy as np
 from ranksieve.data.dataset import Dataset, check_is_data
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
+from ranksieve.forest.formats.from_model import from_model
 from ranksieve.text_formats import counted
+
+
+class ResultTable(list[dict[str, Any]]):
+    """Rows of results, for `pandas.DataFrame(table)` and alike; printed as aligned columns.
+
+    Examples
+    --------
+    >>> ResultTable([{"name": "first", "mrr": 0.75}, {"name": "second", "mrr": 0.5}])
+    name    mrr
+    first   0.7500
+    second  0.5000
+    """
+
+    def __str__(self) -> str:
+        columns = list(self[0]) if self else []
+        return aligned([columns, *([_cell(row[column]) for column in columns] for row in self)])
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Per-query values of one or more systems; `values[name][metric]` stands in the order of `query_ids`.
+    """Per-query values of one or more systems; `values[name][metric]` is in the order of `query_ids`.
 
-    Where a system or a metric may be left out, the first one is meant.
+    Where a system or a metric is left out, the first one is taken.
     """
 
     query_ids: np.ndarray
     values: dict[str, dict[str, np.ndarray]]
     metrics: tuple[Metric, ...]
-    query_weights: np.ndarray | None = None  # means are by these, where given
-    ties: str | None = None  # what was done with equal scores, in words, where it is not what the metrics say
+    query_weights: np.ndarray | None = None  # weights of the means
+    ties: str | None = None  # how equal scores were ranked, in words, where it is not as the metrics say
 
     def per_query(self, name: str | None = None, metric: str | Metric | None = None) -> np.ndarray:
         """One number per query; NaN where the query is left out."""
@@ -45,38 +64,57 @@ class Evaluation:
     ) -> TestResult:
         """Test system a against system b; options go to `randomization_test` or `paired_t_test` (`test="t"`)."""
         if test not in TESTS:
-            raise ParameterError(f"unknown test {test!r}; known: {', '.join(TESTS)}")
+            raise ParameterError(param("test"), f" is {test!r}; known: {', '.join(TESTS)}")
         return TESTS[test](self.per_query(a, metric), self.per_query(b, metric), **options)
 
-    def table(self) -> list[dict[str, str | float]]:
-        """One row per system: its `name` and its mean by every metric."""
-        return [
-            {"name": name, **{metric: mean(values, self.query_weights) for metric, values in by_metric.items()}}
-            for name, by_metric in self.values.items()
-        ]
+    def table(self) -> ResultTable:
+        """One row per system: its `name`, its mean by every metric and, of several systems, p-values.
+
+        A p-value is of the two-sided randomization test against the first system, which has none (NaN).
+        """
+        first, *others = self.values
+        rows = ResultTable()
+        for name in self.values:
+            row: dict[str, Any] = {"name": name}
+            for metric in map(str, self.metrics):
+                row[metric] = self.mean(name, metric)
+                if others:
+                    row[f"{metric} p-value"] = self._p_value(name, first, metric)
+            rows.append(row)
+        return rows
+
+    def cells(self) -> list[list[str]]:
+        """The table as text: the metrics' names, what they read of a label, and one row per system."""
+        p_value = ["p-value"] if len(self.values) > 1 else []
+        names, relevance = [""], [""]
+        for metric in self.metrics:
+            names += [str(metric), *p_value]
+            relevance += [metric.relevance, *("" for _ in p_value)]
+        return [names, relevance, *([_cell(value) for value in row.values()] for row in self.table())]
 
     def __str__(self) -> str:
         """The means as a table, and their conventions."""
-        names = [str(metric) for metric in self.metrics]
-        rows: list[list[Any]] = [
-            ["", *names],
-            *([row["name"], *(f"{row[name]:.4f}" for name in names)] for row in self.table()),
-        ]
-        widths = [max(len(str(row[column])) for row in rows) for column in range(len(names) + 1)]
-        lines = ["  ".join(str(cell).ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, *self.conventions])
+        return "\n".join([aligned(self.cells()), *self.conventions])
 
     __repr__ = __str__  # what a notebook shows
 
     @property
     def conventions(self) -> list[str]:
-        """What stands behind the numbers, one sentence per metric."""
+        """The conventions of the numbers: a sentence per metric and, of several systems, one on the p-values."""
         weighted = "" if self.query_weights is None else ", by their weights"
         counts = [int((~np.isnan(self.per_query(metric=metric))).sum()) for metric in self.metrics]
+        first, *others = self.values
         return [
-            f"{metric.describe(self.ties)}; {count} of {counted(query=len(self.query_ids))} counted{weighted}"
-            for metric, count in zip(self.metrics, counts, strict=True)
+            *(
+                f"{metric.describe(self.ties)}; {count:,} of {counted(query=len(self.query_ids))} counted{weighted}"
+                for metric, count in zip(self.metrics, counts, strict=True)
+            ),
+            *([f"p-values: two-sided randomization test against {first}"] if others else []),
         ]
+
+    def _p_value(self, name: str, first: str, metric: str | Metric) -> float:
+        both = ~(np.isnan(self.per_query(name, metric)) | np.isnan(self.per_query(first, metric)))
+        return float("nan") if name == first or not both.any() else self.compare(name, first, metric).p_value
 
     def _of(self, name: str | None) -> dict[str, np.ndarray]:
         name = next(iter(self.values)) if name is None else name
@@ -92,6 +130,16 @@ class Evaluation:
         return name
 
 
+def aligned(rows: list[list[str]]) -> str:
+    """Rows of cells as text, columns side by side."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def _cell(value: Any) -> str:
+    return str(value) if not isinstance(value, float) else "" if np.isnan(value) else f"{value:.4f}"
+
+
 def evaluate(
     scores: Any,
     data: Dataset | Lists,
@@ -105,7 +153,8 @@ def evaluate(
     ----------
     scores
         Scores of the documents in the row order the data was given in; or a model, that is anything with a
-        `predict(data)` returning such scores; or a mapping from names to either, or a list of models.
+        `predict(data)` returning such scores, or a fitted model of LightGBM, XGBoost, CatBoost or trees of
+        scikit-learn; or a mapping from names to either, or a list of models.
     data
         The data set; its `Lists` will do for scores.
     metrics
@@ -116,8 +165,8 @@ def evaluate(
     Returns
     -------
     Evaluation
-        With one number per system, metric and query. A single system is called `scores`, or `model`; those of a list
-        `model 1`, `model 2`, ….
+        One number per system, metric and query. Printed, it is a table of means with p-values against the first
+        system. A single system is named `scores` or `model`, those of a list `model 1`, `model 2`, ….
 
     Examples
     --------
@@ -128,13 +177,17 @@ def evaluate(
     >>> result.mean("first", "mrr"), result.values["second"]["mrr"].tolist()
     (0.75, [0.5, 0.5])
     >>> print(result)
-            ndcg@10  mrr
-    first   0.8155   0.7500
-    second  0.6309   0.5000
+            ndcg@10         p-value  mrr                    p-value
+            gain 2^label-1           label > 0 is positive
+    first   0.8155                   0.7500
+    second  0.6309          1.0000   0.5000                 1.0000
     ndcg@10: gain 2^label-1, ties in input order, queries without positives left out; 2 of 2 queries counted
-    mrr: labels above 0 are positive, ties in input order, queries without positives left out; 2 of 2 queries counted
-    >>> result.conventions[1]
-    'mrr: labels above 0 are positive, ties in input order, queries without positives left out; 2 of 2 queries counted'
+    mrr: label > 0 is positive, ties in input order, queries without positives left out; 2 of 2 queries counted
+    p-values: two-sided randomization test against first
+    >>> result.table()
+    name    ndcg@10  ndcg@10 p-value  mrr     mrr p-value
+    first   0.8155                    0.7500
+    second  0.6309   1.0000           0.5000  1.0000
     """
     check_is_data(data)
     lists = data if isinstance(data, Lists) else data.lists
@@ -145,10 +198,8 @@ def evaluate(
         ours = list_scores(name, system, data, lists)
         values[name] = {str(metric): metric.per_query(lists.labels, ours, lists.offsets) for metric in wanted}
     if weighted and lists.weights is None:
-        raise ParameterError(
-            "the data has no weights, which weighted means need; give it weights, or leave out weighted"
-        )
-    _warn_of_nothing(values)
+        raise ParameterError("the data has no weights; give it weights, or leave out ", param("weighted"))
+    _warn_if_undefined(values)
     return Evaluation(lists.query_ids, values, wanted, lists.query_weights if weighted else None)
 
 
@@ -166,12 +217,15 @@ def _kind(system: Any) -> str:
     return "model" if hasattr(system, "predict") else "scores"
 
 
-def _warn_of_nothing(values: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-    """Tell of metrics that no query counts for; their means are NaN."""
+def _warn_if_undefined(values: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+    """Warn of metrics that are defined for no query; their means are NaN."""
     for metric, found in next(iter(values.values())).items():
         if np.isnan(found).all():
             warnings.warn(
-                f"{metric} is undefined, no query has a positive document; check the labels of the data", stacklevel=3
+                RanksieveWarning(
+                    f"{metric} is undefined, no query has a positive document; check the labels of the data"
+                ),
+                stacklevel=3,
             )
 
 
@@ -183,8 +237,15 @@ def wanted_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metr
     names = [str(metric) for metric in parsed]
     for name in names:
         if names.count(name) > 1:
-            raise ParameterError(f"{name} is asked for twice; measure it with other conventions in a second call")
+            raise ParameterError(f"{name} is given twice; measure it with other conventions in a second call")
     return parsed
+
+
+def _as_forest(model: Any) -> Any:
+    """A model of another library as a forest; other models as they are."""
+    homes = [base.__module__.split(".")[0] for base in type(model).__mro__]
+    foreign = homes[0] == "sklearn" or not {"lightgbm", "xgboost", "catboost"}.isdisjoint(homes)
+    return from_model(model) if foreign else model
 
 
 def list_scores(name: str, system: Any, data: Dataset | Lists, lists: Lists) -> np.ndarray:
@@ -194,7 +255,7 @@ def list_scores(name: str, system: Any, data: Dataset | Lists, lists: Lists) -> 
     if hasattr(system, "predict"):
         if isinstance(data, Lists):
             raise ParameterError(f"{name!r} is a model but the data has no features; give the Dataset, or scores")
-        system = system.predict(data)
+        system = _as_forest(system).predict(data)
     scores = np.asarray(system, dtype=SCORE)
     if scores.shape != (lists.n_docs,):
         raise DataError(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import digamma
 
-from ranksieve.dtypes import OFFSET, ROW, SCORE
+from ranksieve.dtypes import LABEL, OFFSET, ROW, SCORE
 from ranksieve.errors import DataError
 from ranksieve.kernels import metrics as kernels
 from ranksieve.kernels.crossings import PRECISION, RECIPROCAL, STOPPING, WEIGHTED
@@ -86,8 +86,8 @@ def graded_gains(labels: np.ndarray, gain: str | tuple[float, ...]) -> np.ndarra
     if gain == "exp":
         if highest > MAX_EXP_LABEL:
             raise DataError(
-                f"the gain 2^label - 1 overflows for label {highest:g}; "
-                'use gain="linear", or gain=(0, 1, 3, …) with one entry per grade'
+                f"the gain 2^label - 1 overflows for label {highest:g}; use nDCG, whose gain is the label, "
+                "or give a gain table with one entry per grade"
             )
         return np.exp2(labels) - 1
     grades = labels.astype(np.int64)
@@ -95,7 +95,7 @@ def graded_gains(labels: np.ndarray, gain: str | tuple[float, ...]) -> np.ndarra
         odd = labels[np.argmax((grades != labels) | (labels >= len(gain)))]
         raise DataError(
             f"label {odd:g} has no entry in the gain table of {len(gain)} entries, which is for labels "
-            f'0 to {len(gain) - 1}; add entries, or use gain="linear" or "exp"'
+            f"0 to {len(gain) - 1}; add entries, or leave the table out"
         )
     return np.asarray(gain, dtype=SCORE)[grades]
 
@@ -121,12 +121,22 @@ def graded(metric: Metric, labels: np.ndarray) -> GainOf:
 
 def positive(metric: Metric, labels: np.ndarray) -> GainOf:
     """1 for positives, 0 for negatives."""
-    return positive_gains
+    return lambda some: is_positive(metric, some).astype(SCORE)
+
+
+def is_positive(metric: Metric, labels: np.ndarray) -> np.ndarray:
+    """Which documents are positive, as `Metric.rel` says."""
+    return labels > 0 if metric.rel is None else labels >= metric.rel
 
 
 def stop_chances(metric: Metric, labels: np.ndarray) -> GainOf:
     """The chances that a user stops at documents."""
-    highest = highest_grade(labels)
+    highest = highest_grade(labels) if metric.highest is None else metric.highest
+    if labels.max(initial=0.0) > highest:
+        raise DataError(
+            f"a label is {labels.max():g}, and the highest grade of {metric} is {highest:g}; use err, which takes the "
+            "highest label of the data"
+        )
     return lambda some: stopping(some, highest)
 
 
@@ -136,6 +146,11 @@ def facts(labels: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarr
     one_label = np.empty(len(offsets) - 1, dtype=bool)
     kernels.label_facts(labels, offsets, positives, one_label)
     return positives, one_label
+
+
+def count_positives(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Per query the number of documents that the metric takes for positives."""
+    return facts(labels if metric.rel is None else is_positive(metric, labels).astype(LABEL), offsets)[0]
 
 
 def best_rows(scores: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -232,7 +247,7 @@ def measure(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.
         values = _sums(metric, definition, labels, scores, offsets)
         values = values if by is None else divide(values, by)
     if definition.function is None:
-        values[facts(labels, offsets)[0] == 0] = np.nan
+        values[count_positives(metric, labels, offsets) == 0] = np.nan
     return values
 
 
@@ -295,7 +310,7 @@ def _ideal(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarra
 
 
 def _positives(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    return facts(labels, offsets)[0].astype(SCORE)
+    return count_positives(metric, labels, offsets).astype(SCORE)
 
 
 BUILT_IN = {

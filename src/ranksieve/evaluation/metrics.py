@@ -1,8 +1,11 @@
-"""Metrics by name: `parse_metric("ndcg@10")`, with the conventions that peers disagree on as options."""
+"""Metrics by name: `parse_metric("ndcg@10")`, with the conventions that tools disagree on as options.
+
+A name in lower case is ours. A name that ir-measures has, in its spelling (`nDCG@10`, `AP(rel=2)`), is what ir-measures
+computes.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +14,10 @@ import numpy as np
 
 from ranksieve.dtypes import LABEL, OFFSET, SCORE
 from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.evaluation.metric_names import IR_NAMES, UserMetric, known_metric, own_name, read_name
 from ranksieve.evaluation.metric_table import METRICS, facts, graded, measure, positive, stop_chances
-from ranksieve.evaluation.user_metrics import ALIASES, UserMetric, known_metric, own_name
 from ranksieve.params import Params
 from ranksieve.text_formats import AUTO, read_gains
-
-GAIN_OF_DCG = {"log2": "linear", "exp-log2": "exp"}  # the dcg= option of ir-measures
-
-_SPELLING = re.compile(r"\s*(?P<name>[\w-]+)\s*(\((?P<options>[^)]*)\))?\s*(@\s*(?P<k>\w+))?\s*")
 
 
 def _is_number(value: Any) -> bool:
@@ -44,15 +43,14 @@ VALID: dict[str, tuple[Callable[[Any], bool], str]] = {
     "empty": (lambda empty: empty == "skip" or (_is_number(empty) and empty in (0, 1)), "'skip', 0 or 1"),
     "one_label": (lambda one_label: one_label in ("count", "skip"), "'count' or 'skip'"),
     "p": (lambda p: _is_number(p) and 0 < p < 1, "a number between 0 and 1"),
+    "rel": (lambda rel: rel is None or (_is_number(rel) and 0 < rel < np.inf), "a number above 0"),
+    "highest": (lambda highest: highest is None or (_is_number(highest) and 0 < highest < np.inf), "a number above 0"),
+    "spelling": (lambda spelling: spelling in ("ranksieve", "ir-measures"), "'ranksieve' or 'ir-measures'"),
 }
+_ONLY_FOR = {"rel": positive, "highest": stop_chances}  # the gains that read these options
 
 _TIES = {"order": "ties in input order", "mean": "mean over tied orders", "worst": "ties in the worst order"}
 _GAINS = {"exp": "gain 2^label-1", "linear": "gain = label"}
-_RELEVANCE = {
-    positive: "labels above 0 are positive",
-    stop_chances: "users stop with probability (2^label - 1) / 2^(highest label of the data, at least 1)",
-    None: "the user's own function",
-}
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,13 @@ class Metric:
         Whether a query whose documents all have one label counts (`"count"`) or is left out (`"skip"`).
     p
         The persistence of `rbp`.
+    rel
+        The lowest label of a positive; None: labels above 0 are positive. Read by `map`, `mrr`, `p`, `recall`, `rbp`
+        and `avg-p`.
+    highest
+        The highest grade of `err`; None: the highest label of the data, at least 1.
+    spelling
+        How the metric is written: as here, or as `"ir-measures"` writes it.
 
     Examples
     --------
@@ -97,6 +102,9 @@ class Metric:
     empty: str | float = "skip"
     one_label: str = "count"
     p: float = 0.8
+    rel: float | None = None
+    highest: float | None = None
+    spelling: str = "ranksieve"
 
     def __post_init__(self) -> None:
         if isinstance(self.gain, list | np.ndarray):
@@ -105,15 +113,32 @@ class Metric:
         for option, (is_valid, expected) in VALID.items():
             if not is_valid(getattr(self, option)):
                 raise ParameterError(f"{option} of {self.name} is {getattr(self, option)!r}; expected {expected}")
+        for option, gain in _ONLY_FOR.items():
+            if getattr(self, option) is not None and known.gain is not gain:
+                able = ", ".join(name for name, other in METRICS.items() if other.gain is gain)
+                raise ParameterError(f"{self.name} has no option {option}; it is for {able}")
         if known.needs_k and self.k is None:
-            raise ParameterError(f"{self.name} needs a cut-off; write it as in '{self.name}@10'")
+            name = self._name
+            raise ParameterError(f"{name} needs a cut-off; write it as in '{name}@10'")
         if self.ties == "mean" and not known.mean_ties:
             able = ", ".join(name for name, other in METRICS.items() if other.mean_ties)
             raise ParameterError(f"{self.name} has no mean over tied orders; use ties='order' or 'worst', or {able}")
 
     def __str__(self) -> str:
-        options = f"(p={self.p:g})" if self.name == "rbp" and self.p != 0.8 else ""
-        return f"{self.name}{options}" + ("" if self.k is None else f"@{self.k}")
+        options = [f"p={self.p:g}"] if self.name == "rbp" and self.p != 0.8 else []
+        if self.rel != (1 if self.spelling == "ir-measures" and known_metric(self.name).gain is positive else None):
+            options.append(f"rel={self.rel:g}")
+        if self.spelling == "ir-measures" and self.name == "ndcg":
+            if isinstance(self.gain, tuple):
+                options.append(f"gains={{{','.join(f'{label}:{gain:g}' for label, gain in enumerate(self.gain))}}}")
+            elif self.gain == "exp":
+                options.append("dcg='exp-log2'")
+        written = f"({','.join(options)})" if options else ""
+        return f"{self._name}{written}" + ("" if self.k is None else f"@{self.k}")
+
+    @property
+    def _name(self) -> str:
+        return self.name if self.spelling == "ranksieve" else IR_NAMES.get(self.name, self.name)
 
     @property
     def sees_top_only(self) -> bool:
@@ -134,35 +159,48 @@ class Metric:
             values[facts(labels, offsets)[1]] = np.nan
         return values
 
-    def describe(self, ties: str | None = None) -> str:
-        """The conventions behind the number, as one sentence; `ties` are words to use for equal scores."""
+    @property
+    def relevance(self) -> str:
+        """What the metric reads of a label, in words; the tables of results show it below the name."""
         gain = known_metric(self.name).gain
         if gain is graded:
-            relevance = f"gain table {self.gain}" if isinstance(self.gain, tuple) else _GAINS[self.gain]
-        else:
-            relevance = _RELEVANCE[gain]
+            return f"gain table {self.gain}" if isinstance(self.gain, tuple) else _GAINS[self.gain]
+        if gain is positive:
+            return "label > 0 is positive" if self.rel is None else f"label >= {self.rel:g} is positive"
+        if gain is stop_chances:
+            return f"stop chance (2^label-1)/2^{'highest label' if self.highest is None else format(self.highest, 'g')}"
+        return "own function"
+
+    def describe(self, ties: str | None = None) -> str:
+        """The conventions behind the number, as one sentence; `ties` are words to use for equal scores."""
         left_out = "left out" if self.empty == "skip" else f"count {float(self.empty):g}"
-        parts = [relevance, ties or _TIES[self.ties], f"queries without positives {left_out}"]
+        parts = [self.relevance, ties or _TIES[self.ties], f"queries without positives {left_out}"]
+        if self.spelling == "ir-measures":
+            parts.insert(0, "as in ir-measures")
         if self.one_label == "skip":
             parts.append("queries with one label left out")
         return f"{self}: {', '.join(parts)}"
 
 
 def parse_metric(text: str | Metric | UserMetric, **options: Any) -> Metric:
-    """A metric from a name such as `ndcg@10`, `map`, `rbp(p=0.5)`, or its ir-measures spelling.
+    """A metric from a name such as `ndcg@10`, `map`, `rbp(p=0.5)`, or as ir-measures writes it: `nDCG@10`, `AP(rel=2)`.
 
     Parameters
     ----------
     text
-        The name, in any case, with an optional cut-off after `@`. A `Metric` is taken as it is; a function of yours is
-        registered by its own name (see `register_metric`).
+        The name with an optional cut-off after `@`. Names in lower case are ours. The names of ir-measures (nDCG, AP,
+        RR, P, R, RBP, ERR, and its aliases) follow its definitions: the gain of nDCG is the label, positives have a
+        label of at least `rel` (1), the highest grade of ERR is 4, queries without positives count 0. A `Metric` is
+        taken as it is; a function of yours is registered by its own name (see `register_metric`).
     **options
         Any other field of `Metric`.
 
     Examples
     --------
-    >>> [str(parse_metric(text)) for text in ("nDCG@10", "AP", "RR@10", "R@100", "RBP(p=0.5)")]
-    ['ndcg@10', 'map', 'mrr@10', 'recall@100', 'rbp(p=0.5)']
+    >>> [str(parse_metric(text)) for text in ("ndcg@10", "NDCG@10", "MAP", "RR@10", "AP(rel=2)", "RBP(p=0.5)")]
+    ['ndcg@10', 'nDCG@10', 'AP', 'RR@10', 'AP(rel=2)', 'RBP(p=0.5)']
+    >>> parse_metric("ndcg@10").relevance, parse_metric("nDCG@10").relevance
+    ('gain 2^label-1', 'gain = label')
     """
     if callable(text):
         text = own_name(text)
@@ -177,23 +215,11 @@ def parse_metric(text: str | Metric | UserMetric, **options: Any) -> Metric:
         if options:
             raise ParameterError(f"{text} is a Metric already; give its options where it is made, or pass its name")
         return text
-    match = _SPELLING.fullmatch(text)
-    if match is None:
-        raise ParameterError(f"metric {text!r} cannot be read; metrics look like 'ndcg@10', 'map' or 'rbp(p=0.8)'")
-    name = match["name"].lower().replace("_", "-")
-    name = ALIASES.get(name, name)
-    known_metric(name)
-    written = _written_options(text, name, match["options"] or "")
-    if match["k"] is not None:
-        if not match["k"].isdecimal() or int(match["k"]) == 0:
-            raise ParameterError(
-                f"the cut-off of {text!r} is {match['k']!r}; expected a whole number from 1, or {name} for whole lists"
-            )
-        written["k"] = int(match["k"])
+    name, defaults, written = read_name(text)
     twice = sorted(written.keys() & options.keys())
     if twice:
         raise ParameterError(f"{twice[0]} of {text!r} is given twice; leave it out of the name or of the options")
-    return Metric(name, **{**written, **options})
+    return Metric(name, **{**defaults, **written, **options})
 
 
 def metric_of(params: Params) -> Metric:
@@ -252,23 +278,3 @@ def checked_lists(labels: Any, scores: Any, offsets: Any) -> tuple[np.ndarray, n
     if (np.diff(offsets) < 0).any():
         raise DataError(f"offsets fall after query {int(np.argmax(np.diff(offsets) < 0))}; they must never fall")
     return labels, scores, offsets
-
-
-def _written_options(text: str, name: str, written: str) -> dict[str, Any]:
-    """Options in the brackets of a name: `p=` of RBP, and the `dcg=` of ir-measures."""
-    options: dict[str, Any] = {}
-    for part in filter(None, map(str.strip, written.split(","))):
-        option, _, value = (piece.strip(" '\"") for piece in part.partition("="))
-        if name == "rbp" and option == "p":
-            try:
-                options["p"] = float(value)
-            except ValueError:
-                raise ParameterError(f"p of {text!r} is {value!r}; expected {VALID['p'][1]}") from None
-        elif METRICS[name].is_graded and option == "dcg" and value in GAIN_OF_DCG:
-            options["gain"] = GAIN_OF_DCG[value]
-        else:
-            raise ParameterError(
-                f"option {part!r} of metric {text!r} is unknown; names may carry p=… (rbp) and "
-                f"dcg={' or '.join(GAIN_OF_DCG)} (ndcg, dcg), all else is given as parse_metric(name, option=value)"
-            )
-    return options

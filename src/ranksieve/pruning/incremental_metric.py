@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError
-from ranksieve.evaluation.metric_table import METRICS, facts, norms, rank_weights
+from ranksieve.evaluation.metric_table import METRICS, count_positives, norms, rank_weights
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.kernels import pruning as kernels
 from ranksieve.kernels.crossings import PRECISION, STOPPING, WEIGHTED
@@ -80,7 +80,7 @@ def incremental_metric(metric: Metric, lists: Lists, source: str) -> Incremental
         return _slow(metric, lists, weights)
     assert definition.gain is not None
     gains = definition.gain(metric, lists.labels)(lists.labels)
-    positives = facts(lists.labels, lists.offsets)[0]
+    positives = count_positives(metric, lists.labels, lists.offsets)
     ranked = counted & (positives > 0)
     gains[np.repeat(~ranked, lists.sizes)] = 0.0
     by_rank = rank_weights(metric, lists.offsets)

@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import Evaluation, wanted_metrics
+from ranksieve.evaluation.metric_table import is_positive
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run
 from ranksieve.text_formats import some_of
@@ -42,7 +43,8 @@ def evaluate_run(
     --------
     >>> run = Run.from_rows([("q", "a", 2.0), ("q", "b", 1.0)])
     >>> evaluate_run({"mine": run}, {"q": {"b": 1, "c": 1}}, ["p@2", "map"]).table()
-    [{'name': 'mine', 'p@2': 0.5, 'map': 0.25}]
+    name  p@2     map
+    mine  0.5000  0.2500
     """
     runs = {name: as_run(run) for name, run in runs.items()}
     judgements = as_judgements(judgements)
@@ -88,7 +90,7 @@ def _measure(metric: Metric, retrieved: list[np.ndarray], judged: list[np.ndarra
     if metric.name == "avg-ndcg" and metric.k is not None:
         parts = [_measure(replace(metric, name="ndcg", k=k), retrieved, judged) for k in range(1, metric.k + 1)]
         return np.mean(parts, axis=0)
-    positives = np.array([(labels > 0).sum() for labels in judged], dtype=float)
+    positives = np.array([is_positive(metric, labels).sum() for labels in judged], dtype=float)
     plain = replace(metric, ties="order", empty=0, one_label="count")
     if metric.name == "ndcg":
         gains = replace(plain, name="dcg")
@@ -96,7 +98,7 @@ def _measure(metric: Metric, retrieved: list[np.ndarray], judged: list[np.ndarra
     else:
         values = _values(plain, retrieved)
         if metric.name in ("map", "recall"):
-            found = np.array([(labels > 0).sum() for labels in retrieved], dtype=float)
+            found = np.array([is_positive(metric, labels).sum() for labels in retrieved], dtype=float)
             values = _divided(values * found, positives)
     values[positives == 0] = np.nan if metric.empty == "skip" else float(metric.empty)
     if metric.one_label == "skip":
