@@ -22,7 +22,7 @@ import numpy as np
 
 import ranksieve as rs
 from bugs import PROJECTS
-from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import find_spec
@@ -45,26 +45,27 @@ def bug_project(folder: Path, project: str) -> list[DataSpec]:
     """One project as the small domain, the others as its background."""
     others = sorted(path.name for path in folder.glob("*.parquet") if path.stem in PROJECTS and path.stem != project)
     table = {"file": f"{project}.parquet", "background": others, "split": [0.3, 0.2, 0.5]}
-    return DataSpec.folded(project, table, folder)
+    return DataSpec(project, **table).checked(folder)
 
 
 def two_regions(queries: int) -> list[DataSpec]:
     """Generated search data in which features show what they measure better or worse than in the background."""
     table = {"generate": "two-stage", "queries": queries, "features": 60, "split": [0.2, 0.1, 0.7], "seed": 1}
-    return DataSpec.folded("two-stage", {**table, "background_queries": queries, "background_seed": 0}, Path())
+    return DataSpec("two-stage", **table, background_queries=queries, background_seed=0).checked()
 
 
 def experiment(data: list[DataSpec], work: Path) -> list[dict]:
     """Every run of the experiment `adaptation` with its intervals and its p-values against the others."""
     (small,) = data
     spec = load_spec(find_spec("adaptation"), data=data)
-    results = run_experiment(spec, work, jobs=1, tell=lambda cell, done, n: print(done, n, cell.label, flush=True))
+    results = run_experiment(spec, work, jobs=1, on_cell=lambda cell, done, n: print(done, n, cell.label, flush=True))
     write_report(results)
     rows = []
     for group in results.best(small.name):
         facts = group.cells[0].facts
         row = {"small domain": small.name, "run": group.label, "trees": group.n_trees,
-               "training queries": facts["taught"]["queries"], "training documents": facts["taught"]["documents"],
+               "training queries": facts["trained_on"]["queries"],
+               "training documents": facts["trained_on"]["documents"],
                "test queries": len(results.lists(small.name, "test")["query"]),
                "training s": round(group.seconds("training"), 1)}  # fmt: skip
         for table in (mutual_tests(results, small.name, metric) for metric in METRICS):

@@ -23,7 +23,7 @@ matplotlib.use("agg")
 from bug_lists import SELECT
 from bugs import PROJECTS, pooled
 from ranksieve.errors import MissingExtraError
-from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
@@ -68,7 +68,7 @@ def bug_reports(collections: Path, features: Path) -> list[DataSpec]:
     """Reports of all projects with their files, to be split by report."""
     file = features / f"reports-{REPORTS}-{DEPTH}.parquet"
     pooled(collections, file, depth=DEPTH, reports=REPORTS, select=SELECT)
-    return DataSpec.folded("bug reports", {"file": str(file), "split": SPLIT}, Path())
+    return DataSpec("bug reports", file=str(file), split=SPLIT).checked()
 
 
 def run_spec(name: str, kind: str, work: Path, jobs: int, data: list[DataSpec]) -> Results:

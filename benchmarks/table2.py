@@ -17,7 +17,7 @@ import lightgbm
 import numpy as np
 
 import ranksieve as rs
-from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
@@ -44,7 +44,7 @@ def run_table2(folder: Path, trees: int, jobs: int, name: str) -> Results:
     text = text.replace("stages = [150]", f"stages = [{trees}]")
     (folder / "table2.toml").write_text(text, encoding="utf-8")
     files = {part: f"{part}.parquet" for part in ("train", "valid", "test")}
-    spec = load_spec(folder / "table2.toml", data=DataSpec.folded("two-stage", files, folder))
+    spec = load_spec(folder / "table2.toml", data=DataSpec("two-stage", **files).checked(folder))
     return run_experiment(spec, folder / name, jobs=jobs)
 
 

@@ -76,7 +76,7 @@ def test_a_report_is_made_from_the_folder(run, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "report" / "report.md").exists()
     nothing = run("report", tmp_path)
     assert nothing.code == 2
-    assert "no experiment is there; give the folder" in " ".join(nothing.output.split())
+    assert "holds no experiment; give the folder" in " ".join(nothing.output.split())
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     without = run("report", tmp_path / "out")
     assert without.code == 2 and "ranksieve[plots]" in without.output

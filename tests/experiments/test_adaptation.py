@@ -10,10 +10,10 @@ import ranksieve as rs
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.read import open_data
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.experiments.data import DataSpec, load_values
+from ranksieve.experiments.data_sets import DataSpec, load_values
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
-from ranksieve.experiments.training import interpolated
+from ranksieve.experiments.train_cell import interpolated
 from ranksieve.report.tables import all_cells, mutual_tests
 from samples import small_dataset
 
@@ -86,8 +86,8 @@ def test_the_cells_are_what_adapting_by_hand_gives(results):
         np.testing.assert_allclose(cell.table("queries")["ndcg@10"], rs.evaluate(model, test).per_query(), rtol=1e-12)
         assert cell.facts["n_trees"] == model.n_trees
         assert cell.facts["valid"] == pytest.approx(rs.evaluate(model, valid).mean())
-    assert results.cells[0].facts["taught"]["queries"] == 8
-    assert results.cells[3].facts["taught"]["queries"] == 12
+    assert results.cells[0].facts["trained_on"]["queries"] == 8
+    assert results.cells[3].facts["trained_on"]["queries"] == 12
 
 
 def test_stages_of_an_adapted_model_count_its_new_trees(results):
@@ -105,14 +105,14 @@ def test_stages_of_an_adapted_model_count_its_new_trees(results):
     assert found.tolist() != adapted.table("queries")["ndcg@10"].tolist()
 
 
-def test_the_share_that_taught_a_tree_is_of_the_lists_it_learned_from(results):
+def test_the_share_per_tree_is_of_the_lists_it_is_trained_on(results):
     table = all_cells(results, "web")
-    taught = {row[0].text: row[table.columns.index("documents used")].number for row in table.rows}
+    shares = {row[0].text: row[table.columns.index("documents used")].number for row in table.rows}
     train, _, _ = parts()
     kept = np.ceil(0.7 * train.lists.sizes - 1e-6).sum()
-    assert taught["background"] == taught["in-domain"] == 1
-    assert taught["adapted"] == pytest.approx(kept / train.n_docs)
-    assert taught["both"] is None
+    assert shares["background"] == shares["in-domain"] == 1
+    assert shares["adapted"] == pytest.approx(kept / train.n_docs)
+    assert shares["both"] is None
 
 
 def test_a_table_has_the_tests_of_all_against_all(results):
@@ -132,7 +132,7 @@ def test_a_table_has_the_tests_of_all_against_all(results):
     ("old", "new", "where", "message"),
     [
         ('init = "background"', 'init = "later"', "init", "no earlier run is named 'later'"),
-        ("row-fraction = 0.7\nearly-stopping = 0", 'algo = "ranksvm"', "init", "from no model"),
+        ("row-fraction = 0.7\nearly-stopping = 0", 'algo = "ranksvm"', "init", "cannot start from a model"),
         ('["background", "in-domain"]', '["background"]', "interpolate", "two or more earlier runs"),
         ('["background", "in-domain"]', '["background", "in-domain"]\nleaves = 3', "interpolate", "leave out leaves"),
         ("background = true", 'background = "yes"', "background = ", "expected true"),
@@ -144,7 +144,7 @@ def test_a_table_has_the_tests_of_all_against_all(results):
         ("background = true", 'background = true\nsample = {how = "truncate", k = 5}', "background = ", "leave one"),
     ],
 )
-def test_mistakes_are_told_with_their_line(old, new, where, message, tmp_path):
+def test_mistakes_are_reported_with_their_line(old, new, where, message, tmp_path):
     text = SPEC.replace(old, new, 1)
     path = write_spec(tmp_path, text)
     line = next(number for number, one in enumerate(text.splitlines(), 1) if one.startswith(where))
@@ -159,7 +159,7 @@ def test_background_files_are_read_as_one(tmp_path):
         ids = [f"{number}-{query}" for query in data.query_ids]
         named = rs.Dataset.from_arrays(data.features, data.labels, qid=np.repeat(ids, data.lists.sizes))
         rs.io.write_parquet(named, tmp_path / f"{number}.parquet")
-    data = DataSpec.folded("x", {"file": "0.parquet", "background": "1.parquet"}, tmp_path)[0]
+    data = DataSpec("x", file="0.parquet", background="1.parquet").checked(tmp_path)[0]
     assert data.has_background and data.identity()["background0_stamp"][0] > 0
     sources = [open_data(tmp_path / f"{number}.parquet") for number in (0, 1)]
     joined = np.concatenate(
@@ -207,7 +207,7 @@ def named_parquet(folder, name, features, seed):
 def test_a_background_with_other_features_is_refused(features, message, tmp_path):
     named_parquet(tmp_path, "small", ("bm25", "price", "clicks"), 0)
     named_parquet(tmp_path, "background", features, 2)
-    data = DataSpec.folded("x", {"file": "small.parquet", "background": "background.parquet"}, tmp_path)[0]
+    data = DataSpec("x", file="small.parquet", background="background.parquet").checked(tmp_path)[0]
     with pytest.raises(DataError, match=message):
         load_values(data)
 
@@ -216,7 +216,7 @@ def test_text_without_its_trailing_zeros_is_widened(tmp_path):
     (tmp_path / "small.txt").write_text("".join(f"{d % 2} qid:{q} 1:{d} 3:{q}\n" for q in range(1, 6) for d in (1, 2)))
     (tmp_path / "background.txt").write_text("1 qid:8 1:5\n0 qid:8 1:4 2:3\n")
     with pytest.warns(UserWarning, match="no feature beyond 2 occurs, but 3 are expected"):
-        found = load_values(DataSpec.folded("x", {"file": "small.txt", "background": "background.txt"}, tmp_path)[0])
+        found = load_values(DataSpec("x", file="small.txt", background="background.txt").checked(tmp_path)[0])
     np.testing.assert_array_equal(found["background"].features, [[5, 0, 0], [4, 3, 0]])
     assert found["background"].feature_names == found["train"].feature_names
 
@@ -228,4 +228,4 @@ def test_tuning_tunes_what_an_adapted_run_starts_from(tmp_path):
     cells = {cell.run: cell for cell in results.cells}
     assert set(cells) == {"background", "in-domain", "both", "adapted"}
     assert cells["adapted"].facts["settings"]["init"] == cells["background"].facts["key"]
-    assert cells["both"].facts["settings"]["blended"][1] == cells["in-domain"].facts["key"]
+    assert cells["both"].facts["settings"]["interpolated"][1] == cells["in-domain"].facts["key"]

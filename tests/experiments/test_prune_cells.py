@@ -24,23 +24,25 @@ def test_a_run_prunes_the_model_of_another(tmp_path):
     results = run_experiment(spec, tmp_path / "out", jobs=1)
     plain, reweighted, pruned = results.cells
     train, valid, test = (rs.synth.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
-    teacher = plain.model().first(3)
-    expected = rs.prune(teacher, train, valid=valid, rate=0.5, strategy="last")
+    plain_first = plain.model().first(3)
+    expected = rs.prune(plain_first, train, valid=valid, rate=0.5, strategy="last")
     np.testing.assert_array_equal(pruned.model().predict(test), expected.predict(test))
-    np.testing.assert_array_equal(reweighted.model().weights, rs.pruning.reweight(teacher, train, valid=valid).weights)
+    np.testing.assert_array_equal(
+        reweighted.model().weights, rs.pruning.reweight(plain_first, train, valid=valid).weights
+    )
     assert pruned.facts["valid"] == pytest.approx(rs.evaluate(expected, valid).mean(), abs=1e-11)
-    assert pruned.model().info["pruning"]["given"] == {"trees": 3, "weight": pytest.approx(teacher.weights.mean())}
+    assert pruned.model().info["pruning"]["given"] == {"trees": 3, "weight": pytest.approx(plain_first.weights.mean())}
     assert set(plain.facts["scoring"]) == {"2", "3", "full"} and min(plain.facts["scoring"].values()) > 0
     assert results.groups("web", "plain")[0].has_stages and not results.groups("web", "smaller")[0].has_stages
 
 
 @pytest.mark.parametrize(("line", "message"), [
     ('prune = "gone"', "no earlier run is named 'gone'"),
-    ("prune = 3", "prune is 3; expected an earlier run's name"),
+    ("prune = 3", "prune is 3; expected a text or a table"),
     ('prune = { model = "plain", first = 0 }', "first is 0; expected a whole number of trees"),
-    ('algo = "selgb"\nprune = "plain"', "a run that prunes another run's model has its training; leave out algo"),
+    ('algo = "selgb"\nprune = "plain"', "a run that prunes another run's model trains nothing; leave out algo"),
 ])  # fmt: skip
-def test_what_cannot_be_pruned_is_told_with_its_line(tmp_path, line, message):
+def test_what_cannot_be_pruned_is_reported_with_its_line(tmp_path, line, message):
     text = RUNS + f'\n[[runs]]\nname = "more"\n{line}\n'
     with pytest.raises(ParameterError, match=rf"small.toml:{len(text.splitlines())}: {message}"):
         load_spec(write_spec(tmp_path, text))

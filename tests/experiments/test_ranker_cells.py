@@ -8,7 +8,7 @@ from experiment_samples import WEB, run_table, write_spec
 
 import ranksieve as rs
 from ranksieve.errors import ParameterError
-from ranksieve.experiments.measuring import first_trees
+from ranksieve.experiments.measure import first_trees
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
 from ranksieve.report.tables import all_cells, comparison
@@ -108,10 +108,10 @@ def test_training_lists_are_followed_as_they_taught(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "where", "message"),
     [
-        ('algo = "ranksvm"', 'algo = "ranksvm"\nleaves = 5', "leaves = 5", "leaves is not for algo=ranksvm"),
-        ('algo = "ranksvm"', 'algo = "ranksvm"\nselections = true', "selections", "keeps no tally"),
+        ('algo = "ranksvm"', 'algo = "ranksvm"\nleaves = 5', "leaves = 5", "leaves is not used with algo = 'ranksvm'"),
+        ('algo = "ranksvm"', 'algo = "ranksvm"\nselections = true', "selections", "does not record selections"),
         ('algo = "feature"', 'algo = "feature"\nshared-leaves = true', "shared-leaves = true", "makes no forest"),
-        ("[params]", "[params]\nrest = 0.4", "rest = 0.4", "rest counts for none of the runs"),
+        ("[params]", "[params]\nrest = 0.4", "rest = 0.4", "rest is not used by any run"),
     ],
 )
 def test_what_a_ranker_does_not_have_is_refused(old, new, where, message, tmp_path):

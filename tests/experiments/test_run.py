@@ -16,12 +16,12 @@ from experiment_samples import SPEC, fail_or_die, write_spec
 
 import ranksieve as rs
 from ranksieve.errors import DataError
-from ranksieve.experiments.cell import run_cell
-from ranksieve.experiments.data import DataSpec, load
-from ranksieve.experiments.pool import Task, WorkError, run_tasks
+from ranksieve.experiments.data_sets import DataSpec, load
+from ranksieve.experiments.pool import Job, JobError, run_jobs
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
+from ranksieve.experiments.run_cell import run_cell
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def test_selections_and_samples_are_recorded(results):
     assert shared["pairs"].sum() == (negatives * (negatives - 1) // 2).sum()
     with pytest.raises(DataError, match="did not record it"):
         by_label["plain"].table("selected")
-    assert by_label["plain"].facts["taught"]["share"] == 1
-    assert 0.2 <= by_label["hard"].facts["taught"]["share"] < 0.22
+    assert by_label["plain"].facts["trained_on"]["share"] == 1
+    assert 0.2 <= by_label["hard"].facts["trained_on"]["share"] < 0.22
     seeds = [cell.model().info["params"]["seed"] for cell in results.cells if cell.run == "some"]
     assert seeds == [0, 1]
 
@@ -129,12 +129,18 @@ def test_only_unfinished_cells_run_again(results, tmp_path, monkeypatch):
     (out / "cells" / ".unfinished-x").mkdir()
     monkeypatch.undo()
     told = []
-    run_experiment(spec, out, jobs=1, tell=lambda cell, n_done, n_cells: told.append((cell.label, n_done, n_cells)))
+    run_experiment(spec, out, jobs=1, on_cell=lambda cell, n_done, n_cells: told.append((cell.label, n_done, n_cells)))
     assert [n for _, n, _ in told] == [3, 4, 5, 6]
     assert not list(out.glob("cells/.unfinished*"))
     assert contents(out) == contents(results.folder)
-    run_experiment(spec, out, jobs=1, tell=lambda *done: told.append(done))
+    run_experiment(spec, out, jobs=1, on_cell=lambda *done: told.append(done))
     assert len(told) == 4
+
+
+def children_of(pid: int) -> list[str]:
+    """Processes that another one started; none where the system does not list them."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return path.read_text().split() if path.exists() else []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
@@ -145,9 +151,13 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_results(tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and len(list(out.glob("cells/*/cell.json"))) < 2:
         time.sleep(0.02)
+    workers = children_of(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    time.sleep(0.5)  # a worker may still finish its cell
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < deadline, "workers go on without their parent"
+        time.sleep(0.05)
     before = contents(out)
     results = run_experiment(load_spec(path), out, jobs=1)
     assert results.unfinished == []
@@ -157,19 +167,21 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_results(tmp_path):
     assert contents(fresh.folder) == after
 
 
-@pytest.mark.parametrize(("payload", "message"), [("fail", "it went wrong"), ("bug", "ZeroDiv"), ("die", "code 9")])
-def test_a_failing_worker_is_told(payload, message, tmp_path):
-    tasks = [Task("a", "a"), Task("b", payload, ("a",)), Task("c", "c", ("b",))]
+@pytest.mark.parametrize(
+    ("payload", "message"), [("fail", "it went wrong"), ("bug", "ZeroDiv"), ("die", "ended unexpectedly")]
+)
+def test_a_failing_worker_is_reported(payload, message, tmp_path):
+    jobs = [Job("a", "a"), Job("b", payload, ("a",)), Job("c", "c", ("b",))]
     done = []
-    with pytest.raises(WorkError, match=message):
-        run_tasks(tasks, fail_or_die, tmp_path, jobs=2, tell=lambda task: done.append(task.key))
+    with pytest.raises(JobError, match=message):
+        run_jobs(jobs, fail_or_die, tmp_path, n_workers=2, on_done=lambda job: done.append(job.key))
     assert done == ["a"]
     assert (tmp_path / "a").exists() and not (tmp_path / "c").exists()
 
 
 def test_the_trace_of_an_unexpected_failure_is_kept_in_a_file(tmp_path):
-    with pytest.raises(WorkError) as caught:
-        run_tasks([Task("b", "bug"), Task("c", "c")], fail_or_die, tmp_path, jobs=2, tell=lambda task: None)
+    with pytest.raises(JobError) as caught:
+        run_jobs([Job("b", "bug"), Job("c", "c")], fail_or_die, tmp_path, n_workers=2)
     message, trace = str(caught.value), tmp_path / "b.error.txt"
     assert "b: failed with ZeroDivisionError" in message and str(trace) in message and "Traceback" not in message
     assert "Traceback" in trace.read_text() and "fail_or_die" in trace.read_text()
@@ -190,7 +202,7 @@ def test_one_run_at_a_time_in_a_folder(results, tmp_path):
 def test_files_split_by_query_and_into_folds(tmp_path):
     data = rs.synth.two_stage(12, n_features=5)
     rs.io.write_parquet(data, tmp_path / "all.parquet")
-    (one,) = DataSpec.folded("web", {"file": "all.parquet"}, tmp_path)
+    (one,) = DataSpec("web", file="all.parquet").checked(tmp_path)
     assert one.has_first_stage()
     loaded = load(one, 255)
     parts = rs.split(data)
@@ -198,7 +210,7 @@ def test_files_split_by_query_and_into_folds(tmp_path):
         assert part.binned.lists.query_ids.tolist() == expected.query_ids.tolist()
         assert part.binned.lists.labels.tolist() == expected.labels.tolist()
         np.testing.assert_array_equal(part.first_stage, expected.column("bm25f"))
-    folds = DataSpec.folded("web", {"file": "all.parquet", "folds": 3}, tmp_path)
+    folds = DataSpec("web", file="all.parquet", folds=3).checked(tmp_path)
     assert [fold.title for fold in folds] == ["web fold 1", "web fold 2", "web fold 3"]
     tested = [query for fold in folds for query in load(fold, 255).test.binned.lists.query_ids]
     assert sorted(tested) == data.query_ids.tolist()
@@ -238,4 +250,4 @@ def test_facts_say_what_was_run(results):
 )
 def test_data_that_cannot_be_is_refused(given, message, tmp_path):
     with pytest.raises(rs.errors.RanksieveError, match=message):
-        DataSpec.folded("web", given, tmp_path)
+        DataSpec("web", **given).checked(tmp_path)

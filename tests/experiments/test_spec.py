@@ -8,7 +8,7 @@ from experiment_samples import SPEC, write_spec
 from ranksieve.errors import ParameterError
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.shipped import SHIPPED, find_spec
-from ranksieve.experiments.toml_lines import key_lines, line_of
+from ranksieve.toml_file import key_lines, line_of
 
 
 def line_with(text: str) -> int:
@@ -20,7 +20,7 @@ def test_cells_are_runs_times_grids_times_seeds(tmp_path):
     labels = ["plain", "SelGB, negatives 0.02", "SelGB, negatives 0.1", "hard", "some", "some"]
     assert [cell.label for cell in spec.cells] == labels
     assert [cell.seed for cell in spec.cells] == [0, 0, 0, 0, 0, 1]
-    assert spec.cells[3].teacher == spec.cells[0]
+    assert spec.cells[3].model_cell == spec.cells[0]
     assert spec.cells[2].params.negatives == 0.1
     assert {cell.params.leaves for cell in spec.cells} == {4}
     assert {cell.params.metric for cell in spec.cells} == {"ndcg@10"}
@@ -66,7 +66,7 @@ def test_a_key_changes_with_what_the_result_depends_on(tmp_path):
         ('model = "plain"', 'model = "later"', "by-model", "no earlier run is named 'later'"),
         ("share = 0.2", "share = 2", "by-model", r"share is 2; expected a number in \(0, 1\]"),
         ('order = "random"', 'order = "up"', "undersample", "order is 'up'"),
-        ('how = "undersample"', 'how = "less"', "undersample", "the sample is 'less'"),
+        ('how = "undersample"', 'how = "less"', "undersample", "how is 'less'"),
         ('baseline = "plain"', 'baseline = "plan"', "baseline", "no run is named 'plan'; did you mean 'plain'"),
         ('name = "hard"', 'name = "plain"', 'name = "hard"', "expected one no other run has"),
         ("stages = [2]", "stages = 2", "stages = ", "expected a list"),
@@ -74,7 +74,7 @@ def test_a_key_changes_with_what_the_result_depends_on(tmp_path):
         ("[quick]", "[quik]", "[quick]", "did you mean 'quick'"),
     ],
 )
-def test_mistakes_are_told_with_their_line(old, new, where, message, tmp_path):
+def test_mistakes_are_reported_with_their_line(old, new, where, message, tmp_path):
     assert old in SPEC
     path = write_spec(tmp_path, SPEC.replace(old, new))
     with pytest.raises(ParameterError, match=message) as caught:
@@ -92,13 +92,13 @@ def test_other_parameters_for_all_runs(tmp_path):
         load_spec(write_spec(tmp_path), params={"leaves": [4, 1]})
 
 
-def test_parameters_that_no_run_heeds_are_refused(tmp_path):
+def test_parameters_that_no_run_uses_are_refused(tmp_path):
     path = write_spec(tmp_path, SPEC)
-    with pytest.raises(ParameterError, match="set rest: it counts for none of the runs"):
+    with pytest.raises(ParameterError, match=r"set rest: no run of .*small.toml uses it"):
         load_spec(path, params={"rest": 0.4, "negatives": 0.05})
     pruned = SPEC.replace('name = "hard"\nalgo = "lambdamart"', 'name = "hard"\nprune = "plain"\nleaves = 9')
     pruned = pruned.replace('sample = { how = "by-model", model = "plain", share = 0.2 }', "rate = 0.5")
-    with pytest.raises(ParameterError, match=r"leaves is not for prune, which heeds .*rate, strategy"):
+    with pytest.raises(ParameterError, match=r"leaves is not used with prune; used are .*rate, strategy"):
         load_spec(write_spec(tmp_path, pruned))
     load_spec(write_spec(tmp_path, pruned.replace("leaves = 9\n", "")))
 

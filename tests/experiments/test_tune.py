@@ -43,7 +43,7 @@ RANKER_RUNS = (
 )
 
 
-def test_runs_search_what_they_heed_and_run_as_they_are_where_nothing_is_left(tmp_path):
+def test_runs_search_what_they_use_and_run_as_they_are_if_nothing_is_left(tmp_path):
     spec = load_spec(write_spec(tmp_path, SPEC[: SPEC.index("[[runs]]")] + RANKER_RUNS))
     results = run_experiment(spec, tmp_path / "out", jobs=1, tune=2)
     labels = ["plain", "SVM", "net", "SVM or not", "smaller, rate 0.0", "smaller, rate 0.5"]
@@ -53,12 +53,12 @@ def test_runs_search_what_they_heed_and_run_as_they_are_where_nothing_is_left(tm
     assert set(chosen) == {("grid",), ("learning-rate",), ("learning-rate", "leaves")}
     cells = {cell.label: cell for cell in results.cells}
     assert cells["SVM"].facts["key"] == spec.cells[1].key
-    assert cells["smaller, rate 0.5"].facts["settings"]["teacher"] == cells["plain"].facts["key"]
+    assert cells["smaller, rate 0.5"].facts["settings"]["model_cell"] == cells["plain"].facts["key"]
     rate = chosen["learning-rate",]["learning-rate"]
     assert cells["net"].facts["settings"]["params"]["learning_rate"] == rate
 
 
-def test_an_interrupted_search_goes_on_as_one_that_was_not(tmp_path):
+def test_an_interrupted_search_continues_as_an_uninterrupted_one(tmp_path):
     spec = load_spec(write_spec(tmp_path, TUNE))
     found = []
     for steps in ((4,), (1, 4)):

@@ -11,9 +11,9 @@ from experiment_samples import SPEC, write_spec
 
 import ranksieve as rs
 from ranksieve.errors import ParameterError
-from ranksieve.experiments.cell import run_cell
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.run import run_experiment
+from ranksieve.experiments.run_cell import run_cell
 from ranksieve.experiments.tune import search, studies
 from ranksieve.pruning.reweighting import search_weights
 
@@ -70,9 +70,9 @@ def test_xcleaver_can_be_tuned(tmp_path):
 
 
 @pytest.mark.parametrize(("line", "message"), [
-    ("selections = true", "algo=xcleaver keeps no tally of selections"),
+    ("selections = true", "algo = 'xcleaver' does not record selections"),
     ('selection = "tpo"', "did you mean 'top'"),
 ])  # fmt: skip
-def test_what_xcleaver_cannot_do_is_told_with_its_line(tmp_path, line, message):
+def test_what_xcleaver_cannot_do_is_reported_with_its_line(tmp_path, line, message):
     with pytest.raises(ParameterError, match=rf"small.toml:{len(RUNS.splitlines()) + 1}: .*{message}"):
         load_spec(write_spec(tmp_path, RUNS + line + "\n"))

@@ -20,7 +20,7 @@ from ranksieve.text_formats import counted, duration
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from ranksieve.experiments.data import Loaded
+    from ranksieve.experiments.data_sets import Loaded
     from ranksieve.experiments.results import Results
     from ranksieve.experiments.spec import Cell
     from ranksieve.forest.forest import Forest
@@ -74,7 +74,7 @@ def demo(
     begin = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     check_writable(out / "lambdamart.txt")
-    from ranksieve.experiments.data import load
+    from ranksieve.experiments.data_sets import load
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
     from ranksieve.pruning.warm_up import compile_kernels
@@ -90,7 +90,7 @@ def demo(
     progress_output().print(
         f"{counted(document=n_docs)} with {counted(feature=loaded.train.binned.binning.n_features)}", markup=False
     )
-    results = run_experiment(spec, out / "results", jobs=1, watch=lambda cell: _progress(cell, compiling))
+    results = run_experiment(spec, out / "results", jobs=1, callback_for=lambda cell: _progress(cell, compiling))
     groups = results.groups("two-stage")
     models = {group.run: group.cells[0].model() for group in groups}
     seconds = {group.run: group.seconds_per_tree for group in groups if group.seconds_per_tree is not None}
@@ -131,12 +131,12 @@ def _progress(cell: Cell, compiling: BaseProcess) -> Iterator[Any]:
 
 def _show(models: dict[str, Forest], seconds: dict[str, float], loaded: Loaded) -> None:
     from ranksieve.evaluation.evaluate import evaluate
-    from ranksieve.experiments.training import scores_of
+    from ranksieve.experiments.train_cell import scores_on_bins
 
     test, lists = loaded.test.binned, loaded.test.binned.lists
     stages = {str(stage): stage for stage in STAGES} | {"all": None}
     scores = {
-        f"{name} {label}": scores_of(model if stage is None else model.first(stage), test)
+        f"{name} {label}": scores_on_bins(model if stage is None else model.first(stage), test)
         for name, model in models.items()
         for label, stage in stages.items()
     }

@@ -22,7 +22,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from ranksieve.experiments.data import DataSpec
+    from ranksieve.experiments.data_sets import DataSpec
     from ranksieve.experiments.results import Results
     from ranksieve.experiments.spec import Cell
 
@@ -65,7 +65,7 @@ def experiment(
 
     common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
     if background:
-        common["background"] = [os.fspath(path) for path in background]
+        common["background"] = tuple(os.fspath(path) for path in background)
     own = _own_data(data or [], {"train": train, "valid": valid, "test": test}, folds, common)
     loaded = load_spec(find_spec(spec), quick=quick, data=own, params=_parameters(set_ or []))
     if tune:
@@ -80,7 +80,7 @@ def experiment(
                 finished = f"{cell.data.title}: {cell.label}, seed {cell.seed}"
                 display.update(n_done, n_cells, unit="cell", details=[finished])
 
-            results = run_experiment(loaded, out, jobs=jobs, tune=tune, tell=show)
+            results = run_experiment(loaded, out, jobs=jobs, tune=tune, on_cell=show)
     except KeyboardInterrupt:
         show_error(f"interrupted; finished cells are kept in {out}, run the same command again to go on")
         raise typer.Exit(130) from None
@@ -90,7 +90,7 @@ def experiment(
 
 def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, common: dict[str, Any]) -> list[DataSpec]:
     from ranksieve.data.data_file import DataFile
-    from ranksieve.experiments.data import DataSpec
+    from ranksieve.experiments.data_sets import DataSpec
 
     given = {name: os.fspath(path) for name, path in parts.items() if path is not None}
     for one in (*files, *parts.values()):
@@ -100,11 +100,11 @@ def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, comm
     if "background" in common and not (given or files):
         raise ParameterError("--background is beside data of your own; give --data too")
     if given:
-        return DataSpec.folded(Path(given.get("train", "data")).stem, {**common, **given}, Path())
+        return DataSpec(Path(given.get("train", "data")).stem, **common, **given).checked()
     return [
         one
         for path in files
-        for one in DataSpec.folded(Path(path).stem, {**common, "file": os.fspath(path), "folds": folds}, Path())
+        for one in DataSpec(Path(path).stem, file=os.fspath(path), folds=folds, **common).checked()
     ]
 
 

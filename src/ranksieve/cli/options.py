@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,13 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from ranksieve.errors import ParameterError
-from ranksieve.experiments.toml_lines import key_lines, line_of
 from ranksieve.params import Params, flag
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ranksieve.toml_file import TomlFile
 
 TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
 TYPES["tuple[float, float]"] = tuple[float, float]
@@ -77,22 +71,11 @@ def is_flag(context: typer.Context, name: str) -> bool:
 
 def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The top-level keys of a TOML file: parameters, checked so that an error names file and line; others."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        values = tomllib.loads(text)
-    except OSError as error:
-        raise ParameterError(
-            f"{path}: cannot be read ({error.strerror}); give --params the name of a TOML file, with lines like "
-            "'learning-rate = 0.05'"
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(
-            f"{path}: not a TOML file ({error}); expected lines like 'learning-rate = 0.05'"
-        ) from error
-    lines = key_lines(text)
+    file = TomlFile(path, like="lines such as 'learning-rate = 0.05'")
+    values = dict(file.values)
     of_run = {name: values.pop(name) for name in OF_THE_RUN if name in values}
     for name, value in values.items():
-        _check({name: value}, f"{path}:{line_of(lines, (name,))}")
+        _check({name: value}, file.position((name,)))
     _check(values, str(path))
     return values, of_run
 

@@ -1,148 +1,131 @@
-"""Cells on worker processes: one cell a process at a time, in any order that respects who samples with whose model."""
+"""Jobs on worker processes, one at a time each, in any order in which a job comes after those it needs."""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from ranksieve.errors import RanksieveError
 from ranksieve.files import atomic_path
 
-Work = Callable[..., Any]  # work(task, out, threads=…, alone=…)
+Work = Callable[..., Any]  # work(item, out, threads=…, alone=…)
+AGAIN = "Finished cells are kept: run the same command again to continue"
 
 
 @dataclass(frozen=True)
-class Task:
-    """Something to do, under a name, after others are done."""
+class Job:
+    """One piece of work, which runs after the jobs with the keys `after`."""
 
     key: str
-    payload: Any
+    item: Any
     after: tuple[str, ...] = ()
 
 
-class WorkError(RanksieveError):
-    """A task that failed; what was finished before it is kept."""
-
-
-def run_tasks(
-    tasks: Sequence[Task], work: Work, out: Path, *, jobs: int, done: Iterable[str] = (), tell: Callable[[Task], None]
-) -> None:
-    """Do all tasks; `tell` is called after each. With one job they run here, on all cores; else on processes, one
-    thread each. A worker whose parent is gone finishes its task and ends.
-    """
-    finished = set(done)
-    waiting = [task for task in tasks if task.key not in finished]
-    if jobs == 1:
-        for task in waiting:
-            work(task.payload, out, threads=0, alone=True)
-            tell(task)
-        return
-    pool = _Pool(work, out, min(jobs, len(waiting)))
-    try:
-        running = 0
-        while waiting or running:
-            ready = [task for task in waiting if finished.issuperset(task.after)]
-            for task in ready[: pool.n_idle]:
-                pool.start(task)
-                waiting.remove(task)
-                running += 1
-            task = pool.next_done()
-            running -= 1
-            finished.add(task.key)
-            tell(task)
-    finally:
-        pool.stop()
+class JobError(RanksieveError):
+    """A job that failed; what was finished before it is kept."""
 
 
 @dataclass(frozen=True)
-class _Bug:
-    """An exception that no user's input should cause."""
+class _Failure:
+    """What went wrong in a worker; `trace` is set for errors that no input should cause."""
 
-    summary: str
-    trace: str
-
-
-class _Pool:
-    def __init__(self, work: Work, out: Path, size: int) -> None:
-        context = multiprocessing.get_context("spawn")  # threads of compiled code do not survive a fork
-        self._out = out
-        self._idle: list[Connection] = []
-        self._busy: dict[Connection, Task] = {}
-        self._processes: dict[Connection, Any] = {}
-        for _ in range(size):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, work, out), daemon=True)
-            process.start()
-            theirs.close()  # so that the worker sees the end when we are gone
-            self._processes[ours] = process
-            self._idle.append(ours)
-
-    @property
-    def n_idle(self) -> int:
-        return len(self._idle)
-
-    def start(self, task: Task) -> None:
-        line = self._idle.pop()
-        line.send(task.payload)
-        self._busy[line] = task
-
-    def next_done(self) -> Task:
-        line = wait(list(self._busy))[0]
-        assert isinstance(line, Connection)
-        task = self._busy.pop(line)
-        try:
-            error = line.recv()
-        except EOFError:
-            process = self._processes[line]
-            process.join()
-            raise WorkError(
-                f"{task.key}: the worker process ended with code {process.exitcode}; was memory short? Try fewer jobs "
-                "(--jobs 1). What is finished is kept: run the same command again to go on"
-            ) from None
-        if isinstance(error, _Bug):
-            place = self._out / f"{task.key}.error.txt"
-            with atomic_path(place) as temporary:
-                temporary.write_text(error.trace, encoding="utf-8")
-            raise WorkError(
-                f"{task.key}: failed with {error.summary}, which is not expected; its trace is in {place}. What is "
-                "finished is kept: run the same command again to go on"
-            )
-        if error is not None:
-            raise WorkError(f"{task.key}: {error}")
-        self._idle.append(line)
-        return task
-
-    def stop(self) -> None:
-        for line, process in self._processes.items():
-            if line in self._busy:
-                process.terminate()
-            line.close()
-        for process in self._processes.values():
-            process.join()
+    message: str
+    trace: str = ""
 
 
-def _serve(line: Connection, work: Work, out: Path) -> None:
-    """A worker: tasks in, what went wrong (or None) out; ends with its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    while True:
-        try:
-            payload = line.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            work(payload, out, threads=1, alone=False)
-            error: str | _Bug | None = None
-        except RanksieveError as problem:
-            error = str(problem)
-        except Exception as problem:
-            error = _Bug("".join(traceback.format_exception_only(problem)).strip(), traceback.format_exc())
-        try:
-            line.send(error)
-        except OSError:
-            return
+def run_jobs(
+    jobs: Sequence[Job],
+    work: Work,
+    out: Path,
+    *,
+    n_workers: int,
+    done: Iterable[str] = (),
+    on_done: Callable[[Job], None] = lambda job: None,
+) -> None:
+    """Run all jobs that are not done; `on_done` is called after each.
+
+    One worker is this process, which uses all cores; several are processes of one thread each. They end with this
+    process, also when it is killed, or when a job fails.
+    """
+    finished = set(done)
+    waiting = [job for job in jobs if job.key not in finished]
+    if n_workers == 1:
+        for job in waiting:
+            work(job.item, out, threads=0, alone=True)
+            on_done(job)
+        return
+    if not waiting:
+        return
+    context = multiprocessing.get_context("spawn")  # threads of compiled code do not survive a fork
+    ended, alive = context.Pipe(duplex=False)  # closing `alive`, or our end, ends the workers
+    pool = ProcessPoolExecutor(min(n_workers, len(waiting)), context, _start_worker, (ended,))
+    running: dict[Future[_Failure | None], Job] = {}
+    try:
+        while waiting or running:
+            for job in [job for job in waiting if finished.issuperset(job.after)]:
+                running[pool.submit(_attempt, work, job.item, out)] = job
+                waiting.remove(job)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                _check(future, running, out)
+                job = running.pop(future)
+                finished.add(job.key)
+                on_done(job)
+    except BaseException:
+        alive.close()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        alive.close()
+        ended.close()
+
+
+def _check(future: Future[_Failure | None], running: dict[Future[_Failure | None], Job], out: Path) -> None:
+    """Raise what went wrong with a job."""
+    try:
+        failure = future.result()
+    except BrokenProcessPool:
+        names = ", ".join(job.key for job in running.values())
+        raise JobError(
+            f"a worker process ended unexpectedly (running: {names}); if memory is short, use fewer jobs (--jobs 1). "
+            f"{AGAIN}"
+        ) from None
+    if failure is None:
+        return
+    key = running[future].key
+    if not failure.trace:
+        raise JobError(f"{key}: {failure.message}")
+    place = out / f"{key}.error.txt"
+    with atomic_path(place) as temporary:
+        temporary.write_text(failure.trace, encoding="utf-8")
+    raise JobError(f"{key}: failed with {failure.message}, which is a bug; its traceback is in {place}. {AGAIN}")
+
+
+def _start_worker(ended: Connection) -> None:
+    """Leave Ctrl-C to the parent process, and end when it does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def wait_for_the_end() -> None:
+        ended.poll(None)
+        os._exit(1)
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+
+
+def _attempt(work: Work, item: Any, out: Path) -> _Failure | None:
+    try:
+        work(item, out, threads=1, alone=False)
+    except RanksieveError as error:
+        return _Failure(str(error))
+    except Exception as error:
+        return _Failure("".join(traceback.format_exception_only(error)).strip(), traceback.format_exc())
+    return None

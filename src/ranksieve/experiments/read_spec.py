@@ -1,37 +1,64 @@
-"""Reading an experiment from its TOML file; every mistake is told with its line before anything trains."""
+"""Reading an experiment from its TOML file: every mistake is reported with its line before anything trains.
+
+Code of the user, `selection = "file.py:function"`, is not run here but when the experiment runs.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ranksieve.errors import ParameterError, RanksieveError, check_key, did_you_mean
+from ranksieve.boosting.registry import named_selection
+from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.experiments import relations
-from ranksieve.experiments.data import DataSpec
-from ranksieve.experiments.grids import choices
-from ranksieve.experiments.heeded import CHOOSING, check_selection, heeded_keys
-from ranksieve.experiments.samples import check_sample, sample_table
+from ranksieve.experiments import run_options
+from ranksieve.experiments.data_sets import DataSpec
+from ranksieve.experiments.run_options import RunTable, grid_choices
 from ranksieve.experiments.spec import Cell, Spec
-from ranksieve.experiments.toml_lines import key_lines, line_of
 from ranksieve.experiments.tune import check_space
+from ranksieve.heeding import EVERYWHERE, PRUNING
 from ranksieve.params import RANKERS, Params, flag
 from ranksieve.rankers.train import check_extra
+from ranksieve.toml_file import Place, TomlFile
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-TOP = ("title", "about", "metrics", "stages", "seeds", "figures", "baseline", "compare", "timed", "data", "params",
-       "runs", "quick", "tune")  # fmt: skip
-QUICK = ("data", "params", "stages", "seeds", "tune")
-RUN = ("name", "seeds", "sample", "prune", "selections", "shared-leaves", *relations.RELATIONS)  # not of training
 FIGURES = ("curves", "steps", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency",
            "by-size", "speed", "removed", "weights", "phases", "costs")  # fmt: skip
+CHOOSING = ("algo", "base", "selection", "step")  # parameters that decide which others are used
+PARAMS = [item.name.rstrip("_") for item in dataclasses.fields(Params)]  # as TOML spells them, but for dashes
+
+
+@dataclass(frozen=True)
+class Head:
+    """The keys of a specification."""
+
+    title: str | None = None
+    about: str = ""
+    metrics: tuple[str, ...] = ("ndcg@10",)
+    stages: tuple[int, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+    figures: tuple[str, ...] = ("curves", "table")
+    baseline: str | None = None
+    compare: tuple[str, ...] | None = None
+    timed: bool = False
+    data: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    runs: tuple[dict[str, Any], ...] = ()
+    quick: dict[str, Any] = field(default_factory=dict)
+    tune: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Quick:
+    """What the table `[quick]` changes for `--quick`."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    stages: tuple[int, ...] | None = None
+    seeds: int | None = None  # at most so many
+    tune: dict[str, Any] = field(default_factory=dict)
 
 
 def load_spec(
@@ -48,14 +75,8 @@ def load_spec(
     ParameterError
         On the first mistake, with file and line.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        values = tomllib.loads(text)
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be read ({error.strerror}); give the experiment's TOML file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{path}: not a TOML file ({error}); see docs/experiments.md") from error
-    return _Reader(str(path), text, values, quick, _checked_params(params or {})).spec(tuple(data))
+    file = TomlFile(path, like="the tables [data.NAME] and [[runs]], see docs/experiments.md")
+    return _Reader(file, quick, _checked_params(params or {})).spec(tuple(data))
 
 
 def _checked_params(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,232 +84,248 @@ def _checked_params(params: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in params.items():
         for one in value if isinstance(value, list) else [value]:
             Params.from_mapping({name: one}, source="--set")
-    return {name.replace("_", "-"): value for name, value in params.items()}
+    return _dashed(params)
+
+
+def _dashed(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.replace("_", "-"): value for key, value in values.items()}
 
 
 class _Reader:
-    """Reads the tables of one file; complaints name its lines."""
+    """Reads the tables of one file."""
 
-    def __init__(self, path: str, text: str, values: dict[str, Any], quick: bool, replaced: Mapping[str, Any]) -> None:
-        self._path, self._text, self._values, self._replaced = path, text, values, replaced
-        self._lines = key_lines(text)
-        self._is_quick = quick
-        self._check_names(values, TOP, ())
-        self._check_names(self._table("quick"), QUICK, ("quick",))
-        self._quick = self._table("quick") if quick else {}
-        self._idle = {key.replace("_", "-") for key in (*self._table("params"), *replaced)}  # until a run heeds them
-
-    def complain(self, place: Sequence[str | int], message: str) -> ParameterError:
-        return ParameterError(f"{self._path}:{line_of(self._lines, tuple(place))}: {message}")
+    def __init__(self, file: TomlFile, quick: bool, replaced: Mapping[str, Any]) -> None:
+        self._file, self._is_quick, self._replaced = file, quick, replaced
+        self._head = file.read(Head, file.values)
+        small = file.read(Quick, self._head.quick, ("quick",))
+        self._quick = small if quick else Quick()
+        file.check_keys(small.params, PARAMS, ("quick", "params"))
+        self._params = _dashed(self._head.params)
+        file.check_keys(self._params, PARAMS, ("params",))
+        self._unused = {*self._params, *replaced}  # until a run uses them
 
     def spec(self, replaced: tuple[DataSpec, ...]) -> Spec:
-        metrics = tuple(self._list("metrics", str, ["ndcg@10"]))
-        for metric in metrics:
-            self._checked(("metrics",), parse_metric, metric)
-        stages = tuple(self._quick.get("stages", self._list("stages", int, [])))
-        stages += tuple(size for size in relations.pruned_sizes(self._runs()) if size not in stages)
-        figures = tuple(self._list("figures", str, ["curves", "table"]))
-        for figure in figures:
-            if figure not in FIGURES:
-                raise self.complain(
-                    ("figures",),
-                    f"unknown figure {figure!r}; {did_you_mean(figure, FIGURES)}known: {', '.join(FIGURES)}",
-                )
-        timed = bool(self._values.get("timed", False))
-        if "speed" in figures and not timed:
-            raise self.complain(("figures",), "speed shows times, which mean nothing side by side; add timed = true")
+        head, runs = self._head, self._runs()
+        self._check_head()
+        stages = head.stages if self._quick.stages is None else self._quick.stages
+        stages += tuple(size for size in run_options.pruned_sizes([run for run, _ in runs]) if size not in stages)
         data = replaced or tuple(self._data())
-        common: dict[str, Any] = {"metrics": metrics, "stages": stages}
-        common |= {"follow_training": "phases" in figures, "time_scoring": "speed" in figures}
-        cells = tuple(self._cells(data, common))
-        self._check_idle()
+        common: dict[str, Any] = {"metrics": head.metrics, "stages": stages}
+        common |= {"follow_training": "phases" in head.figures, "time_scoring": "speed" in head.figures}
+        cells = tuple(self._cells(data, runs, common))
+        self._check_unused()
         names = list(dict.fromkeys(cell.run for cell in cells))
-        baseline = self._values.get("baseline", names[0])
-        compare = tuple(self._list("compare", str, [])) or None
-        for place, name in [("baseline", baseline), *(("compare", name) for name in compare or ())]:
+        baseline = names[0] if head.baseline is None else head.baseline
+        for place, name in [("baseline", baseline), *(("compare", name) for name in head.compare or ())]:
             if name not in names:
                 hint = did_you_mean(name, names)
-                raise self.complain((place,), f"no run is named {name!r}; {hint}known: {', '.join(names)}")
-        if compare is not None and len(compare) != 2:
-            raise self.complain(
-                ("compare",), f"got {len(compare)} names; expected two runs, the second is the baseline"
-            )
+                raise self._file.error((place,), f"no run is named {name!r}; {hint}known: {', '.join(names)}")
         return Spec(
-            title=str(self._values.get("title", Path(self._path).stem)),
-            about=str(self._values.get("about", "")),
-            path=self._path,
-            text=self._text,
-            metrics=metrics,
+            title=Path(self._file.path).stem if head.title is None else head.title,
+            about=head.about,
+            path=self._file.path,
+            text=self._file.text,
+            metrics=head.metrics,
             stages=stages,
-            figures=figures,
+            figures=head.figures,
             baseline=baseline,
-            compare=compare,
-            timed=timed,
+            compare=head.compare,
+            timed=head.timed,
             quick=self._is_quick,
             data=data,
             cells=cells,
             tune=self._space(),
         )
 
+    def _check_head(self) -> None:
+        head, error = self._head, self._file.error
+        for key in ("metrics", "seeds"):
+            if not getattr(head, key):
+                raise error((key,), f"{key} is []; expected at least one")
+        for metric in head.metrics:
+            self._file.check(("metrics",), parse_metric, metric)
+        for figure in head.figures:
+            if figure not in FIGURES:
+                hint = did_you_mean(figure, FIGURES)
+                raise error(("figures",), f"unknown figure {figure!r}; {hint}known: {', '.join(FIGURES)}")
+        if "speed" in head.figures and not head.timed:
+            raise error(("figures",), "speed shows times, which other cells at the same time disturb; add timed = true")
+        if head.compare is not None and len(head.compare) != 2:
+            raise error(("compare",), f"got {len(head.compare)} names; expected two runs, the second is the baseline")
+        for place, stages in ((("stages",), head.stages), (("quick", "stages"), self._quick.stages or ())):
+            if min(stages, default=1) < 1:
+                raise error(place, f"stages is {list(stages)}; expected numbers of trees from 1")
+        if self._quick.seeds is not None and self._quick.seeds < 1:
+            raise error(("quick", "seeds"), f"seeds is {self._quick.seeds}; expected a whole number from 1")
+
     def _space(self) -> dict[str, Any]:
-        space = {**self._table("tune"), **self._quick.get("tune", {})}
+        space = {**self._head.tune, **self._quick.tune}
         for name, wanted in space.items():
-            self._checked(("tune", name), check_space, {name: wanted})
+            self._file.check(("tune", name), check_space, {name: wanted})
         return space
 
     def _data(self) -> Iterator[DataSpec]:
-        tables = self._table("data")
-        if not tables:
-            raise self.complain((), "no data; add a table such as [data.web], or give files with --train, --test")
-        for name, table in tables.items():
+        if not self._head.data:
+            raise self._file.error(
+                (), "no data; add a table such as [data.web], or give files with --train, --valid, --test"
+            )
+        for name, table in self._head.data.items():
             place = ("data", name)
             if not isinstance(table, dict):
-                raise self.complain(place, f"data.{name} is {table!r}; expected a table [data.{name}]")
-            generated = self._quick.get("data", {}) if "generate" in table else {}
-            given = {key.replace("-", "_"): value for key, value in {**table, **generated}.items()}
-            known = [
-                item.name.replace("_", "-")
-                for item in dataclasses.fields(DataSpec)
-                if item.name not in ("name", "fold")
-            ]
-            self._check_names({key.replace("_", "-"): None for key in given}, known, place)
-            yield from self._checked(place, DataSpec.folded, name, given, Path(self._path).parent)
+                raise self._file.error(place, f"data.{name} is {table!r}; expected a table [data.{name}]")
+            values = {**table, **(self._quick.data if "generate" in table else {})}
+            data = self._file.read(DataSpec, values, place, without=("name", "fold"))
+            data = dataclasses.replace(data, name=name)
+            yield from self._file.check(place, data.checked, Path(self._file.path).parent)
 
-    def _cells(self, data: Sequence[DataSpec], common: dict[str, Any]) -> Iterator[Cell]:
-        runs = self._runs()
+    def _runs(self) -> list[tuple[RunTable, dict[str, Any]]]:
+        """Each run's own options, and its training parameters."""
+        if not self._head.runs:
+            raise self._file.error(("runs",), "no runs; add a table [[runs]] with name and algo")
+        found = []
+        options = [item.name for item in dataclasses.fields(RunTable)]
+        for number, values in enumerate(self._head.runs):
+            run = self._file.read(RunTable, values, ("runs", number), more=PARAMS)
+            found.append((run, _dashed({k: v for k, v in values.items() if k.replace("-", "_") not in options})))
+        return found
+
+    def _cells(
+        self, data: Sequence[DataSpec], runs: Sequence[tuple[RunTable, dict[str, Any]]], common: Mapping[str, Any]
+    ) -> Iterator[Cell]:
         done: list[Cell] = []
         names: list[str] = []
-        for number, run in enumerate(runs):
+        for number, (run, own) in enumerate(runs):
             place = ("runs", number)
-            name = run.get("name", run.get("algo"))
+            name = own.get("algo") if run.name is None else run.name
             if not isinstance(name, str) or name in names:
-                raise self.complain((*place, "name"), f"the run's name is {name!r}; expected one no other run has")
+                raise self._file.error((*place, "name"), f"the run's name is {name!r}; expected one no other run has")
             names.append(name)
             for one in data:
-                for cell in self._cells_of_run(place, name, run, one, done):
+                for cell in self._cells_of_run(place, dataclasses.replace(run, name=name), own, one, done):
                     cell = dataclasses.replace(cell, **common)
                     done.append(cell)
                     yield cell
 
     def _cells_of_run(
-        self, place: tuple[str | int, ...], name: str, run: Mapping[str, Any], data: DataSpec, done: Sequence[Cell]
+        self, place: Place, run: RunTable, own: Mapping[str, Any], data: DataSpec, done: Sequence[Cell]
     ) -> Iterator[Cell]:
-        known = [flag(item.name)[2:] for item in dataclasses.fields(Params)]
-        own = {key.replace("_", "-"): value for key, value in run.items()}
-        self._check_names(own, [*RUN, *known], place)
-        common = {key.replace("_", "-"): value for key, value in self._table("params").items()}
-        self._check_names(common, known, ("params",))
-        params = {**({} if "interpolate" in own else common), **{k: v for k, v in own.items() if k not in RUN}}
-        for key, value in self._quick.get("params", {}).items():
-            if not isinstance(value, list) or isinstance(params.get(key.replace("_", "-")), list):
-                params[key.replace("_", "-")] = value  # a list makes a grid smaller, never a grid
-        params.update(self._replaced)
-        params.setdefault("metric", self._values.get("metrics", ["ndcg@10"])[0])
-        sample = self._checked((*place, "sample"), sample_table, own.get("sample"))
-        prune = self._checked((*place, "prune"), relations.pruning_table, own)
-        params = self._heeded(place, params, own)
-        seeds = own.get("seeds") or self._list("seeds", int, [0])
-        seeds = seeds[: self._quick.get("seeds", len(seeds))]
-        for grid, (one_params, one_sample, one_prune) in choices(params, sample, prune):
+        check = self._file.check
+        if run.sample is not None:
+            check((*place, "sample"), run_options.check_sample_keys, run.sample)
+        prune = check((*place, "prune"), run_options.prune_table, run, list(own))
+        params = self._used(place, self._all_params(run, own), run, own)
+        seeds = (run.seeds or self._head.seeds)[: self._quick.seeds]
+        for grid, (one_params, one_sample, one_prune) in grid_choices(params, run.sample, prune):
             if one_sample is not None:
-                self._checked((*place, "sample"), check_sample, one_sample, data)
+                check((*place, "sample"), run_options.check_sample, one_sample, data)
             for seed in seeds:
-                using = (*place, "sample" if prune is None else "prune")
-                teacher = self._checked(using, relations.find_teacher, one_sample, one_prune, data, seed, done)
-                if prune is not None:
-                    one_params["algo"] = teacher.params.algo
-                try:
-                    settings = Params.from_mapping({**one_params, "seed": seed}, source=f"run {name!r}")
-                    if prune is None:
-                        settings = settings.with_heeded_alone()
-                        check_extra(settings.algo)
-                    check_selection(settings)
-                except RanksieveError as error:
-                    key = next((key for key in one_params if f"--{key} " in error.by_flags), "algo")
-                    where = (*place, key) if key in own else ("params", key) if key in common else place
-                    raise self.complain(where, error.by_flags) from None
-                self._check_extras(place, settings.algo, own)
-                cell = Cell(
+                model_cell = None
+                if one_prune is not None:
+                    model_cell = check((*place, "prune"), run_options.pruned_cell, one_prune, data, seed, done)
+                    one_params["algo"] = model_cell.params.algo
+                elif one_sample is not None and one_sample["how"] == "by-model":
+                    model_cell = check(
+                        (*place, "sample"), run_options.earlier_cell, one_sample["model"], data, seed, done
+                    )
+                settings = self._checked_settings(place, {**one_params, "seed": seed}, own, prunes=prune is not None)
+                for key, reason in run_options.check_run(run, settings.algo, data, list(own)):
+                    raise self._file.error((*place, key), reason)
+                yield Cell(
                     data=data,
-                    run=name,
+                    run=str(run.name),
                     grid=grid,
                     params=settings,
                     seed=seed,
                     sample=one_sample,
                     prune=one_prune,
-                    teacher=teacher,
-                    selections=bool(own.get("selections", False)),
-                    shared_leaves=bool(own.get("shared-leaves", False)),
+                    model_cell=model_cell,
+                    selections=run.selections,
+                    shared_leaves=run.shared_leaves,
+                    background=run.background,
+                    init=None
+                    if run.init is None
+                    else check((*place, "init"), run_options.earlier_cell, run.init, data, seed, done),
+                    interpolated=tuple(
+                        check((*place, "interpolate"), run_options.earlier_cell, one, data, seed, done)
+                        for one in run.interpolate
+                    ),
                 )
-                yield self._related(place, own, settings.algo, cell, done)
 
-    def _heeded(self, place: tuple[str | int, ...], params: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-        """What some choice of the run's grid heeds; parameters meant for every run are left to those that heed them."""
+    def _all_params(self, run: RunTable, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Training parameters of a run: those of every run, its own, and what `--quick` and `--set` replace."""
+        params = {**({} if run.interpolate else self._params), **own}
+        for key, value in _dashed(self._quick.params).items():
+            if not isinstance(value, list) or isinstance(params.get(key), list):
+                params[key] = value  # a list makes a grid smaller, never a grid
+        params.update(self._replaced)
+        params.setdefault("metric", self._head.metrics[0])
+        return params
+
+    def _used(self, place: Place, params: dict[str, Any], run: RunTable, own: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters that some choice of the run's grid uses. One of the run's own that is not used is an error;
+        one of every run is left to the runs that use it.
+        """
+        for key, value in params.items():
+            if value == []:
+                raise self._file.error(self._where(place, key, own), f"{key} is []; expected at least one value")
         try:
-            heeded = heeded_keys(params, prunes="prune" in own)
+            used = _used_keys(params, prunes=run.prune is not None)
         except RanksieveError:
-            return params  # to be told with its line
-        self._idle -= heeded
-        for name in params:
-            if name in own and name not in heeded and name not in self._replaced:
-                what = "prune" if "prune" in own else ", ".join(f"{k}={params[k]}" for k in CHOOSING if k in params)
-                known = [key for key in (flag(item.name)[2:] for item in dataclasses.fields(Params)) if key in heeded]
-                raise self.complain((*place, name), f"{name} is not for {what}, which heeds {', '.join(known)}")
-        return {name: value for name, value in params.items() if name in heeded}
+            return params  # reported below with its line
+        self._unused -= used
+        for name in own:
+            if name not in used and name not in self._replaced:
+                what = ", ".join(f"{key} = {params[key]!r}" for key in CHOOSING if key in params)
+                known = ", ".join(key for key in _dashed(dict.fromkeys(PARAMS)) if key in used)
+                what = "prune" if run.prune is not None else what
+                raise self._file.error((*place, name), f"{name} is not used with {what}; used are {known}")
+        return {name: value for name, value in params.items() if name in used}
 
-    def _check_idle(self) -> None:
-        """Refuse parameters meant for every run that none heeds."""
-        for key in self._table("params"):
-            if key.replace("_", "-") in self._idle:
-                raise self.complain(("params", key), f"{key} counts for none of the runs; leave it out")
-        for key in sorted(self._idle):
-            raise ParameterError(f"--set {key}: it counts for none of the runs of {self._path}; leave it out")
-
-    def _check_extras(self, place: tuple[str | int, ...], algo: str, own: Mapping[str, Any]) -> None:
-        """Refuse to record of a model what it does not have."""
-        if own.get("selections") and algo in RANKERS:
-            raise self.complain(
-                (*place, "selections"), f"algo={algo} keeps no tally of selections; leave selections out"
-            )
-        if own.get("shared-leaves") and algo in RANKERS and algo not in ("xcleaver", "lightgbm"):
-            raise self.complain((*place, "shared-leaves"), f"algo={algo} makes no forest; leave shared-leaves out")
-
-    def _related(
-        self, place: tuple[str | int, ...], own: Mapping[str, Any], algo: str, cell: Cell, done: Sequence[Cell]
-    ) -> Cell:
-        """The cell with the cells it builds on."""
-        for key in relations.RELATIONS:
-            if key in own:
-                self._checked((*place, key), relations.check_relation, key, own, algo, cell.data)
-        where = next((key for key in ("init", "interpolate") if key in own), "name")
-        return dataclasses.replace(
-            cell, **self._checked((*place, where), relations.related, own, cell.data, cell.seed, done)
-        )
-
-    def _checked(self, place: tuple[str | int, ...], function: Any, *arguments: Any) -> Any:
+    def _checked_settings(
+        self, place: Place, params: dict[str, Any], own: Mapping[str, Any], *, prunes: bool
+    ) -> Params:
         try:
-            return function(*arguments)
+            settings = Params.from_mapping(params)
+            if not prunes:
+                settings = settings.with_heeded_alone()
+                check_extra(settings.algo)
+            check_selection(settings)
         except RanksieveError as error:
-            raise self.complain(place, error.by_flags) from None
+            names = [name.rstrip("_").replace("_", "-") for name in error.parameters]
+            names += [key for key in params if f"--{key} " in error.for_command_line()]
+            key = next((name for name in names if name in params), "algo")
+            return self._file.check(self._where(place, key, own), _raise, error)
+        return settings
 
-    def _check_names(self, given: Mapping[str, Any], known: Sequence[str], place: tuple[str | int, ...]) -> None:
-        for name in given:
-            self._checked((*place, name), check_key, name, known)
+    def _where(self, place: Place, key: str, own: Mapping[str, Any]) -> Place:
+        """The place of a parameter: in the run's own table, or in that of every run."""
+        return (*place, key) if key in own else ("params", key) if key in self._params else place
 
-    def _table(self, name: str) -> dict[str, Any]:
-        table = self._values.get(name, {})
-        if not isinstance(table, dict):
-            raise self.complain((name,), f"{name} is {table!r}; expected a table [{name}]")
-        return table
+    def _check_unused(self) -> None:
+        """Refuse parameters meant for every run that none uses."""
+        for name in sorted(self._unused):
+            if name in self._replaced:
+                raise ParameterError(f"--set {name}: no run of {self._file.path} uses it; leave it out")
+            raise self._file.error(("params", name), f"{name} is not used by any run; leave it out")
 
-    def _runs(self) -> list[dict[str, Any]]:
-        runs = self._values.get("runs", [])
-        if not isinstance(runs, list) or not runs or not all(isinstance(run, dict) for run in runs):
-            raise self.complain(("runs",), "no runs; add a table [[runs]] with name and algo")
-        return runs
 
-    def _list(self, name: str, kind: type, default: list[Any]) -> list[Any]:
-        values = self._values.get(name, default)
-        if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
-            raise self.complain((name,), f"{name} is {values!r}; expected a list")
-        return values
+def _raise(error: RanksieveError) -> Any:
+    raise error
+
+
+def check_selection(params: Params, *, run_code: bool = False) -> None:
+    """Refuse an unknown selection; one of the user's own, `file.py:function`, is only looked at with `run_code`."""
+    if (params.algo == "xcleaver" or params.algo not in RANKERS) and (run_code or ":" not in params.selection):
+        named_selection(params)
+
+
+def _used_keys(params: Mapping[str, Any], *, prunes: bool = False) -> set[str]:
+    """What some choice of a run's grid uses, or what pruning uses, spelled as in TOML."""
+    if prunes:
+        return {flag(name)[2:] for name in (*EVERYWHERE, *PRUNING)}
+    used: set[str] = set()
+    for _, (one,) in grid_choices({key: params[key] for key in CHOOSING if key in params}):
+        chosen = Params.from_mapping(one)
+        check_selection(chosen)
+        used.update(flag(name)[2:] for name in chosen.heeded)
+    return used

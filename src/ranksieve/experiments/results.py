@@ -1,4 +1,4 @@
-"""The folder of an experiment, read: cells, their curves, per-query values, documents, selections and models."""
+"""Reading the folder of an experiment: cells, their curves, per-query values, documents, selections and models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CELL = "cell.json"
 
 @dataclass(frozen=True)
 class CellResult:
-    """A finished cell; tables come as dictionaries of arrays, read when asked for."""
+    """A finished cell; its tables are dictionaries of arrays, read on demand."""
 
     folder: Path
     facts: dict[str, Any]
@@ -51,12 +51,12 @@ class CellResult:
         """`curve`, `queries`, `documents`, or, where the cell recorded them, `selected` and `shared_leaves`."""
         path = self.folder / f"{name}.parquet"
         if not path.exists():
-            raise DataError(f"{path}: is not there; the cell did not record it")
+            raise DataError(f"{path}: does not exist; the cell did not record it")
         columns = pq.read_table(path).to_pydict()
         return {key: np.array(values) for key, values in columns.items()}
 
     def model(self) -> Any:
-        """The model: a `Forest`, or what else the run's algorithm makes."""
+        """The model: a `Forest`, or another kind that the run's algorithm makes."""
         return load_model(self.folder / "model.txt")
 
 
@@ -84,18 +84,18 @@ class Group:
 
     @property
     def pruned(self) -> dict[str, Any] | None:
-        """The run whose model was pruned and how many of its trees, where the cells prune."""
+        """The run whose model was pruned and the number of its trees; None if the cells do not prune."""
         return self.cells[0].facts["settings"].get("prune")
 
     @property
     def has_stages(self) -> bool:
-        """Whether its first trees are a model; they are not where all trees were pruned or weighed together."""
+        """Whether its first trees are a model; they are not if all trees were pruned or re-weighted together."""
         params = self.cells[0].facts["settings"]["params"]
         return self.pruned is None and not (params["algo"] == "xcleaver" and params["global_"])
 
     @cached_property
     def valid(self) -> float:
-        """Mean validation value: what decides among the cells of a run."""
+        """Mean validation value, by which the best cell of a run is chosen."""
         return float(np.mean([cell.facts["valid"] for cell in self.cells]))
 
     def per_query(self, column: str) -> tuple[np.ndarray, np.ndarray]:
@@ -123,29 +123,29 @@ class Group:
 
     @property
     def seconds_per_tree(self) -> float | None:
-        """Mean over cells of a tree's median time; None where no trees are grown one after another."""
+        """Mean over cells of a tree's median time; None if trees are not grown one after another."""
         times = [cell.facts["seconds"]["per_tree"] for cell in self.cells]
         return None if None in times else float(np.mean(times))
 
     @property
     def share(self) -> float:
-        """Mean share of the training documents that the cells were given."""
-        return float(np.mean([cell.facts["taught"]["share"] for cell in self.cells]))
+        """Mean share of the training documents that the cells' samples keep."""
+        return float(np.mean([cell.facts["trained_on"]["share"] for cell in self.cells]))
 
     @property
     def share_per_tree(self) -> float | None:
-        """Mean share of the training documents that taught a tree; None where that is not known."""
-        shares = [cell.facts["taught"].get("per_tree") for cell in self.cells]
+        """Mean share of the training documents that a tree is trained on; None if it is not known."""
+        shares = [cell.facts["trained_on"].get("per_tree") for cell in self.cells]
         return None if None in shares else float(np.mean(shares))
 
     @property
     def base_trees(self) -> int:
-        """How many of the trees are those of the model boosting started from; stages count the others."""
+        """The number of trees of the model boosting started from; stages count the others."""
         return max(cell.facts.get("base_trees", 0) for cell in self.cells)
 
     @property
     def n_trees(self) -> float | None:
-        """Mean number of trees; None of rankers that have none."""
+        """Mean number of trees; None for rankers that have none."""
         return float(np.mean([cell.facts["n_trees"] for cell in self.cells])) or None
 
 
@@ -166,7 +166,7 @@ class Results:
         except (OSError, ValueError) as error:
             why = "" if isinstance(error, FileNotFoundError) else f" ({error})"
             raise DataError(
-                f"{folder}: no experiment is there{why}; give the folder that ranksieve experiment --out wrote"
+                f"{folder}: holds no experiment{why}; give the folder that ranksieve experiment --out wrote"
             ) from error
         cells = tuple(_cells(folder, facts["cells"]))
         if not cells:
@@ -184,7 +184,7 @@ class Results:
         return list(dict.fromkeys(cell.data for cell in self.cells))
 
     def groups(self, data: str, run: str | None = None) -> list[Group]:
-        """Cells of a data set put together over seeds and folds, in order."""
+        """Cells of a data set, grouped over seeds and folds, in order."""
         found: dict[str, list[CellResult]] = {}
         for cell in self.cells:
             if cell.data == data and run in (None, cell.run):

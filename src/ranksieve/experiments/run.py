@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.errors import DataError
-from ranksieve.experiments.cell import UNFINISHED, Watch, run_cell, versions
-from ranksieve.experiments.pool import Task, run_tasks
+from ranksieve.experiments.pool import Job, run_jobs
+from ranksieve.experiments.read_spec import check_selection
 from ranksieve.experiments.results import CELL, EXPERIMENT, Results
+from ranksieve.experiments.run_cell import UNFINISHED, CallbackFor, run_cell, versions
 from ranksieve.experiments.spec import Cell, Spec
-from ranksieve.experiments.training import CELLS
+from ranksieve.experiments.train_cell import CELLS
 from ranksieve.experiments.tune import load_optuna, search, studies, tuned_cells
 from ranksieve.files import atomic_path
 
-Tell = Callable[[Cell, int, int], None]
+OnCell = Callable[[Cell, int, int], None]
 
 
 def run_experiment(
@@ -31,28 +32,30 @@ def run_experiment(
     *,
     jobs: int = 0,
     tune: int = 0,
-    tell: Tell = lambda cell, n_done, n_cells: None,
-    watch: Watch | None = None,
+    on_cell: OnCell = lambda cell, n_done, n_cells: None,
+    callback_for: CallbackFor | None = None,
 ) -> Results:
     """Run an experiment into a folder; cells that are finished there already are kept.
 
     Parameters
     ----------
     spec : Spec
-        As `load_spec` reads it.
+        As `load_spec` reads it. Selections of your own, `file.py:function`, are run now.
     out : folder
-        Made where it does not exist. Interrupted at any moment, it holds every finished cell whole, and the same call
-        goes on with the others.
+        Made if it does not exist. Interrupted at any moment, it holds every finished cell, and the same call
+        continues with the others.
     jobs : int
-        Cells at a time, one thread each; 0 is one per core, 1 runs them here, one after the other, on all cores. An
-        experiment that measures times (`timed = true`) always has one.
+        Cells at a time, one thread each; 0 is one per core, 1 runs them in this process, one after the other, on all
+        cores. An experiment that measures times (`timed = true`) always runs one.
     tune : int
-        Search so many trials for each run's parameters (the specification's table `tune`) on validation lists, and run
-        the best; needs Optuna. A run's own grid is searched too. Runs that heed none of the parameters run as they are.
-    tell : function
+        Number of trials to search each run's parameters (the specification's table `tune`) on validation lists before
+        the best is run; needs Optuna. A run's own grid is searched too. Runs that use none of the parameters run as
+        they are.
+    on_cell : function
         Called after each cell with the cell, and how many of how many are done.
-    watch : function
-        Gives for a cell a context around its training whose value is a training callback; of cells that run here.
+    callback_for : function
+        Gives for a cell a context around its training whose value is a training callback; only for cells that run in
+        this process.
 
     Examples
     --------
@@ -75,7 +78,9 @@ def run_experiment(
     ['lambdamart, leaves 4', 'lambdamart, leaves 8']
     """
     if tune:
-        load_optuna()  # complains before any work is done
+        load_optuna()  # fails before any work is done
+    for params in {(cell.params.algo, cell.params.selection): cell.params for cell in spec.cells}.values():
+        check_selection(params, run_code=True)
     folder = Path(out)
     try:
         (folder / CELLS).mkdir(parents=True, exist_ok=True)
@@ -86,42 +91,44 @@ def run_experiment(
         for left in (folder / CELLS).glob(f"{UNFINISHED}*"):
             shutil.rmtree(left, ignore_errors=True)
         if tune:
-            _run_tuned(spec, folder, jobs, tune, tell)
+            _run_tuned(spec, folder, jobs, tune, on_cell)
         else:
             _store_experiment(spec, folder)
-            _run_cells(spec.cells, folder, jobs, tell, watch)
+            _run_cells(spec.cells, folder, jobs, on_cell, callback_for)
     return Results.open(folder)
 
 
-def _run_cells(cells: Sequence[Cell], folder: Path, jobs: int, tell: Tell, watch: Watch | None = None) -> None:
-    tasks = [Task(cell.key, cell, tuple(needed.key for needed in cell.needs)) for cell in cells]
-    done = [task.key for task in tasks if (folder / CELLS / task.key / CELL).exists()]
+def _run_cells(
+    cells: Sequence[Cell], folder: Path, n_workers: int, on_cell: OnCell, callback_for: CallbackFor | None = None
+) -> None:
+    jobs = [Job(cell.key, cell, tuple(needed.key for needed in cell.needs)) for cell in cells]
+    done = [job.key for job in jobs if (folder / CELLS / job.key / CELL).exists()]
     n_done = len(done)
 
-    def count(task: Task) -> None:
+    def count(job: Job) -> None:
         nonlocal n_done
         n_done += 1
-        tell(task.payload, n_done, len(tasks))
+        on_cell(job.item, n_done, len(jobs))
 
-    work = functools.partial(run_cell, watch=watch) if watch is not None and jobs == 1 else run_cell
-    run_tasks(tasks, work, folder, jobs=jobs, done=done, tell=count)
+    in_process = callback_for is not None and n_workers == 1
+    work = functools.partial(run_cell, callback_for=callback_for) if in_process else run_cell
+    run_jobs(jobs, work, folder, n_workers=n_workers, done=done, on_done=count)
 
 
-def _run_tuned(spec: Spec, folder: Path, jobs: int, n_trials: int, tell: Tell) -> None:
+def _run_tuned(spec: Spec, folder: Path, n_workers: int, n_trials: int, on_cell: OnCell) -> None:
     """Search, then run the best of each run; runs that need another run's model come after it."""
     tuned: list[Cell] = []
     runs = list(dict.fromkeys(cell.run for cell in spec.cells))
     for depth in sorted({_depth(cell) for cell in spec.cells}):
         cells = [_on_tuned(cell, tuned) for cell in spec.cells if _depth(cell) == depth]
         searched = studies(cells, spec.tune, n_trials)
-        tasks = [Task(study.key, study) for study in searched]
-        run_tasks(tasks, search, folder, jobs=jobs, tell=lambda task: None)
+        run_jobs([Job(study.key, study) for study in searched], search, folder, n_workers=n_workers)
         places = [study.place for study in searched]
-        found = [cell for cell in cells if cell.place not in places]  # nothing of theirs can be tuned
+        found = [cell for cell in cells if cell.place not in places]  # nothing to choose
         found += [cell for study in searched for cell in tuned_cells(cells, study, folder)]
         tuned += sorted(found, key=lambda cell: runs.index(cell.run))
         _store_experiment(dataclasses.replace(spec, cells=tuple(tuned)), folder)
-        _run_cells(tuned, folder, jobs, tell)
+        _run_cells(tuned, folder, n_workers, on_cell)
 
 
 def _depth(cell: Cell) -> int:
@@ -140,9 +147,9 @@ def _on_tuned(cell: Cell, tuned: Sequence[Cell]) -> Cell:
 
     return dataclasses.replace(
         cell,
-        teacher=tuned_one(cell.teacher),
+        model_cell=tuned_one(cell.model_cell),
         init=tuned_one(cell.init),
-        blended=tuple(map(tuned_one, cell.blended)),
+        interpolated=tuple(map(tuned_one, cell.interpolated)),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranksieve import __version__
-from ranksieve.experiments.data import DataSpec
+from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.params import ALGORITHMS, Params
 
 
@@ -21,16 +21,16 @@ class Cell:
     grid: dict[str, Any]  # the values this cell has on the run's grid
     params: Params
     seed: int
-    sample: dict[str, Any] | None = None
-    prune: dict[str, Any] | None = None  # take the teacher's first trees, and remove and re-weigh some of them
-    teacher: Cell | None = None  # whose model chooses the sample, or is pruned
-    selections: bool = False  # record who was selected how often
+    sample: dict[str, Any] | None = None  # train on a part of the rows
+    prune: dict[str, Any] | None = None  # train nothing: remove and re-weight trees of `model_cell`'s forest
+    model_cell: Cell | None = None  # whose model chooses the sample, or is pruned
+    selections: bool = False  # record how often each negative is selected
     shared_leaves: bool = False  # count the leaves that negatives share
     follow_training: bool = False  # the metric on training lists too, tree by tree
     time_scoring: bool = False  # microseconds to score a document
-    background: bool = False  # learn from the data set's background lists
+    background: bool = False  # train on the data set's background lists
     init: Cell | None = None  # whose model boosting starts from
-    blended: tuple[Cell, ...] = ()  # whose models are interpolated; nothing is trained
+    interpolated: tuple[Cell, ...] = ()  # whose models are interpolated; nothing is trained
     metrics: tuple[str, ...] = ("ndcg@10",)
     stages: tuple[int, ...] = ()
 
@@ -50,40 +50,33 @@ class Cell:
         return self.params.algo == "xcleaver" and self.prune is None
 
     @property
-    def is_made_whole(self) -> bool:
-        """Whether the forest comes whole, from pruning or in rounds, and not tree by tree."""
+    def has_no_history(self) -> bool:
+        """Whether training notes no metric tree by tree: forests that are pruned, or made in rounds."""
         return self.prune is not None or self.in_rounds
 
     @property
     def grows_trees(self) -> bool:
-        """Whether our boosting grows the forest tree by tree, and can tell who taught each."""
-        return self.params.algo in ALGORITHMS and not (self.is_made_whole or self.blended)
+        """Whether our boosting grows the forest tree by tree, and can count the rows of each tree."""
+        return self.params.algo in ALGORITHMS and not (self.has_no_history or self.interpolated)
 
     @property
     def on_bins(self) -> bool:
-        """Whether the model is a forest of ours, grown and measured on bins; all others see feature values.
+        """Whether the model is a forest of ours, grown and measured on bins; all others use feature values.
 
         So do forests of several domains, which share no bins.
         """
-        alone = not (self.background or self.init or self.blended)
-        return alone and (self.params.algo in ALGORITHMS or self.is_made_whole)
+        alone = not (self.background or self.init or self.interpolated)
+        return alone and (self.params.algo in ALGORITHMS or self.has_no_history)
 
     @property
     def needs(self) -> tuple[Cell, ...]:
         """The cells whose models this one reads."""
-        return tuple(cell for cell in (self.teacher, self.init, *self.blended) if cell is not None)
+        return tuple(cell for cell in (self.model_cell, self.init, *self.interpolated) if cell is not None)
 
     def settings(self) -> dict[str, Any]:
         """Everything the result depends on, for the record and for the key."""
         params = self.params.as_dict()
         params.pop("threads")
-        started: dict[str, Any] = {}
-        if self.background:
-            started["background"] = True
-        if self.init is not None:
-            started["init"] = self.init.key
-        if self.blended:
-            started["blended"] = [cell.key for cell in self.blended]
         return {
             "data": self.data.identity(),
             "run": self.run,
@@ -92,15 +85,17 @@ class Cell:
             "seed": self.seed,
             "sample": self.sample,
             "prune": self.prune,
-            "teacher": None if self.teacher is None else self.teacher.key,
+            "model_cell": None if self.model_cell is None else self.model_cell.key,
             "selections": self.selections,
             "shared_leaves": self.shared_leaves,
             "follow_training": self.follow_training,
             "time_scoring": self.time_scoring,
+            "background": self.background,
+            "init": None if self.init is None else self.init.key,
+            "interpolated": [cell.key for cell in self.interpolated],
             "metrics": list(self.metrics),
             "stages": list(self.stages),
             "ranksieve": __version__,
-            **started,
         }
 
     @property
@@ -123,8 +118,8 @@ class Spec:
     stages: tuple[int, ...]
     figures: tuple[str, ...]
     baseline: str
-    compare: tuple[str, str] | None
-    timed: bool  # one cell at a time, so that times mean something
+    compare: tuple[str, ...] | None
+    timed: bool  # one cell at a time, so that times can be compared
     quick: bool
     data: tuple[DataSpec, ...]
     cells: tuple[Cell, ...]

@@ -1,4 +1,4 @@
-"""Choosing parameters by search (Optuna) in place of a grid: on validation lists, going on after an interruption."""
+"""Choosing parameters on validation lists by search (Optuna) in place of a grid; a search can be continued."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.errors import MissingExtraError, ParameterError
-from ranksieve.experiments.data import load
 from ranksieve.experiments.spec import Cell
-from ranksieve.experiments.training import taught_part, taught_rows, trained
+from ranksieve.experiments.train_cell import TrainOptions, load_cell, train_cell
 from ranksieve.files import atomic_path
 from ranksieve.params import Params, flag
 
@@ -40,7 +39,7 @@ class Study:
 
     @property
     def key(self) -> str:
-        """A name that changes with anything the trials depend on; more trials go on with the same study."""
+        """A name that changes with anything the trials depend on; a larger number of trials continues the study."""
         facts = {"cells": [cell.settings() for cell in self.cells], "space": dict(self.space)}
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:12]
         return f"{self.cells[0].key.rsplit('-s', 1)[0]}-{digest}"
@@ -53,8 +52,10 @@ def check_space(space: Mapping[str, Any]) -> None:
             values = wanted
         elif isinstance(wanted, dict) and {"low", "high"} <= set(wanted) <= {"low", "high", "log"}:
             values = [wanted["low"], wanted["high"]]
-            if not values[0] < values[1]:
-                raise ParameterError(f"tune.{name} runs from {values[0]} to {values[1]}; expected low below high")
+            if not all(type(value) in (int, float) for value in values) or not values[0] < values[1]:
+                raise ParameterError(f"tune.{name} is from {values[0]} to {values[1]}; expected low below high")
+            if wanted.get("log") and values[0] <= 0:
+                raise ParameterError(f"tune.{name} is from {values[0]}, with log; expected low above 0")
         else:
             raise ParameterError(
                 f"tune.{name} is {wanted!r}; expected a list of values, or {{low = 8, high = 128, log = true}}"
@@ -64,25 +65,25 @@ def check_space(space: Mapping[str, Any]) -> None:
 
 
 def studies(cells: Iterable[Cell], space: Mapping[str, Any], n_trials: int) -> list[Study]:
-    """One study for each data set, fold and run where there is something to choose, of the run's first seed.
+    """One study for each data set, fold and run where there is something to choose, with the run's first seed.
 
-    A run searches what its algorithm heeds of the space. Interpolations and runs that prune train nothing.
+    A run searches the part of the space that its algorithm uses. Interpolations and runs that prune train nothing.
     """
     found: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
-        if not cell.blended and cell.prune is None:
+        if not cell.interpolated and cell.prune is None:
             found.setdefault(cell.place, []).append(cell)
     made = [
-        Study(tuple(cell for cell in mine if cell.seed == mine[0].seed), _heeded(mine[0], space or SPACE), n_trials)
+        Study(tuple(cell for cell in mine if cell.seed == mine[0].seed), _used(mine[0], space or SPACE), n_trials)
         for mine in found.values()
     ]
     return [study for study in made if study.space or len(study.cells) > 1]
 
 
-def _heeded(cell: Cell, space: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The part of a search space that the cell's algorithm heeds."""
-    heeded = set(map(flag, cell.params.heeded))
-    return {name: wanted for name, wanted in space.items() if flag(name) in heeded}
+def _used(cell: Cell, space: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of a search space that the cell's algorithm uses."""
+    used = set(map(flag, cell.params.heeded))
+    return {name: wanted for name, wanted in space.items() if flag(name) in used}
 
 
 def search(study: Study, out: Path, *, threads: int = 0, alone: bool = True) -> None:
@@ -95,7 +96,7 @@ def search(study: Study, out: Path, *, threads: int = 0, alone: bool = True) -> 
     )
     complete = (optuna.trial.TrialState.COMPLETE,)
     while (n_done := len(trials.get_trials(deepcopy=False, states=complete))) < study.n_trials:
-        # a sampler anew for each trial: an interrupted search goes on as one that was not
+        # a new sampler for each trial, so that an interrupted search continues as an uninterrupted one
         trials.sampler = optuna.samplers.TPESampler(seed=n_done, n_startup_trials=min(10, study.n_trials // 2 + 1))
         trials.optimize(lambda trial: _value(study, trial, out, threads), n_trials=1)
     best = trials.best_trial
@@ -131,10 +132,8 @@ def _value(study: Study, trial: Any, out: Path, threads: int) -> float:
     for name, wanted in study.space.items():
         values[name] = _suggested(trial, name, wanted)
     cell = _chosen(study, values)
-    loaded = load(cell.data, cell.params.max_bins)
-    rows = taught_rows(cell, out, loaded.train)
-    taught = taught_part(loaded.train, rows)
-    return float(trained(cell, out, loaded, taught, rows, ("valid",), threads).info["best_score"])
+    model = train_cell(cell, out, load_cell(cell, out), TrainOptions(threads=threads))
+    return float(model.info["best_score"])
 
 
 def _suggested(trial: Any, name: str, wanted: Any) -> Any:

@@ -1,8 +1,9 @@
-"""What a cell stores of its model: the curve, values per query, the documents a reader looks at, who taught."""
+"""What a cell stores of its model: the curve, values per query, the best documents, selections, times."""
 
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,14 +20,16 @@ from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives
 from ranksieve.evaluation.analyses import list_ranks, shared_leaves
 from ranksieve.evaluation.metrics import mean, parse_metric
-from ranksieve.experiments.data import Loaded, Part, load_values
+from ranksieve.experiments.data_sets import Loaded, Part, load_values
 from ranksieve.experiments.spec import Cell
-from ranksieve.experiments.training import scores_by_values
+from ranksieve.experiments.train_cell import scores_on_values
 from ranksieve.forest.forest import Forest
 from ranksieve.rankers.blend import Blend
 from ranksieve.rankers.grades import Grades
 
 SHOWN = 20  # documents of each test query that are stored with their ranks, besides the positives
+TIMED_DOCUMENTS = 20_000  # that are scored to measure the time
+TIMED_REPEATS = 5
 
 
 class Stopwatch:
@@ -40,27 +43,27 @@ class Stopwatch:
         self.seconds.append(record.seconds - record.measuring)
         self.measuring.append(record.measuring)
 
-    def fit(self, n: int, in_all: float) -> None:
-        """Share the time in all out among n points of a curve, where no tree told its own."""
+    def fill(self, n: int, total: float) -> None:
+        """Divide the total time among the n points of a curve, if it was not called for each."""
         if len(self.seconds) != n:
-            self.seconds, self.measuring = [in_all / n] * n, [0.0] * n
+            self.seconds, self.measuring = [total / n] * n, [0.0] * n
 
-    def summary(self, trees_a_round: int) -> dict[str, float | None]:
-        """Training and measuring in all, and the median of a tree; None where no trees are grown one after another."""
+    def summary(self, trees_per_round: int) -> dict[str, float | None]:
+        """Training and measuring in total, and the median of a tree; None if trees are not grown one after another."""
         median = statistics.median(self.seconds[1:] or self.seconds)
-        per_tree = median / trees_a_round if trees_a_round else None
+        per_tree = median / trees_per_round if trees_per_round else None
         return {"training": sum(self.seconds), "measuring": sum(self.measuring), "per_tree": per_tree}
 
 
 def history_of(cell: Cell, model: Any, loaded: Loaded) -> dict[str, list[float]]:
-    """The metric on the lists that were followed, after each tree; one value each of rankers that have no rounds."""
+    """The metric on the lists that were followed, after each tree; one value for rankers without rounds."""
     metric = str(parse_metric(cell.params.metric))
     history = model.info.get("history") or _staged(cell, model, loaded, metric)
     return {name: history[name][metric] for name in ("valid", "test", "train") if name in history}
 
 
 def _staged(cell: Cell, forest: Forest, loaded: Loaded, metric: str) -> dict[str, dict[str, list[float]]]:
-    """The metric of a finished forest's first trees, as training in one go would have noted it."""
+    """The metric of a finished forest's first trees, as training tree by tree would have recorded it."""
     wanted, history = parse_metric(metric), {}
     for name in ("valid", "test"):
         data = getattr(loaded, name).binned
@@ -74,10 +77,10 @@ def _staged(cell: Cell, forest: Forest, loaded: Loaded, metric: str) -> dict[str
 
 
 def docs_per_tree(cell: Cell, tally: Tally | None, n_trees: int, n_docs: int) -> float | None:
-    """How many documents taught a tree on average; None of interpolations and pruned forests, which nothing teaches,
-    and of forests that draw rows or select without telling.
+    """How many documents a tree is trained on, on average; None for interpolations and pruned forests, which are not
+    trained, and for forests that draw or select rows without counting them.
     """
-    if cell.blended or cell.prune is not None:
+    if cell.interpolated or cell.prune is not None:
         return None
     if tally is not None:
         return tally.lessons / n_trees
@@ -105,7 +108,7 @@ def measure(cell: Cell, model: Any, test: Part) -> tuple[dict[str, dict[str, flo
     return means, pa.table(columns), scores.copy()
 
 
-Staged = Iterator[tuple[int | None, np.ndarray]]  # so many trees (None: all) and the scores they give
+Staged = Iterator[tuple[int | None, np.ndarray]]  # a number of trees (None: all) and their scores
 
 
 def _by_bins(cell: Cell, forest: Forest, test: Part) -> Staged:
@@ -120,28 +123,28 @@ def _by_values(cell: Cell, model: Any, test: Part) -> Staged:
     """The scores of any ranker; one without trees is the same at every stage."""
     values = load_values(cell.data)["test"]
     for stage in [*sorted(cell.stages), None]:
-        yield stage, scores_by_values(model if stage is None else first_trees(model, stage), values)
+        yield stage, scores_on_values(model if stage is None else first_trees(model, stage), values)
 
 
 def first_trees(model: Any, stage: int) -> Any:
-    """A ranker with its first so many trees: those of whole rounds, and beside a base all of which stays."""
+    """A ranker with its first `stage` trees: those of whole rounds, and after all trees of a base model."""
     if isinstance(model, Grades):
         return model.first(stage // model.n_outputs)
     if isinstance(model, Forest):
         return model.first(base_trees(model) + stage)
-    if isinstance(model, Blend) and "init" in model.info:  # a base of another kind, and the trees on top of it
+    if isinstance(model, Blend) and "init" in model.info:  # a base model of another kind, and the trees on top of it
         base, forest = model.models
         return replace(model, models=(base, forest.first(stage)))
     return model
 
 
 def base_trees(model: Any) -> int:
-    """How many trees a forest starts with that are those of the model boosting started from."""
+    """The number of a forest's first trees that are those of the model boosting started from."""
     return int(model.info.get("init", {}).get("trees", 0)) if isinstance(model, Forest) else 0
 
 
 def documents(test: Part, scores: np.ndarray) -> pa.Table:
-    """The documents of each test query that a reader looks at: the best-scored, and all positives."""
+    """The documents of each test query that a report shows: the best-scored, and all positives."""
     lists = test.binned.lists
     ranks = list_ranks(scores, lists.offsets)
     rows = np.flatnonzero((ranks <= SHOWN) | (lists.labels > 0))
@@ -160,12 +163,14 @@ def documents(test: Part, scores: np.ndarray) -> pa.Table:
     return pa.table(columns)
 
 
-def selected(taught: Part, tally: Tally) -> pa.Table:
-    """How often each negative taught, by its query's number and its first-stage rank; those never chosen left out."""
-    lists = taught.binned.lists
+def selected(train: Part, tally: Tally) -> pa.Table:
+    """How often each negative was selected, by its query's number and its first-stage rank, without those that never
+    were.
+    """
+    lists = train.binned.lists
     ranks = np.arange(lists.n_docs) - np.repeat(lists.offsets[:-1], lists.sizes) + 1
-    if taught.first_stage is not None:
-        ranks = list_ranks(taught.first_stage, lists.offsets)
+    if train.first_stage is not None:
+        ranks = list_ranks(train.first_stage, lists.offsets)
     rows = np.flatnonzero((tally.counts > 0) & (lists.labels == 0))
     query = np.searchsorted(lists.offsets, rows, side="right") - 1
     return pa.table(
@@ -187,3 +192,31 @@ def pairs_by_shared_leaves(cell: Cell, forest: Forest, lists: Lists) -> pa.Table
     rows = negatives.rows if lists.order is None else lists.order[negatives.rows]
     pairs = shared_leaves(leaves[rows], negatives.offsets)
     return pa.table({"shared": np.arange(forest.n_trees + 1), "pairs": pairs})
+
+
+def scoring_times(cell: Cell, forest: Forest) -> dict[str, float]:
+    """Microseconds per document on one thread, of the first trees at every stage and of all; the best of some runs."""
+    documents = _timed_documents(cell, forest.n_features)
+    new_trees = forest.n_trees - base_trees(forest)
+    parts = {str(stage): first_trees(forest, stage) for stage in cell.stages if stage < new_trees} | {"full": forest}
+    return {name: _microseconds(part, documents) for name, part in parts.items()}
+
+
+def _timed_documents(cell: Cell, n_features: int) -> np.ndarray:
+    """The first test documents."""
+    source = cell.data.sources()[2]
+    found: list[np.ndarray] = []
+    for block in source.blocks():
+        found.append(widened(block.features, n_features, source.absent))
+        if sum(map(len, found)) >= TIMED_DOCUMENTS:
+            break
+    return np.ascontiguousarray(np.concatenate(found)[:TIMED_DOCUMENTS])
+
+
+def _microseconds(forest: Forest, documents: np.ndarray) -> float:
+    times = []
+    for _ in range(TIMED_REPEATS + 1):  # the first builds the scorer
+        begin = time.perf_counter()
+        forest.predict(documents, threads=1)
+        times.append(time.perf_counter() - begin)
+    return 1e6 * min(times) / len(documents)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +35,7 @@ BACKGROUND = "background"
 class DataSpec:
     """A data set: generated, three files, or one file to be split by query or into folds."""
 
-    name: str
+    name: str = "data"
     generate: str | None = None
     queries: int = 1000
     seed: int = 0
@@ -48,44 +48,37 @@ class DataSpec:
     folds: int = 0
     first_stage: str | None = None
     missing: str = "zero"
-    label: str | None = None  # columns of Parquet files that are not called as usual
+    label: str | None = None  # columns of Parquet files that have other names than usual
     qid: str | None = None
     docid: str | None = None
     weight: str | None = None
-    background: tuple[str, ...] | None = None  # files of another domain, to start from
+    background: str | tuple[str, ...] | None = None  # files of another domain, to start from
     background_queries: int | None = None  # the same of generated data, of another seed
     background_seed: int | None = None
     fold: int | None = None
 
-    @classmethod
-    def folded(cls, name: str, given: Mapping[str, Any], folder: Path) -> list[DataSpec]:
-        """The data set a table describes, or one for each of its folds; file names are relative to `folder`."""
-        values = dict(given)
-        for key in ("file", *FILES):
-            if values.get(key) is not None:
-                values[key] = str(folder / values[key])
-        if "split" in values:
-            values["split"] = tuple(values["split"])
-        if values.get("background") is not None:
-            files = values["background"] if isinstance(values["background"], list) else [values["background"]]
-            values["background"] = tuple(str(folder / file) for file in files)
-        try:
-            data = cls(name=name, **values)
-        except TypeError as error:
-            raise ParameterError(f"data {name!r}: {error}") from None
+    def checked(self, folder: Path | None = None) -> list[DataSpec]:
+        """The data set, or one for each of its folds; file names are relative to `folder`."""
+        files = (self.background,) if isinstance(self.background, str) else self.background
+        paths: dict[str, Any] = {key: _beside(folder, getattr(self, key)) for key in ("file", *FILES)}
+        paths["background"] = None if files is None else tuple(_beside(folder, file) for file in files)
+        data = dataclasses.replace(self, split=tuple(self.split), **paths)
         data._check()
-        if not data.folds:
-            return [data]
-        return [dataclasses.replace(data, fold=fold) for fold in range(data.folds)]
+        return [data] if not data.folds else [dataclasses.replace(data, fold=fold) for fold in range(data.folds)]
 
     def _check(self) -> None:
         kinds = [self.generate is not None, self.file is not None, any(getattr(self, key) for key in FILES)]
+        if not self.name or "/" in self.name or "\\" in self.name or not self.name.isprintable():
+            raise ParameterError(f"data {self.name!r}: the name is part of file names; use letters, digits, - and _")
         if sum(kinds) != 1:
             raise ParameterError(
                 f"data {self.name!r}: give one of generate, file (to be split), or the three files train, valid, test"
             )
         if self.generate is not None and self.generate not in GENERATORS:
             raise ParameterError(f"generate is {self.generate!r}; expected one of {', '.join(GENERATORS)}")
+        for key in ("queries", "features"):
+            if getattr(self, key) is not None and getattr(self, key) < 1:
+                raise ParameterError(f"{key} is {getattr(self, key)}; expected a whole number from 1")
         if kinds[2]:
             for key in FILES:
                 if getattr(self, key) is None:
@@ -104,20 +97,22 @@ class DataSpec:
 
     def _check_background(self) -> None:
         if self.background is not None and (self.generate is not None or not self.background):
-            raise ParameterError(f"data {self.name!r}: background is a list of files, beside data that is in files")
+            raise ParameterError(f"data {self.name!r}: background is a list of files, for data that is in files")
         if self.background_queries is None:
             if self.background_seed is not None:
                 raise ParameterError(f"data {self.name!r}: a background-seed needs background-queries")
         elif self.generate is None:
-            raise ParameterError(f"data {self.name!r}: background-queries are generated; name files as background")
+            raise ParameterError(
+                f"data {self.name!r}: background-queries are for generated data; name background files"
+            )
         elif self.background_queries < 1 or self.background_seed in (None, self.seed):
             raise ParameterError(
                 f"data {self.name!r}: expected background-queries from 1 and a background-seed other than "
-                f"{self.seed}, which is another collection"
+                f"{self.seed}, so that it is another collection"
             )
 
     def _files(self) -> dict[str, str]:
-        """Every file by what it is for."""
+        """Every file by its role."""
         files = {key: getattr(self, key) for key in ("file", *FILES) if getattr(self, key) is not None}
         return files | {f"background{number}": path for number, path in enumerate(self.background or ())}
 
@@ -165,7 +160,7 @@ class DataSpec:
         ]
 
     def background_source(self) -> Source | None:
-        """Lists of another domain, to learn a model from that is to be adapted."""
+        """Lists of another domain, for a model that is to be adapted."""
         if self.background is not None:
             return JoinedSource([Piece(self._open(path)) for path in self.background], distinct=True)
         if self.background_queries is None:
@@ -201,13 +196,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Loaded:
+    """The three parts of a data set in bins."""
+
     train: Part
     valid: Part
     test: Part
 
 
+def _beside(folder: Path | None, file: str | None) -> str | None:
+    return file if file is None or folder is None else str(folder / file)
+
+
 def load(data: DataSpec, max_bins: int) -> Loaded:
-    """The data set in bins, thresholds from its training part; the last one asked for is kept in memory."""
+    """The data set in bins, with the thresholds of its training part; the last one is kept in memory."""
     return _load(json.dumps(data.identity(), sort_keys=True), data, max_bins)
 
 
@@ -220,7 +221,7 @@ def _load(identity: str, data: DataSpec, max_bins: int) -> Loaded:
 
 
 def load_values(data: DataSpec) -> dict[str, Dataset]:
-    """Training, validation, test and background data with feature values; the last ones asked for stay in memory."""
+    """Training, validation, test and background data with feature values; the last ones stay in memory."""
     return _load_values(json.dumps(data.identity(), sort_keys=True), data)
 
 
@@ -246,8 +247,8 @@ def _fitting(source: Source, train: Dataset) -> Dataset:
     return values
 
 
-class _Noted(Source):
-    """A source that keeps what bins forget of its last pass: the first stage's scores and the document ids."""
+class _RecordingSource(Source):
+    """A source that keeps what bins do not have: the first stage's scores and the document ids of the last pass."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -269,12 +270,12 @@ class _Noted(Source):
 
 
 def _part(source: Source, max_bins: int, binning: Binning | None) -> Part:
-    noted = _Noted(source)
-    binned = bin_data(noted, max_bins=max_bins, binning=binning)
+    recorded = _RecordingSource(source)
+    binned = bin_data(recorded, max_bins=max_bins, binning=binning)
     order = slice(None) if binned.lists.order is None else binned.lists.order
-    has_ids = sum(map(len, noted.ids)) == binned.lists.n_docs
+    has_ids = sum(map(len, recorded.ids)) == binned.lists.n_docs
     return Part(
         binned,
-        np.concatenate(noted.scores)[order] if noted.scores else None,
-        np.concatenate(noted.ids)[order] if has_ids else None,
+        np.concatenate(recorded.scores)[order] if recorded.scores else None,
+        np.concatenate(recorded.ids)[order] if has_ids else None,
     )

@@ -1,4 +1,4 @@
-"""Running one cell: sample, train, measure on the test lists, store everything that a report may ask for."""
+"""Running one cell: sample, train, measure on the test lists, and store everything that a report shows."""
 
 from __future__ import annotations
 
@@ -23,28 +23,27 @@ from ranksieve import __version__
 from ranksieve.boosting.callbacks import Tally
 from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.experiments import measuring
-from ranksieve.experiments.data import BACKGROUND, Loaded, Part, load, load_values
-from ranksieve.experiments.scoring import scoring_times
+from ranksieve.experiments import measure
+from ranksieve.experiments.data_sets import Loaded
 from ranksieve.experiments.spec import Cell
-from ranksieve.experiments.training import CELLS, MODEL, taught_part, taught_rows, trained
+from ranksieve.experiments.train_cell import CELLS, MODEL, CellData, TrainOptions, load_cell, train_cell
 from ranksieve.files import atomic_path
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model
 
 UNFINISHED = ".unfinished-"
 
-Watch = Callable[[Cell], AbstractContextManager[Any]]
+CallbackFor = Callable[[Cell], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True)
-class Made:
-    """A cell's model, and what was noted while it was trained."""
+class Trained:
+    """A cell's model, and what was recorded while it was trained."""
 
     model: Any
-    taught: Part
+    data: CellData
     tally: Tally | None
-    stopwatch: measuring.Stopwatch
+    stopwatch: measure.Stopwatch
     history: dict[str, list[float]]
 
     @property
@@ -52,29 +51,32 @@ class Made:
         return len(self.history["valid"])
 
     @property
-    def trees_a_round(self) -> int:
-        """More than one where every grade has its own; none where there are no trees."""
+    def trees_per_round(self) -> int:
+        """More than one where every grade has its own trees; 0 for models without trees."""
         return getattr(self.model, "n_outputs", 1) if getattr(self.model, "n_trees", 0) else 0
 
 
-def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, watch: Watch | None = None) -> None:
+def run_cell(
+    cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, callback_for: CallbackFor | None = None
+) -> None:
     """Train and measure a cell into `out/cells/<key>`; the folder appears when everything in it is written.
 
-    `watch` gives a context around the training whose value is one more training callback.
+    `callback_for` gives a context around the training whose value is one more training callback.
     """
     began, clock, cpu = datetime.now(timezone.utc), time.perf_counter(), time.process_time()
-    loaded = load(cell.data, cell.params.max_bins)
+    data = load_cell(cell, out)
     loading = time.perf_counter() - clock
-    _store_lists(cell, out, loaded)
-    made = _trained(cell, out, loaded, threads, watch)
-    measured, queries, scores = measuring.measure(cell, made.model, loaded.test)
-    tables = {**_tables(cell, made, loaded), "queries": queries, "documents": measuring.documents(loaded.test, scores)}
+    test = data.loaded.test
+    _store_lists(cell, out, data.loaded)
+    trained = _trained(cell, out, data, threads, callback_for)
+    measured, queries, scores = measure.measure(cell, trained.model, test)
+    tables = {**_tables(cell, trained), "queries": queries, "documents": measure.documents(test, scores)}
     facts = {
-        **_facts(cell, made, loaded),
+        **_facts(cell, trained),
         "test": measured,
         "seconds": {
             "loading": loading,
-            **made.stopwatch.summary(0 if cell.is_made_whole or cell.blended else made.trees_a_round),
+            **trained.stopwatch.summary(0 if cell.has_no_history or cell.interpolated else trained.trees_per_round),
             "all": time.perf_counter() - clock,
             "cpu": time.process_time() - cpu,
         },
@@ -83,44 +85,43 @@ def run_cell(cell: Cell, out: Path, *, threads: int = 0, alone: bool = True, wat
         "began": began.isoformat(timespec="seconds"),
         "versions": versions(),
     }
-    _store(out / CELLS, cell.key, facts, made.model, tables)
+    _store(out / CELLS, cell.key, facts, trained.model, tables)
 
 
-def _trained(cell: Cell, out: Path, loaded: Loaded, threads: int, watch: Watch | None) -> Made:
-    """Sample and train, with the time of every tree and who taught it."""
-    rows = taught_rows(cell, out, loaded.train)
-    taught = taught_part(loaded.train, rows)
-    stopwatch = measuring.Stopwatch()
+def _trained(cell: Cell, out: Path, data: CellData, threads: int, callback_for: CallbackFor | None) -> Trained:
+    """Train, with the time of every tree and the rows it is trained on."""
+    stopwatch = measure.Stopwatch()
     tally = Tally() if cell.grows_trees else None
-    parts = ("valid", "test", *(("train",) if cell.follow_training else ()))
-    with nullcontext() if watch is None else watch(cell) as own:
-        callbacks = (*(() if cell.is_made_whole else (stopwatch,)), *(() if own is None else (own,)))
+    sets = ("valid", "test", *(("train",) if cell.follow_training else ()))
+    with nullcontext() if callback_for is None else callback_for(cell) as more:
+        callbacks = (*(() if cell.has_no_history else (stopwatch,)), *(() if more is None else (more,)))
         start = time.perf_counter()
-        model = trained(cell, out, loaded, taught, rows, parts, threads, callbacks, tally)
-        in_all = time.perf_counter() - start
-    history = measuring.history_of(cell, model, loaded)
-    stopwatch.fit(len(history["valid"]), in_all)
-    return Made(model, taught, tally, stopwatch, history)
+        model = train_cell(cell, out, data, TrainOptions(sets, threads, callbacks, tally))
+        total = time.perf_counter() - start
+    history = measure.history_of(cell, model, data.loaded)
+    stopwatch.fill(len(history["valid"]), total)
+    return Trained(model, data, tally, stopwatch, history)
 
 
-def _tables(cell: Cell, made: Made, loaded: Loaded) -> dict[str, pa.Table]:
-    """The curve, and who taught and which leaves negatives share where the cell is to record them."""
-    trees = max(made.trees_a_round, 1) * np.arange(1, made.n_rounds + 1)
-    steps = {"step": made.model.info["steps"]} if "steps" in made.model.info else {}
-    tables = {"curve": pa.table({"trees": trees, **made.history, "seconds": made.stopwatch.seconds, **steps})}
-    if cell.selections and made.tally is not None:
-        tables["selected"] = measuring.selected(made.taught, made.tally)
+def _tables(cell: Cell, trained: Trained) -> dict[str, pa.Table]:
+    """The curve, and, where the cell records them, selections and the leaves that negatives share."""
+    trees = max(trained.trees_per_round, 1) * np.arange(1, trained.n_rounds + 1)
+    steps = {"step": trained.model.info["steps"]} if "steps" in trained.model.info else {}
+    tables = {"curve": pa.table({"trees": trees, **trained.history, "seconds": trained.stopwatch.seconds, **steps})}
+    if cell.selections and trained.tally is not None:
+        tables["selected"] = measure.selected(trained.data.train, trained.tally)
     if cell.shared_leaves:
-        tables["shared_leaves"] = measuring.pairs_by_shared_leaves(cell, made.model, loaded.train.binned.lists)
+        lists = trained.data.loaded.train.binned.lists
+        tables["shared_leaves"] = measure.pairs_by_shared_leaves(cell, trained.model, lists)
     return tables
 
 
-def _facts(cell: Cell, made: Made, loaded: Loaded) -> dict[str, Any]:
-    """What the cell is, its model's size, what taught it, and its validation value."""
-    model = made.model
-    lists = load_values(cell.data)[BACKGROUND].lists if cell.background else made.taught.binned.lists
-    n_docs = lists.n_docs if cell.background else loaded.train.binned.lists.n_docs  # before the sample
-    per_tree = measuring.docs_per_tree(cell, made.tally, made.n_rounds, lists.n_docs)
+def _facts(cell: Cell, trained: Trained) -> dict[str, Any]:
+    """What the cell is, the size of its model, what it was trained on, and its validation value."""
+    model, data = trained.model, trained.data
+    lists = data.values("train").lists if cell.background else data.train.binned.lists
+    n_docs = lists.n_docs if cell.background else data.loaded.train.binned.lists.n_docs  # before the sample
+    per_tree = measure.docs_per_tree(cell, trained.tally, trained.n_rounds, lists.n_docs)
     return {
         "key": cell.key,
         "label": cell.label,
@@ -128,23 +129,23 @@ def _facts(cell: Cell, made: Made, loaded: Loaded) -> dict[str, Any]:
         "data": cell.data.name,
         "fold": cell.data.fold,
         "n_trees": getattr(model, "n_trees", 0),
-        "base_trees": measuring.base_trees(model),
-        "n_grown": made.n_rounds,
+        "base_trees": measure.base_trees(model),
+        "n_grown": trained.n_rounds,
         "rounds": [one["trees"] for one in model.info.get("rounds", ())] if cell.in_rounds else [],
-        "taught": {
+        "trained_on": {
             "queries": lists.n_queries,
             "documents": lists.n_docs,
             "share": lists.n_docs / n_docs,
             "per_tree": None if per_tree is None else per_tree / n_docs,
         },
         "valid": model.info.get("best_score"),
-        "scoring": scoring_times(cell, model) if cell.time_scoring and isinstance(model, Forest) else None,
+        "scoring": measure.scoring_times(cell, model) if cell.time_scoring and isinstance(model, Forest) else None,
         "conventions": [parse_metric(metric).describe() for metric in cell.metrics],
     }
 
 
 def versions() -> dict[str, str]:
-    """What the numbers were made with."""
+    """The versions and the machine behind the numbers."""
     return {
         "ranksieve": __version__,
         "python": platform.python_version(),
@@ -188,6 +189,6 @@ def _store(folder: Path, key: str, facts: dict[str, Any], model: Model, tables: 
         os.replace(unfinished, folder / key)
     except OSError as error:
         shutil.rmtree(unfinished, ignore_errors=True)
-        if (folder / key).is_dir():  # a worker of an earlier, killed run was faster
+        if (folder / key).is_dir():  # a worker of an earlier, killed run has stored it
             return
         raise RanksieveError(f"{folder / key}: cannot be written ({error.strerror})") from error

@@ -1,0 +1,179 @@
+"""Training a cell: the rows of its sample, and its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.callbacks import Tally
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.tree import to_trees
+from ranksieve.data.binned import Binned
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.sampling import best_rows, truncated_rows, undersampled_rows
+from ranksieve.evaluation.evaluate import evaluate
+from ranksieve.evaluation.metrics import metric_of, parse_metric
+from ranksieve.experiments.data_sets import BACKGROUND, Loaded, Part, load, load_values
+from ranksieve.experiments.spec import Cell
+from ranksieve.forest.forest import Forest
+from ranksieve.forest.model import Model
+from ranksieve.pruning.prune import prune, reweight
+from ranksieve.rankers.interpolation import interpolate
+from ranksieve.rankers.load import load as load_model
+from ranksieve.rankers.train import train
+
+CELLS = "cells"  # the folder of their results
+MODEL = "model.txt"
+
+
+@dataclass(frozen=True)
+class CellData:
+    """The data set of a cell, and the training rows that its sample keeps."""
+
+    cell: Cell
+    loaded: Loaded
+    rows: np.ndarray | None  # None: all
+
+    @cached_property
+    def train(self) -> Part:
+        """The training lists, with the rows of the sample."""
+        part = self.loaded.train
+        if self.rows is None:
+            return part
+        first_stage = None if part.first_stage is None else part.first_stage[self.rows]
+        return replace(part, binned=part.binned.take_rows(self.rows), first_stage=first_stage)
+
+    def binned(self, name: str) -> Binned:
+        """`train`, `valid` or `test` in bins."""
+        return self.train.binned if name == "train" else getattr(self.loaded, name).binned
+
+    def values(self, name: str) -> Dataset:
+        """The same with feature values; `train` are the background lists where the cell trains on them."""
+        values = load_values(self.cell.data)
+        if name == "train" and self.cell.background:
+            return values[BACKGROUND]
+        return values["train"].take_rows(self.rows) if name == "train" and self.rows is not None else values[name]
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """How a cell is trained; the model does not depend on it.
+
+    The metric is followed on the parts named `sets`. Callbacks are called after each tree, or after each phase of
+    forests that are pruned or made in rounds.
+    """
+
+    sets: tuple[str, ...] = ("valid",)
+    threads: int = 0
+    callbacks: tuple[Callable[[Any], None], ...] = ()
+    tally: Tally | None = None
+
+
+def load_cell(cell: Cell, out: Path) -> CellData:
+    """Load a cell's data and draw its sample."""
+    loaded = load(cell.data, cell.params.max_bins)
+    return CellData(cell, loaded, _sampled_rows(cell, out, loaded.train))
+
+
+def _sampled_rows(cell: Cell, out: Path, part: Part) -> np.ndarray | None:
+    """The rows of the training lists that the cell's sample keeps; None for all."""
+    sample, lists = cell.sample, part.binned.lists
+    if sample is None:
+        return None
+    values = part.first_stage if part.first_stage is not None else np.empty(0)
+    if sample["how"] == "truncate":
+        return truncated_rows(lists, values, sample["k"], positives=sample.get("positives", "keep"))
+    if sample["how"] == "undersample":
+        return undersampled_rows(
+            lists,
+            values,
+            n=sample.get("n"),
+            share=sample.get("share"),
+            order=sample.get("order", "random"),
+            seed=cell.seed,
+        )
+    assert cell.model_cell is not None
+    model = read_model(out, cell.model_cell)
+    if cell.model_cell.on_bins:
+        assert isinstance(model, Forest)
+        scores = scores_on_bins(model, part.binned)
+    else:
+        scores = scores_on_values(model, load_values(cell.data)["train"])
+    return best_rows(lists, scores, sample["share"])
+
+
+def scores_on_bins(forest: Forest, data: Binned) -> np.ndarray:
+    """Scores of binned documents under a forest grown on the same bins, bit for bit those of its `predict`."""
+    scores = Scores(data)
+    for tree in to_trees(forest, data.binning):
+        scores.add(tree)
+    return scores.all()
+
+
+def scores_on_values(model: Model, data: Dataset) -> np.ndarray:
+    """Scores of documents in the order of their lists."""
+    scores = model.predict(data)
+    return scores if data.lists.order is None else scores[data.lists.order]
+
+
+def read_model(out: Path, cell: Cell) -> Any:
+    """The model of a finished cell."""
+    return load_model(out / CELLS / cell.key / MODEL)
+
+
+def train_cell(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> Any:
+    """The model of the cell's parameters."""
+    threads = options.threads or cell.params.threads
+    if cell.prune is not None:
+        return _finished(_pruned(cell, out, data, replace(options, threads=threads)), "pruning")
+    if cell.interpolated:
+        models = [read_model(out, one) for one in cell.interpolated]
+        return interpolated(cell, models, {name: data.values(name) for name in options.sets})
+    read = data.binned if cell.on_bins else data.values
+    model = train(
+        read("train"),
+        valid={name: read(name) for name in options.sets},
+        init=None if cell.init is None else read_model(out, cell.init),
+        callbacks=options.callbacks,
+        tally=options.tally,
+        **{**cell.params.as_dict(), "threads": threads},
+    )
+    return _finished(model) if cell.on_bins else model
+
+
+def _finished(forest: Forest, story: str | None = None) -> Forest:
+    """A forest, unless Ctrl-C ended its training: then it is not what the cell describes."""
+    if (forest.info if story is None else forest.info[story]).get("interrupted"):
+        raise KeyboardInterrupt
+    return forest
+
+
+def interpolated(cell: Cell, models: Sequence[Any], sets: Mapping[str, Dataset]) -> Any:
+    """The models' sum with the weights that are best on validation lists, and its metric on all sets."""
+    model = interpolate(models, sets["valid"], cell.params.metric).model(models)
+    metric = str(parse_metric(cell.params.metric))
+    history = {
+        name: {metric: [evaluate(model, data, metric, weighted=data.lists.weights is not None).mean()]}
+        for name, data in sets.items()
+    }
+    return replace(model, info={**model.info, "history": history, "best_score": history["valid"][metric][0]})
+
+
+def _pruned(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> Forest:
+    """The first trees of another cell's forest without the share `rate` of them, re-weighted; less than one tree is
+    none.
+    """
+    assert cell.prune is not None and cell.model_cell is not None
+    forest: Forest = read_model(out, cell.model_cell)
+    forest = forest.first(cell.prune.get("first", forest.n_trees))
+    common: dict[str, Any] = {"valid": data.binned("valid"), "metric": metric_of(cell.params)}
+    common |= {"threads": options.threads, "callbacks": options.callbacks}
+    if int(cell.params.rate * forest.n_trees + 1e-9) == 0:
+        return reweight(forest, data.binned("train"), **common)
+    rate, strategy = cell.params.rate, cell.params.strategy
+    return prune(forest, data.binned("train"), rate=rate, strategy=strategy, seed=cell.seed, **common)

@@ -1,0 +1,167 @@
+"""TOML files: tables read into dataclasses, and errors that name the line of a key, which the parser does not tell."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Place = tuple[str | int, ...]  # `("runs", 0)` is the first `[[runs]]`, `("runs", 0, "algo")` its key
+T = TypeVar("T")
+
+HEADER = re.compile(r"\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(#.*)?$")
+KEY = re.compile(r"""\s*([\w-]+|"[^"]*"|'[^']*')(\s*\.\s*[\w-]+)*\s*=""")
+PART = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
+KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table"}
+
+
+class TomlFile:
+    """The values of a TOML file; errors name file and line.
+
+    Parameters
+    ----------
+    path : path
+    like : str
+        Lines that the file should have, for the errors.
+    """
+
+    def __init__(self, path: str | Path, *, like: str) -> None:
+        self.path = str(path)
+        try:
+            self.text = Path(path).read_text(encoding="utf-8")
+            self.values = tomllib.loads(self.text)
+        except OSError as error:
+            raise ParameterError(f"{path}: cannot be read ({error.strerror}); give a TOML file with {like}") from error
+        except ValueError as error:  # not TOML, not UTF-8, or a number of thousands of digits
+            raise ParameterError(f"{path}: not a TOML file ({error}); expected {like}") from error
+        except RecursionError:
+            raise ParameterError(f"{path}: nested too deeply; expected {like}") from None
+        self._lines = {_plain(place): line for place, line in key_lines(self.text).items()}
+
+    def error(self, place: Sequence[str | int], message: str) -> ParameterError:
+        """An error about a key, or the table nearest to it."""
+        return ParameterError(f"{self.position(tuple(place))}: {message}")
+
+    def check(self, place: Sequence[str | int], function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function; its errors get the position of a key."""
+        try:
+            return function(*arguments)
+        except RanksieveError as error:
+            raise ParameterError(f"{self.position(tuple(place))}: ", *error.parts) from None
+
+    def read(
+        self,
+        kind: type[T],
+        values: Mapping[str, Any],
+        place: Place = (),
+        *,
+        more: Sequence[str] = (),
+        without: Sequence[str] = (),
+    ) -> T:
+        """A table as a dataclass: its fields are the known keys, and their types are checked.
+
+        Keys are spelled with dashes or underscores. Those named in `more` are known, too, and left out of the
+        dataclass; fields named in `without` are no keys.
+        """
+        kinds = get_type_hints(kind)
+        known = [item.name for item in dataclasses.fields(kind) if item.name not in without]  # type: ignore[arg-type]
+        self.check_keys(values, [*known, *more], place)
+        given = {}
+        for key, value in values.items():
+            name = key.replace("-", "_")
+            if name in known:
+                if not _fits(kinds[name], value):
+                    raise self.error((*place, key), f"{key} is {value!r}; expected {_words(kinds[name])}")
+                given[name] = tuple(value) if isinstance(value, list) else value
+        return kind(**given)
+
+    def check_keys(self, values: Mapping[str, Any], known: Sequence[str], place: Place) -> None:
+        """Refuse unknown keys; known ones are spelled with underscores."""
+        for key in values:
+            if key.replace("-", "_") not in known:
+                names = [name.replace("_", "-") for name in known]
+                hint = did_you_mean(key, names).strip() or f"known: {', '.join(names)}"
+                raise self.error((*place, key), f"unknown key {key!r}; {hint}")
+
+    def position(self, place: Place) -> str:
+        """`file.toml:12`, the line of a key or of the table nearest to it."""
+        return f"{self.path}:{line_of(self._lines, _plain(place))}"
+
+
+def _plain(place: Place) -> Place:
+    """The same for keys with dashes and with underscores."""
+    return tuple(part.replace("_", "-") if isinstance(part, str) else part for part in place)
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    if get_origin(kind) is tuple:
+        return isinstance(value, list) and all(_fits(get_args(kind)[0], one) for one in value)
+    if isinstance(kind, types.UnionType):
+        return any(_fits(one, value) for one in get_args(kind))
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, get_origin(kind) or kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _words(kind: Any) -> str:
+    """A type as a user calls it."""
+    if get_origin(kind) is tuple:
+        words = {str: "texts", int: "whole numbers", float: "numbers"}
+        return f"a list of {words.get(get_args(kind)[0], 'tables')}"
+    if isinstance(kind, types.UnionType):
+        return " or ".join(_words(one) for one in get_args(kind) if one is not types.NoneType)
+    return KINDS[get_origin(kind) or kind]
+
+
+def key_lines(text: str) -> dict[Place, int]:
+    """Line numbers, from 1, of tables and keys. Keys inside inline tables and arrays have none of their own.
+
+    Examples
+    --------
+    >>> key_lines("title = 'x'\\n[data.web]\\nseed = 1\\n[[runs]]\\nalgo = 'mart'\\n")[("runs", 0, "algo")]
+    5
+    """
+    lines: dict[Place, int] = {}
+    counts: dict[Place, int] = {}
+    table: Place = ()
+    quotes = None  # the delimiter of a string that goes on over lines
+    for number, line in enumerate(text.splitlines(), 1):
+        if quotes is not None:
+            quotes = None if quotes in line else quotes
+            continue
+        header = HEADER.match(line)
+        if header:
+            table = tuple(part.strip("\"'") for part in PART.findall(header[2]))
+            if header[1] == "[[":
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            lines.setdefault(table, number)
+            continue
+        key = KEY.match(line)
+        if key:
+            place = table
+            for part in PART.findall(line[: key.end() - 1]):
+                place = (*place, part.strip("\"'"))
+                lines.setdefault(place, number)
+        for mark in ('"""', "'''"):
+            if line.count(mark) % 2:
+                quotes = mark
+    return lines
+
+
+def line_of(lines: dict[Place, int], place: Place) -> int:
+    """The line of a key, or of the nearest table around it."""
+    while place and place not in lines:
+        place = place[:-1]
+    return lines.get(place, 1)
