@@ -120,7 +120,9 @@ def test_tables_with_a_qid_column(arrays, fitted, kind):
     assert ranker.model_.feature_names == tuple(names)
     assert np.array_equal(ranker.predict(table), fitted.predict(X))
     assert ranker.score(table, y) == fitted.score(X, y, qid=qid)
-    renamed = pd.DataFrame(X, columns=["bm25", "clicks", "pagerank", "age"])
+    moved = pd.DataFrame(X[:, [0, 2, 1, 3]], columns=["bm25", "clicks", "pagerank", "age"])
+    assert np.array_equal(ranker.predict(moved), fitted.predict(X))
+    renamed = pd.DataFrame(X, columns=["bm25", "clicks", "rank", "age"])
     with pytest.raises(DataError, match="column 1 of X is 'clicks' but was 'pagerank'"):
         ranker.predict(renamed)
 

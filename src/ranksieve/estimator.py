@@ -192,7 +192,7 @@ class Ranker(BaseEstimator):
         With `contributions`, what each feature adds to each score and the expected score in a last column.
         """
         check_is_fitted(self, "model_")
-        matrix, names, _ = split_table(X)
+        matrix, names, _ = split_table(X, getattr(self, "feature_names_in_", None))
         return self._scores(matrix, names, contributions=contributions)
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
@@ -201,7 +201,7 @@ class Ranker(BaseEstimator):
         With `sample_weight`, per document or per query, a query counts by the mean weight of its documents.
         """
         check_is_fitted(self, "model_")
-        matrix, names, column = split_table(X)
+        matrix, names, column = split_table(X, getattr(self, "feature_names_in_", None))
         if qid is None and group is None:
             qid = column
         data = Dataset.from_arrays(matrix, y, qid=qid, group=group, weights=sample_weight)

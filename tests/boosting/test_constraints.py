@@ -141,7 +141,7 @@ def test_labels_beyond_the_table_are_refused(data):
         ({"features": ""}, "features"),
         ({"features": "f1x"}, "did you mean 'f1'"),
         ({"features": [7]}, "feature 8 does not exist; there are 7"),
-        ({"features": "!f*"}, "leaves no feature"),
+        ({"features": "!f*"}, "selects no feature"),
         ({"monotone": "f1:+1", "algo": "ranksvm"}, "monotone: not for algo='ranksvm'"),
         ({"monotone": "1,f2:-1"}, "not a mixture"),
         ({"monotone": "f1:+1,:-1"}, "^monotone is 'f1:.1,:-1'"),

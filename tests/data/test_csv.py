@@ -81,7 +81,7 @@ def test_documents_to_score_need_features_alone(tmp_path):
         ("label,qid,label\n1,a,2\n", "two columns have the same name"),
         (",label,qid,bm25\n0,1,a,2\n", "column 1 has no name; .*index=False"),
         ("grade,qid,bm25\n1,a,2\n", "no column 'label'; .*label='grade'"),
-        ("first,second\n1,2\n", "no column 'label'; it has: first, second; say which"),
+        ("first,second\n1,2\n", "no column 'label'; it has: first, second; name the one"),
         ("1,2\n3,4\n", "'1,2' is not a number; LETOR lines"),
     ],
 )

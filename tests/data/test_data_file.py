@@ -74,7 +74,7 @@ def test_columns_with_usual_names_are_never_features(tmp_path):
 def test_a_column_that_is_not_there_is_told_with_a_likely_one(table):
     with pytest.raises(DataError, match=r"no column 'label'; it has: Relevance, .* label='Relevance'") as found:
         read(table)
-    assert found.value.by_flags.endswith("--label=Relevance")
+    assert found.value.for_command_line().endswith("--label Relevance")
     with pytest.raises(DataError, match=r"no column 'qid'.* qid='query_id'"):
         read(table, label="Relevance")
     with pytest.raises(DataError, match=r"no column 'ID'.* docid='doc_id'"):
@@ -84,7 +84,7 @@ def test_a_column_that_is_not_there_is_told_with_a_likely_one(table):
 def test_text_has_no_columns(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text(TEXT)
-    with pytest.raises(DataError, match=r"is LETOR text, .* leave qid out"):
+    with pytest.raises(DataError, match=r"is LETOR text, .* leave out qid"):
         read(path, qid="query")
 
 

@@ -50,7 +50,7 @@ def test_truncate(k, feature):
 
 def test_truncate_warns_of_the_trap():
     data = tied_dataset()
-    with pytest.warns(UserWarning, match=r"positives \(\d+%\) stand beyond rank 2 .* consider"):
+    with pytest.warns(UserWarning, match=r"positives \(\d+%\) are ranked beyond 2 .* consider positives='drop'"):
         rs.sampling.truncate(data, 2, by=5)
     best_first = rs.Dataset.from_arrays([[3.0], [2.0], [1.0], [9.0], [8.0]], [1, 0, 0, 2, 0], group=[3, 2])
     assert rs.sampling.truncate(best_first, 1, by=0).n_docs == 2

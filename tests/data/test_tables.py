@@ -200,7 +200,7 @@ def test_foreign_parquet(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"label": None}, "no column 'label'; it has: qid, a; say which one to use"),
+        ({"label": None}, "no column 'label'; it has: qid, a; name the one to use"),
         ({"qid": None}, "no column 'qid'"),
         ({"label": ["x", "y"]}, "column 'label' holds string"),
         ({"label": [1.0, None]}, "row 1: column 'label' is null"),

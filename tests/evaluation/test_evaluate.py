@@ -65,18 +65,17 @@ class TestEvaluate:
             result.compare("scores", "scores", test="sign")
 
 
-def test_file_names_in_place_of_data_and_models_are_refused(tmp_path):
+def test_files_are_read_and_wrong_names_refused(tmp_path):
     data = rs.synth.cubic(4)
     model = rs.train(data, trees=2, leaves=4)
-    for call in (
-        lambda: rs.evaluate(model, "test.parquet"),
-        lambda: rs.evaluate(model, tmp_path),
-        lambda: rs.combine(model, model, "test.parquet"),
-        lambda: rs.explain(model, "test.parquet", query=1),
-        lambda: model.predict("test.parquet"),
-    ):
-        with pytest.raises(DataError, match=r"rs\.read\("):
-            call()
+    rs.io.write_parquet(data, tmp_path / "test.parquet")
+    assert rs.evaluate(model, tmp_path / "test.parquet").mean() == rs.evaluate(model, data).mean()
+    with pytest.raises(DataError, match="is a folder"):
+        rs.evaluate(model, tmp_path)
+    with pytest.raises(DataError, match="none: no such file"):
+        rs.evaluate(model, tmp_path / "none")
+    with pytest.raises(DataError, match=r"rs\.read\("):
+        model.predict("test.parquet")
     with pytest.raises(DataError, match=r"'model\.txt'; give the model, as rs\.load"):
         rs.evaluate({"first": "model.txt"}, data)
 

@@ -1,4 +1,4 @@
-"""`Binned`: lists whose features are one byte each, filled from arrays or streamed from a file."""
+"""`Binned`: data with one byte per feature, made of arrays or streamed from a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ranksieve.text_formats import counted
 
 @dataclass(frozen=True)
 class Binned(Described):
-    """Row-major bins (`n_docs` × padded features; the padding is zero), their lists and what the bins mean."""
+    """Row-major bins (`n_docs` × padded features; the padding is zero), with their lists and thresholds."""
 
     bins: np.ndarray
     lists: Lists
@@ -34,7 +34,7 @@ class Binned(Described):
         return self.info.feature_names
 
     def take_rows(self, rows: np.ndarray) -> Binned:
-        """Some documents, ascending, under the same thresholds; queries left without documents disappear."""
+        """Some documents, given by ascending rows, with the same thresholds; queries with none of them are left out."""
         return replace(self, bins=self.bins[rows], lists=self.lists.take_rows(rows))
 
 
@@ -69,7 +69,7 @@ def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binne
 
 def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binned:
     bins = None
-    if binning is not None and source.n_docs is not None:  # then one pass does
+    if binning is not None and source.n_docs is not None:  # one pass is enough
         bins = _empty_bins(source.n_docs, binning)
     lists, binning = _first_pass(source, max_bins, binning, bins)
     give_back_memory()
@@ -85,7 +85,7 @@ def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binne
 def _first_pass(
     source: Source, max_bins: int, binning: Binning | None, bins: np.ndarray | None
 ) -> tuple[Lists, Binning]:
-    """The lists, and the binning where none is given; fills the bins where they are there already."""
+    """The lists, and the binning if none is given; fills the bins if they are allocated."""
     name = source.path
     growing = ListBuilder(name)
     sketch = BinningSketch(max_bins=max_bins, fill=source.absent)
@@ -115,16 +115,16 @@ def _second_pass(source: Source, binning: Binning, bins: np.ndarray) -> None:
         features = widened(block.features, binning.n_features, source.absent)
         _fill(bins, start, features, binning, source.path)
         start += len(features)
-        del block, features  # or they would be held while the next are read
+        del block, features  # free them before the next are read
     if start != len(bins):
         raise DataError(f"{source.path}: the file shrank while it was read; start again")
 
 
 def _check_same_binning(data: Binned, binning: Binning | None, max_bins: int) -> None:
-    """Bins mean something only under the thresholds they were made with."""
+    """Raise `DataError` if the data was binned with other thresholds."""
     if binning is None:
         if data.binning.n_bins.max(initial=1) > max_bins:
-            raise DataError(f"{data.source}: was binned with more than max_bins={max_bins} bins; bin it anew")
+            raise DataError(f"{data.source}: has more than max_bins={max_bins} bins; bin it again")
         return
     same = binning is data.binning or (
         np.array_equal(binning.thresholds, data.binning.thresholds)

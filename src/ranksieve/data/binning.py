@@ -1,4 +1,4 @@
-"""`Binning`: thresholds that turn feature values into one byte each, learned once on the full training set."""
+"""`Binning`: thresholds that map feature values to one byte each, computed once on the full training set."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LARGEST = np.finfo(FEATURE).max  # threshold of "every value left, missing right
 class Binning:
     """Column c of the bins holds feature `features[c]`, cut at `thresholds[offsets[c]:offsets[c + 1]]`.
 
-    Bin b holds values in (t[b-1], t[b]]. Columns are ordered by what split search does with them: features without
-    missing values first, then by falling number of bins, so that features searched together take equally long.
+    Bin b holds values in (t[b-1], t[b]]. Columns are ordered for the split search: features without missing values
+    first, then by decreasing number of bins, so that features searched together take the same time.
     """
 
     thresholds: np.ndarray
@@ -38,7 +38,7 @@ class Binning:
         return np.diff(self.offsets) + 1
 
     def threshold(self, column: np.ndarray, split_bin: np.ndarray) -> np.ndarray:
-        """The threshold that `bin <= split_bin` stands for, exact for every float32 value."""
+        """The threshold equal to `bin <= split_bin`, exact for every float32 value."""
         last = split_bin >= self.n_bins[column] - 1
         index = np.minimum(self.offsets[column] + split_bin, max(len(self.thresholds) - 1, 0))
         values = self.thresholds[index] if len(self.thresholds) else np.zeros(len(index), FEATURE)
@@ -59,12 +59,11 @@ class Binning:
 
 
 class BinningSketch:
-    """Learns a `Binning` from blocks of rows in one pass.
+    """Computes a `Binning` from blocks of rows in one pass.
 
-    Keeps the distinct values of features that have few, and the rows with the smallest hash of their row number:
-    a uniform sample that does not depend on how the rows are cut into blocks. Sketches of parts of the data, each
-    begun at the number of its `first_row`, `merge` to the sketch of the whole; told the whole's size `n_all`, they
-    keep no more rows than it will need.
+    It keeps the distinct values of features that have few, and the rows with the smallest hash of their row number: a
+    uniform sample that does not depend on the sizes of the blocks. Sketches of parts of the data can be merged; each is
+    given the number of its `first_row`. With the number of all rows, `n_all`, a part keeps only rows that may be used.
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class BinningSketch:
         self._limit = np.uint64(min(int(share * 2.0**64), 2**64 - 1) if n_all else 2**64 - 1)
 
     def add(self, block: np.ndarray, *, source: str = "the data") -> None:
-        """Take in the next rows; a block may have more features than those before it."""
+        """Add the next rows; a block may have more features than those before it."""
         self._widen(block.shape[1])
         bad = np.full(block.shape[1], -1, np.int64)
         kernels.track_distinct(block, self._distinct, self._counts, self._missing, bad)
@@ -111,7 +110,7 @@ class BinningSketch:
             self._shrink()
 
     def merge(self, other: BinningSketch) -> None:
-        """Take in another sketch, of other rows of the same data; the order of merging does not matter."""
+        """Add the sketch of other rows of the same data; the order of merging does not matter."""
         width = max(len(self._counts), len(other._counts))
         self._widen(width)
         other._widen(width)
@@ -130,7 +129,7 @@ class BinningSketch:
         self._shrink()
 
     def finish(self) -> Binning:
-        """The thresholds learned from everything taken in."""
+        """The thresholds of all rows added."""
         self._shrink()
         width = len(self._counts)
         sample = [_padded(rows, width, self._fill) for _, rows in self._kept]
@@ -157,7 +156,7 @@ class BinningSketch:
         if new <= 0:
             return
         self._distinct = np.concatenate([self._distinct, np.zeros((new, self._max_bins), FEATURE)])
-        # rows before this one lacked the new features, which means the fill value
+        # rows before this one did not have the new features: these have the fill value
         seen = int(self._n_rows > 0 and not np.isnan(self._fill))
         self._counts = np.concatenate([self._counts, np.full(new, seen, np.int64)])
         absent = self._n_rows > 0 and np.isnan(self._fill)

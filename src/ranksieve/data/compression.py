@@ -1,4 +1,4 @@
-"""Plain and compressed files as streams of text, told apart by their first bytes and not by their name."""
+"""Plain and compressed files as streams of text; the compression is detected by the first bytes, not the name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from ranksieve.errors import DataError, MissingExtraError
 
 LETOR_OR_PARQUET = "LETOR lines like '2 qid:10 1:0.5 3:1' or Parquet"
-INPUT_BYTES = 1 << 15  # of zstd at a time: what a piece can expand to has to fit into memory
+INPUT_BYTES = 1 << 15  # of zstd at a time, so that the decompressed piece fits into memory
 
 
 class CutShortError(OSError):
@@ -34,7 +34,7 @@ def zstandard_module() -> Any:
 
 
 class _ZstdFile(io.RawIOBase):
-    """Decompressed bytes of a zstd file; unlike zstandard's own reader it notices that the last frame is cut short."""
+    """Decompressed bytes of a zstd file; unlike zstandard's reader it detects a last frame that is cut short."""
 
     def __init__(self, raw: BinaryIO):
         self._module = zstandard_module()
@@ -86,7 +86,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 
 
 def first_bytes(path: str, expected: str = LETOR_OR_PARQUET) -> bytes:
-    """The first bytes of a file, or an error that says why there are none, and what was expected."""
+    """The first bytes of a file, or a `DataError` that says why it cannot be read and what was expected."""
     if os.path.isdir(path):
         raise DataError(f"{path}: is a folder; give the path of one file, {expected}")
     try:
@@ -102,7 +102,7 @@ def first_bytes(path: str, expected: str = LETOR_OR_PARQUET) -> bytes:
 
 
 class TextStream:
-    """The decompressed bytes of a file, with errors a user can act on, and how far into the file they reach."""
+    """The decompressed bytes of a file, and the fraction of the file that was read."""
 
     def __init__(self, path: str, raw: BinaryIO, size: int):
         self.path = path
@@ -121,7 +121,7 @@ class TextStream:
         return min(self._raw.tell() / self._size, 1.0)
 
     def readinto(self, target: memoryview) -> int:
-        """Fill the target as far as the file goes; less than its length only at the end of the file."""
+        """Fill the target; only at the end of the file the number of bytes read is less than its length."""
         filled = 0
         try:
             while filled < len(target):
@@ -141,14 +141,14 @@ class TextStream:
 
 @contextlib.contextmanager
 def open_text(path: str, expected: str = LETOR_OR_PARQUET) -> Iterator[TextStream]:
-    """A file's text, whatever it is compressed with."""
+    """The text of a file, which may be compressed."""
     first_bytes(path, expected)
     with open(path, "rb", buffering=0) as raw:
         yield TextStream(path, raw, os.path.getsize(path))
 
 
 class RawStream(io.RawIOBase):
-    """A `TextStream` as Python's own streams are, so that others can buffer, decode and parse it."""
+    """A `TextStream` as a stream of Python's `io`, for libraries that buffer, decode and parse it."""
 
     def __init__(self, stream: TextStream) -> None:
         self._stream = stream
@@ -161,5 +161,5 @@ class RawStream(io.RawIOBase):
 
 
 def create_text(path: Path, suffix: str) -> Any:
-    """A file to write text bytes to, compressed as the suffix of its final name says."""
+    """A file to write text to, compressed according to the suffix of its final name."""
     return WRITERS.get(suffix, lambda plain: open(plain, "wb"))(path)

@@ -17,7 +17,7 @@ from ranksieve.data.compression import RawStream, TextStream, open_text
 from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.tables import TableSource
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, param
 
 SEPARATORS = ",\t;"
 HEADER_BYTES = 1 << 20  # the names of very many columns
@@ -111,8 +111,9 @@ class CsvSource(TableSource):
         place = f":{self._line(int(found[2]))}" if found[2] else ""
         expected = "true or false, as in the lines before" if found[3] == "bool" else "numbers"
         return DataError(
-            f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; "
-            f"leave the column out, --ignore={name}, or encode it as numbers"
+            f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; leave it out, ",
+            param("ignore", name),
+            ", or encode it as numbers",
         )
 
     def _place(self, row: int) -> str:

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, param
 from ranksieve.text_formats import some_of
 
 USUAL = {"label": ("label",), "qid": ("qid",), "docid": ("docid", "doc_id"), "weight": ("weight",)}
@@ -127,8 +127,8 @@ class ReadOptions:
             elif role in self.columns or role in self.needed:
                 near = next((name for name in names if name.lower() in (*usual, *OTHERS.get(role, ()))), "NAME")
                 raise DataError(
-                    f"{place}: there is no column {expected[0]!r}; it has: {some_of(names)}; "
-                    f"say which one to use, --{role}={near}"
+                    f"{place}: there is no column {expected[0]!r}; it has: {some_of(names)}; name the one to use, ",
+                    param(role, near),
                 )
         return found
 

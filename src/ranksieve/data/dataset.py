@@ -1,8 +1,7 @@
-"""`Dataset`: lists with a feature matrix."""
+"""`Dataset`: documents of queries with a feature matrix."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,8 +22,8 @@ BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise cal
 class Dataset(Described):
     """Documents of queries with their features.
 
-    Features stay as the user gave them (any float array, or a scipy sparse matrix) and in the user's row order;
-    `blocks` hands them out as float32 rows in the order of `lists`, so nothing is copied whole.
+    Features stay as the user gave them (an array or a scipy sparse matrix), in the user's row order. `blocks` returns
+    them as float32 rows in the order of `lists`, so that there is no second copy of them.
     """
 
     features: Any
@@ -32,11 +31,11 @@ class Dataset(Described):
     info: FeatureInfo
 
     def __new__(cls, *given: Any, **named: Any) -> Dataset:
-        """Refuse arrays, which `from_arrays` takes, before their number or their names raise something unclear."""
+        """Refuse arrays, which are for `from_arrays`, with a clear message."""
         lists = given[1] if len(given) > 1 else named.get("lists")
-        if (given or named) and not isinstance(lists, Lists):  # neither: a copy in the making
+        if (given or named) and not isinstance(lists, Lists):  # neither: a copy is being made
             raise DataError(
-                "Dataset(...) takes features that are in lists already; for arrays or a DataFrame call "
+                "Dataset(...) is made of features and Lists; for arrays or a DataFrame call "
                 "Dataset.from_arrays(X, y, qid)"
             )
         return super().__new__(cls)
@@ -131,7 +130,7 @@ class Dataset(Described):
         return self.features.shape[1]
 
     def rows(self, start: int, stop: int) -> np.ndarray:
-        """Rows start:stop of the lists as a C-ordered float32 array; a view where that is what the features are."""
+        """Rows start:stop of the lists as a C-ordered float32 array; a view if the features are of this kind."""
         order = self.lists.order
         chosen = self.features[start:stop] if order is None else self.features[order[start:stop]]
         if scipy.sparse.issparse(chosen):
@@ -157,23 +156,13 @@ class Dataset(Described):
         return self._with_rows(lists, rows)
 
     def take_rows(self, rows: np.ndarray) -> Dataset:
-        """The data set of some documents, in list order; queries left without documents disappear."""
+        """The data set of some documents, in list order, without queries that have none of them."""
         rows = np.sort(np.asarray(rows))
         return self._with_rows(self.lists.take_rows(rows), rows)
 
     def _with_rows(self, lists: Lists, rows: np.ndarray) -> Dataset:
         order = self.lists.order
         return replace(self, features=self.features[rows if order is None else order[rows]], lists=lists)
-
-
-def check_is_data(data: Any) -> None:
-    """Refuse what is no data set, a file name above all."""
-    if isinstance(data, str | os.PathLike):
-        raise DataError(
-            f"the data is the file name {os.fspath(data)!r}; give what rs.read({os.fspath(data)!r}) returns"
-        )
-    if not isinstance(data, Dataset | Lists):
-        raise DataError(f"the data is {type(data).__name__}; give a Dataset, as rs.read returns it")
 
 
 def _column(values: Any, name: str, n_docs: int, *, ids: bool = False) -> np.ndarray:
@@ -190,7 +179,7 @@ def _column(values: Any, name: str, n_docs: int, *, ids: bool = False) -> np.nda
 
 
 def _weights(weights: Any, run_ids: np.ndarray, run_lengths: np.ndarray) -> np.ndarray:
-    """Weights of the documents, from theirs or from those of their queries."""
+    """Weights of the documents, given per document or per query."""
     n_given, n_docs = np.size(weights), int(run_lengths.sum())
     numbers: dict[Any, int] = {}
     queries = [numbers.setdefault(run_id, len(numbers)) for run_id in run_ids.tolist()]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError, did_you_mean
+from ranksieve.errors import DataError, ParameterError, did_you_mean, param
 from ranksieve.text_formats import counted, read_signs, some_of
 
 
@@ -130,13 +130,13 @@ def to_float(values: np.ndarray, dtype: Any = FEATURE) -> np.ndarray:
 
 
 def choose_features(text: str, names: Sequence[str]) -> np.ndarray:
-    """Numbers, from 0 and ascending, of the features that a text chooses.
+    """Numbers, from 0 and ascending, of the features that a text selects.
 
     Parameters
     ----------
     text
-        Names (`bm25_title`), globs (`bm25_*`), numbers and ranges counted from 1 as LETOR does (`7`, `1-46`), with
-        commas between; a `!` before one takes it away again, at first from all.
+        Names (`bm25_title`), globs (`bm25_*`), numbers and ranges counted from 1 as LETOR does (`7`, `1-46`), separated
+        by commas. `!` before one excludes it; a text that begins with `!` selects all others.
     names
         The features' names.
 
@@ -151,17 +151,17 @@ def choose_features(text: str, names: Sequence[str]) -> np.ndarray:
     for part in parts:
         chosen[_meant(part.removeprefix("!"), names)] = not part.startswith("!")
     if not chosen.any():
-        raise ParameterError(f"--features {text!r} leaves no feature to learn from; choose at least one")
+        raise ParameterError(param("features"), f" {text!r} selects no feature; choose at least one")
     return np.flatnonzero(chosen)
 
 
 def monotone_signs(text: str, names: Sequence[str]) -> np.ndarray | None:
-    """Per feature 1 (scores never fall as it rises), -1 (never rise) or 0 (free); None where all are free.
+    """Per feature 1 (scores increase with it), -1 (scores decrease) or 0 (no constraint); None without constraints.
 
     Parameters
     ----------
     text
-        `bm25_*:+1,spam:-1` with what `choose_features` reads before the colons, or one sign per feature (`1,0,-1`).
+        `bm25_*:+1,spam:-1`, with features as for `choose_features`, or one sign per feature (`1,0,-1`).
 
     Examples
     --------
@@ -176,15 +176,16 @@ def monotone_signs(text: str, names: Sequence[str]) -> np.ndarray | None:
     elif pairs:
         if len(pairs) != len(names):
             raise ParameterError(
-                f"--monotone gives {len(pairs)} signs for {len(names)} features; give one for each, or names with "
-                "signs as in 'bm25:+1'"
+                param("monotone"),
+                f" has {len(pairs)} signs for {len(names)} features; give one for each, or names with signs as in "
+                "'bm25:+1'",
             )
         signs[:] = [sign for _, sign in pairs]
     return signs if signs.any() else None
 
 
 def _meant(part: str, names: Sequence[str]) -> list[int]:
-    """The features that one name, glob, number or range means."""
+    """The features that a name, glob, number or range selects."""
     if part in names:
         return [list(names).index(part)]
     if match := re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII):

@@ -1,6 +1,6 @@
 """Synthetic data sets: two-stage search with long lists, and a random cubic polynomial.
 
-Query i of a seed is the same whatever else is generated: every query has a random stream of its own.
+Query i of a seed is always the same: every query has its own random stream.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from ranksieve.data.search_features import (
     SearchFeatures,
 )
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, param
 from ranksieve.kernels.synthesis import fill_features
 
-MAX_DOCS = 5000  # the first stage hands over no more
-WORLD = 2**64 - 1  # the random stream of what all queries of a seed share
+MAX_DOCS = 5000  # that the first stage returns
+COLLECTION = 2**64 - 1  # the random stream of what all queries of a seed share
 GRADE_CHANCES = (0.45, 0.30, 0.17, 0.08)  # of grades 1 to 4 among the positives
 
 # Means of the traits:  match title auth. topic prof. fresh sem. spam intent length clicks
 HARD = np.array([2.05, 1.65, 0.8, 0, 0, 0, 1.0, 0.4, 0, 0, 0.3])
 POSITIVE = np.array([1.9, 1.5, 0.55, 0, 0, 0, 1.1, -0.2, 0, 0, 0.5])
 PER_GRADE = np.array([0.45, 0.35, 0.25, 0, 0, 0, 0.35, -0.12, 0, 0, 0.30])
-FIT = 0.85  # correlation of topic and profile in positives; its opposite in hard negatives
-AGE = 1.0  # how far positives are fresh, or old, as the query's intent asks
-UNMATCHED = 0.22  # share of positives whose words are not the query's
+FIT = 0.85  # correlation of topic and profile in positives; negated in hard negatives
+AGE = 1.0  # how fresh, or how old, positives are, depending on the query's intent
+UNMATCHED = 0.22  # share of positives that do not match the query's words
 HARD_SHARE = 0.025  # of a list
 
 
@@ -57,9 +57,9 @@ def two_stage(n_queries: int, *, seed: int = 0, n_features: int = 220, start: in
     ----------
     n_queries : int
     seed : int
-        Another seed is another collection; use `start` for more queries of the same one.
+        Seed of the collection; use `start` for more queries of the same collection.
     n_features : int
-        The first so many of 220 named features; beyond 220, noise.
+        Number of features: the first of 220 named ones; noise beyond 220.
     start : int
         Number of the first query.
 
@@ -81,7 +81,7 @@ def two_stage(n_queries: int, *, seed: int = 0, n_features: int = 220, start: in
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     features = np.empty((offsets[-1], n_features), dtype=FEATURE)
     labels = np.empty(offsets[-1], dtype=LABEL)
-    table = SearchFeatures.draw(n_features, _stream(seed, WORLD))
+    table = SearchFeatures.draw(n_features, _stream(seed, COLLECTION))
     for query, first, stop in zip(queries.tolist(), offsets[:-1], offsets[1:], strict=True):
         _fill_query(_stream(seed, query), table, features[first:stop], labels[first:stop])
     info = FeatureInfo(table.names, 0, f"two_stage(seed={seed})")
@@ -104,8 +104,8 @@ def cubic(n_queries: int, *, seed: int = 0, docs: int = 50, n_features: int = 50
     """
     _check(n_queries, seed, n_features, start)
     if docs < 1:
-        raise ParameterError(f"docs is {docs}; a query needs at least one document")
-    polynomial = _Cubic(n_features, _stream(seed, WORLD))
+        raise ParameterError(param("docs"), f" is {docs}; a query needs at least one document")
+    polynomial = _Cubic(n_features, _stream(seed, COLLECTION))
     features = np.empty((n_queries * docs, n_features), dtype=FEATURE)
     labels = np.empty(n_queries * docs, dtype=LABEL)
     queries = np.arange(start, start + n_queries)
@@ -137,7 +137,7 @@ class GeneratedSource(Source):
 
 
 class _Cubic:
-    """A random polynomial of degree three, and where it is cut into grades."""
+    """A random polynomial of degree three, and the values that separate the grades."""
 
     def __init__(self, n_features: int, rng: np.random.Generator) -> None:
         self.linear = rng.uniform(-1, 1, n_features)
@@ -151,7 +151,7 @@ class _Cubic:
         """The three parts of the polynomial, one row each."""
         X = X.astype(np.float64)
         q, r, s = self.partners
-        # sums, not matrix products: a document's bits must not depend on how many there are
+        # sums, not matrix products: the value of a document must not depend on the number of documents
         return np.stack([(X * self.linear).sum(axis=1), (X * X[:, q]).sum(axis=1), (X * X[:, r] * X[:, s]).sum(axis=1)])
 
     def values(self, X: np.ndarray) -> np.ndarray:
@@ -163,7 +163,7 @@ class _Cubic:
 
 def _fill_query(rng: np.random.Generator, table: SearchFeatures, features: np.ndarray, labels: np.ndarray) -> None:
     n_docs = len(labels)
-    _list_size(rng)  # drawn first, as `two_stage` did to learn the size
+    _list_size(rng)  # drawn first, as in `two_stage`
     grades, hard = _draw_labels(rng, n_docs)
     traits = _draw_traits(rng, grades, hard)
     first_stage = (traits[:, MATCH] + 0.5 * traits[:, MATCH + 1] + rng.normal(0, 0.5, n_docs)).astype(FEATURE)
@@ -204,7 +204,7 @@ def _draw_traits(rng: np.random.Generator, grades: np.ndarray, hard: np.ndarray)
     unmatched = positive & (rng.random(len(grades)) < UNMATCHED)
     traits[unmatched, MATCH : MATCH + 2] -= 2.0
     traits[unmatched, CLICKS] += 1.0
-    # Topic and profile look alike in every class; together they tell positives from hard negatives.
+    # Topic and profile have the same distribution in every class; together they separate positives from hard negatives.
     fit = FIT * positive - FIT * hard
     traits[:, PROFILE] = fit * traits[:, TOPIC] + np.sqrt(1 - fit**2) * traits[:, PROFILE]
     intent = rng.choice([-1.0, 1.0])
@@ -235,4 +235,4 @@ def _check(n_queries: int, seed: int, n_features: int, start: int) -> None:
         ("start", start, 0),
     ):
         if not isinstance(value, (int, np.integer)) or value < least:
-            raise ParameterError(f"{name} is {value!r}; expected a whole number from {least}")
+            raise ParameterError(param(name), f" is {value!r}; expected a whole number from {least}")

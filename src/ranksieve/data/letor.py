@@ -91,9 +91,9 @@ class TextSource(Source):
         )
 
     def _runs(self, lines: Lines, start: int, stop: int) -> tuple[list[str], np.ndarray]:
-        nameless = lines.spans[start:stop, kernel.QID] < 0
-        if nameless.any():
-            line = lines.line_of(start + int(np.argmax(nameless)))
+        without_id = lines.spans[start:stop, kernel.QID] < 0
+        if without_id.any():
+            line = lines.line_of(start + int(np.argmax(without_id)))
             raise DataError(
                 f"{self.path}:{line}: there is no 'qid:' after the label; LETOR lines look like {EXAMPLE}, "
                 f"or give the query sizes in {os.path.basename(self.path)}.query"
@@ -112,7 +112,7 @@ class TextSource(Source):
 
 
 def _feature_number(path: str, feature: int | str | None) -> int | None:
-    """A feature by its number from 0 or its default name `f1`, `f2`, …; whether it exists shows at the end."""
+    """A feature by its number from 0 or its default name `f1`, `f2`, …; the reader checks at its end that it exists."""
     if isinstance(feature, str):
         if not re.fullmatch(r"f[1-9][0-9]{0,8}", feature):
             raise DataError(f"{path}: no feature is named {feature!r}; features of LETOR text are named f1, f2, …")
@@ -123,7 +123,7 @@ def _feature_number(path: str, feature: int | str | None) -> int | None:
 
 
 def _doc_ids(lines: Lines, start: int, stop: int) -> np.ndarray | None:
-    """What the comments say: the X of `docid = X`, else all of it; None for rows, or all, without."""
+    """Document ids from the comments: the X of `docid = X`, else the whole comment; None without comments."""
     rows = start + np.flatnonzero(lines.spans[start:stop, kernel.COMMENT] >= 0)
     doc_ids = np.full(stop - start, None, dtype=object)
     for row in rows.tolist():
@@ -134,9 +134,9 @@ def _doc_ids(lines: Lines, start: int, stop: int) -> np.ndarray | None:
 
 
 def write_letor(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
-    """Write LETOR text: zeros are left out, values have as few digits as float32 needs to come back the same.
+    """Write LETOR text: zeros are left out, and values have as few digits as a float32 needs to be read back exactly.
 
-    A name that ends in .gz, .xz or .zst is compressed. Weights go to `path.weight`, as LightGBM has it.
+    A file whose name ends in .gz, .xz or .zst is compressed. Weights are written to `path.weight`, as for LightGBM.
 
     Examples
     --------

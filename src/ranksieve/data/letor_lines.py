@@ -14,18 +14,18 @@ from ranksieve.errors import DataError
 from ranksieve.kernels import letor as kernel
 from ranksieve.kernels.decimals import LARGEST
 
-FIRST_BYTES = 1 << 18  # a small first chunk shows the number of features before much is parsed in vain
+FIRST_BYTES = 1 << 18  # a small first chunk gives the number of features before much is parsed
 CHUNK_BYTES = 1 << 23  # enough lines to keep every thread busy, small beside any data set
-LINE_BYTES = 1 << 27  # a longer line is no LETOR line
-PART_BYTES = 1 << 28  # of features parsed at once; short lines with high feature numbers are taken in parts
+LINE_BYTES = 1 << 27  # a longer line is not LETOR text
+PART_BYTES = 1 << 28  # of features parsed at once; short lines with high feature numbers are parsed in parts
 MAX_FEATURES = 65_536  # features are held densely, so one mistyped number must not cost all memory
 SERIAL_BYTES = 1 << 16  # waking threads costs more than parsing so little
-SEGMENTS_PER_THREAD = 4  # so that a slow thread holds the others up only little
+SEGMENTS_PER_THREAD = 4  # so that others wait little for a slow thread
 POWERS = np.array([float(f"1e{power}") for power in range(80)])
 BOM = b"\xef\xbb\xbf"
 EXAMPLE = "'2 qid:10 1:0.5 3:1'"
 
-# What is wrong with a line, by the kernel's code; {} is the token it met.
+# Error messages by the kernel's code; {} is the token in question.
 COMPLAINTS = {
     kernel.BAD_LABEL: f"label {{}} is not a number; LETOR lines look like {EXAMPLE}",
     kernel.LABEL_NOT_FINITE: "label {} is not finite; labels are grades from 0 (not relevant) upwards",
@@ -52,7 +52,7 @@ class Lines:
     labels: np.ndarray
     spans: np.ndarray
     run_starts: np.ndarray
-    n_named: int = 0  # values that the text spells
+    n_named: int = 0  # values written in the text
 
     @property
     def n_docs(self) -> int:
@@ -63,12 +63,12 @@ class Lines:
         return self.first_line + self.text.count(b"\n", self.start, int(self.spans[row, kernel.LINE]))
 
     def token(self, row: int, start: int, stop: int) -> bytes:
-        """What lies between two of the row's spans."""
+        """The text between two of the row's spans."""
         return bytes(self.text[self.spans[row, start] : self.spans[row, stop]])
 
 
 def chunks(stream: TextStream) -> Iterator[tuple[bytearray, int, int]]:
-    """Text that ends with a line, and which part of it is new; the last line gets its line feed if it lacks one."""
+    """Whole lines of text: a buffer, and the start and stop of its new lines; the last line gets a line feed."""
     text, filled, start = bytearray(FIRST_BYTES), 0, 0
     first = True
     while True:
@@ -100,7 +100,7 @@ def chunks(stream: TextStream) -> Iterator[tuple[bytearray, int, int]]:
 def parse(
     path: str, text: bytearray, start: int, stop: int, *, first_line: int, width: int, absent: float
 ) -> Generator[Lines, None, tuple[int, int]]:
-    """The lines of start:stop as arrays at least `width` wide, in halves where their dense rows would be too much.
+    """The lines of start:stop as arrays at least `width` wide, in halves if their dense rows need too much memory.
 
     Returns the number of lines and the width in the end.
     """
@@ -125,7 +125,7 @@ def parse(
         first_line,
         features=np.empty((n_rows, width), dtype=FEATURE),
         labels=np.empty(n_rows, dtype=LABEL),
-        spans=np.zeros((n_rows, 5), dtype=np.int64),  # rows behind a bad line are not parsed but are looked at
+        spans=np.zeros((n_rows, 5), dtype=np.int64),  # rows after a bad line are not parsed, but their spans are read
         run_starts=np.empty(n_rows, dtype=np.uint8),
     )
     highest = _fill(path, buffer, bounds, counts[:, 1], absent, lines)

@@ -1,6 +1,6 @@
 """LightGBM's side files: `train.txt.query` with the query sizes and `train.txt.weight` with a weight per line.
 
-Where the sizes are needed, the weights may also be one per query, as XGBoost has them.
+If query sizes are used, weights may also be one per query, as for XGBoost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ranksieve.errors import DataError
 
 
 class SideFiles:
-    """What lies beside a text file. Query sizes count only where its lines carry no query id themselves."""
+    """The side files of a text file. Query sizes are used only if its lines have no query ids."""
 
     def __init__(self, path: str):
         self.path = path
@@ -25,7 +25,7 @@ class SideFiles:
         self.weights = _read_weights(f"{path}.weight") if os.path.isfile(f"{path}.weight") else None
 
     def choose(self, *, lines_have_ids: bool) -> None:
-        """Decide by the first line whether the sizes are needed."""
+        """Read the query sizes if the first line has no query id."""
         if not lines_have_ids and os.path.isfile(f"{self.path}.query"):
             sizes = _read_sizes(f"{self.path}.query")
             self._ends = np.cumsum(sizes)
@@ -48,18 +48,18 @@ class SideFiles:
         if stop > len(self.weights):
             raise DataError(
                 f"{self.path}.weight: holds {len(self.weights)} weights but {self.path} has more lines; "
-                "give one weight per line, or move the file away if it belongs to other data"
+                "give one weight per line, or remove the file if it belongs to other data"
             )
         return self.weights[start:stop]
 
     def check_end(self, n_docs: int) -> None:
-        """Complain where the side files go on after the last row."""
+        """Raise `DataError` if the side files have more entries than there are rows."""
         if self.sized and self._ends is not None and self._ends[-1] != n_docs:
             raise self._mismatch(str(n_docs))
         if self.weights is not None and len(self.weights) != n_docs:
             raise DataError(
                 f"{self.path}.weight: holds {len(self.weights)} weights but {self.path} has {n_docs} lines; "
-                "give one weight per line, or move the file away if it belongs to other data"
+                "give one weight per line, or remove the file if it belongs to other data"
             )
 
     def _mismatch(self, n_docs: str) -> DataError:

@@ -1,4 +1,4 @@
-"""`ListBuilder`: what a file holds besides the features, put together while its blocks go by."""
+"""`ListBuilder`: collects labels, query ids, document ids and weights from blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ranksieve.errors import DataError
 
 
 class ListBuilder:
-    """Lists that get the documents of one block after the other; `source` names the file in messages."""
+    """Makes `Lists` of the blocks that are appended; `source` names the data in messages."""
 
     def __init__(self, source: str, *, doc_ids: bool = False):
         self._source, self._with_doc_ids = source, doc_ids
@@ -28,7 +28,7 @@ class ListBuilder:
         return sum(self._sizes)
 
     def append(self, block: Block) -> None:
-        """Add a block's documents; nothing of the block itself is held, so that its memory can be used again."""
+        """Add a block's documents. They are copied, so that the memory of the block can be reused."""
         self._sizes.append(block.n_docs)
         self._labels.append(block.labels.copy())
         self._run_ids.extend(block.run_ids)
@@ -37,7 +37,7 @@ class ListBuilder:
         self._weights.append(None if block.weights is None else block.weights.copy())
 
     def finish(self) -> Lists:
-        """The lists of all documents; where only some blocks have weights, the others' documents weigh 1."""
+        """The lists of all documents; those of blocks without weights have weight 1 if other blocks have weights."""
         if not self._labels:
             raise DataError(f"{self._source}: no documents; expected lines like '2 qid:10 1:0.5'")
         try:
@@ -49,10 +49,10 @@ class ListBuilder:
                 weights=self._joined(self._weights, 1.0, np.float64),
             )
         except DataError as error:
-            raise DataError(f"{self._source}: {error}") from error
+            raise error.with_prefix(f"{self._source}: ") from error
 
     def _joined(self, parts: list[np.ndarray | None], default: Any, dtype: Any) -> np.ndarray | None:
-        """The parts of all blocks in one array, `default` where a block has none; None where no block has any."""
+        """The arrays of all blocks as one, `default` for blocks that have none; None if no block has any."""
         if all(part is None for part in parts):
             return None
         sizes = zip(self._sizes, parts, strict=True)

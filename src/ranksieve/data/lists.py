@@ -1,4 +1,4 @@
-"""`Lists`: what is known of the documents besides their features."""
+"""`Lists`: labels, queries, document ids and weights of documents, without features."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ranksieve.errors import DataError
 
 @dataclass(frozen=True)
 class Lists:
-    """Ranked lists without their features: query q owns rows `offsets[q]:offsets[q + 1]`.
+    """The documents of queries without their features: query q owns rows `offsets[q]:offsets[q + 1]`.
 
-    `order[i]` is the user's row of our row i where queries had to be regrouped, else None.
+    If rows had to be regrouped by query, `order[i]` is the user's row of row i; else it is None.
     """
 
     labels: np.ndarray
@@ -40,13 +40,13 @@ class Lists:
 
     @property
     def query_weights(self) -> np.ndarray | None:
-        """Weight of each query: the mean of its documents', as LightGBM has it."""
+        """Weight of each query: the mean weight of its documents, as in LightGBM."""
         if self.weights is None:
             return None
         return np.add.reduceat(self.weights, self.offsets[:-1]) / self.sizes
 
     def to_user_order(self, values: np.ndarray) -> np.ndarray:
-        """Values of our rows, put back into the order the user gave the rows in."""
+        """Values of the rows, in the order in which the user gave the rows."""
         if self.order is None:
             return values
         out = np.empty_like(values)
@@ -54,7 +54,7 @@ class Lists:
         return out
 
     def take_rows(self, rows: np.ndarray) -> Lists:
-        """The lists of some documents, ascending; queries left without documents disappear."""
+        """The lists of some documents, given by ascending rows, without queries that have none of them."""
         query = np.searchsorted(self.offsets, rows, side="right") - 1
         kept, sizes = np.unique(query, return_counts=True)
         return Lists(
@@ -66,7 +66,7 @@ class Lists:
         )
 
     def take_queries(self, queries: np.ndarray) -> tuple[Lists, np.ndarray]:
-        """The lists of some queries, in the given order, and the rows they own here."""
+        """The lists of some queries, in the given order, and their rows in these lists."""
         sizes = self.sizes[queries]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
         rows = np.repeat(self.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
@@ -90,9 +90,9 @@ def lists_from_runs(
     doc_ids: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Lists:
-    """Lists from runs of equal query ids; runs of one query that lie apart are joined stably.
+    """Lists from runs of equal query ids; runs of the same query are joined stably.
 
-    Queries keep the order of their first row. The permutation, where one was needed, is kept in `Lists.order`.
+    Queries are in the order of their first rows. If rows had to be moved, `Lists.order` is the permutation.
     """
     labels = np.ascontiguousarray(labels, dtype=LABEL)
     run_lengths = np.asarray(run_lengths, dtype=OFFSET)
@@ -131,7 +131,7 @@ def runs_of(qid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def id_array(ids: Any) -> np.ndarray:
-    """Query ids as int64 where every one is a whole number written plainly, else as strings."""
+    """Query ids as int64 if all are whole numbers without leading zeros, else as strings."""
     array = np.asarray(ids)
     if array.dtype.kind in "iu" and (array.dtype.kind == "i" or array.max(initial=0) < 2**63):
         return array.astype(np.int64)

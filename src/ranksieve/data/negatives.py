@@ -1,4 +1,4 @@
-"""`Negatives`: the positive and negative rows of each query, and how many of them a share is."""
+"""`Negatives`: the positive and negative rows of each query, and selections among them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ranksieve.kernels.top_per_query import largest_per_query
 
 def share_of(n: Any, share: float) -> Any:
     """`ceil(share · n)` of a number or of several."""
-    # 0.1 · 30 is 3.0000000000000004 in binary: a hair above a whole number is that number
+    # 0.1 · 30 is 3.0000000000000004 in binary: slightly above a whole number is that number
     count = np.ceil(share * n - 1e-9 * n).astype(np.int64)
     return count if isinstance(n, np.ndarray) else int(count)
 
 
 def starts_of(sizes: np.ndarray) -> np.ndarray:
-    """Where runs of the given sizes begin, and where the last one ends."""
+    """The first rows of runs of the given sizes, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
@@ -44,7 +44,7 @@ class Negatives:
         return np.searchsorted(self.rows, self._lists.offsets).astype(np.int64)
 
     def counts(self, share: float, at_least: int) -> np.ndarray:
-        """`ceil(share · n)` of each query's n negatives, at least `at_least` where there are so many."""
+        """`ceil(share · n)` of each query's n negatives, at least `at_least`, at most all."""
         n = np.diff(self.offsets)
         return np.minimum(np.maximum(share_of(n, share), at_least), n)
 
@@ -69,7 +69,7 @@ def largest_rows(values: np.ndarray, candidates: np.ndarray, offsets: np.ndarray
 def draw_places(sizes: np.ndarray, counts: np.ndarray, rng: np.random.Generator, *, first_query: int = 0) -> np.ndarray:
     """For each query `counts[q]` random places of `sizes[q]`, without repetition, ascending, one after the other.
 
-    A query's places depend on its number alone: `first_query` is that of the first one, where these are a part.
+    The places of a query depend only on its number; `first_query` is the number of the first one.
     """
     starts = starts_of(counts)
     places = np.empty(starts[-1], np.int64)

@@ -20,7 +20,7 @@ from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.data.tables import MemoryTable, is_table
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, param
 
 if TYPE_CHECKING:
     from ranksieve.data.binned import Binned
@@ -33,7 +33,7 @@ MOVED_ROWS = 4_096  # at a time, where rows get wider in place
 def check_missing(missing: Any) -> float:
     """The value that stands for features that a line of text does not name."""
     if missing not in MISSING:
-        raise ParameterError(f"--missing is {missing!r}; expected one of {', '.join(map(repr, MISSING))}")
+        raise ParameterError(param("missing"), f" is {missing!r}; expected one of {', '.join(map(repr, MISSING))}")
     return MISSING[missing]
 
 
@@ -113,10 +113,10 @@ def _open_file(path: str, options: ReadOptions) -> Source:
     if is_csv(path, options.columns):
         return CsvSource(path, options)
     if options.columns or options.ignore:
-        flag = next(iter(options.columns), "ignore")
         raise DataError(
-            f"{path}: is LETOR text, or has no names of columns in its first line; leave --{flag} out, "
-            "or give Parquet or CSV"
+            f"{path}: is LETOR text, or has no names of columns in its first line; leave out ",
+            param(next(iter(options.columns), "ignore")),
+            ", or give Parquet or CSV",
         )
     return TextSource(path, options)
 
@@ -177,12 +177,12 @@ def read_source(source: Source, *, query: Any = None) -> Dataset:
 
 
 class _GrowingRows:
-    """A matrix that gets rows, and now and then columns, added in place, so that no second copy of it is ever held.
+    """A matrix to which rows, and sometimes columns, are added in place: there is never a second copy of it.
 
-    Large arrays grow by `realloc`, which moves pages and not bytes. Rows get wider from the last to the first:
+    Large arrays grow by `realloc`, which moves pages and not bytes. Rows are widened from the last to the first:
 
         | a a | b b | c c |                        two columns
-        | a a . | b b . | c c . |                  three: c moves first, so nothing is overwritten that is still needed
+        | a a . | b b . | c c . |                  three: c moves first, so nothing is overwritten before it is moved
     """
 
     def __init__(self, source: Source):
@@ -210,10 +210,10 @@ class _GrowingRows:
         return self._flat[: self._capacity * width].reshape(self._capacity, width)
 
     def _reserve(self, n_rows: int) -> None:
-        """Room for n_rows, and for as many more as the file seems to hold."""
+        """Allocate n_rows, and as many more as the file seems to have."""
         expected = self._source.n_docs
         if expected is None:
-            # The estimate gets better along the file; until then at most four times what is there is trusted to it.
+            # The estimate improves along the file; it may reserve at most four times the rows read so far.
             expected = min(int(n_rows / max(self._source.fraction_read, 1e-9) * 1.01), 4 * n_rows)
         self._capacity = max(expected, n_rows + n_rows // 32)
         if self._n_rows == 0:

@@ -1,4 +1,4 @@
-"""Static sampling: a data set of fewer documents, chosen once, before learning. Test lists are never sampled."""
+"""Static sampling: some documents of each list, selected once, before training. Test lists are never sampled."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives, largest_rows
 from ranksieve.dtypes import ROW
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 
 POSITIVES = ("keep", "drop")
 ORDERS = ("random", "ascending", "descending")
-FEW = 0.05  # more positives than this share kept from beyond the cut teach that a low first-stage score is relevant
+FEW = 0.05  # share of positives from beyond the cut; with more, models prefer low first-stage scores
 
 
 def truncate(data: Dataset, k: int, *, by: int | str | None = None, positives: str = "keep") -> Dataset:
-    """Each list cut to the k documents that the first stage ranks best (Lucchese et al. 2018, §5.1).
+    """The k documents of each list that the first stage ranks best (Lucchese et al. 2018, §5.1).
 
     Parameters
     ----------
     data : Dataset
     k : int
-        Documents kept of each list, equal ones by row.
+        Documents kept of each list; ties are broken by row.
     by : int or str, optional
-        The first stage's score: a feature by number or name; the data set's `first_stage` where not given.
+        The feature with the first stage's score, by number or name; the data set's `first_stage` by default.
     positives : "keep" or "drop"
-        Whether positives beyond rank k stay. Where they are many, keeping them while their neighbours go teaches that
-        a low first-stage score is a good sign; a warning says so.
+        Whether to keep positives beyond rank k. If many are kept while the negatives around them are removed, the
+        model learns to prefer low first-stage scores; there is a warning then.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def truncate(data: Dataset, k: int, *, by: int | str | None = None, positives: s
     [0.0, 0.0]
     """
     rows = truncated_rows(data.lists, first_stage_values(data, by), k, positives=positives)
-    _warn_of_the_trap(data.lists, rows, k)
+    _warn_of_positives_beyond(data.lists, rows, k)
     return data.take_rows(rows)
 
 
@@ -55,7 +55,7 @@ def by_model(data: Dataset, scores: Any, share: float, *, at_least: int = 1) -> 
     share : float
         Of each query's negatives, rounded up.
     at_least : int
-        Fewest negatives kept of a query that has them.
+        Minimum number of negatives kept of a query.
 
     Examples
     --------
@@ -86,13 +86,13 @@ def undersample(
     ----------
     data : Dataset
     n, share : int or float
-        How many negatives of each query, one of the two; a share is rounded up.
+        Number of negatives of each query, or their share, rounded up; give one of the two.
     order : "random", "ascending" or "descending"
-        Which: random ones, or those with the smallest or the largest values of a feature, equal ones by row.
+        Select random negatives, or those with the smallest or the largest values of a feature, ties by row.
     by : int or str, optional
-        That feature, by number or name; the data set's `first_stage` where not given.
+        That feature, by number or name; the data set's `first_stage` by default.
     seed : int
-        Of the random ones.
+        Seed of the random selection.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def first_stage_values(data: Dataset, by: int | str | None) -> np.ndarray:
     """The feature that documents are ordered by, in the order of the lists."""
     if by is None and data.first_stage is None:
         raise ParameterError(
-            f"{data.source}: no first-stage feature is known; say which feature to order by, --by=NAME"
+            f"{data.source}: no first-stage feature is known; name the feature to order by, ", param("by", "NAME")
         )
     chosen = data.first_stage if by is None else by
     assert chosen is not None
@@ -119,25 +119,30 @@ def first_stage_values(data: Dataset, by: int | str | None) -> np.ndarray:
 def truncated_rows(lists: Lists, values: np.ndarray, k: int, *, positives: str = "keep") -> np.ndarray:
     """The rows `truncate` keeps; `values` is the first stage's score of every document."""
     if not isinstance(k, int | np.integer) or k < 1:
-        raise ParameterError(f"--k is {k!r}; expected a whole number from 1")
+        raise ParameterError(param("k"), f" is {k!r}; expected a whole number from 1")
     _check_one_of("positives", positives, POSITIVES)
-    everybody = np.arange(lists.n_docs, dtype=ROW)
-    kept = largest_rows(values, everybody, lists.offsets, np.minimum(lists.sizes, k))
+    all_rows = np.arange(lists.n_docs, dtype=ROW)
+    kept = largest_rows(values, all_rows, lists.offsets, np.minimum(lists.sizes, k))
     if positives == "drop":
         return kept
     return np.union1d(kept, np.flatnonzero(lists.labels).astype(ROW))
 
 
-def _warn_of_the_trap(lists: Lists, kept: np.ndarray, k: int) -> None:
-    """Complain where many positives were kept that the first stage ranks beyond k: their lists exceed k by those."""
+def _warn_of_positives_beyond(lists: Lists, kept: np.ndarray, k: int) -> None:
+    """Warn if many of the positives kept are ranked beyond k by the first stage; their lists exceed k by these."""
     query = np.searchsorted(lists.offsets, kept, side="right") - 1
     sizes = np.bincount(query, minlength=lists.n_queries)
     n_beyond, n_positives = int(np.maximum(sizes - k, 0).sum()), int(np.count_nonzero(lists.labels))
     if n_beyond > FEW * n_positives:
         warnings.warn(
-            f"{n_beyond} of {n_positives} positives ({n_beyond / n_positives:.0%}) stand beyond rank {k} and are kept "
-            "without their neighbours, which teaches that a low first-stage score is relevant; consider "
-            'positives="drop" (--positives drop), or a larger k',
+            RanksieveWarning(
+                f"{n_beyond:,} of {n_positives:,} positives ({n_beyond / n_positives:.0%}) are ranked beyond {k} and "
+                "kept without the negatives around them, so that the model learns to prefer low first-stage scores; "
+                "consider ",
+                param("positives", "drop"),
+                ", or a larger ",
+                param("k"),
+            ),
             stacklevel=3,
         )
 
@@ -161,11 +166,13 @@ def undersampled_rows(
     """The rows `undersample` keeps; `values` is the feature that decides, where one does."""
     _check_one_of("order", order, ORDERS)
     if (n is None) == (share is None):
-        raise ParameterError("give exactly one of --n (negatives per query) and --share (of a query's negatives)")
+        raise ParameterError(
+            "give exactly one of ", param("n"), " (negatives per query) and ", param("share"), " (of the negatives)"
+        )
     negatives = Negatives(lists)
     if n is not None:
         if not isinstance(n, int | np.integer) or n < 0:
-            raise ParameterError(f"--n is {n!r}; expected a whole number from 0")
+            raise ParameterError(param("n"), f" is {n!r}; expected a whole number from 0")
         counts = negatives.counts(0.0, int(n))
     else:
         assert share is not None
@@ -181,9 +188,9 @@ def undersampled_rows(
 
 def _check_share(share: float) -> None:
     if not 0 < share <= 1:
-        raise ParameterError(f"--share is {share!r}; expected a number in (0, 1]")
+        raise ParameterError(param("share"), f" is {share!r}; expected a number in (0, 1]")
 
 
 def _check_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ParameterError(f"--{name} is {value!r}; expected one of {', '.join(known)}")
+        raise ParameterError(param(name), f" is {value!r}; expected one of {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""The features of synthetic search data: their names, and how they follow from the hidden traits of a document."""
+"""The features of synthetic search data: their names, and how they depend on the hidden traits of a document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksieve.kernels.synthesis import BUCKET, COUNT, EXPONENTIAL, PLAIN, SHARE, SPARSE
 
-# Hidden traits of a document; INTENT and LENGTH are its query's. The kernel takes CLICKS to be the last.
+# Hidden traits of a document; INTENT and LENGTH are its query's. The kernel relies on CLICKS being the last.
 MATCH, TITLE, AUTHORITY, TOPIC, PROFILE, FRESH, SEMANTIC, SPAM, INTENT, LENGTH, CLICKS = range(11)
 N_TRAITS = 11
 
@@ -31,7 +31,7 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Family:
-    """Features that show the same traits, each through its own noise."""
+    """Features that depend on the same traits, each with its own noise."""
 
     name: str
     size: int
@@ -70,7 +70,7 @@ class SearchFeatures:
 
     @classmethod
     def draw(cls, n_features: int, rng: np.random.Generator) -> SearchFeatures:
-        """The first features of the collection; how well each shows its traits is drawn."""
+        """The first features of the collection; how much each depends on its traits is random."""
         rows = _table()[: n_features - 1]
         rows += [_noise(number) for number in range(len(rows) + 1, n_features)]
         names, terms, weights, noise, kinds, missing = zip(
@@ -89,7 +89,7 @@ class SearchFeatures:
 
 
 def _table() -> list[tuple]:
-    """The features behind the first, families mixed evenly, so that the first few hold something of each."""
+    """The features after the first one, families mixed evenly, so that the first few have some of each."""
     placed = []
     matches = [(field, measure) for measure in MEASURES for field in FIELDS]
     for number, (field, (measure, kind)) in enumerate(matches):

@@ -1,4 +1,4 @@
-"""Splits by query: which queries teach, which validate, which test."""
+"""Splits by query into training, validation and test data, and into folds."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, param
 
 
 def split(data: Dataset, shares: Sequence[float] = (0.6, 0.2, 0.2), *, seed: int = 0) -> list[Dataset]:
-    """A data set cut by query into parts of the given shares; the queries of a seed are always the same.
+    """Split a data set by query into parts of the given shares; a seed always gives the same queries.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def split_queries(n_queries: int, shares: Sequence[float] = (0.6, 0.2, 0.2), *, 
     """The numbers of the queries of each part, ascending."""
     given = np.asarray(shares, dtype=np.float64)
     if given.ndim != 1 or not len(given) or not (given > 0).all() or abs(given.sum() - 1) > 1e-9:
-        raise ParameterError(f"the shares are {list(shares)}; expected positive numbers that add up to 1")
+        raise ParameterError(param("shares"), f" are {list(shares)}; expected positive numbers that add up to 1")
     borders = np.round(np.cumsum(given) * n_queries).astype(int)
     parts = np.split(np.random.default_rng(seed).permutation(n_queries), borders[:-1])
     if min(map(len, parts)) == 0:
@@ -35,7 +35,7 @@ def split_queries(n_queries: int, shares: Sequence[float] = (0.6, 0.2, 0.2), *, 
 
 
 def fold_queries(n_queries: int, n_folds: int = 5, *, seed: int = 0) -> Iterator[tuple[np.ndarray, ...]]:
-    """Training, validation and test queries of each fold; every query tests once and validates once.
+    """Training, validation and test queries of each fold; every query is a test query once.
 
     Examples
     --------
@@ -43,7 +43,10 @@ def fold_queries(n_queries: int, n_folds: int = 5, *, seed: int = 0) -> Iterator
     [[4, 5], [0, 1], [2, 3]]
     """
     if n_folds < 3:
-        raise ParameterError(f"{n_folds} folds; expected at least 3: one tests, one validates, the others teach")
+        raise ParameterError(
+            param("folds"),
+            f" is {n_folds}; expected at least 3: one for testing, one for validation, others for training",
+        )
     if n_queries < n_folds:
         raise DataError(f"{n_queries} queries cannot be split into {n_folds} folds; every fold needs at least one")
     parts = np.array_split(np.random.default_rng(seed).permutation(n_queries), n_folds)

@@ -16,7 +16,7 @@ from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.features import FeatureInfo, feature_number, to_float
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, param
 
 QID = "qid"
 SLAB_ROWS = 2_048  # rows written column by column at a time, so that they stay in the cache
@@ -118,7 +118,7 @@ def _split_columns(
 ) -> tuple[np.ndarray, tuple[str, ...], np.ndarray | None]:
     """Columns of a table as one C-ordered float32 array, without the query ids."""
     qid = columns.pop(QID, None)
-    if wanted and set(wanted) <= set(columns):
+    if wanted is not None and set(wanted) <= set(columns):
         columns = {name: columns[name] for name in wanted}
     if n_rows == 0 or not columns:
         raise DataError(
@@ -146,9 +146,11 @@ def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = 
     """Raise `DataError` for a column that does not hold numbers; booleans are numbers."""
     is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
     if not any(check(kind) for check in is_number):
-        remedy = f"say which column holds the {role}s, --{role}=NAME" if role else f"leave it out, --ignore={name}"
+        remedy = (
+            ("name the column to use, ", param(role, "NAME")) if role else ("leave it out, ", param("ignore", name))
+        )
         raise DataError(
-            f"{place}column {name!r} holds {kind} values; expected numbers; {remedy}, or encode it as numbers"
+            f"{place}column {name!r} holds {kind} values; expected numbers; ", *remedy, ", or encode it as numbers"
         )
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Dataset, check_is_data
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
 from ranksieve.forest.formats.from_model import from_model
+from ranksieve.forest.score_file import read_for_models
 from ranksieve.text_formats import counted
 
 
@@ -189,9 +190,9 @@ def evaluate(
     first   0.8155                    0.7500
     second  0.6309   1.0000           0.5000  1.0000
     """
-    check_is_data(data)
-    lists = data if isinstance(data, Lists) else data.lists
     systems = _named(scores)
+    data = read_for_models(data, systems.values())
+    lists = data if isinstance(data, Lists) else data.lists
     wanted = wanted_metrics(metrics)
     values = {}
     for name, system in systems.items():

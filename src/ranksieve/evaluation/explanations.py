@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Dataset, check_is_data
+from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.forest.forest import Forest, forest_of
+from ranksieve.forest.score_file import read_for_models
 from ranksieve.text_formats import counted, some_of
 
 REMOVALS = {
@@ -176,7 +177,7 @@ def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None
     (50,)
     """
     forest = forest_of(model)
-    check_is_data(data)
+    data = read_for_models(data, [forest])
     one = data.take_queries([query_number(data.query_ids, query, data.source)])
     features = one.rows(0, one.n_docs)
     parts = forest.predict(one, contributions=True, threads=threads)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from ranksieve.data.dataset import Dataset, check_is_data
-from ranksieve.data.features import check_feature_names
-from ranksieve.errors import ModelError
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import match_features
+from ranksieve.errors import DataError, ModelError
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted
 
@@ -29,12 +30,13 @@ class Matrix(NamedTuple):
 
 def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
     """Number of documents, and the documents in one piece or several, in the order of their rows (or of the lists)."""
-    if isinstance(X, str):
-        check_is_data(X)
+    if isinstance(X, str | os.PathLike):
+        raise DataError(f"the data is the file name {os.fspath(X)!r}; give what rs.read({os.fspath(X)!r}) returns")
     if isinstance(X, Dataset):
         _check_features(X.n_features, model)
-        check_feature_names(X.feature_names, model.feature_names, X.source)
-        return X.n_docs, (flat(rows) for rows in X.blocks(ROWS))
+        order = match_features(X.feature_names, model.feature_names, X.source)
+        blocks = X.blocks(ROWS)
+        return X.n_docs, (flat(rows if order is None else rows[:, order]) for rows in blocks)
     if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64):
         X = _plain(X, model)
     if X.ndim == 1:
@@ -65,14 +67,10 @@ def _plain(X: Any, model: Model) -> Any:
     """An array or a sparse matrix of float32 or float64; named columns are put in the forest's order."""
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
-    names = None
     if not (isinstance(X, np.ndarray) and X.dtype.kind in "iubf"):
         from ranksieve.data.tables import split_table
 
-        X, names, _ = split_table(X)
-    if names is not None and tuple(names) != model.feature_names and set(model.feature_names) <= set(names):
-        number = {name: k for k, name in enumerate(names)}
-        X = X[:, [number[name] for name in model.feature_names]]
+        X, _, _ = split_table(X, model.feature_names)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     return X

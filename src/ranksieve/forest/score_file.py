@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
-from ranksieve.data.read import open_data, read_source
+from ranksieve.data.read import open_data, read, read_source
 from ranksieve.errors import DataError
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted
@@ -36,7 +36,21 @@ def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed
             f"{path}: the models were trained with different values for absent features; "
             "say which one to read, --missing=zero or --missing=nan"
         )
-    return open_data(path, missing=missing or kinds.pop(), needed=needed)
+    names = {tuple(model.feature_names) for model in models.values()}
+    wanted = names.pop() if len(names) == 1 else ()
+    return open_data(path, missing=missing or kinds.pop(), needed=needed, wanted=wanted)
+
+
+def read_for_models(data: Any, systems: Iterable[Any]) -> Any:
+    """A `Dataset` or `Lists` as it is; other data is read into memory as the models among `systems` need it."""
+    if isinstance(data, Dataset | Lists):
+        return data
+    ours = (one for one in systems if hasattr(one, "feature_names") and hasattr(one, "info"))
+    models = {f"model {number}": one for number, one in enumerate(ours, start=1)}
+    if not models:
+        return read(data)
+    name, model = next(iter(models.items()))
+    return read_for(model, name, open_for(data, models, None))
 
 
 def score_blocks(

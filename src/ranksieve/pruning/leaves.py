@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +11,10 @@ from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source, check_narrow
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
-from ranksieve.data.features import check_feature_names
+from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import BIN
-from ranksieve.errors import DataError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.score_file import fitted, open_for
 from ranksieve.kernels.compile_trees import compile_binned
@@ -54,7 +52,7 @@ def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> Lea
     missing : "zero" or "nan", optional
         What a feature absent from a LETOR line is; as in training where not given.
     """
-    if isinstance(data, str | os.PathLike):
+    if not isinstance(data, Described):
         data = open_for(data, {"the model": forest}, missing)
     if isinstance(data, Binned):
         check_feature_names(data.feature_names, forest.feature_names, data.source)
@@ -67,9 +65,7 @@ def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> Lea
             numbers[start : start + len(block)] = forest.predict_leaves(block)
             start += len(block)
         return LeafNumbers(numbers, data.lists, data.source)
-    if isinstance(data, Source):
-        return _of_source(forest, data)
-    raise DataError(f"cannot prune on {type(data).__name__}; give a Dataset, a file name, or Dataset.from_arrays(...)")
+    return _of_source(forest, data)
 
 
 def _of_source(forest: Forest, source: Source) -> LeafNumbers:

@@ -9,12 +9,13 @@ from typing import Any, overload
 import numpy as np
 
 from ranksieve.boosting.line_search import ROUNDING, Curve, LineSearch, best_step
-from ranksieve.data.dataset import Dataset, check_is_data
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.score_file import read_for_models
 from ranksieve.rankers.blend import Blend, blend
 
 RANGES = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}
@@ -166,7 +167,7 @@ def _best_combination(
     if form not in RANGES:
         raise ParameterError(param("form"), f" is {form!r}; expected one of {', '.join(RANGES)}")
     low, high = _checked_range(RANGES[form] if range is None else range)
-    check_is_data(data)
+    data = read_for_models(data, rankers)
     lists = data if isinstance(data, Lists) else data.lists
     a, b = (_finite(name, list_scores(name, given, data, lists)) for name, given in zip("ab", rankers, strict=True))
     search = LineSearch(lists, parse_metric(metric))

@@ -15,6 +15,7 @@ from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.score_file import read_for_models
 from ranksieve.rankers.blend import Blend, blend
 
 WIDEST = 10.0  # weights, in units of the scores' spreads, run from 0 to this
@@ -82,6 +83,7 @@ def interpolate(
     named = rankers if isinstance(rankers, Mapping) else {f"ranker {i}": one for i, one in enumerate(rankers, start=1)}
     if not named:
         raise ParameterError("got no rankers to interpolate; give at least one")
+    data = read_for_models(data, named.values())
     lists = data if isinstance(data, Lists) else data.lists
     measured = parse_metric(metric)
     scores = np.stack([list_scores(name, one, data, lists) for name, one in named.items()])

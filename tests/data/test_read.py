@@ -1,0 +1,150 @@
+"""Data of every kind is opened by the same function, wherever data is accepted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.binned import bin_data
+from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
+from ranksieve.data.read import open_data, read
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.forest.score_file import open_for, score_file
+
+OPTIONS = {"trees": 3, "leaves": 4, "min_docs": 1, "algo": "lambdamart"}
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+
+
+def columns(n_docs=60, **names):
+    rng = np.random.default_rng(5)
+    found = {
+        "qid": np.repeat(np.arange(n_docs // 6), 6),
+        "label": rng.integers(0, 3, n_docs),
+        "bm25": rng.normal(size=n_docs),
+        "age": rng.normal(size=n_docs),
+    }
+    return {names.get(name, name): values for name, values in found.items()}
+
+
+def dataset():
+    found = columns()
+    X = np.stack([found["bm25"], found["age"]], axis=1)
+    return rs.Dataset.from_arrays(X, found["label"], found["qid"], feature_names=["bm25", "age"])
+
+
+def text_of(model, tmp_path):
+    model.save(tmp_path / "model.txt")
+    return (tmp_path / "model.txt").read_text().partition("ranksieve")[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_are_trained_on_like_arrays(kind, tmp_path):
+    table = KINDS[kind](columns())
+    expected = rs.train(dataset(), valid=dataset(), **OPTIONS)
+    found = rs.train(table, valid=table, **OPTIONS)
+    assert text_of(found, tmp_path) == text_of(expected, tmp_path)
+    assert found.feature_names == ("bm25", "age") and found.info["missing"] == "zero"
+    assert rs.evaluate(found, table).mean() == rs.evaluate(found, dataset()).mean()
+    assert rs.train(table, algo="ranksvm").weights.tolist() == rs.train(dataset(), algo="ranksvm").weights.tolist()
+    assert rs.prune(found, table, rate=0.4).n_trees == rs.prune(expected, dataset(), rate=0.4).n_trees
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_tables_are_named_by_a_data_file(kind):
+    table = KINDS[kind](columns(qid="query", label="clicked"))
+    data = read(rs.DataFile(table, label="clicked", qid="query"))
+    np.testing.assert_array_equal(data.features, np.float32(dataset().features))
+    with pytest.raises(DataError, match=r"^the \w+: there is no column 'label'; .* label='NAME'"):
+        rs.train(table)
+
+
+def test_a_data_file_of_a_data_file():
+    inner = rs.DataFile("a.csv", label="clicked", qid="q")
+    assert rs.DataFile(inner) == inner
+    assert rs.DataFile(inner, qid="query") == rs.DataFile("a.csv", label="clicked", qid="query")
+
+
+def test_what_is_open_already_stays_as_it_is():
+    data = dataset()
+    for opened in (data, bin_data(data), JoinedSource([Piece(data)])):
+        assert open_data(opened) is opened
+    with pytest.raises(DataError, match="has bins and no feature values"):
+        read(bin_data(data))
+    with pytest.raises(DataError, match=r"the data is ndarray; give a file name, a DataFrame .* Dataset\.from_arrays"):
+        rs.train(np.zeros((3, 2)))
+
+
+def test_missing_is_checked_where_data_is_opened(tmp_path):
+    for algo in ("lambdamart", "ranksvm", "mcrank", "xcleaver"):
+        with pytest.raises(ParameterError, match=r"missing is 'none'; expected one of 'zero', 'nan'") as caught:
+            rs.train(dataset(), algo=algo, missing="none")
+        assert caught.value.parameters == ("missing",)
+
+
+def test_files_are_evaluated_as_their_model_was_trained(tmp_path):
+    path = tmp_path / "data.txt"
+    rs.io.write_letor(dataset(), path)
+    path.write_text(path.read_text().replace(" 1:", " # 1:", 3))
+    model = rs.train(path, missing="nan", **OPTIONS)
+    assert rs.evaluate(model, path).mean() == rs.evaluate(model, read(path, missing="nan")).mean()
+    assert rs.explain(model, path, query=0).features.shape == (6, 2)
+    assert rs.combine(model, model, path).value == rs.combine(model, model, read(path, missing="nan")).value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_in_another_order_are_matched_by_name(kind, tmp_path):
+    model, data = rs.train(dataset(), **OPTIONS), columns()
+    expected = model.predict(dataset())
+    turned = {name: data[name] for name in ("age", "qid", "bm25", "label")} | {"title": np.repeat("text", 60)}
+    np.testing.assert_array_equal(model.predict(KINDS[kind](turned)), expected)
+    X = np.stack([data["age"], data["bm25"]], axis=1)
+    other = rs.Dataset.from_arrays(X, data["label"], data["qid"], feature_names=["age", "bm25"])
+    np.testing.assert_array_equal(model.predict(other), expected)
+    ranker = rs.Ranker(**OPTIONS).fit(
+        pd.DataFrame({name: data[name] for name in ("qid", "bm25", "age")}), data["label"]
+    )
+    np.testing.assert_array_equal(ranker.predict(KINDS[kind](turned)), expected)
+    pq.write_table(pa.table(turned), tmp_path / "data.parquet")
+    pd.DataFrame(turned).to_csv(tmp_path / "data.csv", index=False)
+    for file in ("data.parquet", "data.csv"):
+        scored = score_file({"m": model}, open_for(tmp_path / file, {"m": model}, None))
+        np.testing.assert_array_equal(scored.scores["m"], expected)
+
+
+def test_columns_that_are_not_numbers_are_ignored_by_name(tmp_path):
+    data = columns() | {"title": np.repeat("text", 60), "t2": np.repeat("x", 60), "fresh": np.arange(60) % 2 == 0}
+    pq.write_table(pa.table(data), tmp_path / "data.parquet")
+    pd.DataFrame(data).to_csv(tmp_path / "data.csv", index=False)
+    for given in (tmp_path / "data.parquet", tmp_path / "data.csv", pd.DataFrame(data), pl.DataFrame(data)):
+        with pytest.raises(DataError, match=r"column 'title' holds .*ignore='title'"):
+            read(given)
+        found = read(given, ignore="title, t?")
+        assert found.feature_names == ("bm25", "age", "fresh")
+        assert found.features[:, 2].tolist() == [1, 0] * 30
+        with pytest.raises(DataError, match="no column is named 'url'"):
+            read(given, ignore="title,t2,url")
+    with pytest.raises(ParameterError, match="no parameter 'labels'"):
+        read(tmp_path / "data.csv", labels="x")
+
+
+def test_booleans_of_csv_are_numbers(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("label,qid,a,b\n1,1,,True\n0,1,false,\n0,1,true,False\n")
+    np.testing.assert_array_equal(read(path).features, [[np.nan, 1], [0, np.nan], [1, 0]])
+    path.write_text("label,qid,a\n\n1,1,true\n\n0,1,often\n")
+    with pytest.raises(DataError, match=r"data\.csv:5: column 'a' holds 'often'; expected true or false"):
+        read(path)
+
+
+def test_some_queries_of_a_source():
+    source = JoinedSource([Piece(dataset())])
+    ids = query_ids_of(source)
+    by_number = read(JoinedSource([Piece(source, range(2, 4))], name="part"))
+    by_id = read(JoinedSource([Piece(source, frozenset(ids[2:4]))]))
+    assert by_number.source == "part" and by_number.query_ids.tolist() == by_id.query_ids.tolist() == ids[2:4]
+    np.testing.assert_array_equal(by_number.features, by_id.features)
