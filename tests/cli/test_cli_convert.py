@@ -55,7 +55,7 @@ def test_the_ending_says_the_format(run, model, tmp_path):
     assert "double first_score(const float *x)" in (tmp_path / "first.c").read_text()
     for name in ("model.json", "new.txt"):
         outcome = run("convert", model, "--out", tmp_path / name)
-        assert outcome.code == 2 and "add --format with lightgbm, xgboost" in outcome.output
+        assert outcome.code == 2 and "give --format, one of lightgbm, xgboost" in outcome.output
         assert not (tmp_path / name).exists()
 
 

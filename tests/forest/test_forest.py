@@ -95,7 +95,7 @@ def test_levels_hold_every_split_once_parents_first(seed):
         ([1, -1, -3], [1, -2, -4], "exactly one"),
         ([1, -1, -3], [2, -2, -3], "exactly one"),
         ([1, 0, -3], [2, -2, -4], "exactly one"),
-        ([-1, 2, 1], [-2, -3, -4], "does not lead"),
+        ([-1, 2, 1], [-2, -3, -4], "cannot be reached from the root"),
     ],
 )
 def test_broken_trees_are_found(left, right, what):

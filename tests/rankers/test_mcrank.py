@@ -173,7 +173,7 @@ def test_bad_input_is_told(data, tmp_path):
     text = path.read_text()
     for old, new, message in (
         ("num_tree_per_iteration=5", "num_tree_per_iteration=2", "one tree per class"),
-        ("num_class=5\n", "num_class=x\n", "expected a number from 1"),
+        ("num_class=5\n", "num_class=x\n", "expected a whole number from 1"),
         ('"grades": [0.0, ', '"grades": [', "5 classes do not fit the grades"),
     ):
         assert old in text

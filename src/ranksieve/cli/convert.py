@@ -26,31 +26,31 @@ def convert(
     format: Annotated[
         str | None,
         typer.Option(
-            help=f"Format to write: {FORMATS}.", show_default="by the ending of --out: .onnx, .c, .xml (quickrank)"
+            help=f"Format to write: {FORMATS}.", show_default="by the extension of --out: .onnx, .c, .xml (quickrank)"
         ),
     ] = None,
     missing: Annotated[
         str,
         typer.Option(
-            help="What missing values of served documents are. nan: sent where each split says, which RankLib and "
-            "QuickRank cannot; zero: count as 0; never: there are none."
+            help="Missing values of served documents. nan: each split sends them left or right, which RankLib and "
+            "QuickRank cannot express; zero: they count as 0; never: there are none."
         ),
     ] = "nan",
     nearest: Annotated[
-        bool, typer.Option("--nearest", help="Let Solr have the nearest threshold below one that it cannot have.")
+        bool, typer.Option("--nearest", help="Write the nearest threshold below where Solr cannot express one.")
     ] = False,
     n_features: Annotated[int | None, n_features_option("the largest that a tree uses")] = None,
 ) -> None:
-    """Turn a model file into another format. What the format cannot express is refused, never changed.
+    """Convert a model file to another format. A model that the format cannot express is refused.
 
-    For float32 documents the converted model takes the same leaf in every tree, ties and missing values included.
+    Every float32 document reaches the same leaf in every tree, including ties and missing values.
     """
     check_writable(out, model)
     from ranksieve.forest.formats.model_files import ENDINGS, load_forest, save
 
     meant = ENDINGS.get(out.suffix.lower(), ()) if format is None else (format,)
     if len(meant) != 1:
-        raise ParameterError(f"{out}: does not say which format it is to have; add --format with {FORMATS}")
+        raise ParameterError(f"{out}: the format is not clear from the name; give --format, one of {FORMATS}")
     (format,) = meant
 
     forest = load_forest(model, n_features=n_features)

@@ -1,4 +1,4 @@
-"""Names of model files, checked before hours are spent, and models written under them."""
+"""Model files that commands write: their names are checked before training."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def check_model_file(out: Path, *read: Path | str | None, is_forest: bool = False) -> None:
-    """Refuse what cannot be written, and an ending that promises another format; JSON is for rankers but forests."""
+    """Refuse files that cannot be written, and extensions of other formats; .json is for rankers other than forests."""
     check_writable(out, *read)
     from ranksieve.forest.formats.model_files import ENDINGS
 
     ending = out.suffix.lower()
     if ending in ENDINGS and (is_forest or ending != ".json"):
         raise ParameterError(
-            f"{out}: forests are written as LightGBM text, which {ending} does not promise; write a .txt file, and "
-            f"convert it with ranksieve convert --format {ENDINGS[ending][0]}"
+            f"{out}: forests are written as LightGBM text, not as {ending}; write a .txt file and convert it with "
+            f"ranksieve convert --format {ENDINGS[ending][0]}"
         )
 
 
 def save_model(model: Model, out: Path) -> None:
-    """Write a model in our own format, whatever the name promises: by now it is worth more than its name."""
+    """Write a model in our own format, whatever its extension."""
     from ranksieve.forest.forest import Forest
 
     if isinstance(model, Forest):

@@ -1,4 +1,4 @@
-"""`bench`: a model's scoring speed beside that of every other scorer that is installed."""
+"""`bench`: the scoring speed of a model, compared with every other scorer that is installed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import load_forest
 from ranksieve.text_formats import counted
 
-AGREE = 1e-12  # of the largest score: what another order of summation may change in float64
+AGREE = 1e-12  # of the largest score: rounding of another order of summation in float64
 AGREE_SINGLE = 1e-4  # for scorers that add in float32
-SECONDS = 0.2  # what one measurement lasts at least
+SECONDS = 0.2  # that one measurement takes at least
 MOST_DOCUMENTS, RANDOM_DOCUMENTS = 20_000, 5_000
 
 Predict = Callable[[np.ndarray], Any]
@@ -29,17 +29,17 @@ Predict = Callable[[np.ndarray], Any]
 def bench(
     model: Forest | str | os.PathLike[str], X: Any = None, *, threads: int | None = None, repeat: int = 3
 ) -> list[dict[str, Any]]:
-    """Score documents with this package and with every installed peer.
+    """Time the scoring of documents with this package and with every installed peer.
 
     Parameters
     ----------
     model : Forest or path
     X : Dataset or array, optional
-        Documents; 5,000 random ones around the model's thresholds where not given. At most 20,000 are used.
+        Documents; by default 5,000 random ones around the model's thresholds. At most 20,000 are used.
     threads : int, optional
-        All cores where not given.
+        All cores by default.
     repeat : int
-        Each scorer is measured so often, and the best time counts.
+        Number of measurements of each scorer; the best time is reported.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def bench(
                     continue
                 theirs = np.asarray(predict(documents), dtype=np.float64).ravel()
                 taken = seconds(lambda predict=predict: predict(documents), repeat=repeat)  # type: ignore[misc]
-            except Exception as error:  # a peer's fault, whatever it is, must not hide the others
+            except Exception as error:  # an error of one peer must not hide the others
                 reason = str(error).strip().splitlines() or [type(error).__name__]
                 rows.append({"name": name, "failed": reason[0]})
                 continue
@@ -78,7 +78,7 @@ def bench(
 
 
 def seconds(call: Callable[[], Any], *, repeat: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """The best of several times of a call, each measured over as many calls as fill `SECONDS`."""
+    """The best of several times of a call, each the mean over as many calls as fill `SECONDS`."""
     start = clock()
     call()
     n_calls = max(1, int(SECONDS / max(clock() - start, 1e-9)))
@@ -133,7 +133,7 @@ def random_documents(forest: Forest, n_docs: int, *, seed: int = 0) -> np.ndarra
 
 
 def absent(peer: str) -> list[str]:
-    """What a peer needs and is not installed."""
+    """The modules that a peer needs and that are not installed."""
     return [name for name in MODULES.get(peer, (peer,)) if importlib.util.find_spec(name) is None]
 
 
@@ -158,7 +158,7 @@ def onnx_peer(path: Path, n_features: int, threads: int) -> Predict | None:
 
     given = [("input", FloatTensorType([None, n_features]))]
     booster = lightgbm.Booster(model_file=str(path))
-    booster.params["objective"] = "regression"  # the converter does not know ranking; the trees are the same
+    booster.params["objective"] = "regression"  # the converter does not support ranking; the trees are the same
     converted = onnxmltools.convert_lightgbm(_as_regression(booster, path), initial_types=given, zipmap=False)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -167,7 +167,7 @@ def onnx_peer(path: Path, n_features: int, threads: int) -> Predict | None:
 
 
 def _as_regression(booster: Any, path: Path) -> Any:
-    """The same trees under an objective every converter knows."""
+    """The same trees with an objective that every converter supports."""
     import lightgbm
 
     lines = booster.model_to_string().splitlines()

@@ -1,4 +1,4 @@
-"""`Contributions`: how much of a document's score each feature brought (exact path-dependent TreeSHAP)."""
+"""`Contributions`: the contribution of each feature to a document's score (exact path-dependent TreeSHAP)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ROWS = 4096  # documents made float64 at a time
 
 
 class Contributions:
-    """Shapley values of a forest's documents; made once, on first use, and kept by the forest.
+    """Shapley values of documents; created on first use and cached by the forest.
 
-    What is unknown of a document is averaged over the training documents that passed each split, as `leaf_count`
-    says; models that count no documents (XGBoost's) are averaged by their sums of second derivatives.
+    Unknown features are averaged over the training documents that passed each split (`leaf_count`). Models without
+    counts (XGBoost's) are averaged by their sums of second derivatives.
     """
 
     def __init__(self, forest: Forest):
@@ -57,7 +57,7 @@ class Contributions:
 
 
 def covers(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
-    """How many training documents, or how much of their second derivatives, each leaf and each split has seen."""
+    """The number of training documents, or the sum of their second derivatives, of each leaf and each split."""
     leaf = forest.leaf_count.astype(np.float64)
     if not leaf.any():
         leaf = forest.leaf_weight
@@ -66,7 +66,7 @@ def covers(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
     empty &= forest.n_leaves > 1
     if empty.any():
         raise ModelError(
-            f"tree {int(np.argmax(empty))} does not say how many training documents its leaves have seen, and "
+            f"tree {int(np.argmax(empty))} does not store how many training documents its leaves have, and "
             "contributions are averages over them; use a model whose file has leaf_count, such as LightGBM's"
         )
     split = np.zeros(len(forest.feature))

@@ -1,7 +1,7 @@
-"""Float32: what it can say of a float64 threshold, and its shortest text.
+"""float64 thresholds as float32, and the shortest text of a float32.
 
-Search engines compute features in float32, and most consumers of models keep thresholds and leaf values in float32
-too. For a float32 document nothing is lost by that, if thresholds are rounded to the right side.
+Search engines compute features in float32, and most consumers of models store thresholds and leaf values in float32.
+This loses nothing for a float32 document if thresholds are rounded to the right side.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 
 
 def to_single(values: Any) -> np.ndarray:
-    """The float32 nearest to each number; what is too large for float32 is infinite."""
+    """The float32 nearest to each number; infinite where it is too large."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(values, dtype=np.float64).astype(np.float32)
 
 
 def floor_single(values: np.ndarray) -> np.ndarray:
-    """The largest float32 not above each value: for every float32 x, `x <= value` says the same as `x <= floor`.
+    """The largest float32 not above each value: for every float32 x, `x <= value` equals `x <= floor`.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def floor_single(values: np.ndarray) -> np.ndarray:
 
 
 def above_single(values: np.ndarray) -> np.ndarray:
-    """The smallest float32 above each value: for every finite float32 x, `x <= value` says the same as `x < above`.
+    """The smallest float32 above each value: for every finite float32 x, `x <= value` equals `x < above`.
 
     Examples
     --------
@@ -44,15 +44,15 @@ def above_single(values: np.ndarray) -> np.ndarray:
 
 
 def below_single(values: np.ndarray) -> np.ndarray:
-    """The largest float32 below each float32: for every float32 x, `x < value` says the same as `x <= below`."""
+    """The largest float32 below each float32: for every float32 x, `x < value` equals `x <= below`."""
     with np.errstate(over="ignore"):
         return np.nextafter(np.asarray(values, dtype=np.float32), np.float32(-np.inf))
 
 
 def single_texts(values: np.ndarray, infinity: str = "1e39") -> list[str]:
-    """The shortest decimal of each float32 that reads back to it; an infinity as the reader understands it.
+    """The shortest decimal of each float32; `infinity` is the text of an infinite one.
 
-    `1e39` is a JSON number that every reader of float32 takes for an infinity.
+    `1e39` is a JSON number that readers of float32 round to infinity.
 
     Examples
     --------

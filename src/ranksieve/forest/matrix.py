@@ -1,4 +1,4 @@
-"""`Matrix`: documents in any form a user has them, flat for the kernels."""
+"""`Matrix`: documents in any form that `predict` takes, as one flat array for the kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ranksieve.errors import DataError, ModelError
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted
 
-ROWS = 65_536  # how many rows of a sparse matrix or a regrouped data set are made dense at a time
+ROWS = 65_536  # of a sparse matrix or a regrouped data set that are made dense at a time
 
 
 class Matrix(NamedTuple):
@@ -51,13 +51,13 @@ def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
 
 
 def flat(X: np.ndarray) -> Matrix:
-    """A dense array as it lies in memory, without a copy where it is contiguous in C or Fortran order."""
+    """A dense array as a flat one, without a copy where it is contiguous in C or Fortran order."""
     n_docs, n_features = X.shape
     if not (X.flags.c_contiguous or X.flags.f_contiguous) or not X.dtype.isnative:
         X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
     by_row = X.flags.c_contiguous
     values = X.reshape(-1) if by_row else X.T.reshape(-1)
-    # always read-only, so that the kernels are compiled once for arrays of either kind
+    # always read-only, so that the kernels are compiled once for read-only and writeable arrays
     values = values.view()
     values.flags.writeable = False
     return Matrix(values, n_features if by_row else 1, 1 if by_row else n_docs, n_features, n_docs)

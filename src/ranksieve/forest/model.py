@@ -1,4 +1,4 @@
-"""`Model`: what every ranker can do, whatever it is made of."""
+"""`Model`: the protocol of every ranker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Model(Protocol):
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """How it was made, as JSON can hold it: parameters, history, versions."""
+        """How it was trained, as JSON can hold it: parameters, history, versions."""
         ...
 
     @property
@@ -30,18 +30,18 @@ class Model(Protocol):
         ...
 
     def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
-        """Scores of documents, in the order of the rows; the larger, the better."""
+        """Scores of documents, in the order of the rows; larger is better."""
         ...
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model, whole or not at all."""
+        """Write the model; the file appears whole or not at all."""
         ...
 
 
 def scores_by(model: Any, X: Any, threads: int | None) -> Any:
-    """`model.predict(X)`, with the number of threads where the model takes one; those of other libraries may not."""
+    """`model.predict(X)`, with `threads` where the model takes it; models of other libraries may not."""
     try:
         takes_threads = "threads" in inspect.signature(model.predict).parameters
-    except (TypeError, ValueError):  # compiled code need not tell
+    except (TypeError, ValueError):  # compiled code may have no signature
         takes_threads = False
     return model.predict(X, threads=threads) if takes_threads else model.predict(X)

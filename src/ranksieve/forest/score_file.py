@@ -1,4 +1,4 @@
-"""Scores of a data file by one or more models, block by block: the features are never held whole."""
+"""Score a data file with one or more models, block by block: the features are never in memory as a whole."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from ranksieve.data.features import check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read, read_source
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, param
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The lists of a file, and each model's scores in the file's order."""
+    """The lists of a file, and the scores of each model in the order of the file."""
 
     lists: Lists
     scores: dict[str, np.ndarray]
 
 
 def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed: Sequence[str] = NEEDED) -> Source:
-    """A data file whose absent features are read as those of the models' training data were, or as `missing` says."""
+    """Open a data file; absent features are read as in the models' training data, or as `missing` says."""
     kinds = {str(model.info.get("missing", "zero")) for model in models.values()}
     if missing is None and len(kinds) > 1:
         raise DataError(
-            f"{path}: the models were trained with different values for absent features; "
-            "say which one to read, --missing=zero or --missing=nan"
+            f"{path}: the models were trained with different values for absent features; give ",
+            param("missing", "zero"),
+            " or ",
+            param("missing", "nan"),
         )
     names = {tuple(model.feature_names) for model in models.values()}
     wanted = names.pop() if len(names) == 1 else ()
@@ -80,7 +82,7 @@ def score_file(models: Mapping[str, Model], source: Source, threads: int | None 
 
 
 def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> Dataset:
-    """A file's documents, or those of one query, in memory, with the features of the model."""
+    """The documents of a file, or of one query, in memory, with the features of the model."""
     data = read_source(source, query=query)
     check_narrow(source, data.n_features, model.n_features)
     if source.feature_names is not None:
@@ -90,13 +92,13 @@ def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> D
 
 
 def fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.ndarray:
-    """Features as wide as the model's."""
+    """Features with as many columns as the model has."""
     width = features.shape[1]
     if width > model.n_features or (width < model.n_features and source.feature_names is not None):
-        says_not = model.info.get("read_from") in ("ranklib", "quickrank")
-        unsaid = ", or say how many there are: ranksieve convert --n-features" if says_not else ""
+        unknown = model.info.get("read_from") in ("ranklib", "quickrank")  # these files do not store the number
+        advice = ", or set the number of features with ranksieve convert --n-features" if unknown else ""
         raise DataError(
             f"{source.path}: has {counted(feature=width)} but {name} was trained on {model.n_features}; "
-            f"give data with the same features{unsaid}"
+            f"give data with the same features{advice}"
         )
     return widened(features, model.n_features, source.absent)

@@ -1,4 +1,4 @@
-"""What the child numbers of a forest say: whether they make trees, and the splits level by level."""
+"""The structure of trees: whether child numbers make trees, and the splits level by level."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def first_broken(
     left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray, leaf_offsets: np.ndarray
 ) -> tuple[int, str] | None:
-    """The first tree whose children do not make a tree, with what is wrong; None where all is well.
+    """The first tree whose children do not make a tree, and why; None where all do.
 
-    A tree is well made when every split but the root, and every leaf, is the child of exactly one split, and the
-    root leads to all of them.
+    In a tree, every split but the root and every leaf is the child of exactly one split, and can be reached from the
+    root.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def first_broken(
     split_parents = np.bincount(
         children[~is_leaf] + split_offsets[tree_of_child[~is_leaf]], minlength=int(split_offsets[-1])
     )
-    split_parents[split_offsets[:-1][n_splits > 0]] += 1  # the root has no parent, and needs none
+    split_parents[split_offsets[:-1][n_splits > 0]] += 1  # the root needs no parent
     leaf_parents[leaf_offsets[:-1][n_splits == 0]] += 1  # a tree without splits is its only leaf
     for parents, offsets in ((split_parents, split_offsets), (leaf_parents, leaf_offsets)):
         wrong = parents != 1
@@ -55,14 +55,14 @@ def first_broken(
     for splits in levels(left, right, split_offsets):
         reached[splits] = True
     if not reached.all():
-        return int(tree[np.argmin(reached)]), "the root does not lead to every split"
+        return int(tree[np.argmin(reached)]), "a split cannot be reached from the root"
     return None
 
 
 def levels(left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray) -> list[np.ndarray]:
     """The splits of all trees by depth: the roots, then their children that are splits, and so on.
 
-    Numbers count through the whole forest. Looping over levels and not over trees keeps whole-forest sums in NumPy.
+    Splits are numbered through the whole forest. Loops over levels instead of trees keep whole-forest sums in NumPy.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def levels(left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray) -> li
 
 
 def checked_values(forest: Forest) -> np.ndarray:
-    """Leaf values with their weights, of a forest that can be written down: arrays that make trees, finite values."""
+    """Weighted leaf values of a forest that can be written; refuses arrays that are not trees, and infinite values."""
     broken = first_broken(forest.left, forest.right, forest.split_offsets, forest.leaf_offsets)
     if broken is not None:
         raise ModelError(

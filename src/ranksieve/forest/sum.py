@@ -1,4 +1,4 @@
-"""`Feature`: one feature as a ranker. `Sum`: a ranker of any kind with a forest on top, as one model."""
+"""`Feature`: one feature as a ranker. `Sum`: any ranker plus a forest that was trained on top of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ranksieve.forest.model import scores_by
 
 @dataclass(frozen=True)
 class Feature:
-    """Ranks by one feature, such as the score of the first stage; the larger, the better.
+    """Ranks by one feature, such as the score of the first stage; larger is better.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Sum:
-    """Scores are those of `base`, which is anything with `predict`, plus those of the forest grown on top of it."""
+    """The scores of `base`, which is any object with `predict`, plus those of the forest."""
 
     base: Any
     forest: Forest

@@ -1,4 +1,7 @@
-"""A forest as the text of a LightGBM model."""
+"""A forest as the text of a LightGBM model, which LightGBM, treelite and lleaves read.
+
+A section that LightGBM skips holds the rest as JSON: the true feature names, the parameters, the training history.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ def to_text(
 ) -> str:
     """The text of a LightGBM model that predicts what the forest predicts.
 
-    With `classes`, trees belong to that many classes in turns; `objective` then says how their sums become chances.
-    `info` is written in place of the forest's.
+    With `classes`, trees belong to that many classes in turn; `objective` then defines how their sums become
+    probabilities. `info` replaces the forest's.
 
     Examples
     --------
@@ -39,8 +42,8 @@ def to_text(
     """
     values = checked_values(forest)
     trees = _tree_texts(forest, values)
-    chances = f" num_class:{classes}" + " sigmoid:1" * (objective == "multiclassova")
-    objective = _objective(forest) if objective is None else objective + chances
+    options = f" num_class:{classes}" + " sigmoid:1" * (objective == "multiclassova")
+    objective = _objective(forest) if objective is None else objective + options
     header = {
         "version": "v4",
         "num_class": str(classes),
@@ -126,18 +129,18 @@ def internal(forest: Forest, values: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def is_regression(forest: Forest) -> bool:
-    """Whether the model was fitted to the labels themselves; other formats have a name for that, too."""
+    """Whether the model was trained on squared error; other formats have a name for that, too."""
     params = forest.info.get("params")
     return isinstance(params, Mapping) and str(params.get("objective")) in SQUARED_ERRORS
 
 
 def _objective(forest: Forest) -> str:
-    """LightGBM's name for how the scores are meant; both leave the sum of leaves as it is."""
+    """LightGBM's objective; for both, the prediction is the plain sum of leaves."""
     return "regression" if is_regression(forest) else "lambdarank"
 
 
 def _plain_names(names: tuple[str, ...]) -> list[str]:
-    """Feature names as LightGBM's header can hold them: no blanks, '=' or JSON signs, none empty, none twice."""
+    """Feature names that LightGBM's header allows: without blanks, '=' and JSON signs, not empty, unique."""
     plain: dict[str, None] = {}
     for number, name in enumerate(names, start=1):
         name = re.sub(r"[\s=\",:\[\]{}\x00-\x1f\x7f-\x9f]", "_", name) or f"f{number}"
@@ -148,16 +151,16 @@ def _plain_names(names: tuple[str, ...]) -> list[str]:
 
 
 def _own_section(forest: Forest, info: Mapping[str, Any]) -> str:
-    # times differ from run to run, and the same training must give the same file
+    # times differ between runs, and the same training must give the same file
     info = {name: value for name, value in info.items() if name != "seconds"}
     section = {"format": FORMAT, "feature_names": list(forest.feature_names), "info": info}
     try:
         text = json.dumps(section, default=_plain_value)
     except (TypeError, ValueError) as error:
         raise ModelError(
-            f"the forest's info cannot be written as JSON ({error}); keep to numbers, texts, lists and dicts"
+            f"the forest's info cannot be written as JSON ({error}); use only numbers, strings, lists and dicts"
         ) from error
-    # treelite and lleaves split every line at '='; inside JSON it only occurs in strings
+    # treelite and lleaves split every line at '='; in JSON it only occurs in strings
     return text.replace("=", "\\u003d")
 
 
