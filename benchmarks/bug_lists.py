@@ -30,7 +30,9 @@ def feature_files(collections: Path, folder: Path, projects: Sequence[str] = PRO
             source = collections / f"bugs-{project}"
             queries, judgements = read_collection(source)
             index = rs.Index.build(source / "corpus.jsonl.xz", folder / f"{project}.index", fields=BUG_FIELDS)
-            rs.io.write_parquet(index.features(queries, judgements=judgements, depth=DEPTH, select=SELECT), file)
+            rs.io.write_parquet(
+                rs.retrieval.extract_features(index, queries, judgements=judgements, depth=DEPTH, select=SELECT), file
+            )
             print(file, flush=True)
     return files
 

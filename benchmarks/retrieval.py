@@ -26,7 +26,7 @@ import numpy as np
 import ranksieve as rs
 from ranksieve.retrieval.corpus import read_documents
 from ranksieve.retrieval.features import FeatureMaker
-from ranksieve.retrieval.queries import read_queries
+from ranksieve.retrieval.queries import QueryAnalysis, read_queries
 from ranksieve.retrieval.searching import Searcher
 from results import save
 
@@ -124,7 +124,7 @@ def retrieval(folder: Path, field: str, out: Path, depth: int) -> dict:
     ]
     peer = bm25s.BM25(k1=1.2, b=0.75, method="lucene", backend="numba")
     peer.index(tokens, show_progress=False)
-    prepared = index.analysis.prepare(texts)
+    prepared = QueryAnalysis(index).prepare(texts)
     known = [prepared.terms[a:b] for a, b in zip(prepared.starts[:-1], prepared.starts[1:], strict=True)]
     words = [[term for term in dict.fromkeys(analyzer.terms(text)) if index.term_number(term) >= 0] for text in texts]
     assert [len(some) for some in known] == [len(some) for some in words]
@@ -148,11 +148,11 @@ def retrieval(folder: Path, field: str, out: Path, depth: int) -> dict:
 def features(folder: Path, fields: list[str], out: Path, n_queries: int = 60) -> dict:
     index = rs.Index.build(folder / "corpus.jsonl.xz", out, fields=fields, replace=True)
     texts = list(read_queries(folder / "queries.tsv.xz").values())[:n_queries]
-    prepared = index.analysis.prepare(texts)
+    prepared = QueryAnalysis(index).prepare(texts)
     candidates = Searcher(index).of_prepared(prepared, 1000)
     maker = FeatureMaker(index)
     start = time.perf_counter()
-    maker.make(texts[:1], index.analysis.prepare(texts[:1]), Searcher(index).candidates(texts[:1], 10))
+    maker.make(texts[:1], QueryAnalysis(index).prepare(texts[:1]), Searcher(index).candidates(texts[:1], 10))
     compiling = time.perf_counter() - start
     made, wall, cpu = timed(lambda: maker.make(texts, prepared, candidates))
     return {
@@ -167,7 +167,7 @@ def serving(folder: Path, out: Path, n_queries: int = 93) -> dict:
     """One thread, one query at a time; the model has 300 trees of 16 leaves."""
     index = rs.Index.build(folder / "corpus.jsonl.xz", out, fields=["text"], replace=True)
     queries, judgements = read_queries(folder / "queries.tsv.xz"), rs.io.read_judgements(folder / "qrels.txt.xz")
-    data = index.features(queries, judgements=judgements, depth=1000)
+    data = rs.retrieval.extract_features(index, queries, judgements=judgements, depth=1000)
     model = rs.train(data, trees=300, leaves=16, negatives=0.2)
     pipeline = rs.Pipeline(index, model, depth=1000, threads=1)
     texts = list(queries.values())[:n_queries]
@@ -177,7 +177,7 @@ def serving(folder: Path, out: Path, n_queries: int = 93) -> dict:
         start = time.perf_counter()
         pipeline.search(text, k=10)
         spans.append(1000 * (time.perf_counter() - start))
-    prepared = index.analysis.prepare(texts)
+    prepared = QueryAnalysis(index).prepare(texts)
     searcher, maker = Searcher(index, threads=1), FeatureMaker(index, threads=1)
     candidates, _, first = timed(lambda: searcher.of_prepared(prepared, 1000))
     rows, _, described = timed(lambda: maker.make(texts, prepared, candidates))

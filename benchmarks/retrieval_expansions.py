@@ -28,8 +28,9 @@ import scipy.sparse as sp
 import ranksieve as rs
 from ranksieve.evaluation.significance import randomization_test
 from ranksieve.retrieval.features import saturated
+from ranksieve.retrieval.first_stage import idf
+from ranksieve.retrieval.queries import QueryAnalysis
 from ranksieve.retrieval.runs import Run
-from ranksieve.retrieval.weighting import idf
 from retrieval_families import grid_of, measure_collections, names_without
 from retrieval_quality import (
     FIELDS,
@@ -57,11 +58,11 @@ LEFT_OUT = ("opening.", "expanded.")
 
 def variations(index: rs.Index, queries: list[str], data: rs.Dataset) -> dict[str, np.ndarray]:
     """Scores of all candidates by every variation, by its name."""
-    starts, terms, tfs = map(np.asarray, index.forward)
+    (starts, terms, tfs), firsts = index.forward(np.arange(index.n_docs))
     shape = (index.n_docs, index.n_terms)
     counts = sp.csr_matrix((tfs.astype(float), terms, starts), shape)
     lengths, weights = index.lengths[-1], idf(index.n_docs, index.document_frequency[:, -1])
-    prepared = index.analysis.prepare(queries)
+    prepared = QueryAnalysis(index).prepare(queries)
     told = (saturated(prepared.weights.max(axis=1)), prepared.terms, prepared.starts)
     asked = sp.csr_matrix(told, (len(queries), index.n_terms)).toarray()
     asked /= np.maximum(asked.sum(axis=1, keepdims=True), 1e-12)
@@ -69,7 +70,7 @@ def variations(index: rs.Index, queries: list[str], data: rs.Dataset) -> dict[st
     first, spans = data.column("first.score"), list(itertools.pairwise(data.offsets))
     found: dict[str, list[np.ndarray]] = {}
     for k1, b, reach in itertools.product(K1, B, REACHES):
-        full = counts.data + (np.exp(index.forward_firsts / -reach) if reach else 0.0)
+        full = counts.data + (np.exp(firsts / -reach) if reach else 0.0)
         half = np.repeat(k1 * (1 - b + b * lengths / lengths.mean()), np.diff(starts))
         vectors = sp.csr_matrix((full / (full + half) * (k1 + 1) * weights[terms], terms, starts), shape)
         for q, (begin, end) in enumerate(spans):
@@ -104,7 +105,9 @@ def measure(folder: Path) -> list[dict]:
     splits = [split(order, seed) for seed in range(SPLITS)]
     with tempfile.TemporaryDirectory() as out:
         index = rs.Index.build(folder / "corpus.jsonl.xz", f"{out}/index", fields=fields, numbers=numbers)
-        data = index.features(queries, judgements=judgements, depth=DEPTH, select=["*", "relative.*"])
+        data = rs.retrieval.extract_features(
+            index, queries, judgements=judgements, depth=DEPTH, select=["*", "relative.*"]
+        )
         asked = data.query_ids.astype(str).tolist()
         chosen = BestScores(variations(index, [queries[id] for id in asked], data), data.lists)
         per_query = measurer(index, queries, judgements)

@@ -19,7 +19,7 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve.evaluation.significance import randomization_test
-from ranksieve.retrieval.relative import RELATIVE
+from ranksieve.retrieval.feature_names import RELATIVE
 from ranksieve.retrieval.runs import Run
 from results import save
 from retrieval_quality import FIELDS, GRID, NUMBERS, best_feature, cross_validated, places, read_collection, split
@@ -42,7 +42,9 @@ def data_of(folder: Path, queries: dict[str, str], judgements: dict) -> rs.Datas
     fields, numbers = FIELDS[folder.name], NUMBERS.get(folder.name, [])
     with tempfile.TemporaryDirectory() as out:
         index = rs.Index.build(folder / "corpus.jsonl.xz", f"{out}/index", fields=fields, numbers=numbers)
-        return index.features(queries, judgements=judgements, depth=DEPTH, select=["*", "relative.*"])
+        return rs.retrieval.extract_features(
+            index, queries, judgements=judgements, depth=DEPTH, select=["*", "relative.*"]
+        )
 
 
 def measure(folder: Path) -> list[dict]:

@@ -34,10 +34,8 @@ import ranksieve as rs
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.evaluation.significance import randomization_test
 from ranksieve.forest.forest import concatenate
-from ranksieve.retrieval.families import any_features
-from ranksieve.retrieval.models import spelling
+from ranksieve.retrieval.feature_names import RELATIVE, any_features
 from ranksieve.retrieval.queries import read_queries
-from ranksieve.retrieval.relative import RELATIVE
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import retrieve
 from ranksieve.retrieval.tuning import GRIDS, ROUNDS, ascend
@@ -185,7 +183,7 @@ def tuned_values(index: rs.Index, folds: list[np.ndarray], per_query: Callable) 
         measure = lambda stage, rest=rest: float(per_query(stage)[rest].mean())  # noqa: E731
         stage, _ = ascend(index, rs.retrieval.FirstStage(), measure, measure(rs.retrieval.FirstStage()))
         values[folds[test]] = per_query(stage)[folds[test]]
-        found.append(spelling(stage))
+        found.append(stage.flags())
     return values, found
 
 
@@ -196,10 +194,10 @@ def measurer(
     known: dict[str, np.ndarray] = {}
 
     def per_query(stage: rs.retrieval.FirstStage) -> np.ndarray:
-        if spelling(stage) not in known:
+        if stage.flags() not in known:
             run = retrieve(index, queries, TUNED_DEPTH, stage, threads=1)
-            known[spelling(stage)] = rs.retrieval.evaluate_run({"bm25f": run}, judgements, "ndcg@10").per_query()
-        return known[spelling(stage)]
+            known[stage.flags()] = rs.retrieval.evaluate_run({"bm25f": run}, judgements, "ndcg@10").per_query()
+        return known[stage.flags()]
 
     return per_query
 
@@ -219,9 +217,15 @@ def measure(folder: Path, depth: int, splits: int) -> dict:
         index = rs.Index.build(
             folder / "corpus.jsonl.xz", f"{out}/index", fields=FIELDS[folder.name], numbers=NUMBERS.get(folder.name, [])
         )
-        make = lambda: index.features(queries, judgements=judgements, depth=depth, select=["*", "relative.*"])  # noqa: E731
-        data = timed("features", make)
-        deep = rs.retrieval.evaluate_run({"bm25f": index.retrieve(queries, 1000)}, judgements, "recall@1000").mean()
+        data = timed(
+            "features",
+            lambda: rs.retrieval.extract_features(
+                index, queries, judgements=judgements, depth=depth, select=["*", "relative.*"]
+            ),
+        )
+        deep = rs.retrieval.evaluate_run(
+            {"bm25f": rs.retrieval.retrieve(index, queries, 1000)}, judgements, "recall@1000"
+        ).mean()
         ids = np.repeat(data.query_ids.astype(str), data.lists.sizes)
         as_run = lambda scores: Run.from_rows(zip(ids, data.lists.doc_ids, scores, strict=True))  # noqa: E731
         first = rs.retrieval.evaluate_run({"bm25f": as_run(data.column("first.score"))}, judgements, METRICS)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 
-from ranksieve.retrieval.fields import Field
+from ranksieve.retrieval.analysis import Field
 
 
 class NaiveIndex:

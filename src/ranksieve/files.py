@@ -48,7 +48,7 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
     process that is killed between two renames leaves the old folder under a hidden name, and the next call restores it.
     """
     target = Path(path)
-    _restore(target)
+    restore_folder(target)
     if target.exists() and not replace:
         raise DataError(f"{target}: exists already; choose another name, or remove it first")
     with _unfinished(target, _make_folder) as temporary:
@@ -155,7 +155,7 @@ def _remove_leftovers(target: Path) -> None:
                 os.close(lock)
 
 
-def _restore(target: Path) -> None:
+def restore_folder(target: Path) -> None:
     """Give a folder its name back where a process was killed while replacing it."""
     for old in _siblings(target, UNFINISHED + OLD):
         with contextlib.suppress(OSError):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from corpus_samples import folder_bytes
 
 TEXTS = ["red wine from Spain", "white wine", "red roses", "a red car and a white car", "wine glasses, red"]
 
@@ -92,7 +93,7 @@ def test_models_weights_and_tuning(corpus, index, run, tmp_path):
     for flags, message in (
         (("--set", "k9=1"), "--set has no 'k9'"),
         (("--weights", "title"), "expected name=number"),
-        (("--model", "bm99"), "unknown model"),
+        (("--model", "bm99"), "--model is 'bm99'"),
     ):
         refused = run(*common, *flags)
         assert refused.code == 2
@@ -145,7 +146,7 @@ def test_index_says_what_is_wrong(corpus, run, tmp_path):
         assert message in outcome.output
     (tmp_path / "stop.txt").write_text("red\nwine\n")
     assert run("index", corpus / "corpus.jsonl", "--stop", tmp_path / "stop.txt", "-o", tmp_path / "index").code == 0
-    assert rs.Index(tmp_path / "index").search("red wine") == []
+    assert rs.retrieval.search(rs.Index(tmp_path / "index"), "red wine") == []
 
 
 def test_from_features_to_a_reranked_run(corpus, index, run, tmp_path):
@@ -216,8 +217,55 @@ def test_features_of_the_users_own(corpus, index, run, tmp_path):
     assert "'shout'" in run(*again).output
     assert run(*again, "--own", f"{own}:shout", "--own", f"loud={own}:shout").code == 0
     for wrong, message in (
-        (f"{own}:number", "which is int"), (f"{own}:none", "cannot be imported"), (f"{own}:", "names no function"),
+        (f"{own}:number", "a int; expected"), (f"{own}:none", "cannot be imported"), (f"{own}:", "names no function"),
         (f"bm25.title={own}:shout", "named 'bm25.title' already"),
     ):  # fmt: skip
         refused = run("features", index, queries, "--out", data, "--own", wrong)
         assert refused.code == 2 and message in refused.output.replace("\n", " "), refused.output
+
+
+def test_a_tuned_first_stage_goes_from_command_to_command(corpus, index, run, tmp_path):
+    queries, qrels, stage, out = corpus / "queries.tsv", corpus / "qrels.txt", tmp_path / "stage.json", tmp_path / "r"
+    tuned = run("retrieve", index, queries, "--out", out, "--tune", qrels, "--save-stage", stage, "--depth", 4)
+    assert tuned.code == 0, tuned.output
+    assert "tuning: " in tuned.output and "settings" in tuned.output and "ndcg@10 " in tuned.output
+    loaded = rs.retrieval.FirstStage.load(stage)
+    assert loaded.flags() in tuned.output.replace("\n", " ")
+    again = tmp_path / "again"
+    assert run("retrieve", index, queries, "--out", again, "--stage", stage, "--depth", 4).code == 0
+    assert again.read_text() == out.read_text()
+    data, model = tmp_path / "data.parquet", tmp_path / "model.txt"
+    made = run("features", index, queries, "--qrels", qrels, "--stage", stage, "--depth", 4, "--out", data)
+    assert made.code == 0, made.output
+    assert rs.read(data).candidates == {"source": "first stage", "stage": loaded.used(), "depth": 4}
+    assert run("train", data, "--out", model, "--trees", 2, "--leaves", 2, "--min-docs", 1, "--quiet").code == 0
+    outcomes = [
+        run("rerank", index, model, queries, "--out", tmp_path / f"{n}.trec", *flags)
+        for n, flags in enumerate([(), ("--stage", stage, "--depth", 4)])
+    ]
+    assert [outcome.code for outcome in outcomes] == [0, 0], outcomes
+    assert (tmp_path / "0.trec").read_text() == (tmp_path / "1.trec").read_text()
+    assert "warning" not in outcomes[0].output
+    refused = run("retrieve", index, queries, "--out", again, "--stage", stage, "--model", "bm25")
+    assert refused.code == 2 and "--stage cannot be combined with --model" in refused.output
+    (tmp_path / "no.json").write_text("[" * 100_000)
+    for wrong, message in (
+        (tmp_path / "no.json", "is not a first stage"), (tmp_path / "none.json", "cannot be read"),
+    ):  # fmt: skip
+        refused = run("retrieve", index, queries, "--out", again, "--stage", wrong)
+        assert refused.code == 2 and message in refused.output
+    indexed = run("index", corpus / "corpus.jsonl", "--out", tmp_path / "index", "--stage", stage, "--field", "title",
+                  "--field", "text:nostop", "--field", "file=path~[^/]+$")  # fmt: skip
+    assert indexed.code == 0, indexed.output
+    assert run("retrieve", tmp_path / "index", queries, "--out", again, "--depth", 4).code == 0
+    assert again.read_text() == out.read_text()
+
+
+def test_a_corpus_of_several_files(corpus, run, tmp_path):
+    lines = (corpus / "corpus.jsonl").read_text().splitlines()
+    parts = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    parts[0].write_text("\n".join(lines[:2]))
+    parts[1].write_text("\n".join(lines[2:]))
+    assert run("index", *parts, "--out", tmp_path / "several").code == 0
+    assert run("index", corpus / "corpus.jsonl", "--out", tmp_path / "one").code == 0
+    assert folder_bytes(tmp_path / "several") == folder_bytes(tmp_path / "one")

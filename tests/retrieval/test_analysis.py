@@ -7,8 +7,7 @@ import builtins
 import pytest
 
 from ranksieve.errors import MissingExtraError, ParameterError
-from ranksieve.retrieval.analysis import Analyzer
-from ranksieve.retrieval.fields import Field, parse_field
+from ranksieve.retrieval.analysis import Analyzer, Field, parse_field
 
 PLAIN = Analyzer(stem="none", stop="none")
 

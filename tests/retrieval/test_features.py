@@ -22,11 +22,12 @@ from naive_retrieval import (
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import matching
 from ranksieve.kernels.neighbours import LEVELS, largest, nearest
-from ranksieve.retrieval.families import layout_of
+from ranksieve.retrieval.feature_names import layout_of
 from ranksieve.retrieval.features import FeatureMaker
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.labelling import Pairs, to_dataset, write_features
+from ranksieve.retrieval.labelling import Pairs, extract_features, to_dataset, write_features
 from ranksieve.retrieval.notes import Notes
+from ranksieve.retrieval.queries import QueryAnalysis
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import Searcher, retrieve
 
@@ -135,7 +136,7 @@ def test_feedback_is_likeness_to_the_best_candidates(index, documents, data):
 
 def test_feedback_of_short_lists_and_scores_below_zero(index):
     run = Run.from_rows([("1", "d3", -1.0), ("1", "d4", -2.0), ("2", "d5", 0.5)])
-    data = index.features(QUERIES, run, select=["feedback.*"])
+    data = extract_features(index, QUERIES, run, select=["feedback.*"])
     assert np.isfinite(data.features).all()
     assert data.column("feedback.cosine_3")[2] == 0  # there is no other
 
@@ -149,7 +150,7 @@ def test_expansion_leaves_out_what_weighs_least(tmp_path):
     texts = [" ".join(f"w{n}" for n in random.zipf(1.2, 300) % 400) + " w0" for _ in range(12)]
     documents = [{"id": f"d{n}", "t": text} for n, text in enumerate(texts)]
     index = Index.build(documents, tmp_path / "index")
-    assert index.document_array("distinct").min() > 50 and index.forward_firsts.max() == 255
+    assert index.document_array("distinct").min() > 50 and index.forward(np.arange(index.n_docs))[1].max() == 255
     data = features_of(index, {"1": "w0 w2", "2": "w3 w3 w7"})
     naive = NaiveIndex(documents, index.fields)
     for q, text in enumerate(("w0 w2", "w3 w3 w7")):
@@ -168,7 +169,7 @@ def test_expansion_weighs_candidates_alike_where_scores_are_not_above_zero(index
     )  # above it for 3 and 5, not for 10
     query = next(iter(QUERIES))
     run = Run.from_rows([(query, f"d{k + 2}", score) for k, score in enumerate(scores)])
-    data = index.features({query: QUERIES[query]}, run, select=["expanded.*"])
+    data = extract_features(index, {query: QUERIES[query]}, run, select=["expanded.*"])
     docs = [int(doc[1:]) for doc in data.lists.doc_ids]
     for rank in range(11):
         values = expansion_features(naive, QUERIES[query], docs, scores, rank)
@@ -180,7 +181,7 @@ def test_expansion_of_short_lists_and_unknown_words(tmp_path):
     corpus = [{"id": "a", "t": "red"}, {"id": "b", "t": "red wine"}, {"id": "c", "t": "rose"}, {"id": "d", "t": "the"}]
     index = Index.build(corpus, tmp_path / "index")
     run = Run.from_rows([("1", "b", 3.0), ("1", "d", -1.0), ("2", "d", 1.0), ("2", "c", 0.5)])
-    data = index.features({"1": "red", "2": "unknown"}, run, select=["opening.*", "expanded.*"])
+    data = extract_features(index, {"1": "red", "2": "unknown"}, run, select=["opening.*", "expanded.*"])
     assert data.column("opening.bm25")[0] > 0 and (data.column("opening.bm25")[1:] == 0).all()
     assert (data.features[1] == 0).all() and (data.features[2] == 0).all()  # an empty document
     assert data.column("expanded.bm25_3")[3] > 0  # found by its own words alone
@@ -230,13 +231,13 @@ def test_candidates_without_neighbours(tmp_path):
     corpus = [{"id": "a", "t": "red"}, {"id": "b", "t": "red wine"}, {"id": "c", "t": "rose"}, {"id": "d", "t": "the"}]
     index = Index.build(corpus, tmp_path / "index")
     run = Run.from_rows([("1", "b", 3.0), ("1", "c", 2.0), ("1", "a", 1.0), ("1", "d", 0.0), ("2", "b", -1.0)])
-    data = index.features({"1": "red", "2": "wine"}, run, select=["neighbours.*"])
+    data = extract_features(index, {"1": "red", "2": "wine"}, run, select=["neighbours.*"])
     # b and a have each other; c shares no term with another, d has none at all, and the last is alone
     np.testing.assert_allclose(data.column("neighbours.score_5"), [1 / 3, np.nan, 1, np.nan, np.nan], rtol=1e-6)
 
 
 def test_several_threads_share_one_maker(index):
-    maker, analysis = FeatureMaker(index, ["neighbours.*", "feedback.*", "expanded.*"]), index.analysis
+    maker, analysis = FeatureMaker(index, ["neighbours.*", "feedback.*", "expanded.*"]), QueryAnalysis(index)
     found = {id: Searcher(index, threads=1).candidates([text], 40) for id, text in QUERIES.items()}
 
     def make(id: str) -> np.ndarray:
@@ -325,18 +326,20 @@ def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, tmp_
 
 
 def test_without_notes_the_logger_tells_what_was_left_out(index, caplog, tmp_path):
-    index.features({"1": QUERIES["1"], "0": "unheard"}, judgements={"1": {"d999": 1.0}, "0": {}}, select="bm25.all")
+    extract_features(
+        index, {"1": QUERIES["1"], "0": "unheard"}, judgements={"1": {"d999": 1.0}, "0": {}}, select="bm25.all"
+    )
     assert [record.message for record in caplog.records] == [
         "judgements are of documents that are not in the index: 1 (d999)",
         "queries without a word of the index, which retrieve nothing: 1 (0)",
     ]
     with pytest.raises(DataError, match=r"no query has candidates; queries without a word.*: 1 \(0\); check"):
-        index.features({"0": "unheard"}, select="bm25.all")
+        extract_features(index, {"0": "unheard"}, select="bm25.all")
     with pytest.raises(DataError, match="no query has candidates"):
         write_features(Pairs({"0": "unheard"}, Searcher(index)), tmp_path / "data.parquet")
     assert not list(tmp_path.iterdir())
     with pytest.raises(ParameterError, match="depth is 0"):
-        index.features(QUERIES, depth=0)
+        extract_features(index, QUERIES, depth=0)
 
 
 def test_candidates_of_another_system(index):

@@ -9,16 +9,17 @@ import pytest
 
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.measuring import evaluate_run
 from ranksieve.retrieval.queries import as_queries, read_queries
+from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Run, as_judgements, write_run
+from ranksieve.retrieval.searching import retrieve
 
 
 def test_list_columns_lose_no_word(tmp_path):
     words = np.array([f"w{n}" for n in range(1500)], dtype=object)
     frame = pd.DataFrame({"id": ["a", "b"], "tags": [words, words[:1]]})
     index = Index.build(frame, tmp_path / "index", fields="tags:nosplit")
-    assert len(index.retrieve({"q": "w700", "r": "w0"})) == 3
+    assert len(retrieve(index, {"q": "w700", "r": "w0"})) == 3
 
 
 def test_missing_values_of_frames_are_none(tmp_path):
@@ -26,7 +27,7 @@ def test_missing_values_of_frames_are_none(tmp_path):
         {"id": ["a", "b"], "text": ["wine", pd.NA], "tags": [["x", pd.NA], ["y"]], "price": [pd.NA, 3]}
     )
     index = Index.build(frame, tmp_path / "index", numbers="price")
-    assert not len(index.retrieve("na"))
+    assert not len(retrieve(index, "na"))
     with pytest.raises(DataError, match="document 0: has no id"):
         Index.build(pd.DataFrame({"id": [pd.NA], "text": ["wine"]}), tmp_path / "other")
 
@@ -35,7 +36,7 @@ def test_arrow_tables_are_documents(tmp_path):
     index = Index.build(pa.table({"id": [1, 2], "text": ["red wine", None]}), tmp_path / "index")
     assert list(index.ids) == ["1", "2"]
     with pytest.raises(ParameterError, match="depth is True"):
-        index.retrieve("wine", depth=True)
+        retrieve(index, "wine", depth=True)
 
 
 def test_whole_numbers_are_ids(tmp_path):

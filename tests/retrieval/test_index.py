@@ -17,13 +17,15 @@ from corpus_samples import folder_bytes, random_documents
 from naive_retrieval import NaiveIndex
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval import inverting, merging
+from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
+from ranksieve.retrieval.searching import search
 
 
 def postings_of(index: Index) -> dict[tuple[str, str, int], list[int]]:
     """Positions by term, document id and field number, unpacked slowly."""
-    p, out = index.postings, {}
-    blob, ends = index._arrays["term_bytes"].tobytes(), index._arrays["term_ends"].tolist()
+    p, out = index.postings(np.arange(index.n_terms)), {}
+    blob, ends = index._arrays.whole("term_bytes").tobytes(), index._arrays.whole("term_ends").tolist()
     for t, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         for e in range(p.entry_starts[t], p.entry_starts[t + 1]):
             k, place, places = int(p.byte_starts[t]) + int(p.position_starts[e]), 0, []
@@ -134,7 +136,7 @@ def test_a_folder_of_files_is_a_corpus(tmp_path):
     (tmp_path / "corpus" / "sub" / "two words.txt").write_text("blue")
     index = Index.build(tmp_path / "corpus", tmp_path / "index")
     assert index.ids.tolist() == ["b.txt", "sub/a.txt", "sub/two%20words.txt"]
-    assert [hit.docno for hit in index.search("red")] == ["sub/a.txt"]
+    assert [hit.docno for hit in search(index, "red")] == ["sub/a.txt"]
 
 
 @pytest.mark.parametrize("name", ["id", "_id", "docno", "doc_id", "docid"])
@@ -148,7 +150,7 @@ def test_ids_are_found_under_their_usual_names(name, tmp_path):
 def test_tables_of_documents_are_corpora(tmp_path):
     frame = pd.DataFrame({"docno": [1, 2], "text": ["red", "blue"], "title": ["wine", np.nan]})
     index = Index.build(frame, tmp_path / "index")
-    assert index.ids.tolist() == ["1", "2"] and index.search("nan") == []
+    assert index.ids.tolist() == ["1", "2"] and search(index, "nan") == []
     assert index.notes == ("documents without the field 'title': 1 (document 1)",)
 
 
@@ -193,7 +195,7 @@ def build(tmp_path, lines, **options):
         ([{"id": "a", "t": "x"}], {"memory": "1G"}, "memory is '1G'; expected bytes"),
         ([{"id": "a", "t": "x"}], {"analyzer": "english"}, "expected an Analyzer"),
         (["", " "], {}, r"c\.jsonl: holds no documents"),
-        (['[{"id": "a", "t": "x"}]'], {}, "of an array make lines"),
+        (['[{"id": "a", "t": "x"}]'], {}, "convert an array to lines"),
         ([{"id": "a", "t": "x"}], {"fields": ["u"]}, "no document has the field 'u'"),
         ([{"id": "a", "t": "x"}], {"fields": ["t", "t"]}, "given twice"),
         ([{"id": "a", "t": 5}], {}, "no field .* holds text"),
@@ -231,29 +233,33 @@ def test_an_index_is_replaced_only_on_request(tmp_path, three):
     assert (tmp_path / "precious").is_dir()
 
 
-def test_what_is_no_index_is_refused(tmp_path, three):
-    with pytest.raises(DataError, match="no such folder"):
-        Index(tmp_path / "nothing")
-    index = Index.build(three, tmp_path / "index")
-    header = json.loads((tmp_path / "index" / "header.json").read_text())
-    (tmp_path / "index" / "header.json").write_text(json.dumps({**header, "format": 99}))
-    with pytest.raises(DataError, match="index of format 99, this version of ranksieve reads format 3"):
-        Index(index.path)
-    (tmp_path / "index" / "header.json").write_text("{")
-    with pytest.raises(DataError, match="header is damaged"):
-        Index(index.path)
-    (tmp_path / "index" / "header.json").write_text(json.dumps(header))
-    for damaged in ({"format": 3}, {**header, "sizes": {}}, {**header, "fields": [{"name": "t"}]}):
-        (tmp_path / "index" / "header.json").write_text(json.dumps(damaged))
-        with pytest.raises(DataError, match="header is damaged"):
-            Index(index.path)
-    (tmp_path / "index" / "header.json").write_text(json.dumps(header))
-    with pytest.raises(DataError, match="is a file, not an index"):
-        Index(tmp_path / "index" / "header.json")
-    content = (tmp_path / "index" / "docs.bin").read_bytes()
-    (tmp_path / "index" / "docs.bin").write_bytes(content[:-1] + b"\x7f")
-    with pytest.raises(DataError, match=r"docs\.bin: has changed since it was written"):
-        Index(index.path)
-    (tmp_path / "index" / "docs.bin").write_bytes(b"1234")
-    with pytest.raises(DataError, match=r"docs\.bin: is missing or has 4 bytes"):
-        Index(index.path)
+def test_several_files_are_one_corpus(three, tmp_path):
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, three[:2])))
+    pq.write_table(pa.Table.from_pylist(three[2:]), tmp_path / "b.parquet")
+    files = [str(tmp_path / "a.jsonl"), tmp_path / "b.parquet"]
+    index = Index.build(files, tmp_path / "index")
+    Index.build(three, tmp_path / "expected")
+    assert folder_bytes(index.path) == folder_bytes(tmp_path / "expected")
+    with pytest.raises(
+        DataError, match=r"b\.parquet, row 0: has the id '2' of an earlier document, .*b\.parquet, row 0"
+    ):
+        Index.build([*files, tmp_path / "b.parquet"], tmp_path / "index", replace=True)
+
+
+def test_an_index_can_hold_a_first_stage(three, tmp_path):
+    stage = FirstStage("bm25", k1=0.5, weights={"title": 3.0})
+    stage.save(tmp_path / "stage.json")
+    index = Index.build(three, tmp_path / "index", stage=tmp_path / "stage.json")
+    assert index.stage == Index(index.path).stage == stage
+    plain = Index.build(three, tmp_path / "plain")
+    assert plain.stage is None
+    assert search(index, "title 1") == search(plain, "title 1", stage=stage) != search(plain, "title 1")
+    assert search(index, "title 1", stage="bm25f") == search(plain, "title 1")
+    with pytest.raises(ParameterError, match="weights has the field 'title', which the index does not have"):
+        Index.build(three, tmp_path / "other", fields="text", stage=stage)
+
+
+def test_an_index_describes_itself(three, tmp_path):
+    facts = Index.build(three, tmp_path / "index").describe()
+    assert (facts["documents"], facts["fields"]["title"], facts["stage"]) == (3, 2.0, None)
+    assert facts["bytes"] == sum(path.stat().st_size for path in (tmp_path / "index").glob("*.bin"))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import os
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,22 +14,22 @@ import pytest
 import ranksieve as rs
 from corpus_samples import QUERIES
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning
-from ranksieve.retrieval.labelling import Pairs, write_features
+from ranksieve.retrieval.labelling import Pairs, extract_features, write_features
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.runs import Run
-from ranksieve.retrieval.searching import Searcher, retrieve
+from ranksieve.retrieval.searching import Searcher, retrieve, search
 
 JUDGEMENTS = {"1": {"d3": 2.0, "d9": 1.0}, "2": {"d4": 1.0, "d20": 1.0}, "7": {"d11": 2.0}}
 
 
 @pytest.fixture(scope="module")
 def model(index) -> rs.Forest:
-    data = index.features(QUERIES, judgements=JUDGEMENTS, depth=50)
+    data = extract_features(index, QUERIES, judgements=JUDGEMENTS, depth=50)
     return rs.train(data, trees=8, leaves=4, min_docs=1)
 
 
 def test_the_pipeline_ranks_by_the_models_scores(index, model):
-    data = index.features(QUERIES, depth=50)
+    data = extract_features(index, QUERIES, depth=50)
     scores = model.predict(data)
     run = rs.Pipeline(index, model, depth=50).rerank(QUERIES)
     for number, (id, docs, values) in enumerate(run.lists()):
@@ -51,7 +56,7 @@ def test_features_in_another_order_and_of_ones_own(index):
 
     names = ["first.rank", "bm25.all", "mine", "relative.bm25.title", "relative.mine"]
     extra = {"mine": digits}
-    data = index.features(QUERIES, judgements=JUDGEMENTS, select=names, extra=extra)
+    data = extract_features(index, QUERIES, judgements=JUDGEMENTS, select=names, extra=extra)
     turned = rs.Dataset.from_arrays(
         data.features[:, ::-1].copy(),
         data.labels,
@@ -61,7 +66,7 @@ def test_features_in_another_order_and_of_ones_own(index):
     model = rs.train(turned, trees=4, leaves=4, min_docs=1)
     run = rs.Pipeline(index, model, extra=extra).rerank({"1": QUERIES["1"]})
     np.testing.assert_allclose(np.sort(run.scores), np.sort(model.predict(turned)[: data.offsets[1]]))
-    with pytest.raises(ModelError, match=r"needs 2 features that the index .* does not give, such as 'relative\.mine'"):
+    with pytest.raises(ModelError, match=r"needs 2 features that the index .* does not have, such as 'relative\.mine'"):
         rs.Pipeline(index, model)
 
 
@@ -72,12 +77,12 @@ def test_frames_as_pyterrier_has_them(index, model, tmp_path):
     result = pipeline.transform(topics)
     assert list(result.columns) == ["qid", "query", "docno", "score", "rank"]
     few = result[result["rank"] < 3]
-    with pytest.warns(RanksieveWarning, match="gets a run with other scores") as told:  # they are the model's
+    with pytest.warns(RanksieveWarning, match="gets a run with other scores") as warned:  # they are the model's
         assert len(pipeline.transform(few)) == 9
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     with pytest.raises(DataError, match="no column 'query'"):
         pipeline.transform(topics[["qid"]])
-    with pytest.raises(DataError, match="'1' is there twice"):
+    with pytest.raises(DataError, match="'1' occurs twice"):
         pipeline.transform(topics.assign(qid="1"))
 
 
@@ -98,52 +103,120 @@ def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
     model.save(tmp_path / "model.txt")
     loaded = rs.load(tmp_path / "model.txt")
     rs.Pipeline(index, loaded, stage=stage).search(QUERIES["1"])
-    pipeline = rs.Pipeline(index, loaded)
+    stage.save(tmp_path / "stage.json")
+    rs.Pipeline(index, loaded, stage=tmp_path / "stage.json").search(QUERIES["1"])
+    pipeline = rs.Pipeline(index, loaded, stage="bm25f")
     with pytest.warns(
         RanksieveWarning,
         match=r"of bm25f \(k1=0\.9,b=0\.75,k3=8\) and gets candidates of bm25f \(k1=1\.2,.*first\.score",
-    ) as told:
+    ) as warned:
         pipeline.search(QUERIES["1"])
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     pipeline.search(QUERIES["2"])  # once is enough
     pipeline.rerank(QUERIES)
 
 
 def test_a_run_of_ours_is_as_good_as_its_first_stage(index):
     ours = retrieve(index, QUERIES, 30)
-    learned = index.features(QUERIES, ours, judgements=JUDGEMENTS, select=["first.*", "relative.*"])
-    assert learned.candidates == index.features(QUERIES, judgements=JUDGEMENTS, depth=30, select="bm25.all").candidates
+    learned = extract_features(index, QUERIES, ours, judgements=JUDGEMENTS, select=["first.*", "relative.*"])
+    assert (
+        learned.candidates
+        == extract_features(index, QUERIES, judgements=JUDGEMENTS, depth=30, select="bm25.all").candidates
+    )
     model = rs.train(learned, trees=2, min_docs=1)
     rs.Pipeline(index, model, depth=30).search(QUERIES["1"])
     rs.Pipeline(index, model).rerank(QUERIES, ours)
-    everything = index.features(QUERIES, retrieve(index, QUERIES, 60), judgements=JUDGEMENTS, select="first.*")
-    assert everything.candidates.endswith(f"--depth {index.n_docs}")
-    other = index.features(QUERIES, retrieve(index, QUERIES, 30, "dfr"), judgements=JUDGEMENTS, select="first.*")
-    assert other.candidates == "--run"
+    everything = extract_features(index, QUERIES, retrieve(index, QUERIES, 60), judgements=JUDGEMENTS, select="first.*")
+    stage = {"model": "bm25f", "weights": {}, "k1": 1.2, "b": 0.75, "k3": 8.0}
+    assert everything.candidates == {"source": "first stage", "stage": stage, "depth": index.n_docs}
+    other = extract_features(
+        index, QUERIES, retrieve(index, QUERIES, 30, "dfr"), judgements=JUDGEMENTS, select="first.*"
+    )
+    assert other.candidates == {"source": "run"}
     of_run = rs.Pipeline(index, rs.train(other, trees=2, min_docs=1), depth=30)
     of_run.rerank(QUERIES, ours)
-    with pytest.warns(RanksieveWarning, match="learned from candidates of a run and gets candidates of bm25f"):
+    with pytest.warns(RanksieveWarning, match="trained on candidates of a run and gets candidates of bm25f"):
         of_run.search(QUERIES["1"])
 
 
+def test_the_defaults_are_the_first_stage_and_depth_of_training(index, tmp_path):
+    stage = rs.retrieval.FirstStage("dirichlet", mu=50.0, weights={"title": 2.0})
+    data = extract_features(index, QUERIES, judgements=JUDGEMENTS, depth=40, stage=stage, select=["first.*"])
+    model = rs.train(data, trees=3, leaves=4, min_docs=1)
+    model.save(tmp_path / "model.txt")
+    pipeline = rs.Pipeline(index, tmp_path / "model.txt")
+    assert pipeline.depth == 40
+    expected = rs.Pipeline(index, model, stage=stage, depth=40).rerank(QUERIES)
+    np.testing.assert_array_equal(pipeline.rerank(QUERIES).scores, expected.scores)
+    assert len(pipeline.search(QUERIES["1"], k=50)) == 40
+    of_run = extract_features(
+        index, QUERIES, retrieve(index, QUERIES, 30, "dfr"), judgements=JUDGEMENTS, select="bm25*"
+    )
+    assert rs.Pipeline(index, rs.train(of_run, trees=2, min_docs=1)).depth == 1000
+
+
+@pytest.mark.parametrize("stored", [None, "--run", {}, {"source": "first stage", "stage": {"k9": 1}, "depth": 5}, 7])
+def test_models_with_other_notes_on_their_candidates_are_used(index, model, stored):
+    other = replace(model, info={**model.info, "candidates": stored})
+    assert rs.Pipeline(index, other).depth == 1000
+
+
+@pytest.mark.parametrize("text", [None, 7, ["engine"], b"engine"])
+def test_what_is_no_text_is_refused(index, model, text):
+    with pytest.raises(ParameterError, match="expected the text of one query"):
+        rs.Pipeline(index, model).search(text)
+    with pytest.raises(ParameterError, match="expected the text of one query"):
+        search(index, text)
+
+
+def open_files(folder: Path) -> int:
+    links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
+    return sum(os.path.realpath(link).startswith(str(folder)) for link in links)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
+def test_pipelines_close_their_files(index, model):
+    gc.collect()
+    gc.disable()
+    try:
+        before = open_files(index.path)
+        with rs.Pipeline(index.path, model) as pipeline:
+            assert pipeline.search(QUERIES["1"])
+            assert open_files(index.path) > before
+        assert open_files(index.path) == before
+        with pytest.raises(ParameterError, match="the pipeline was closed"):
+            pipeline.search(QUERIES["1"])
+        with pytest.raises(DataError, match="the index was closed"):
+            retrieve(pipeline.index, QUERIES)
+        pipeline.close()
+        pipeline = rs.Pipeline(index.path, model)
+        assert pipeline.search(QUERIES["1"])
+        del pipeline  # without waiting for the garbage collector
+        assert open_files(index.path) == before
+        rs.Pipeline(index, model).close()
+        assert retrieve(index, QUERIES).n_queries == 3  # an index that was given stays open
+    finally:
+        gc.enable()
+
+
 def test_another_depth_than_in_training_is_warned_of(index):
-    data = index.features(QUERIES, judgements=JUDGEMENTS, depth=50, select="neighbours.*")
+    data = extract_features(index, QUERIES, judgements=JUDGEMENTS, depth=50, select="neighbours.*")
     model = rs.train(data, trees=8, leaves=4, min_docs=1)
     with pytest.warns(RanksieveWarning, match=r"the 50 best .* gets the 7 best; .* uses 2 depend on .* use depth=50"):
         rs.Pipeline(index, model, depth=7).search(QUERIES["1"])
-    with pytest.warns(RanksieveWarning, match="gets the 1000 best") as told:
-        rs.Pipeline(index, model).rerank(QUERIES)
-    assert "use --depth=50" in told[0].message.by_flags
-    whole = rs.train(index.features(QUERIES, judgements=JUDGEMENTS, depth=index.n_docs), trees=2, min_docs=1)
+    with pytest.warns(RanksieveWarning, match="gets the 1000 best") as warned:
+        rs.Pipeline(index, model, depth=1000).rerank(QUERIES)
+    assert "use --depth 50" in warned[0].message.for_command_line()
+    whole = rs.train(extract_features(index, QUERIES, judgements=JUDGEMENTS, depth=index.n_docs), trees=2, min_docs=1)
     rs.Pipeline(index, whole).search(QUERIES["1"])  # there are no more
-    data = index.features(QUERIES, judgements=JUDGEMENTS, depth=50, select=["bm25.*", "first.*", "feedback.*"])
+    data = extract_features(index, QUERIES, judgements=JUDGEMENTS, depth=50, select=["bm25.*", "first.*", "feedback.*"])
     rs.Pipeline(index, rs.train(data, trees=2, min_docs=1), depth=20).search(QUERIES["1"])  # no list needed
 
 
 def test_a_run_with_other_scores_than_in_training_is_warned_of(index):
     ours = retrieve(index, QUERIES, 50)
     theirs = Run.from_lists((id, docs, 2 * scores) for id, docs, scores in ours.lists())
-    data = index.features(QUERIES, judgements=JUDGEMENTS, depth=50, select=["bm25.*", "first.*"])
+    data = extract_features(index, QUERIES, judgements=JUDGEMENTS, depth=50, select=["bm25.*", "first.*"])
     model = rs.train(data, trees=3, leaves=4, min_docs=1)
     rs.Pipeline(index, model).rerank(QUERIES, ours)  # what our first stage makes is no news
     empty = [("0", np.empty(0, object), np.empty(0))]
@@ -152,5 +225,5 @@ def test_a_run_with_other_scores_than_in_training_is_warned_of(index):
         rs.Pipeline(index, model).rerank(QUERIES, theirs)
     with pytest.warns(RanksieveWarning, match="gets a run"):
         rs.Pipeline(index, model, stage=rs.retrieval.FirstStage(k1=0.9)).rerank(QUERIES, ours)
-    data = index.features(QUERIES, judgements=JUDGEMENTS, select=["bm25.*", "length.*"])
+    data = extract_features(index, QUERIES, judgements=JUDGEMENTS, select=["bm25.*", "length.*"])
     rs.Pipeline(index, rs.train(data, trees=2, min_docs=1)).rerank(QUERIES, theirs)  # needs no first stage

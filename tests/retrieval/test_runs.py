@@ -9,7 +9,7 @@ import pytest
 
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.retrieval.measuring import evaluate_run
+from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Run, read_judgements, read_run, write_run
 
 BY_TREC_EVAL = ["nDCG@10", "nDCG", "AP", "AP@10", "AP(rel=2)", "RR", "RR(rel=3)", "P@5", "P(rel=2)@5", "R@10"]
@@ -109,10 +109,10 @@ def test_written_scores_keep_the_order_for_readers_of_scores_alone(tmp_path, sco
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("1", "a", 1.0), ("2", "a", 1.0), ("1", "a", 0.5)], "row 2: document 'a' is there twice for query '1'"),
-        ([("1", "a", 1.0), ("1", "b", float("nan"))], "row 1: the score 'nan' is no number"),
-        ([("1", "a", np.inf)], "row 0: the score 'inf' is no number; expected a finite one"),
-        ([("1", "a", None)], "row 0: the score 'None' is no number"),
+        ([("1", "a", 1.0), ("2", "a", 1.0), ("1", "a", 0.5)], "row 2: document 'a' occurs twice for query '1'"),
+        ([("1", "a", 1.0), ("1", "b", float("nan"))], "row 1: the score 'nan' is not a finite number"),
+        ([("1", "a", np.inf)], "row 0: the score 'inf' is not a finite number"),
+        ([("1", "a", None)], "row 0: the score 'None' is not a finite number"),
     ],
 )
 def test_bad_rows_are_refused(rows, message):
@@ -138,9 +138,9 @@ def test_runs_say_what_is_done_with_equal_scores():
     ("text", "message"),
     [
         ("1 Q0 a 1 2.0\n", "run:1: has 5 columns"),
-        ("1 Q0 a 1 2.0 t\n1 Q0 a 2 1.0 t\n", "run:2: document 'a' is there twice for query '1'"),
-        ("1 Q0 a 1 much t\n", "run:1: the score 'much' is no number"),
-        ("1 Q0 a first 2.0 t\n", "run:1: the rank 'first' is no whole number"),
+        ("1 Q0 a 1 2.0 t\n1 Q0 a 2 1.0 t\n", "run:2: document 'a' occurs twice for query '1'"),
+        ("1 Q0 a 1 much t\n", "run:1: the score 'much' is not a finite number"),
+        ("1 Q0 a first 2.0 t\n", "run:1: the rank 'first' is not a whole number"),
         ("1 Q0 a 1 nan t\n", "run:1"),
         ("\n", "holds no results"),
         ("", "the file is empty; expected TREC run lines"),
@@ -155,10 +155,10 @@ def test_bad_run_files_are_refused(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 0 a\n", "qrels:1: the grade 'a' is no finite number"),
+        ("1 0 a\n", "qrels:1: the grade 'a' is not a finite number"),
         ("query-id,corpus-id,score\n", "qrels:1: has 1 column; expected"),
         ("query-id corpus-id score\n", "qrels: holds no judgements"),
-        ("1 0 a good\n", "qrels:1: the grade 'good' is no finite number"),
+        ("1 0 a good\n", "qrels:1: the grade 'good' is not a finite number"),
         ("1 0 a 1\n1 0 a 2\n", "qrels:2: 'a' has two different grades"),
         ("1 0 a inf\n", "finite"),
     ],

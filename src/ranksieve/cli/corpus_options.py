@@ -1,4 +1,4 @@
-"""Options that the commands on an index share, and how they show what was odd."""
+"""Options of the commands on an index, and how these commands show notes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.user_functions import import_function
 
 if TYPE_CHECKING:
-    from ranksieve.retrieval.models import FirstStage
+    from ranksieve.retrieval.first_stage import FirstStage
 
 PANEL = "First stage"
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -24,9 +24,16 @@ QueriesArgument = Annotated[
     Path, typer.Argument(metavar="QUERIES", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text.")
 ]
 Depth = Annotated[int, typer.Option(min=1, help="Candidates per query.")]
-Model = Annotated[str, typer.Option(help="bm25f, bm25, dirichlet, jelinek-mercer or dfr.", rich_help_panel=PANEL)]
+Model = Annotated[
+    str | None, typer.Option(help="bm25f, bm25, dirichlet, jelinek-mercer or dfr.", show_default="bm25f",
+                             rich_help_panel=PANEL)
+]  # fmt: skip
+Stage = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="First stage that 'retrieve --tune --save-stage FILE' has written; "
+                              "instead of --model, --weights and --set.", rich_help_panel=PANEL)
+]  # fmt: skip
 Weights = Annotated[
-    str, typer.Option(help="What an occurrence in a field counts, as in 'title=3,body=1'; 1 if not named.",
+    str, typer.Option(help="Weights of fields, as in 'title=3,body=1'; 1 if not named.",
                       rich_help_panel=PANEL)
 ]  # fmt: skip
 Settings = Annotated[
@@ -55,10 +62,16 @@ def own_features(given: list[str] | None) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def first_stage(model: str, weights: str, settings: str) -> FirstStage:
-    """The first stage that the options describe."""
-    from ranksieve.retrieval.models import FirstStage
+def first_stage(model: str | None, weights: str, settings: str, stage: Path | None) -> FirstStage | None:
+    """The first stage that the options describe; None if none is given."""
+    from ranksieve.retrieval.first_stage import FirstStage
 
+    if stage is not None:
+        if model or weights or settings:
+            raise ParameterError("--stage cannot be combined with --model, --weights or --set; give one or the other")
+        return FirstStage.load(stage)
+    if not (model or weights or settings):
+        return None
     values: dict[str, Any] = {}
     for name, value in _numbers("--set", settings).items():
         name, dot, field = name.partition(".")
@@ -69,7 +82,7 @@ def first_stage(model: str, weights: str, settings: str) -> FirstStage:
             values["b"] = {**values["b"], field: value} if isinstance(values["b"], dict) else {field: value}
         else:
             values[name] = value
-    return FirstStage(model, weights=_numbers("--weights", weights), **values)
+    return FirstStage(model or "bm25f", weights=_numbers("--weights", weights), **values)
 
 
 def _numbers(flag: str, text: str) -> dict[str, float]:
@@ -97,6 +110,6 @@ def memory_size(text: str) -> int:
 
 
 def show_notes(notes: Iterable[str]) -> None:
-    """What was left out or looked odd, one line each, on standard error."""
+    """Notes, one line each, on standard error."""
     for note in notes:
         progress_output().print(Text(f"note: {note}", style="yellow"), soft_wrap=True)

@@ -105,7 +105,7 @@ def _score_models(
 
 
 def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric]) -> Evaluation:
-    from ranksieve.retrieval.measuring import UNRETRIEVED, evaluate_run
+    from ranksieve.retrieval.run_evaluation import UNRETRIEVED, evaluate_run
     from ranksieve.retrieval.runs import read_judgements, read_run
 
     runs, judgements = {name: read_run(name) for name in names}, read_judgements(qrels)

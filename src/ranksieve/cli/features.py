@@ -15,6 +15,7 @@ from ranksieve.cli.corpus_options import (
     Model,
     Own,
     Settings,
+    Stage,
     Weights,
     first_stage,
     own_features,
@@ -56,9 +57,10 @@ def features(
         bool, typer.Option("--list", help="List the features of the index, or of any index, and stop.")
     ] = False,
     own: Own = None,
-    model: Model = "bm25f",
+    model: Model = None,
     weights: Weights = "",
     settings: Settings = "",
+    stage: Stage = None,
     threads: Threads = 0,
 ) -> None:
     """Compute features of candidates, labelled by judgements: data to train on."""
@@ -74,7 +76,7 @@ def features(
             f"features are written as Parquet, and --out {out} says otherwise; name it {out.stem}.parquet"
         )
     opened = Index(index)
-    check_writable(out, queries, run, qrels)
+    check_writable(out, queries, run, qrels, stage)
     from ranksieve.retrieval.labelling import Pairs, write_features
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
@@ -85,7 +87,7 @@ def features(
     start, notes = time.perf_counter(), Notes()
     pairs = Pairs(
         read_queries(queries),
-        Searcher(opened, first_stage(model, weights, settings), threads or None),
+        Searcher(opened, first_stage(model, weights, settings, stage), threads or None),
         depth,
         None if run is None else read_run(run),
         None if qrels is None else read_judgements(qrels),
@@ -107,8 +109,7 @@ def features(
 
 
 def _list(index: Index | None, patterns: list[str], own: dict[str, Callable[..., Any]]) -> None:
-    from ranksieve.retrieval.families import any_features, choose, layout_of
-    from ranksieve.retrieval.relative import RELATIVE
+    from ranksieve.retrieval.feature_names import RELATIVE, any_features, choose, layout_of
 
     meanings = dict(any_features() if index is None else layout_of(index).features)
     meanings |= {name: (make.__doc__ or "your own").strip().splitlines()[0] for name, make in own.items()}

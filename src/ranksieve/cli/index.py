@@ -17,7 +17,9 @@ from ranksieve.text_formats import counted, duration
 
 def index(
     corpus: Annotated[
-        Path, typer.Argument(metavar="CORPUS", help="JSON Lines, TSV with a header, Parquet, or a folder of texts.")
+        list[Path],
+        typer.Argument(metavar="CORPUS...", help="JSON Lines, TSV with a header, Parquet, or a folder of texts; "
+                       "several are indexed as one corpus."),
     ],
     out: Annotated[Path, out_option("Folder for the index.", metavar="DIR")],
     field: Annotated[
@@ -45,7 +47,12 @@ def index(
         bool, typer.Option("--positions/--no-positions", help="Keep positions, for phrases and proximity.")
     ] = True,
     memory: Annotated[str, typer.Option(help="Memory for texts and postings, such as 512M or 2G.")] = "1G",
-    replace: Annotated[bool, typer.Option("--replace", help="Replace an index that is there.")] = False,
+    stage: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="First stage to use with this index where none is given: a file that "
+                     "'retrieve --tune --save-stage FILE' has written."),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing index.")] = False,
 ) -> None:  # fmt: skip
     """Index a corpus: the first step from documents, queries and judgements to a trained second stage."""
     from ranksieve.progress import ProgressDisplay
@@ -57,18 +64,16 @@ def index(
     with ProgressDisplay("indexing", doing="reading documents", kernels="") as display:
         made = Index.build(
             corpus, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
-            memory=memory_size(memory), replace=replace,
+            memory=memory_size(memory), stage=stage, replace=replace,
             progress=lambda read: display.update(read, unit="document"),
         )  # fmt: skip
     show_notes(made.notes)
-    size = sum(path.stat().st_size for path in out.iterdir())
-    lengths = ", ".join(
-        f"{name} ({mean:,.1f} terms)" for name, mean in zip(made.columns, made.lengths.mean(axis=1), strict=True)
-    )
+    facts = made.describe()
+    size, lengths = facts["bytes"], (f"{name} ({mean:,.1f} terms)" for name, mean in facts["fields"].items())
     show_facts(
         [
             ("index", f"{out}, {counted(document=made.n_docs, term=made.n_terms)}, {file_size(size)}"),
-            ("fields", lengths),
+            ("fields", ", ".join(lengths)),
             ("time", duration(time.perf_counter() - start)),
         ]
     )

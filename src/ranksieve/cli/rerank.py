@@ -10,12 +10,12 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_waiting
 from ranksieve.cli.corpus_options import (
-    Depth,
     IndexArgument,
     Model,
     Own,
     QueriesArgument,
     Settings,
+    Stage,
     Weights,
     first_stage,
     own_features,
@@ -33,23 +33,27 @@ def rerank(
     run: Annotated[
         Path | None, typer.Option(help="Candidates: any system's TREC run; else our first stage finds them.")
     ] = None,
-    depth: Depth = 1000,
+    depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="Candidates per query.", show_default="as in training, or 1000"),
+    ] = None,
     own: Own = None,
-    model: Model = "bm25f",
+    model: Model = None,
     weights: Weights = "",
     settings: Settings = "",
+    stage: Stage = None,
     threads: Threads = 0,
 ) -> None:
     """Re-order candidates by a model: features are computed and scored in one stream."""
-    check_writable(out, model_file, queries, run)
+    check_writable(out, model_file, queries, run, stage)
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.pipeline import Pipeline
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_run, write_run
 
     show_waiting("lexical")
-    stage = first_stage(model, weights, settings)
-    pipeline = Pipeline(index, model_file, stage=stage, depth=depth, extra=own_features(own), threads=threads or None)
+    chosen = first_stage(model, weights, settings, stage)
+    pipeline = Pipeline(index, model_file, stage=chosen, depth=depth, extra=own_features(own), threads=threads or None)
     texts, candidates, notes = read_queries(queries), None if run is None else read_run(run), Notes()
     start = time.perf_counter()
     result = pipeline.rerank(texts, candidates, notes=notes)

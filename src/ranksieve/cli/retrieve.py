@@ -10,11 +10,13 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_waiting
 from ranksieve.cli.corpus_options import (
+    PANEL,
     Depth,
     IndexArgument,
     Model,
     QueriesArgument,
     Settings,
+    Stage,
     Weights,
     first_stage,
     show_notes,
@@ -28,19 +30,29 @@ def retrieve(
     queries: QueriesArgument,
     out: OutRun,
     depth: Depth = 1000,
-    model: Model = "bm25f",
+    model: Model = None,
     weights: Weights = "",
     settings: Settings = "",
+    stage: Stage = None,
     tune: Annotated[
-        Path | None, typer.Option(help="Judgements to tune the model's parameters on.", rich_help_panel="First stage")
+        Path | None,
+        typer.Option(metavar="QRELS", help="Judgements to tune weights and parameters on.", rich_help_panel=PANEL),
     ] = None,
-    metric: Annotated[str, metric_option("Metric that --tune maximizes.", rich_help_panel="First stage")] = "ndcg@10",
+    metric: Annotated[str, metric_option("Metric that --tune maximizes.", rich_help_panel=PANEL)] = "ndcg@10",
+    save_stage: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File to write the first stage to, tuned or not; --stage reads it.",
+                     rich_help_panel=PANEL),
+    ] = None,
     threads: Threads = 0,
-) -> None:
+) -> None:  # fmt: skip
     """Retrieve candidates for queries: the first stage."""
-    check_writable(out, queries, tune)
+    check_writable(out, queries, tune, stage)
+    if save_stage is not None:
+        check_writable(save_stage, queries, tune)
+    from ranksieve.progress import ProgressDisplay
+    from ranksieve.retrieval.first_stage import FirstStage
     from ranksieve.retrieval.index import Index
-    from ranksieve.retrieval.models import spelling
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, write_run
@@ -48,17 +60,24 @@ def retrieve(
     from ranksieve.retrieval.tuning import tune as tune_stage
 
     show_waiting("retrieving")
-    stage, notes = first_stage(model, weights, settings), Notes()
-    opened, texts = Index(index), read_queries(queries)
+    notes, opened, texts = Notes(), Index(index), read_queries(queries)
+    chosen = first_stage(model, weights, settings, stage) or opened.stage or FirstStage()
     if tune is not None:
-        tuned = tune_stage(
-            opened, texts, read_judgements(tune), stage, metric=metric, threads=threads or None, notes=notes
-        )
-        stage = tuned.stage
-        show_facts([("tuned", f"{spelling(stage)}; {metric} {tuned.before:.4f} → {tuned.after:.4f} on these queries")])
+        with ProgressDisplay("tuning", kernels="retrieving") as display:
+            tuned = tune_stage(
+                opened, texts, read_judgements(tune), chosen, metric=metric, threads=threads or None, notes=notes,
+                progress=lambda done, most, best: display.update(
+                    done, most, unit="setting", details=[f"{metric} {best:.4f}"], estimate="at most {} left"
+                ),
+            )  # fmt: skip
+        chosen = tuned.stage
+        shown = f"{chosen.flags()}; {metric} {tuned.before:.4f} → {tuned.after:.4f} on these queries"
+        show_facts([("tuned", shown)])
+    if save_stage is not None:
+        chosen.save(save_stage)
     start = time.perf_counter()
-    run = search(opened, texts, depth, stage, notes=notes, threads=threads or None)
+    run = search(opened, texts, depth, chosen, notes=notes, threads=threads or None)
     seconds = time.perf_counter() - start
-    write_run(run, out, tag=stage.model)
+    write_run(run, out, tag=chosen.model)
     show_notes(notes)
     show_facts([("run", f"{out}, {counted(query=run.n_queries, document=len(run))}"), ("time", duration(seconds))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -23,7 +23,7 @@ class FeatureInfo:
     first_stage: int | None = None  # the feature with the first stage's score
     source: str = "arrays"  # the name of the data in messages
     absent: float = 0.0  # the value of a feature that a LETOR line leaves out
-    candidates: str = ""  # how the documents were retrieved, as noted when features were made
+    candidates: Mapping[str, Any] | None = None  # how the documents were retrieved; see retrieval's `Provenance`
 
     def with_names(self, n_features: int) -> FeatureInfo:
         """The same with the names f1, f2, … where there are none."""
@@ -58,7 +58,7 @@ class Described:
         return self.info.absent
 
     @property
-    def candidates(self) -> str:
+    def candidates(self) -> Mapping[str, Any] | None:
         return self.info.candidates
 
 

@@ -39,7 +39,10 @@ class ParquetSource(TableSource):
             schema = self._reading(lambda: file.schema_arrow)
             n_docs = file.metadata.num_rows
         note = self._note(schema)
-        info = FeatureInfo((), note.get("first_stage"), str(path), float("nan"), str(note.get("candidates", "")))
+        candidates = note.get("candidates")
+        info = FeatureInfo(
+            (), note.get("first_stage"), str(path), float("nan"), candidates if isinstance(candidates, dict) else None
+        )
         super().__init__(info, schema, options, n_docs)
 
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:

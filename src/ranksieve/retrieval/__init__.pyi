@@ -1,7 +1,20 @@
 from .analysis import Analyzer
+from .first_stage import FirstStage
 from .index import Index
-from .measuring import evaluate_run
-from .models import FirstStage
+from .labelling import extract_features
 from .pipeline import Pipeline
+from .run_evaluation import evaluate_run
+from .searching import retrieve, search
+from .tuning import tune
 
-__all__ = ["Analyzer", "FirstStage", "Index", "Pipeline", "evaluate_run"]
+__all__ = [
+    "Analyzer",
+    "FirstStage",
+    "Index",
+    "Pipeline",
+    "evaluate_run",
+    "extract_features",
+    "retrieve",
+    "search",
+    "tune",
+]

@@ -1,15 +1,16 @@
-"""`Analyzer`: from text to terms. Words are found by a regular expression; each distinct word is analysed once."""
+"""`Analyzer`: from text to terms. `Field`: which text of a document is searched, and its analyzer."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
-from ranksieve.errors import MissingExtraError, ParameterError
+from ranksieve.errors import MissingExtraError, ParameterError, param
+from ranksieve.retrieval.corpus import plain_text
 
 ASCII_WORD = re.compile(r"\w+")
 UNSEEN = re.compile("[\u00ad\u20dd-\u20e4\ufe00-\ufe0f]")  # soft hyphens, enclosing marks, glyph choices
@@ -26,6 +27,16 @@ STOP_WORDS = {"english": tuple(ENGLISH.split()), "none": ()}
 # A word drawn as u (upper case), l (other letters), d (digits) and _ (the rest); its parts are runs of these:
 # parseXMLFile2 → llllluuuullld → parse, XML, File, 2.
 PART = re.compile(r"u+(?=ul)|u?l+|u+|d+")
+
+ALL = "all"  # the name under which features over all fields go
+FIELD = re.compile(r"(?P<name>[^:=~]+)(:(?P<options>[^=~]*))?(=(?P<source>[^~]+))?(~(?P<pattern>.+))?", re.DOTALL)
+OPTIONS = {
+    "lower": ("lower", True), "nolower": ("lower", False),
+    "split": ("split", True), "nosplit": ("split", False),
+    "stop": ("stop", "english"), "nostop": ("stop", "none"),
+    "stem": ("stem", "english"), "nostem": ("stem", "none"),
+    "positions": ("positions", True), "nopositions": ("positions", False),
+}  # fmt: skip
 
 
 def words_of(text: str) -> list[str]:
@@ -86,14 +97,15 @@ class Analyzer:
         if isinstance(self.stop, str):
             if self.stop not in STOP_WORDS:
                 raise ParameterError(
-                    f"stop is {self.stop!r}; expected one of {', '.join(STOP_WORDS)}, or a sequence of words"
+                    param("stop"), f" is {self.stop!r}; expected one of {', '.join(STOP_WORDS)}, or a sequence of words"
                 )
         else:
             object.__setattr__(self, "stop", tuple(self.stop))
         if self.stem != "none":
             known = _stemmer_module().algorithms()
             if self.stem not in known:
-                raise ParameterError(f"stem is {self.stem!r}; expected none or one of {', '.join(sorted(known))}")
+                known_ones = ", ".join(sorted(known))
+                raise ParameterError(param("stem"), f" is {self.stem!r}; expected none or one of {known_ones}")
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -145,6 +157,100 @@ def _stemmer_module() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             "stemming needs the package 'PyStemmer'; install it with: pip install 'ranksieve[retrieval]', "
-            "or turn it off with stem='none' (--stem none)"
+            "or turn it off with ",
+            param("stem", "none"),
         ) from error
     return Stemmer
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of an index.
+
+    Parameters
+    ----------
+    name
+        Its name in weights and features.
+    source
+        The field of the corpus it is made from; its own name if empty.
+    pattern
+        A regular expression: only what it matches is text of the field; everything if empty.
+    analyzer
+        How its text becomes terms.
+    positions
+        Whether positions are kept, which phrases, windows and proximity need.
+
+    Examples
+    --------
+    >>> field = parse_field("file:nostem=path~[^/]+$")
+    >>> field.name, field.source, field.analyzer.stem, field.text({"path": "java/el/MapResolver.java"})
+    ('file', 'path', 'none', 'MapResolver.java')
+    """
+
+    name: str
+    source: str = ""
+    pattern: str = ""
+    analyzer: Analyzer = field(default_factory=Analyzer)
+    positions: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name == ALL or set(self.name) & set(":=~*?[,") or self.name != self.name.strip():
+            raise ParameterError(
+                f"a field cannot be named {self.name!r}; use a name other than {ALL!r} without spaces around it "
+                "and without : = ~ * ? [ ,"
+            )
+        if not self.source:
+            object.__setattr__(self, "source", self.name)
+        try:
+            _ = self._pattern
+        except re.error as error:
+            raise ParameterError(
+                f"the pattern {self.pattern!r} of field {self.name!r} is no regular expression ({error}); correct it"
+            ) from error
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        return re.compile(self.pattern, re.DOTALL) if self.pattern else None
+
+    def text(self, document: dict[str, Any]) -> str | None:
+        """The field's text in a document of the corpus; None where the document has no such field."""
+        text = plain_text(document.get(self.source))
+        if text is None or self._pattern is None:
+            return text
+        return "\n".join(match.group() for match in self._pattern.finditer(text))
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "source": self.source,
+            "pattern": self.pattern,
+            "analyzer": self.analyzer.as_dict(),
+            "positions": self.positions,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Field:
+        return cls(**{**values, "analyzer": Analyzer(**values["analyzer"])})
+
+
+def parse_field(text: str, analyzer: Analyzer | None = None, *, positions: bool = True) -> Field:
+    """A field from `NAME[:option,…][=SOURCE][~PATTERN]`; the options override the given analyzer."""
+    match = FIELD.fullmatch(text)
+    if match is None:
+        raise ParameterError(
+            f"field {text!r} cannot be read; fields look like 'title', 'title:nostem', 'file=path~[^/]+$'"
+        )
+    changes: dict[str, Any] = {"positions": positions}
+    for option in filter(None, map(str.strip, (match["options"] or "").split(","))):
+        if option not in OPTIONS:
+            raise ParameterError(f"field {text!r} has the option {option!r}; expected one of {', '.join(OPTIONS)}")
+        name, value = OPTIONS[option]
+        changes[name] = value
+    keep = changes.pop("positions")
+    return Field(
+        match["name"].strip(),
+        (match["source"] or "").strip(),
+        match["pattern"] or "",
+        replace(analyzer or Analyzer(), **changes),
+        keep,
+    )

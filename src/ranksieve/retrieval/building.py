@@ -1,192 +1,257 @@
-"""`build_index`: a corpus in one pass into an index, whatever its size."""
+"""`build_index`: indexes a corpus of any size in one pass over its documents."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from ranksieve.data.data_file import spool_pipe
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.files import atomic_folder
-from ranksieve.retrieval.analysis import Analyzer
-from ranksieve.retrieval.corpus import BATCH_ROWS, IDS, Document, read_documents
-from ranksieve.retrieval.fields import Field, is_missing, parse_field
+from ranksieve.retrieval.analysis import Analyzer, Field, parse_field
+from ranksieve.retrieval.corpus import IDS, Corpus, Document
+from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.inverting import Inverter
-from ranksieve.retrieval.merging import Run, merge_runs
+from ranksieve.retrieval.merging import PostingsRun, merge_runs
 from ranksieve.retrieval.notes import Notes
-from ranksieve.retrieval.reading import Reader
-from ranksieve.retrieval.storage import HEADER, Writer, write_header
+from ranksieve.retrieval.storage import HEADER, Header, IndexWriter
+from ranksieve.text_formats import counted, some_of
 
-SEEN_FIRST = 1_000  # documents looked at to find the text fields
+FIRST_DOCUMENTS = 1_000  # in which text fields are found
 MOST_FIELDS = 255  # a field's number is one byte
 LEAST_MEMORY = 1 << 20
+KEPT_IDS = 1_000  # in memory before they are written
+LARGEST = float(np.finfo(np.float32).max)
 RUNS = "runs"
 
 
+@dataclass(frozen=True)
+class IndexSettings:
+    """What to index and how; the parameters are those of `Index.build`."""
+
+    fields: str | Field | Sequence[str | Field] = ()
+    numbers: str | Sequence[str] = ()
+    id: str | None = None
+    analyzer: Analyzer | None = None
+    positions: bool = True
+    memory: int = 1 << 30
+    stage: FirstStage | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.memory, int) or self.memory < LEAST_MEMORY:
+            raise ParameterError(
+                param("memory"), f" is {self.memory!r}; expected bytes, at least {LEAST_MEMORY} (1 MiB)"
+            )
+        if not isinstance(self.positions, bool):
+            raise ParameterError(
+                param("positions"),
+                f" is {self.positions!r}; expected True or False, or for one field 'title:positions', "
+                "'title:nopositions'",
+            )
+        if not isinstance(self.analyzer, Analyzer | None):
+            raise ParameterError(
+                param("analyzer"), f" is {self.analyzer!r}; expected an Analyzer, as in Analyzer(stem='none')"
+            )
+
+    def number_names(self) -> list[str]:
+        return [self.numbers] if isinstance(self.numbers, str) else list(self.numbers or ())
+
+    def chosen_fields(self, corpus: Corpus) -> tuple[list[Field], str]:
+        """The fields given, or all that hold text in the first documents; and the field that holds the ids."""
+        given = [self.fields] if isinstance(self.fields, str | Field) else list(self.fields or ())
+        first = corpus.first_fields(1 if given else FIRST_DOCUMENTS)
+        if not first:
+            raise DataError(f"{corpus.name}: holds no documents; expected at least one")
+        id = self.id or next((name for name in IDS if name in first[0][1]), IDS[0])
+        analyzer = self.analyzer or Analyzer()
+        fields = [
+            field if isinstance(field, Field) else parse_field(field, analyzer, positions=self.positions)
+            for field in given
+        ]
+        if not fields:
+            texts = dict.fromkeys(name for _, found in first for name, text in found.items() if text)
+            names = [name for name in texts if name not in (id, *self.number_names())]
+            fields = [Field(name, analyzer=analyzer, positions=self.positions) for name in names]
+            if not fields:
+                raise DataError(
+                    f"no field of {first[0][0]} and the next {len(first) - 1} holds text; name fields to index"
+                )
+        names = [field.name for field in fields]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ParameterError(f"the field {twice[0]!r} is given twice; name each field once")
+        if len(fields) > MOST_FIELDS:
+            raise ParameterError(f"got {len(fields)} fields; an index has at most {MOST_FIELDS}")
+        return fields, id
+
+
 def build_index(
-    corpus: str | os.PathLike[str] | Iterable[Document],
+    corpus: Corpus,
     out: str | os.PathLike[str],
+    settings: IndexSettings,
     *,
-    fields: str | Field | Sequence[str | Field],
-    numbers: str | Sequence[str],
-    id: str | None,
-    analyzer: Analyzer | None,
-    positions: bool,
-    memory: int,
     replace: bool,
     progress: Callable[[int], None] | None,
     notes: Notes,
 ) -> None:
-    """Write an index; the parameters are those of `Index.build`. The notes get what was odd about the corpus."""
-    _check(analyzer, positions, memory)
+    """Write an index. The notes get what was odd about the corpus."""
     target = Path(out)
     if target.exists() and not (replace and (target / HEADER).is_file()):
-        raise DataError(f"{target}: exists already; choose another name, or replace the index there with --replace")
-    fields = [fields] if isinstance(fields, str | Field) else list(fields or ())
-    numbers = [numbers] if isinstance(numbers, str) else list(numbers or ())
-    if isinstance(corpus, str | os.PathLike):
-        corpus = spool_pipe(corpus)
-    first, documents = _opened(corpus, 1 if fields else SEEN_FIRST)
-    if not first:
-        raise DataError(f"{_named(corpus)}: holds no documents; expected at least one")
-    id = id or next((name for name in IDS if name in first[0][1]), IDS[0])
-    chosen = _fields(fields, first, id, numbers, analyzer or Analyzer(), positions)
+        raise DataError(
+            f"{target}: exists already; choose another name, or replace the index there with ", param("replace")
+        )
+    fields, id = settings.chosen_fields(corpus)
+    if settings.stage is not None:
+        for name in ("weights", "b"):
+            settings.stage.field_values([field.name for field in fields], name)
     with atomic_folder(target, replace=replace) as folder:
         (folder / RUNS).mkdir()
-        writer = Writer(folder)
+        writer = IndexWriter(folder)
         try:
-            inverter = Inverter(chosen, folder / RUNS, memory // 2)
-            reader = Reader(chosen, numbers, id, notes, writer)
-            for number, (place, document) in enumerate(documents, 1):
-                inverter.add(reader.texts(place, document))
-                if progress is not None and number % SEEN_FIRST == 0:
-                    progress(number)
+            reader = DocumentReader(fields, settings.number_names(), id, notes, writer)
+            inverter = Inverter(fields, folder / RUNS, settings.memory // 2)
+            for texts in _with_progress(map(reader.texts, corpus.documents()), progress):
+                inverter.add(texts)
             inverter.flush()
-            reader.finish(lambda number: _place(corpus, number))
-            lengths = np.concatenate(inverter.lengths, axis=1)
-            writer.append("lengths", np.concatenate([lengths, lengths.sum(axis=0, keepdims=True)]))
-            runs = [Run(folder / RUNS, number) for number in range(inverter.n_runs)]
-            sizes = merge_runs(runs, inverter.n_docs, len(chosen), memory // 2, writer)
+            reader.finish(corpus)
+            sizes = reader.sizes() | _write_postings(inverter, fields, folder, settings.memory // 2, writer)
             if not sizes["terms"]:
-                names = ", ".join(repr(field.name) for field in chosen)
-                raise DataError(f"{_named(corpus)}: no document has a word in {names}; name fields that hold text")
+                names = ", ".join(repr(field.name) for field in fields)
+                raise DataError(f"{corpus.name}: no document has a word in {names}; name fields that hold text")
         finally:
             writer.close()
         shutil.rmtree(folder / RUNS)
-        write_header(
-            folder,
-            {
-                "fields": [field.as_dict() for field in chosen],
-                "numbers": list(numbers),
-                "sizes": {
-                    **sizes,
-                    "docs": inverter.n_docs,
-                    "id_bytes": reader.id_bytes,
-                    "columns": len(chosen) + 1,
-                    "numbers": len(numbers),
-                },
-                "notes": list(notes),
-                "checksums": writer.checksums,
-            },
-        )
+        numbers = tuple(settings.number_names())
+        Header(tuple(fields), numbers, sizes, tuple(notes), writer.checksums, settings.stage).write(folder)
 
 
-def _check(analyzer: Any, positions: Any, memory: Any) -> None:
-    if not isinstance(memory, int) or memory < LEAST_MEMORY:
-        raise ParameterError(f"--memory is {memory!r}; expected bytes, at least {LEAST_MEMORY} (1 MiB)")
-    if not isinstance(positions, bool):
-        raise ParameterError(
-            f"--positions is {positions!r}; expected True or False, or for one field 'title:positions', "
-            "'title:nopositions'"
-        )
-    if not isinstance(analyzer, Analyzer | None):
-        raise ParameterError(f"--analyzer is {analyzer!r}; expected an Analyzer, as in Analyzer(stem='none')")
+def _with_progress(items: Iterator[Any], progress: Callable[[int], None] | None) -> Iterator[Any]:
+    for number, item in enumerate(items, 1):
+        yield item
+        if progress is not None and number % FIRST_DOCUMENTS == 0:
+            progress(number)
 
 
-def _named(corpus: Any) -> str:
-    """What errors call a corpus."""
-    return os.fspath(corpus) if isinstance(corpus, str | os.PathLike) else "the corpus"
+def _write_postings(
+    inverter: Inverter, fields: list[Field], folder: Path, memory: int, writer: IndexWriter
+) -> dict[str, int]:
+    lengths = np.concatenate(inverter.lengths, axis=1)
+    writer.append("lengths", np.concatenate([lengths, lengths.sum(axis=0, keepdims=True)]))
+    runs = [PostingsRun(folder / RUNS, number) for number in range(inverter.n_runs)]
+    sizes = merge_runs(runs, inverter.n_docs, len(fields), memory, writer)
+    return sizes | {"docs": inverter.n_docs, "columns": len(fields) + 1}
 
 
-def _place(corpus: Any, number: int) -> str:
-    """Where a document stands, by its number."""
-    if isinstance(corpus, str | os.PathLike):
-        return next(itertools.islice(read_documents(corpus), number, None))[0]
-    return f"document {number}"
+class DocumentReader:
+    """Takes ids, numbers and texts out of documents, and counts what is missing."""
 
+    def __init__(self, fields: list[Field], numbers: Sequence[str], id: str, notes: Notes, writer: IndexWriter):
+        self._fields, self._names, self._id = fields, numbers, id
+        self._notes, self._writer = notes, writer
+        self._numbers = [array("f") for _ in numbers]
+        self._hashes, self._ends = array("q"), array("q")
+        self._ids: list[bytes] = []
+        self._found = [False] * len(fields)
+        self._id_bytes = 0
 
-def _given(documents: Any) -> Iterator[tuple[str, Document]]:
-    if isinstance(documents, pa.Table):
-        batches = documents.to_batches(max_chunksize=BATCH_ROWS)
-        documents = (document for batch in batches for document in batch.to_pylist())
-    elif hasattr(documents, "columns"):  # a DataFrame of pandas or polars
-        names = list(documents.columns)
-        rows = documents.itertuples(index=False, name=None) if hasattr(documents, "itertuples") else documents.rows()
-        documents = (dict(zip(names, row, strict=True)) for row in rows)
-    for number, document in enumerate(documents):
-        if not isinstance(document, dict):
-            raise DataError(f"document {number} is {type(document).__name__}; expected a dict from field to text")
-        yield f"document {number}", {name: None if is_missing(value) else value for name, value in document.items()}
+    def sizes(self) -> dict[str, int]:
+        return {"id_bytes": self._id_bytes, "numbers": len(self._names)}
 
+    def texts(self, item: tuple[str, Document]) -> list[str | None]:
+        """The text of every field of the next document, given with its place."""
+        place, document = item
+        self._add_id(place, document)
+        for name, column in zip(self._names, self._numbers, strict=True):
+            column.append(self._number(place, name, document.get(name)))
+        texts = [field.text(document) for field in self._fields]
+        for number, text in enumerate(texts):
+            if text is None:
+                self._notes.add(f"documents without the field {self._fields[number].source!r}", place)
+            else:
+                self._found[number] = True
+        return texts
 
-def _opened(
-    corpus: str | os.PathLike[str] | Iterable[Document], most: int
-) -> tuple[list[tuple[str, dict[str, bool]]], Iterator[tuple[str, Document]]]:
-    """Where the first documents stand, which fields they have and whether these are text; and all documents.
+    def _add_id(self, place: str, document: Document) -> None:
+        id = document.get(self._id)
+        if id is None or id == "":
+            fields = some_of([repr(str(name)[:40]) for name in document])
+            known = f", or call it one of {', '.join(IDS)}" if self._id == IDS[0] else ""
+            raise DataError(
+                f"{place}: has no id in the field {self._id!r}; its fields are {fields}; name the field that holds the "
+                "id with ", param("id"), known,
+            )  # fmt: skip
+        if isinstance(id, bool) or not isinstance(id, str | Integral):
+            raise DataError(f"{place}: the id is {id!r}; expected text or a whole number")
+        try:
+            encoded = str(id).encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{place}: the id {id!r} cannot be written as UTF-8 ({error.reason}); correct it"
+            ) from error
+        if str(id).split() != [str(id)]:
+            raise DataError(f"{place}: the id {id!r} has spaces in it, which TREC files cannot hold; replace them")
+        self._id_bytes += len(encoded)
+        self._hashes.append(hash(encoded))
+        self._ends.append(self._id_bytes)
+        self._ids.append(encoded)
+        if len(self._ids) == KEPT_IDS:
+            self._write_ids()
 
-    Files are opened twice, so that no text is held meanwhile; of others the first documents are, until they are taken.
-    """
-    if isinstance(corpus, str | os.PathLike):
-        ahead, documents = read_documents(corpus), read_documents(corpus)
-    else:
-        ahead, documents = itertools.tee(_given(corpus))
-    first = [
-        (place, {name: _is_text(value) for name, value in document.items()})
-        for place, document in itertools.islice(ahead, most)
-    ]
-    return first, documents
+    def _write_ids(self) -> None:
+        self._writer.append("id_bytes", np.frombuffer(b"".join(self._ids), np.uint8))
+        self._ids.clear()
 
+    def _number(self, place: str, name: str, value: Any) -> float:
+        try:
+            number = float("nan" if value is None or value == "" else value)
+            if abs(number) > LARGEST:
+                raise ValueError
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(
+                f"{place}: {name} is {value!r}; expected a number in single precision, or null where there is none"
+            ) from error
+        if number != number:
+            self._notes.add(f"documents without the number {name!r}", place)
+        return number
 
-def _fields(
-    given: Sequence[str | Field],
-    first: Sequence[tuple[str, dict[str, bool]]],
-    id: str,
-    numbers: Sequence[str],
-    analyzer: Analyzer,
-    positions: bool,
-) -> list[Field]:
-    """The fields asked for, or all that hold text in the first documents."""
-    fields = [
-        field if isinstance(field, Field) else parse_field(field, analyzer, positions=positions) for field in given
-    ]
-    if not fields:
-        names = [name for _, found in first for name, text in found.items() if text]
-        fields = [
-            Field(name, analyzer=analyzer, positions=positions)
-            for name in dict.fromkeys(names)
-            if name != id and name not in numbers
-        ]
-        if not fields:
-            raise DataError(f"no field of {first[0][0]} and the next {len(first) - 1} holds text; name fields to index")
-    names = [field.name for field in fields]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice or len(fields) > MOST_FIELDS:
-        raise ParameterError(
-            f"the field {twice[0]!r} is given twice; name each field once"
-            if twice
-            else f"got {len(fields)} fields; an index has at most {MOST_FIELDS}"
-        )
-    return fields
+    def finish(self, corpus: Corpus) -> None:
+        """Write the rest, and refuse fields that no document has and ids that two documents have."""
+        for field, found in zip(self._fields, self._found, strict=True):
+            if not found:
+                raise DataError(f"no document has the field {field.source!r}; name fields that the corpus has")
+        self._write_ids()
+        self._writer.append("id_ends", np.array(self._ends, dtype=np.int64))
+        for name, column in zip(self._names, self._numbers, strict=True):
+            values = np.array(column, dtype=np.float32)
+            if np.isnan(values).all():
+                raise DataError(f"no document has the number {name!r}; name fields that the corpus has")
+            self._writer.append("numbers", values)
+        hashes = np.array(self._hashes, dtype=np.int64)
+        order = np.argsort(hashes, kind="stable")
+        same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
+        if len(same):
+            self._refuse_duplicates(order, same, corpus)
 
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) or (
-        isinstance(value, list | np.ndarray) and len(value) > 0 and all(isinstance(v, str) for v in value)
-    )
+    def _refuse_duplicates(self, order: np.ndarray, same: np.ndarray, corpus: Corpus) -> None:
+        """Equal hashes are almost surely equal ids; the ids on disk decide."""
+        ids = self._writer.read_back("id_bytes")
+        starts = [0, *self._ends]
+        twice = []
+        for k in same.tolist():
+            a, b = (ids[starts[doc] : starts[doc + 1]].tobytes() for doc in order[k : k + 2])
+            if a == b:
+                twice.append((a.decode(), *sorted(order[k : k + 2].tolist())))
+        if twice:
+            id, one, other = min(twice, key=lambda found: found[2])
+            more = f" ({counted(document=len(twice))} in all)" if len(twice) > 1 else ""
+            raise DataError(
+                f"{corpus.place(other)}: has the id {id!r} of an earlier document, {corpus.place(one)}{more}; "
+                "ids must be unique"
+            )

@@ -19,12 +19,21 @@ from ranksieve.kernels.neighbours import N_NEIGHBOURS, describe_neighbours, tell
 from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.pairs import describe_pairs
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
-from ranksieve.retrieval.families import EXPANSION, FEEDBACK, FIRST, FIRST_STAGE, NEIGHBOURS, QUERY, choose, layout_of
+from ranksieve.retrieval.feature_names import (
+    EXPANSION,
+    FEEDBACK,
+    FIRST,
+    FIRST_STAGE,
+    NEIGHBOURS,
+    QUERY,
+    RELATIVE,
+    choose,
+    layout_of,
+)
+from ranksieve.retrieval.first_stage import idf
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import Prepared
-from ranksieve.retrieval.relative import RELATIVE, within_lists
 from ranksieve.retrieval.searching import Candidates
-from ranksieve.retrieval.weighting import idf
 from ranksieve.text_formats import counted
 
 UserFeature = Callable[[str, np.ndarray], Any]
@@ -122,15 +131,16 @@ class FeatureMaker:
         return out
 
     def _from_postings(self, prepared: Prepared, candidates: Candidates) -> np.ndarray:
-        """Features of the query's terms in the candidates, if any is asked for."""
+        """Features of the query's terms in the candidates, if any is selected."""
         n_lexical = len(self._layout.columns) * lexical.N_LEXICAL
         made = np.zeros((len(candidates.docs), n_lexical + len(self._positional) * N_PROXIMITY), dtype=FEATURE)
         if not len(self._from_kernel):
             return made
         term_stats, query_stats = self._statistics(prepared)
         describe_pairs(
-            self.index.postings, self._documents, prepared.starts, prepared.terms, term_stats, query_stats,
-            prepared.place_starts, prepared.places, prepared.spans, self.index.analysis.analyzer_of, self._positional,
+            self.index.postings(prepared.terms), self._documents, prepared.starts, prepared.terms,
+            term_stats, query_stats, prepared.place_starts, prepared.places, prepared.spans, prepared.analyzer_of,
+            self._positional,
             candidates.offsets, candidates.docs, int(self.index.lengths.max(initial=0)), BIT_NUMBERS,
             min(self._threads, max(prepared.n_queries, 1)), made,
         )  # fmt: skip
@@ -191,20 +201,20 @@ class FeatureMaker:
         return others | {f"number.{name}": numbers[row][candidates.docs] for row, name in enumerate(self.index.numbers)}
 
     def _feedback(self, candidates: Candidates) -> dict[str, np.ndarray]:
-        """Likeness to the best candidates, if it is asked for."""
+        """Likeness to the best candidates, if it is selected."""
         if not set(self._made) & FEEDBACK.keys():
             return {}
         index, n_queries = self.index, len(candidates.offsets) - 1
         made = np.empty((len(candidates.docs), N_FEEDBACK))
         describe_feedback(
-            index.forward, self._idf, index.document_array("norms")[-1], index.lengths[-1],
+            index.forward(candidates.docs)[0], self._idf, index.document_array("norms")[-1], index.lengths[-1],
             float(index.lengths[-1].mean()), candidates.offsets, candidates.docs, candidates.scores,
             min(self._threads, max(n_queries, 1)), made,
         )  # fmt: skip
         return dict(zip(FEEDBACK, made.T, strict=True))
 
     def _expansion(self, prepared: Prepared, candidates: Candidates) -> dict[str, np.ndarray]:
-        """Scores by the query and expanded queries that count where terms first occur, if they are asked for."""
+        """Scores by the query and expanded queries that count where terms first occur, if they are selected."""
         if not set(self._made) & EXPANSION.keys():
             return {}
         index, n_queries = self.index, prepared.n_queries
@@ -212,20 +222,20 @@ class FeatureMaker:
         totals = np.repeat(_sums(weights[:, None], prepared.starts).ravel(), np.diff(prepared.starts))
         made = np.empty((len(candidates.docs), N_EXPANSION))
         describe_expansion(
-            index.forward, index.forward_firsts, self._idf, index.lengths[-1],
+            *index.forward(candidates.docs), self._idf, index.lengths[-1],
             max(float(index.lengths[-1].mean()), 1e-12), prepared.starts, prepared.terms, weights / totals,
             candidates.offsets, candidates.docs, candidates.scores, min(self._threads, max(n_queries, 1)), made,
         )  # fmt: skip
         return dict(zip(EXPANSION, made.T, strict=True))
 
     def _neighbours(self, candidates: Candidates) -> dict[str, np.ndarray]:
-        """Scores of the candidates most like each, if they are asked for."""
+        """Scores of the candidates most like each, if they are selected."""
         if not set(self._made) & NEIGHBOURS.keys():
             return {}
         docs, rows = np.unique(candidates.docs, return_inverse=True)
         shape = (len(docs), N_COMPARED)
         told = np.empty(len(docs), np.int32), np.empty(shape, np.int32), np.empty(shape, np.float32)
-        tell_all(self.index.forward, docs, self._idf, min(self._threads, max(len(docs), 1)), *told)
+        tell_all(self.index.forward(docs)[0], docs, self._idf, min(self._threads, max(len(docs), 1)), *told)
         made = np.empty((len(candidates.docs), N_NEIGHBOURS))
         scores = within_lists(candidates.scores[:, None], candidates.offsets).ravel()
         describe_neighbours(
@@ -276,3 +286,22 @@ def _sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     if len(filled):
         sums[filled] = np.add.reduceat(values.astype(np.float64), starts[filled], axis=0)
     return sums
+
+
+def within_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Columns scaled in every list: the smallest value becomes 0, the largest 1; what is missing stays missing.
+
+    Examples
+    --------
+    >>> within_lists(np.array([[2.0], [4.0], [3.0], [7.0]]), np.array([0, 3, 4])).ravel().tolist()
+    [0.0, 1.0, 0.5, 0.0]
+    """
+    sizes = np.diff(offsets)
+    starts = offsets[:-1][sizes > 0]
+    if not len(starts):
+        return values
+    lowest = np.fmin.reduceat(values, starts, axis=0)
+    widths = np.fmax.reduceat(values, starts, axis=0) - lowest
+    widths[widths == 0] = 1
+    sizes = sizes[sizes > 0]
+    return (values - np.repeat(lowest, sizes, axis=0)) / np.repeat(widths, sizes, axis=0)

@@ -1,71 +1,62 @@
-"""`Index`: a corpus ready to be searched."""
+"""`Index`: a corpus on disk, ready to be searched."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ranksieve.retrieval.analysis import Analyzer
-from ranksieve.retrieval.fields import ALL, Field
-from ranksieve.retrieval.models import FirstStage
-from ranksieve.retrieval.notes import Notes, remarks
-from ranksieve.retrieval.queries import UNKNOWN, QueryAnalysis, as_queries
-from ranksieve.retrieval.storage import Postings, map_arrays, read_header
+from ranksieve.files import restore_folder
+from ranksieve.retrieval.analysis import ALL, Analyzer, Field
+from ranksieve.retrieval.building import IndexSettings, build_index
+from ranksieve.retrieval.corpus import Corpus, Document
+from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
+from ranksieve.retrieval.notes import collected_notes
+from ranksieve.retrieval.storage import FORMAT, Header, Postings, StoredArrays
 from ranksieve.text_formats import counted
 
-if TYPE_CHECKING:
-    from ranksieve.data.dataset import Dataset
-    from ranksieve.retrieval.runs import Run
-
-
-class Hit(NamedTuple):
-    """One document found."""
-
-    docno: str
-    score: float
-    rank: int  # from 1, as in TREC runs
+UNKNOWN = -1  # in place of a term that occurs nowhere
+ENTRIES = ("docs", "fields", "tfs", "position_starts")  # arrays with one value per term, document and field
+FORWARD = ("forward_terms", "forward_tfs", "forward_firsts")
 
 
 class Index:
     """An index on disk, opened; its arrays are mapped into memory and read where needed.
+
+    It holds files open until it is closed (`close`, or `with Index(path) as index:`) or no longer used.
 
     Attributes
     ----------
     fields
         The fields, in the order of their numbers.
     numbers
-        Names of the numeric fields that features are made of.
-    document_frequency, collection_frequency
-        (terms, fields + 1): documents with a term in a field and its occurrences; the last column is over all fields.
-    lengths
-        (fields + 1, documents): terms in each field.
+        Names of the numeric fields that are features.
+    stage
+        The first stage to use where none is given; None if the index was built without one.
     notes
         What was odd about the corpus, such as documents without a field.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
-        header = read_header(self.path)
+        if not self.path.exists():
+            restore_folder(self.path)
+        header = Header.read(self.path)
         self.sizes = header.sizes
         self.fields = header.fields
         self.numbers = header.numbers
+        self.stage = header.stage
         self.notes = header.notes
-        self._arrays = map_arrays(self.path, header)
-        self.postings = Postings(*(self._arrays[name] for name in Postings._fields))
-        self.document_frequency = self._arrays["document_frequency"]
-        self.collection_frequency = self._arrays["collection_frequency"]
-        self.lengths = self._arrays["lengths"]
-        self.analysis = QueryAnalysis(self.fields, self.term_number)
+        self._arrays = StoredArrays(self.path, header)
 
     @classmethod
     def build(
         cls,
-        corpus: str | os.PathLike[str] | Iterable[dict[str, Any]],
+        corpus: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Iterable[Document],
         out: str | os.PathLike[str],
         *,
         fields: str | Field | Sequence[str | Field] = (),
@@ -74,6 +65,7 @@ class Index:
         analyzer: Analyzer | None = None,
         positions: bool = True,
         memory: int = 1 << 30,
+        stage: FirstStage | str | os.PathLike[str] | None = None,
         replace: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> Index:
@@ -83,7 +75,7 @@ class Index:
         ----------
         corpus
             A file of JSON Lines, tab-separated text or Parquet (text may be compressed), a folder of text files,
-            documents as dicts, or a DataFrame.
+            several of these in a list, documents as dicts, or a DataFrame.
         out
             The folder to write.
         fields
@@ -101,32 +93,59 @@ class Index:
         memory
             Bytes that texts and postings may take while indexing, however large the corpus is; besides, every document
             costs a few dozen bytes.
+        stage
+            The first stage to use for this index where none is given: a `FirstStage`, a model's name, or a file.
         replace
-            Replace an index that is there.
+            Replace an existing index.
         progress
             Called now and then with the number of documents read.
 
         Examples
         --------
         >>> import tempfile
+        >>> from ranksieve.retrieval import search
         >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     index = Index.build(corpus, f"{folder}/index")
-        ...     [(hit.docno, hit.rank) for hit in index.search("red roses", k=5)]
+        ...     [(hit.docno, hit.rank) for hit in search(index, "red roses", k=5)]
         [('b', 1), ('a', 2)]
         """
-        from ranksieve.retrieval.building import build_index
-
-        with remarks(None) as notes:
-            build_index(
-                corpus, out, fields=fields, numbers=numbers, id=id, analyzer=analyzer, positions=positions,
-                memory=memory, replace=replace, progress=progress, notes=notes,
-            )  # fmt: skip
+        settings = IndexSettings(fields, numbers, id, analyzer, positions, memory, as_first_stage(stage))
+        with collected_notes(None) as notes:
+            build_index(Corpus(corpus), out, settings, replace=replace, progress=progress, notes=notes)
         return cls(out)
 
+    def close(self) -> None:
+        """Close the files; the index cannot be used any more."""
+        self.__dict__.pop("ids", None)
+        self._arrays.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def __repr__(self) -> str:
-        names = ", ".join(field.name for field in self.fields)
-        return f"Index({counted(document=self.n_docs, term=self.n_terms)}, fields {names})"
+        return f"Index({counted(document=self.n_docs, term=self.n_terms)}, fields {', '.join(self.field_names)})"
+
+    def verify(self) -> None:
+        """Compare every byte with the checksums written with it; raises `DataError` where one has changed."""
+        self._arrays.check_all()
+
+    def describe(self) -> dict[str, Any]:
+        """Facts about the index: documents, terms, mean lengths of fields, numbers, first stage, size, notes."""
+        return {
+            "path": str(self.path),
+            "format": FORMAT,
+            "documents": self.n_docs,
+            "terms": self.n_terms,
+            "bytes": self._arrays.n_bytes,
+            "fields": dict(zip(self.columns, self.lengths.mean(axis=1).tolist(), strict=True)),
+            "numbers": list(self.numbers),
+            "stage": None if self.stage is None else str(self.stage),
+            "notes": list(self.notes),
+        }
 
     @property
     def n_docs(self) -> int:
@@ -137,19 +156,38 @@ class Index:
         return self.sizes["terms"]
 
     @property
+    def field_names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.fields)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of the fields, and `all`."""
-        return (*(field.name for field in self.fields), ALL)
+        return (*self.field_names, ALL)
+
+    @property
+    def document_frequency(self) -> np.ndarray:
+        """(terms, fields + 1): documents that have a term in a field; the last column is over all fields."""
+        return self._arrays.whole("document_frequency")
+
+    @property
+    def collection_frequency(self) -> np.ndarray:
+        """(terms, fields + 1): occurrences of a term in a field; the last column is over all fields."""
+        return self._arrays.whole("collection_frequency")
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(fields + 1, documents): terms in each field, and in all."""
+        return self._arrays.whole("lengths")
 
     @cached_property
     def total_lengths(self) -> np.ndarray:
-        """Terms in each field, and in all."""
+        """Terms of the corpus in each field, and in all."""
         return self.lengths.sum(axis=1, dtype=np.int64)
 
     @cached_property
     def ids(self) -> np.ndarray:
         """The documents' ids."""
-        blob, ends = self._arrays["id_bytes"].tobytes(), self._arrays["id_ends"].tolist()
+        blob, ends = self._arrays.whole("id_bytes").tobytes(), self._arrays.whole("id_ends").tolist()
         ids = np.empty(len(ends), dtype=object)
         ids[:] = [blob[start:end].decode() for start, end in zip([0, *ends[:-1]], ends, strict=True)]
         return ids
@@ -161,7 +199,7 @@ class Index:
 
     def term_number(self, term: str) -> int:
         """The number of a term, by binary search in the sorted vocabulary; -1 where it does not occur."""
-        wanted, blob, ends = term.encode(), self._arrays["term_bytes"], self._arrays["term_ends"]
+        wanted, blob, ends = term.encode(), self._arrays.whole("term_bytes"), self._arrays.whole("term_ends")
         low, high = 0, len(ends)
         while low < high:
             middle = (low + high) // 2
@@ -174,86 +212,22 @@ class Index:
 
     def document_array(self, name: str) -> np.ndarray:
         """`distinct`, `norms` or `numbers`: one row per field or number, one column per document."""
-        return self._arrays[name]
+        return self._arrays.whole(name)
 
-    @property
-    def forward(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The terms of documents: where each document's start, the terms, and their frequencies over all fields."""
-        return self._arrays["forward_starts"], self._arrays["forward_terms"], self._arrays["forward_tfs"]
+    def postings(self, terms: np.ndarray) -> Postings:
+        """The postings; those of the given terms are checked."""
+        arrays = self._arrays
+        entries, positions = arrays.whole("entry_starts"), arrays.whole("byte_starts")
+        arrays.check_parts(ENTRIES, entries[terms], entries[terms + 1])
+        arrays.check_parts(("positions",), positions[terms], positions[terms + 1])
+        return Postings(*map(arrays.unchecked, Postings._fields))
 
-    @property
-    def forward_firsts(self) -> np.ndarray:
-        """Where the terms of `forward` occur first in any field of the document; those behind place 255 have that."""
-        return self._arrays["forward_firsts"]
+    def forward(self, docs: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        """Where each document's terms start, the terms and their frequencies over all fields; and their first places.
 
-    def retrieve(self, queries: Any, depth: int = 1000, stage: FirstStage | str | None = None) -> Run:
-        """The `depth` best documents of every query by the first stage; `queries` as `as_queries` takes them."""
-        from ranksieve.retrieval.searching import retrieve
-
-        return retrieve(self, queries, depth, stage)
-
-    def features(
-        self,
-        queries: Any,
-        run: Run | Any = None,
-        *,
-        judgements: Mapping[str, Mapping[str, float]] | Any = None,
-        depth: int = 1000,
-        stage: FirstStage | str | None = None,
-        select: str | Sequence[str] = (),
-        extra: Mapping[str, Callable[[str, np.ndarray], Any]] | None = None,
-        notes: Notes | None = None,
-    ) -> Dataset:
-        """Features of candidates, as a data set to train on or to score.
-
-        Parameters
-        ----------
-        queries
-            A mapping from query ids to texts, (id, text) pairs, a DataFrame with `qid` and `query`, or a file as a
-            `Path`.
-        run
-            The candidates: a `Run`, a DataFrame with `qid`, `docno` and `score`, or a TREC file; those of the first
-            stage if None.
-        judgements
-            Grades of documents by query id, a DataFrame with `qid`, `docno` and `label`, or a file; all labels are 0
-            without.
-        depth
-            Most candidates of a query.
-        stage
-            The first stage, or its model's name.
-        select
-            Names or patterns of features, such as `bm25*` or `*.title`; all if empty.
-        extra
-            Your own features by name: functions (query text, document ids) → one number per document.
-        notes
-            Gets remarks on what was left out; the logger `ranksieve` tells them if None.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     index = Index.build(corpus, f"{folder}/index")
-        ...     data = index.features({"q": "red roses"}, judgements={"q": {"b": 1}}, select=["tf_sum.text"])
-        >>> data.features.tolist(), data.labels.tolist(), data.lists.doc_ids.tolist()
-        ([[3.0], [1.0]], [1.0, 0.0], ['b', 'a'])
+        Those of the given documents are checked. A first place is the earliest in any field, at most 255.
         """
-        from ranksieve.retrieval.features import FeatureMaker
-        from ranksieve.retrieval.labelling import Pairs, to_dataset
-        from ranksieve.retrieval.runs import as_judgements, as_run
-        from ranksieve.retrieval.searching import Searcher
-
-        pairs = Pairs(as_queries(queries), Searcher(self, stage), depth, as_run(run), as_judgements(judgements))
-        with remarks(notes) as taken:
-            return to_dataset(pairs, FeatureMaker(self, select, extra), taken)
-
-    def search(self, text: str, k: int = 10, stage: FirstStage | str | None = None) -> list[Hit]:
-        """The k best documents for a text by the first stage alone; ranks count from 1."""
-        from ranksieve.retrieval.searching import Searcher, check_depth
-
-        check_depth(k, "k")
-        docs, scores = Searcher(self, stage).candidates([text], k).list_of(0)
-        return [
-            Hit(self.ids[doc], float(score), rank)
-            for rank, (doc, score) in enumerate(zip(docs, scores, strict=True), 1)
-        ]
+        starts = self._arrays.whole("forward_starts")
+        self._arrays.check_parts(FORWARD, starts[docs], starts[docs.astype(np.int64) + 1])
+        terms, frequencies, firsts = map(self._arrays.unchecked, FORWARD)
+        return (starts, terms, frequencies), firsts

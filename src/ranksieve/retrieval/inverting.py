@@ -1,4 +1,4 @@
-"""`Inverter`: texts in, sorted runs of postings out. A run is what fits into the memory budget."""
+"""`Inverter`: sorts the postings of texts into runs on disk, each as large as the memory budget allows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ranksieve.kernels import postings as kernels
-from ranksieve.retrieval.analysis import words_of
-from ranksieve.retrieval.fields import Field
+from ranksieve.retrieval.analysis import Field, words_of
 
 BYTES_PER_TOKEN = 40  # the token, its place in the sort, its share of an entry, and growing arrays: measured
 BYTES_PER_WORD = 450  # a distinct word: the word, its terms and their numbers
@@ -32,7 +31,7 @@ RUN_ARRAYS = {  # of a run on disk, one file each: names and types
 
 
 class _Numbers(dict[str, int]):
-    """Numbers words in the order they are first asked for."""
+    """Numbers of words, in the order of their first occurrence."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
@@ -143,7 +142,7 @@ class Inverter:
         self.n_runs += 1
 
     def _forward(self, run: dict[str, np.ndarray], firsts: np.ndarray) -> dict[str, np.ndarray]:
-        """The postings of a run turned round: the terms of every document."""
+        """The terms of every document, from the postings of a run."""
         counts = np.zeros(self.n_docs - self._first_doc, np.int64)
         kernels.count_forward(run["entry_starts"], run["docs"], self._first_doc, counts)
         ends = np.cumsum(counts)

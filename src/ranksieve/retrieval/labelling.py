@@ -1,4 +1,4 @@
-"""From queries to labelled pairs with features: blocks that stream into a file, a data set, or a model."""
+"""`extract_features`: from queries, candidates and judgements to labelled data; in blocks that fit into memory."""
 
 from __future__ import annotations
 
@@ -15,21 +15,56 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL, OFFSET
-from ranksieve.errors import DataError
-from ranksieve.retrieval.features import FeatureMaker
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.retrieval.features import FeatureMaker, UserFeature
+from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.notes import Notes, remarks
-from ranksieve.retrieval.origins import origin_of
-from ranksieve.retrieval.queries import Prepared, Queries, note_odd_queries
-from ranksieve.retrieval.runs import Judgements, Run, note_unknown
-from ranksieve.retrieval.searching import Candidates, Searcher, check_depth
+from ranksieve.retrieval.notes import Notes, collected_notes
+from ranksieve.retrieval.queries import Prepared, Queries, as_queries, note_odd_queries
+from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run, note_unknown
+from ranksieve.retrieval.searching import Candidates, Searcher, check_count
 
 BLOCK_ROWS = 1 << 16
+COMPARED = 5  # lists of a run that are retrieved again to find out whether our first stage has made it
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where candidates come from: a first stage and its depth, or a run of another system; stored with data and models.
+
+    Parameters
+    ----------
+    stage
+        The model and parameters of the first stage, as `FirstStage.used` returns them; None for a run.
+    depth
+        The most candidates of a query; None for a run.
+    """
+
+    stage: Mapping[str, Any] | None = None
+    depth: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"source": "run"} if self.stage is None else {"source": "first stage", **vars(self)}
+
+    @classmethod
+    def of_model(cls, model: Any) -> Provenance | None:
+        """Of the data that a model was trained on; None where the model does not say."""
+        stored = getattr(model, "info", {}).get("candidates")
+        try:
+            if stored["source"] == "run":
+                return cls()
+            check_count(stored["depth"])
+            return cls(FirstStage(**stored["stage"]).used(), stored["depth"])
+        except (TypeError, KeyError, ParameterError):  # nothing is stored, or something else
+            return None
+
+    def first_stage(self) -> FirstStage | None:
+        return None if self.stage is None else FirstStage(**self.stage)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Queries and where their candidates come from; `judgements` label them.
+    """Queries and their candidates, which `judgements` label.
 
     Candidates are those of a run, or else the `depth` best of the searcher.
     """
@@ -41,12 +76,26 @@ class Pairs:
     judgements: Judgements | None = None
 
     def __post_init__(self) -> None:
-        check_depth(self.depth)
+        check_count(self.depth)
 
     @property
-    def origin(self) -> str:
-        """Where the candidates come from, in the words of the command line."""
-        return origin_of(self.searcher, self.depth, self.run, self.queries)
+    def provenance(self) -> Provenance:
+        """Where the candidates come from; a run that this first stage has made is the same as its candidates."""
+        depth = self.depth if self.run is None else self._depth_of_own_run(self.run)
+        return Provenance() if depth is None else Provenance(self.searcher.stage.used(), min(depth, self.depth))
+
+    def _depth_of_own_run(self, run: Run) -> int | None:
+        """How many candidates a query of the run has, if it has the scores that the first stage gives; else None."""
+        lists = [(self.queries[id], scores) for id, _, scores in run.lists() if id in self.queries and len(scores)]
+        if not lists:
+            return None
+        longest = max(range(len(lists)), key=lambda number: len(lists[number][1]))
+        for number in dict.fromkeys((*(n for n in range(min(COMPARED, len(lists))) if n != longest), longest)):
+            text, scores = lists[number]
+            _, ours = self.searcher.candidates([text], len(scores) + 1).list_of(0)
+            if len(ours) < len(scores) or not np.allclose(ours[: len(scores)], scores, rtol=1e-5):
+                return None
+        return len(scores) if len(ours) > len(scores) else self.searcher.index.n_docs  # all that there are
 
     def blocks(self, maker: FeatureMaker, notes: Notes) -> Iterator[tuple[list[str], Candidates, np.ndarray]]:
         """Ids of some queries, their candidates, and the features of these."""
@@ -57,7 +106,7 @@ class Pairs:
         for start in range(0, len(ids), size):
             some = ids[start : start + size]
             texts = [self.queries[id] for id in some]
-            prepared = index.analysis.prepare(texts)
+            prepared = self.searcher.analysis.prepare(texts)
             found = self._candidates(some, prepared, lists, notes)
             yield some, found, maker.make(texts, prepared, found)
 
@@ -118,7 +167,7 @@ def _numbered(grades: Mapping[str, float], index: Index) -> dict[int, float]:
 
 
 def note_odd_judgements(pairs: Pairs, notes: Notes) -> None:
-    """Remark on judgements that cannot be used, and on queries without any."""
+    """Note judgements that cannot be used, and queries without any."""
     judgements = pairs.judgements or {}
     note_unknown(judgements, pairs.queries, pairs.searcher.index, notes)
     notes.extend(
@@ -140,7 +189,7 @@ def write_features(
     path: str | os.PathLike[str],
     *,
     select: Sequence[str] = (),
-    extra: Mapping[str, Any] | None = None,
+    extra: Mapping[str, UserFeature] | None = None,
     notes: Notes | None = None,
     threads: int | None = None,
 ) -> Written:
@@ -149,17 +198,70 @@ def write_features(
     counts = Counter[str]()
 
     def counted() -> Iterator[Block]:
-        for block in labelled_blocks(pairs, maker, taken):
+        for block in labelled_blocks(pairs, maker, collected):
             counts.update(queries=len(block.run_ids), docs=block.n_docs, positives=int(np.count_nonzero(block.labels)))
             yield block
         if not counts["docs"]:
-            raise _nothing(taken)
+            raise _nothing(collected)
 
-    with remarks(notes) as taken:
+    with collected_notes(notes) as collected:
         first_stage = None if maker.first_stage is None else maker.names.index(maker.first_stage)
-        info = FeatureInfo(tuple(maker.names), first_stage, candidates=pairs.origin)
+        info = FeatureInfo(maker.names, first_stage, candidates=pairs.provenance.as_dict())
         write_blocks(counted(), path, info, query_ids=pairs.queries)
     return Written(counts["queries"], counts["docs"], counts["positives"], len(maker.names))
+
+
+def extract_features(
+    index: Index,
+    queries: Any,
+    run: Run | Any = None,
+    *,
+    judgements: Judgements | Any = None,
+    depth: int = 1000,
+    stage: FirstStage | str | os.PathLike[str] | None = None,
+    select: str | Sequence[str] = (),
+    extra: Mapping[str, UserFeature] | None = None,
+    notes: Notes | None = None,
+) -> Dataset:
+    """Features of candidates, as a data set to train on or to score.
+
+    Parameters
+    ----------
+    index
+        The index.
+    queries
+        A mapping from query ids to texts, (id, text) pairs, a DataFrame with `qid` and `query`, or a file as a `Path`.
+    run
+        The candidates: a `Run`, a DataFrame with `qid`, `docno` and `score`, or a TREC file; those of the first stage
+        if None.
+    judgements
+        Grades of documents by query id, a DataFrame with `qid`, `docno` and `label`, or a file; all labels are 0
+        without.
+    depth
+        Most candidates of a query.
+    stage
+        A `FirstStage`, a model's name, or a file that `FirstStage.save` has written; that of the index if None, or
+        BM25F with its defaults.
+    select
+        Names or patterns of features, such as `bm25*` or `*.title`; all if empty.
+    extra
+        Your own features by name: functions (query text, document ids) → one number per document.
+    notes
+        Gets remarks on what was left out; they are logged by the logger `ranksieve` if None.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     index = Index.build(corpus, f"{folder}/index")
+    ...     data = extract_features(index, {"q": "red roses"}, judgements={"q": {"b": 1}}, select=["tf_sum.text"])
+    >>> data.features.tolist(), data.labels.tolist(), data.lists.doc_ids.tolist()
+    ([[3.0], [1.0]], [1.0, 0.0], ['b', 'a'])
+    """
+    pairs = Pairs(as_queries(queries), Searcher(index, stage), depth, as_run(run), as_judgements(judgements))
+    with collected_notes(notes) as collected:
+        return to_dataset(pairs, FeatureMaker(index, select, extra), collected)
 
 
 def to_dataset(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Dataset:
@@ -176,9 +278,9 @@ def to_dataset(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Dataset:
         feature_names=maker.names,
         first_stage=maker.first_stage,
     )
-    return replace(data, candidates=pairs.origin)
+    return replace(data, info=replace(data.info, candidates=pairs.provenance.as_dict()))
 
 
 def _nothing(notes: Notes) -> DataError:
-    why = "".join(f"{note}; " for note in notes)
-    return DataError(f"no query has candidates; {why}check that queries, run and index belong together")
+    reasons = "".join(f"{note}; " for note in notes)
+    return DataError(f"no query has candidates; {reasons}check that queries, run and index belong together")

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from ranksieve.kernels import postings as kernels
+from ranksieve.retrieval.first_stage import idf
 from ranksieve.retrieval.inverting import RUN_ARRAYS
-from ranksieve.retrieval.storage import Writer
-from ranksieve.retrieval.weighting import idf
+from ranksieve.retrieval.storage import IndexWriter
 
 WRITTEN_TERMS = 1 << 16  # buffered before they are appended
 BYTES_PER_ENTRY = 60  # of the stretch in memory: entries, positions, both once from the run and once merged
@@ -21,8 +21,11 @@ BYTES_PER_TERM = 80  # of a run's terms in memory while vocabularies are merged
 NUMBERS = "numbers"
 
 
-class Run:
-    """A run on disk, read a part at a time (a memory map would keep all that was read), and its merged term numbers."""
+class PostingsRun:
+    """Sorted postings of some documents on disk, and the numbers of its terms in the merged vocabulary.
+
+    It is read a part at a time: a memory map would keep all that was read.
+    """
 
     def __init__(self, folder: Path, number: int):
         self._stem = f"{folder / str(number)}."
@@ -38,7 +41,7 @@ class Run:
         return os.path.getsize(self._stem + name) // np.dtype(RUN_ARRAYS[name]).itemsize
 
     def terms(self, most: int) -> Iterator[bytes]:
-        """The run's terms in order, so many of them in memory."""
+        """The run's terms in order, at most so many of them in memory."""
         start = 0
         for first in range(0, self.size("term_ends"), most):
             stops = self.part("term_ends", first, min(first + most, self.size("term_ends"))).tolist()
@@ -48,7 +51,7 @@ class Run:
                 start = stop
 
     def add_number(self, number: int, most: int) -> None:
-        """Note the number of the run's next term in the merged vocabulary; so many are kept in memory."""
+        """Add the number of the run's next term in the merged vocabulary; at most so many are kept in memory."""
         self._new.append(number)
         if len(self._new) >= most:
             self.write_numbers()
@@ -72,7 +75,7 @@ class Run:
         return int(a), int(b)
 
 
-def merge_runs(runs: list[Run], n_docs: int, n_fields: int, memory: int, writer: Writer) -> dict[str, int]:
+def merge_runs(runs: list[PostingsRun], n_docs: int, n_fields: int, memory: int, writer: IndexWriter) -> dict[str, int]:
     """Write vocabulary, postings and statistics; returns the sizes of what was written."""
     n_terms, n_term_bytes = _merge_vocabularies(runs, memory, writer)
     entries, n_bytes = np.zeros(n_terms, np.int64), np.zeros(n_terms, np.int64)
@@ -104,7 +107,7 @@ def merge_runs(runs: list[Run], n_docs: int, n_fields: int, memory: int, writer:
     }
 
 
-def _append_forward(runs: list[Run], memory: int, writer: Writer) -> int:
+def _append_forward(runs: list[PostingsRun], memory: int, writer: IndexWriter) -> int:
     """Write the terms of every document, run by run; returns how many there are in all."""
     counts = np.concatenate([run.part("forward_counts") for run in runs])
     writer.append("forward_starts", np.concatenate([[0], np.cumsum(counts)]))
@@ -119,7 +122,7 @@ def _append_forward(runs: list[Run], memory: int, writer: Writer) -> int:
     return int(counts.sum())
 
 
-def _merge_vocabularies(runs: list[Run], memory: int, writer: Writer) -> tuple[int, int]:
+def _merge_vocabularies(runs: list[PostingsRun], memory: int, writer: IndexWriter) -> tuple[int, int]:
     """Write the sorted terms of all runs, and number those of each run; returns how many there are, and their bytes."""
     most = max(memory // (BYTES_PER_TERM * max(len(runs), 1)), 1)
     last: bytes | None = None
@@ -143,7 +146,7 @@ def _merge_vocabularies(runs: list[Run], memory: int, writer: Writer) -> tuple[i
     return number + 1, end
 
 
-def _write_terms(writer: Writer, blob: bytearray, ends: array) -> None:
+def _write_terms(writer: IndexWriter, blob: bytearray, ends: array) -> None:
     writer.append("term_bytes", np.frombuffer(bytes(blob), np.uint8))
     writer.append("term_ends", np.array(ends, dtype=np.int64))
     blob.clear()
@@ -162,7 +165,7 @@ def _stretches(entries: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _merge_stretch(
-    runs: list[Run], first: int, stop: int, entries: np.ndarray, n_bytes: np.ndarray, writer: Writer
+    runs: list[PostingsRun], first: int, stop: int, entries: np.ndarray, n_bytes: np.ndarray, writer: IndexWriter
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     """Merge the postings of the terms first:stop and append them; returns them and where each term's start."""
     starts = np.concatenate([[0], np.cumsum(entries[first:stop])])

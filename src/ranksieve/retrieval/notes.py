@@ -1,4 +1,4 @@
-"""`Notes`: what was left out or looked odd, counted with a few examples, so that nothing is dropped silently."""
+"""`Notes`: what was left out or looked odd, counted and with a few examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOG = logging.getLogger("ranksieve")
 
 
 class Notes:
-    """Counted remarks, in the order they were first made.
+    """Counted remarks, in the order of their first occurrence.
 
     Examples
     --------
@@ -50,10 +50,10 @@ class Notes:
 
 
 @contextlib.contextmanager
-def remarks(notes: Notes | None) -> Iterator[Notes]:
-    """Where remarks go: to the notes given, or else in the end to the logger `ranksieve`."""
-    taken = Notes() if notes is None else notes
-    yield taken
+def collected_notes(notes: Notes | None) -> Iterator[Notes]:
+    """The notes given; or new ones, which are logged in the end by the logger `ranksieve`."""
+    collected = Notes() if notes is None else notes
+    yield collected
     if notes is None:
-        for note in taken:
+        for note in collected:
             LOG.warning(note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,8 @@ from ranksieve.data.compression import first_bytes
 from ranksieve.data.data_file import spool_pipe
 from ranksieve.errors import DataError
 from ranksieve.retrieval.analysis import Analyzer, words_of
-from ranksieve.retrieval.corpus import MAGIC, read_documents, text_lines
-from ranksieve.retrieval.fields import Field, plain_text
+from ranksieve.retrieval.corpus import MAGIC, plain_text, read_documents, text_lines
+from ranksieve.retrieval.index import UNKNOWN, Index
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.runs import QUERY_IDS, rows_of
 from ranksieve.text_formats import some_of
@@ -22,8 +22,7 @@ from ranksieve.text_formats import some_of
 Queries = dict[str, str]  # id → text
 KEYS = (QUERY_IDS, ("text", "query"))
 LINES = "lines 'id TAB text', JSON Lines or Parquet with 'id' (or '_id', 'qid') and 'text' (or 'query')"
-UNKNOWN = -1  # in place of a term that occurs nowhere
-MOST_REMEMBERED = 1 << 20  # words whose terms are kept
+MOST_KEPT = 1 << 20  # words whose terms are kept in memory
 
 
 def read_queries(path: str | os.PathLike[str]) -> Queries:
@@ -38,7 +37,7 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
         if not id or id.split() != [id]:
             raise DataError(f"{place}: the query id {id!r} is empty or has spaces; expected {LINES}")
         if id in queries:
-            raise DataError(f"{place}: the query id {id!r} is there twice; query ids must be unique")
+            raise DataError(f"{place}: the query id {id!r} occurs twice; query ids must be unique")
         queries[id] = text
     if not queries:
         raise DataError(f"{name}: holds no queries; expected {LINES}")
@@ -87,13 +86,18 @@ def as_queries(queries: Any) -> Queries:
         queries = list(queries.items())
     elif hasattr(queries, "columns"):
         queries = rows_of(queries, ("qid", "query"))
+    elif not isinstance(queries, Iterable):
+        raise DataError(
+            f"queries are {queries!r}; expected texts by query id, pairs (id, text), a DataFrame with 'qid' and "
+            "'query', a Path, or one text"
+        )
     found: Queries = {}
     for pair in queries:
-        if isinstance(pair, str) or len(pair) != 2:
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
             raise DataError(f"a query is {pair!r}; expected pairs (id, text), or a mapping from ids to texts")
         id = str(pair[0])
         if id in found:
-            raise DataError(f"the query id {id!r} is there twice; query ids must be unique")
+            raise DataError(f"the query id {id!r} occurs twice; query ids must be unique")
         found[id] = plain_text(pair[1]) or ""
     return found
 
@@ -113,6 +117,7 @@ class Prepared:
     places: np.ndarray
     spans: np.ndarray
     words: np.ndarray  # how many words each query has
+    analyzer_of: np.ndarray  # the number of each field's analyzer
 
     @property
     def n_queries(self) -> int:
@@ -120,26 +125,27 @@ class Prepared:
 
 
 class QueryAnalysis:
-    """Finds the terms of queries, and remembers those of every word it has met."""
+    """Finds the terms of queries in an index; the terms of words it has analysed are kept."""
 
-    def __init__(self, fields: Sequence[Field], number_of: Any):
-        self.analyzers = list(dict.fromkeys(field.analyzer for field in fields))
-        self.analyzer_of = np.array([self.analyzers.index(field.analyzer) for field in fields], dtype=np.int64)
-        self._number_of = number_of
-        self._known: list[dict[str, tuple[int, ...]]] = [{} for _ in self.analyzers]
+    def __init__(self, index: Index):
+        self._index = index
+        self._analyzers: list[Analyzer] = list(dict.fromkeys(field.analyzer for field in index.fields))
+        numbers = [self._analyzers.index(field.analyzer) for field in index.fields]
+        self._analyzer_of = np.array(numbers, dtype=np.int64)
+        self._known: list[dict[str, tuple[int, ...]]] = [{} for _ in self._analyzers]
 
     def prepare(self, texts: Iterable[str]) -> Prepared:
         starts, terms, weights, spans, words = [0], [], [], [], []
-        chunks: list[list[np.ndarray]] = [[] for _ in self.analyzers]
-        counts: list[list[np.ndarray]] = [[] for _ in self.analyzers]
+        chunks: list[list[np.ndarray]] = [[] for _ in self._analyzers]
+        counts: list[list[np.ndarray]] = [[] for _ in self._analyzers]
         for text in texts:
             found = words_of(text)
             sequences = [
-                np.array(self._sequence(number, found), dtype=np.int64) for number in range(len(self.analyzers))
+                np.array(self._sequence(number, found), dtype=np.int64) for number in range(len(self._analyzers))
             ]
             known = np.unique(np.concatenate(sequences))
             known = known[known != UNKNOWN]
-            by_analyzer = np.zeros((len(self.analyzers), len(known)))
+            by_analyzer = np.zeros((len(self._analyzers), len(known)))
             for number, sequence in enumerate(sequences):
                 places = np.flatnonzero(sequence != UNKNOWN)
                 slots = np.searchsorted(known, sequence[places])
@@ -149,28 +155,28 @@ class QueryAnalysis:
                 by_analyzer[number] = count
             starts.append(starts[-1] + len(known))
             terms.append(known)
-            weights.append(by_analyzer[self.analyzer_of].T)
+            weights.append(by_analyzer[self._analyzer_of].T)
             spans.append([len(sequence) for sequence in sequences])
             words.append(len(found))
         return Prepared(
             np.array(starts, dtype=np.int64),
             np.concatenate([np.empty(0, np.int64), *terms]),
-            np.ascontiguousarray(np.concatenate([np.empty((0, len(self.analyzer_of))), *weights])),
+            np.ascontiguousarray(np.concatenate([np.empty((0, len(self._analyzer_of))), *weights])),
             *_joined(chunks, counts),
-            np.array(spans, dtype=np.int64).reshape(len(words), len(self.analyzers)).T.copy(),
+            np.array(spans, dtype=np.int64).reshape(len(words), len(self._analyzers)).T.copy(),
             np.array(words, dtype=np.int64),
+            self._analyzer_of,
         )
 
     def _sequence(self, number: int, words: list[str]) -> list[int]:
         """The terms of words, in order."""
         known = self._known[number]
-        if len(known) > MOST_REMEMBERED:
+        if len(known) > MOST_KEPT:
             known.clear()
         new = [word for word in dict.fromkeys(words) if word not in known]
         if new:
-            analyzer: Analyzer = self.analyzers[number]
-            for word, terms in zip(new, analyzer.analyse(new), strict=True):
-                known[word] = tuple(map(self._number_of, terms))
+            for word, terms in zip(new, self._analyzers[number].analyse(new), strict=True):
+                known[word] = tuple(map(self._index.term_number, terms))
         return [term for word in words for term in known[word]]
 
 

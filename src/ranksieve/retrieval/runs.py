@@ -82,13 +82,13 @@ class Run:
         for place, id, doc, score, rank in rows:
             found = by_query.setdefault(id, {})
             if doc in found:
-                raise DataError(f"{place}: document {doc!r} is there twice for query {id!r}; once is enough")
+                raise DataError(f"{place}: document {doc!r} occurs twice for query {id!r}; expected once")
             try:
                 found[doc] = (-float(score), rank)
                 if not np.isfinite(found[doc][0]):
                     raise ValueError
             except (TypeError, ValueError) as error:
-                raise DataError(f"{place}: the score {str(score)!r} is no number; expected a finite one") from error
+                raise DataError(f"{place}: the score {str(score)!r} is not a finite number") from error
         lists = ((id, found, sorted(found, key=found.__getitem__)) for id, found in by_query.items())
         return cls.from_lists(
             (id, np.array(docs, dtype=object), -np.array([found[doc][0] for doc in docs])) for id, found, docs in lists
@@ -124,7 +124,7 @@ def _run_rows(name: str) -> Iterator[tuple[str, str, str, str, int]]:
         try:
             place = int(rank)
         except ValueError as error:
-            raise DataError(f"{name}:{number}: the rank {rank!r} is no whole number; expected {RUN_LINE}") from error
+            raise DataError(f"{name}:{number}: the rank {rank!r} is not a whole number; expected {RUN_LINE}") from error
         yield f"{name}:{number}", id, doc, score, place
 
 
@@ -247,7 +247,7 @@ def _graded(rows: Iterable[tuple[str, Any, Any, Any]]) -> Judgements:
     judgements: dict[str, dict[str, float]] = {}
     for place, id, doc, text in rows:
         if not _is_number(text):
-            raise DataError(f"{place}: the grade {str(text)!r} is no finite number; expected {QRELS_LINE}")
+            raise DataError(f"{place}: the grade {str(text)!r} is not a finite number; expected {QRELS_LINE}")
         grade = max(float(text), 0.0)
         if judgements.setdefault(str(id), {}).setdefault(str(doc), grade) != grade:
             raise DataError(f"{place}: {doc!r} has two different grades for query {id!r}; keep one")

@@ -1,21 +1,22 @@
-"""`Searcher`: the first stage on an index, for any number of queries."""
+"""`search` and `retrieve`: the documents that the first stage finds for one text, and for many queries."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, param
 from ranksieve.kernels.retrieving import retrieve as retrieve_kernel
+from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.models import FirstStage
-from ranksieve.retrieval.notes import Notes, remarks
-from ranksieve.retrieval.queries import Prepared, as_queries, note_odd_queries
+from ranksieve.retrieval.notes import Notes, collected_notes
+from ranksieve.retrieval.queries import Prepared, QueryAnalysis, as_queries, note_odd_queries
 from ranksieve.retrieval.runs import Run
 
 BLOCK_QUERIES = 128
@@ -34,27 +35,48 @@ class Candidates:
         return self.docs[part], self.scores[part]
 
 
-def check_depth(depth: Any, name: str = "--depth") -> None:
-    if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 1:
-        raise ParameterError(f"{name} is {depth!r}; expected a whole number from 1")
+class Hit(NamedTuple):
+    """One document found."""
+
+    docno: str
+    score: float
+    rank: int  # from 1, as in TREC runs
+
+
+def check_count(value: Any, name: str = "depth") -> None:
+    """Refuse a number of documents that is not a whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ParameterError(param(name), f" is {value!r}; expected a whole number from 1")
+
+
+def check_text(text: Any) -> None:
+    if not isinstance(text, str):
+        raise ParameterError(param("text"), f" is {text!r}; expected the text of one query")
 
 
 class Searcher:
-    """A first-stage model made ready for one index."""
+    """A first stage prepared for one index: the one given, that of the index, or else BM25F."""
 
-    def __init__(self, index: Index, stage: FirstStage | str | None = None, threads: int | None = None):
+    def __init__(
+        self,
+        index: Index,
+        stage: FirstStage | str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        analysis: QueryAnalysis | None = None,
+    ):
         self.index = index
-        self.stage = FirstStage(stage) if isinstance(stage, str) else stage or FirstStage()
+        self.stage = as_first_stage(stage) or index.stage or FirstStage()
+        self.analysis = analysis or QueryAnalysis(index)
         self._scoring = self.stage.scoring(index)
         self._threads = threads or numba.get_num_threads()
 
     def candidates(self, texts: Sequence[str], k: int) -> Candidates:
         """The k best documents of every text."""
-        return self.of_prepared(self.index.analysis.prepare(texts), k)
+        return self.of_prepared(self.analysis.prepare(texts), k)
 
     def of_prepared(self, prepared: Prepared, k: int) -> Candidates:
         """The k best documents of every prepared query."""
-        check_depth(k)
+        check_count(k)
         k, n_queries = min(k, self.index.n_docs), prepared.n_queries
         docs, scores = np.empty((n_queries, k), np.int32), np.empty((n_queries, k))
         counts = np.zeros(n_queries, np.int64)
@@ -63,8 +85,9 @@ class Searcher:
         totals = np.add.reduceat(np.append(prepared.weights.max(axis=1, initial=0.0), 0.0), prepared.starts[:-1])
         totals[np.diff(prepared.starts) == 0] = 0.0
         retrieve_kernel(
-            self.index.postings, prepared.starts, prepared.terms, masks, scales, rates, scoring.factors, scoring.steps,
-            scoring.bases, totals, scoring.logarithmic, k, min(self._threads, max(n_queries, 1)), docs, scores, counts,
+            self.index.postings(prepared.terms), prepared.starts, prepared.terms, masks, scales, rates,
+            scoring.factors, scoring.steps, scoring.bases, totals, scoring.logarithmic, k,
+            min(self._threads, max(n_queries, 1)), docs, scores, counts,
         )  # fmt: skip
         taken = np.arange(k) < counts[:, None]
         return Candidates(np.concatenate([[0], np.cumsum(counts)]), docs[taken], scores[taken])
@@ -82,11 +105,34 @@ def blocks_of_queries(ids: Sequence[str], size: int = BLOCK_QUERIES) -> Iterator
         yield ids[start : start + size]
 
 
+def search(index: Index, text: str, k: int = 10, stage: FirstStage | str | os.PathLike[str] | None = None) -> list[Hit]:
+    """The k best documents for a text by the first stage alone; ranks count from 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hits = search(Index.build(corpus, f"{folder}/index"), "red roses")
+    >>> hits[0].docno, hits[0].rank
+    ('b', 1)
+    """
+    check_text(text)
+    check_count(k, "k")
+    docs, scores = Searcher(index, stage).candidates([text], k).list_of(0)
+    return hits(index.ids[docs], scores)
+
+
+def hits(doc_ids: Iterable[str], scores: Iterable[float]) -> list[Hit]:
+    found = enumerate(zip(doc_ids, scores, strict=True), 1)
+    return [Hit(doc, float(score), rank) for rank, (doc, score) in found]
+
+
 def retrieve(
     index: Index,
     queries: Any,
     depth: int = 1000,
-    stage: FirstStage | str | None = None,
+    stage: FirstStage | str | os.PathLike[str] | None = None,
     *,
     notes: Notes | None = None,
     threads: int | None = None,
@@ -102,18 +148,19 @@ def retrieve(
     depth
         Documents per query.
     stage
-        The model; BM25F with its defaults if None.
+        A `FirstStage`, a model's name, or a file that `FirstStage.save` has written; that of the index if None, or
+        BM25F with its defaults.
     notes
-        Gets remarks on queries that retrieve nothing; the logger `ranksieve` tells them if None.
+        Gets remarks on queries that retrieve nothing; they are logged by the logger `ranksieve` if None.
     """
     texts = as_queries(queries)
     searcher = Searcher(index, stage, threads)
-    with remarks(notes) as taken:
-        return Run.from_lists(_lists(searcher, texts, depth, taken))
+    with collected_notes(notes) as collected:
+        return Run.from_lists(_lists(searcher, texts, depth, collected))
 
 
 def _lists(searcher: Searcher, queries: dict[str, str], depth: int, notes: Notes) -> Iterable[tuple[str, Any, Any]]:
     for ids in blocks_of_queries(list(queries)):
-        prepared = searcher.index.analysis.prepare(queries[id] for id in ids)
+        prepared = searcher.analysis.prepare(queries[id] for id in ids)
         note_odd_queries({id: queries[id] for id in ids}, prepared, notes)
         yield from searcher.lists(ids, prepared, depth)

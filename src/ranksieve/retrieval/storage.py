@@ -1,9 +1,18 @@
-"""An index on disk: a folder of plain arrays that are mapped into memory, and a header that says what they are."""
+"""An index on disk: a folder of plain arrays that are mapped into memory, and a header that describes them.
+
+Kernels do not check bounds, so no damaged byte may reach them. The header has a checksum of itself and one of every
+block of every array. Offsets are checked when an index is opened. So are all blocks of a small index; those of a large
+one are checked before they are first read.
+"""
 
 from __future__ import annotations
 
 import json
+import mmap
+import operator
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -11,12 +20,13 @@ from zlib import crc32
 import numpy as np
 
 from ranksieve.errors import DataError, RanksieveError
-from ranksieve.retrieval.fields import Field
+from ranksieve.retrieval.analysis import Field
+from ranksieve.retrieval.first_stage import FirstStage
 
-FORMAT = 3
+FORMAT = 4
 HEADER = "header.json"
-PIECE_BYTES = 1 << 20
-SUMMED_BYTES = 1 << 28  # of the largest index whose bytes are summed when it is opened: a tenth of a second
+BLOCK_BYTES = 1 << 20
+CHECKED_AT_ONCE = 1 << 28  # bytes of the largest index that is checked when it is opened: a tenth of a second
 
 # Every array of an index: its type, and its shape in terms of the header's sizes (one size per axis).
 ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -42,29 +52,88 @@ ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
     "norms": ("f4", ("columns", "docs")),  # of the tf·idf vectors
     "numbers": ("f4", ("numbers", "docs")),
 }
-
-
 SIZES = tuple(dict.fromkeys(axis.removesuffix(" + 1") for _, axes in ARRAYS.values() for axis in axes))
+OFFSETS = {  # arrays of offsets, and the size that their last one equals
+    "term_ends": "term_bytes",
+    "id_ends": "id_bytes",
+    "entry_starts": "entries",
+    "byte_starts": "position_bytes",
+    "forward_starts": "forward",
+}
 
 
-class Header(NamedTuple):
-    """What an index says of itself."""
+@dataclass(frozen=True)
+class Header:
+    """What an index says about itself."""
 
     fields: tuple[Field, ...]
     numbers: tuple[str, ...]
     sizes: dict[str, int]
     notes: tuple[str, ...]
-    checksums: dict[str, int]  # of arrays; none in indexes of earlier versions
+    checksums: dict[str, list[int]]  # of the blocks of every array
+    stage: FirstStage | None = None  # to use where none is given
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "fields": [field.as_dict() for field in self.fields],
+            "numbers": list(self.numbers),
+            "stage": None if self.stage is None else self.stage.as_dict(),
+            "sizes": self.sizes,
+            "notes": list(self.notes),
+            "checksums": self.checksums,
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Header:
+        sizes = {axis: operator.index(values["sizes"][axis]) for axis in SIZES}
+        counts = {"columns": len(values["fields"]) + 1, "numbers": len(values["numbers"])}
+        if not all(0 <= size < 1 << 63 for size in sizes.values()) or sizes != sizes | counts:
+            raise ValueError("sizes are out of range")
         return cls(
             tuple(map(Field.from_dict, values["fields"])),
             tuple(values["numbers"]),
-            {axis: int(values["sizes"][axis]) for axis in SIZES},
+            sizes,
             tuple(values["notes"]),
-            {name: int(values["checksums"][name]) for name in ARRAYS if "checksums" in values},
+            {name: list(map(operator.index, values["checksums"][name])) for name in ARRAYS},
+            None if values["stage"] is None else FirstStage(**values["stage"]),
         )
+
+    def write(self, folder: Path) -> None:
+        values = self.as_dict()
+        with open(folder / HEADER, "w", encoding="utf-8") as file:
+            file.write(json.dumps({**values, "checksum": _header_checksum(values)}, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    @classmethod
+    def read(cls, folder: Path) -> Header:
+        """The header of an index, or an error that says why the folder is not one."""
+        path = folder / HEADER
+        if folder.is_file():
+            raise DataError(f"{folder}: is a file, not an index; make one with: ranksieve index {folder} --out INDEX")
+        if not path.is_file():
+            what = "there is no such folder" if not folder.exists() else f"it holds no {HEADER}"
+            raise DataError(f"{folder}: is not an index ({what}); make one with: ranksieve index CORPUS --out {folder}")
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            version, checksum = operator.index(values["format"]), values.pop("checksum", None)
+            if version == FORMAT:
+                if checksum != _header_checksum(values):
+                    raise ValueError("it has changed since it was written")
+                return cls.from_dict(values)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RanksieveError) as error:
+            raise DataError(
+                f"{path}: the header is damaged ({type(error).__name__}: {error}); index the corpus again"
+            ) from error
+        raise DataError(
+            f"{folder}: is an index of format {version}, this version of ranksieve reads format {FORMAT}; "
+            "index the corpus again"
+        )
+
+
+def _header_checksum(values: dict[str, Any]) -> int:
+    return crc32(json.dumps(values, sort_keys=True).encode())
 
 
 class Postings(NamedTuple):
@@ -79,18 +148,32 @@ class Postings(NamedTuple):
     positions: np.ndarray
 
 
-class Writer:
-    """The arrays of an index, written a piece at a time."""
+class IndexWriter:
+    """Writes the arrays of an index piece by piece, and computes the checksums of their blocks."""
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self.checksums = dict.fromkeys(ARRAYS, 0)
         self._files = {name: open(folder / f"{name}.bin", "wb") for name in ARRAYS}  # noqa: SIM115
+        self._sizes = dict.fromkeys(ARRAYS, 0)
+        self.checksums: dict[str, list[int]] = {name: [] for name in ARRAYS}
 
     def append(self, name: str, values: Any) -> None:
         written = np.ascontiguousarray(values, dtype=ARRAYS[name][0])
         self._files[name].write(written.data)  # tofile would not report a full disk
-        self.checksums[name] = _checksum(written, self.checksums[name])
+        if written.size:
+            self._add_checksums(name, written.data.cast("B"))
+
+    def _add_checksums(self, name: str, content: memoryview) -> None:
+        start, checksums = 0, self.checksums[name]
+        while start < len(content):
+            filled = self._sizes[name] % BLOCK_BYTES
+            piece = content[start : start + BLOCK_BYTES - filled]
+            if filled:
+                checksums[-1] = crc32(piece, checksums[-1])
+            else:
+                checksums.append(crc32(piece))
+            start += len(piece)
+            self._sizes[name] += len(piece)
 
     def read_back(self, name: str) -> np.ndarray:
         """What was appended so far."""
@@ -104,74 +187,102 @@ class Writer:
             file.close()
 
 
-def _checksum(values: np.ndarray, before: int = 0) -> int:
-    return crc32(values.data.cast("B"), before) if values.size else before
+class StoredArrays:
+    """The arrays of an index, mapped into memory; each block is compared with its checksum before it is first used."""
 
+    def __init__(self, folder: Path, header: Header):
+        self._folder = folder
+        self._maps: list[mmap.mmap] = []
+        self._checksums = header.checksums
+        sizes = header.sizes | {f"{axis} + 1": size + 1 for axis, size in header.sizes.items()}
+        self._arrays = {
+            name: self._map(name, dtype, tuple(sizes[axis] for axis in axes)) for name, (dtype, axes) in ARRAYS.items()
+        }
+        self.n_bytes = sum(array.nbytes for array in self._arrays.values())
+        self._unchecked = {
+            name: np.ones(-(-array.nbytes // BLOCK_BYTES), bool) for name, array in self._arrays.items() if array.size
+        }
+        if self.n_bytes <= CHECKED_AT_ONCE:
+            self.check_all()
+        for name, axis in OFFSETS.items():
+            self._check_offsets(name, header.sizes[axis])
 
-def _checksum_of_file(path: Path) -> int:
-    """Read in pieces: pages of a map would count as memory of the process."""
-    checksum = 0
-    with open(path, "rb") as file:
-        while piece := file.read(PIECE_BYTES):
-            checksum = crc32(piece, checksum)
-    return checksum
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.bin"
 
-
-def write_header(folder: Path, header: dict[str, Any]) -> None:
-    (folder / HEADER).write_text(
-        json.dumps({"format": FORMAT, **header}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-
-
-def read_header(folder: Path) -> Header:
-    """The header of an index, or an error that says why this is none."""
-    path = folder / HEADER
-    if folder.is_file():
-        raise DataError(f"{folder}: is a file, not an index; make one with: ranksieve index {folder} --out INDEX")
-    if not path.is_file():
-        what = "there is no such folder" if not folder.exists() else f"it holds no {HEADER}"
-        raise DataError(f"{folder}: is not an index ({what}); make one with: ranksieve index CORPUS --out {folder}")
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        version = int(values["format"])
-        if version == FORMAT:
-            return Header.from_dict(values)
-    except RanksieveError:
-        raise
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DataError(
-            f"{path}: the header is damaged ({type(error).__name__}: {error}); index the corpus again"
-        ) from error
-    raise DataError(
-        f"{folder}: is an index of format {version}, this version of ranksieve reads format {FORMAT}; "
-        "index the corpus again"
-    )
-
-
-def map_arrays(folder: Path, header: Header) -> dict[str, np.ndarray]:
-    """The arrays of an index, mapped into memory.
-
-    Kernels trust what they read, so a damaged array must not reach them. Sums of all bytes are compared where an index
-    is small enough to read at once; of larger ones the sizes are.
-    """
-    sizes = header.sizes | {f"{axis} + 1": size + 1 for axis, size in header.sizes.items()}
-    arrays = {}
-    for name, (dtype, axes) in ARRAYS.items():
-        shape = tuple(sizes[axis] for axis in axes)
-        path = folder / f"{name}.bin"
-        expected = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    def _map(self, name: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        path, expected = self._path(name), np.dtype(dtype).itemsize
+        for size in shape:
+            expected *= size  # as Python's integers, which do not overflow
         found = path.stat().st_size if path.is_file() else -1
-        if found != expected:
+        if found != expected or len(self._checksums[name]) != -(-expected // BLOCK_BYTES):
             raise DataError(
                 f"{path}: is missing or has {max(found, 0)} bytes where {expected} were written; index the corpus again"
             )
-        arrays[name] = (
-            np.memmap(path, dtype=dtype, mode="r", shape=shape).view(np.ndarray) if expected else np.empty(shape, dtype)
-        )
-    for array in arrays.values():
-        array.flags.writeable = False  # the kernels are compiled for arrays that nobody writes to
-    if sum(array.nbytes for array in arrays.values()) <= SUMMED_BYTES:
-        for name, expected in header.checksums.items():
-            if _checksum_of_file(folder / f"{name}.bin") != expected:
-                raise DataError(f"{folder / name}.bin: has changed since it was written; index the corpus again")
-    return arrays
+        if not expected:
+            array = np.empty(shape, dtype)
+            array.flags.writeable = False  # the kernels are compiled for arrays that nobody writes to
+            return array
+        with open(path, "rb") as file:
+            self._maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return np.frombuffer(self._maps[-1], dtype).reshape(shape)
+
+    def _check_offsets(self, name: str, last: int) -> None:
+        """Offsets must not fall, and must stay within what they point into."""
+        offsets = self.whole(name)
+        starts_at_zero = name.endswith("_ends") or offsets[0] == 0
+        if not len(offsets):
+            good = last == 0
+        else:
+            good = starts_at_zero and offsets[0] >= 0 and offsets[-1] == last and (offsets[1:] >= offsets[:-1]).all()
+        if not good:
+            raise DataError(f"{self._path(name)}: holds offsets out of order or range; index the corpus again")
+
+    def whole(self, name: str) -> np.ndarray:
+        """An array, all of its blocks checked."""
+        unchecked = self._unchecked.get(name)
+        if unchecked is not None:
+            self._check_blocks(name, unchecked, np.flatnonzero(unchecked))
+        return self.unchecked(name)
+
+    def check_parts(self, names: Sequence[str], starts: np.ndarray, stops: np.ndarray) -> None:
+        """Check what some arrays hold in the ranges `starts[i]:stops[i]`."""
+        for name in names:
+            unchecked = self._unchecked.get(name)
+            if unchecked is not None:
+                size = self.unchecked(name).itemsize
+                changes = np.zeros(len(unchecked) + 1, np.int64)
+                filled = stops > starts
+                np.add.at(changes, starts[filled] * size // BLOCK_BYTES, 1)
+                np.add.at(changes, (stops[filled] * size - 1) // BLOCK_BYTES + 1, -1)
+                self._check_blocks(name, unchecked, np.flatnonzero((np.cumsum(changes)[:-1] > 0) & unchecked))
+
+    def unchecked(self, name: str) -> np.ndarray:
+        """An array of which only parts are checked."""
+        if not self._arrays:
+            raise DataError(f"{self._folder}: the index was closed; open it again")
+        return self._arrays[name]
+
+    def check_all(self) -> None:
+        for name in list(self._unchecked):
+            self.whole(name)
+
+    def _check_blocks(self, name: str, unchecked: np.ndarray, blocks: np.ndarray) -> None:
+        """Blocks are read from the file: pages of a map would count as memory of the process."""
+        with open(self._path(name), "rb") as file:
+            for block in blocks.tolist():
+                file.seek(block * BLOCK_BYTES)
+                if crc32(file.read(BLOCK_BYTES)) != self._checksums[name][block]:
+                    raise DataError(f"{self._path(name)}: has changed since it was written; index the corpus again")
+                unchecked[block] = False
+        if not unchecked.any():
+            self._unchecked.pop(name, None)
+
+    def close(self) -> None:
+        """Unmap the files; where an array is still in use, its file is unmapped with it."""
+        self._arrays, maps, self._maps = {}, self._maps, []
+        for mapped in maps:
+            try:
+                mapped.close()
+            except BufferError:
+                continue

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ranksieve.errors import DataError
+from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.retrieval.first_stage import MODELS, FirstStage
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.measuring import evaluate_run
-from ranksieve.retrieval.models import MODELS, FirstStage
-from ranksieve.retrieval.notes import Notes, remarks
-from ranksieve.retrieval.queries import Queries
+from ranksieve.retrieval.notes import Notes, collected_notes
+from ranksieve.retrieval.queries import Queries, QueryAnalysis
+from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Judgements, Run, note_unknown
 from ranksieve.retrieval.searching import Searcher, blocks_of_queries
 
@@ -30,7 +31,7 @@ LEAST_GAIN = 1e-6
 
 @dataclass(frozen=True)
 class Tuned:
-    """The model found, and the metric after and before on the queries it was tuned on."""
+    """The first stage found, and the metric with it and before on the queries it was tuned on."""
 
     stage: FirstStage
     after: float
@@ -46,30 +47,36 @@ def tune(
     metric: str = "ndcg@10",
     threads: int | None = None,
     notes: Notes | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
 ) -> Tuned:
     """Coordinate ascent over the grids of the model's parameters, and of the fields' weights, starting from `stage`.
 
-    What is tuned on a set of queries looks better on them than it is: measure on others.
+    What is tuned on a set of queries looks better on them than it is: measure on others. `progress` is called with
+    the number of settings that were tried, the most that may be, and the best value so far.
     """
-    from ranksieve.evaluation.metrics import parse_metric
-
     stage, wanted = stage or FirstStage(), parse_metric(metric)
     judged = {id: text for id, text in queries.items() if id in judgements}
     if not judged:
         raise DataError("no query has judgements to tune on; query ids must be the same in both files")
-    with remarks(notes) as taken:
-        note_unknown(judgements, queries, index, taken)
-        taken.extend(
+    with collected_notes(notes) as collected:
+        note_unknown(judgements, queries, index, collected)
+        collected.extend(
             "queries have no judgements and do not count for tuning", (id for id in queries if id not in judged)
         )
     depth = max(DEPTH, wanted.k or index.n_docs)
     judgements = {id: judgements[id] for id in judged}
-    blocks = [(ids, index.analysis.prepare(judged[id] for id in ids)) for ids in blocks_of_queries(list(judged))]
+    analysis = QueryAnalysis(index)
+    blocks = [(ids, analysis.prepare(judged[id] for id in ids)) for ids in blocks_of_queries(list(judged))]
+    most = 1 + ROUNDS * sum(len(GRIDS[name]) for name, _ in _coordinates(index, stage))
+    found: list[float] = []
 
     def measure(candidate: FirstStage) -> float:
-        searcher = Searcher(index, candidate, threads)
+        searcher = Searcher(index, candidate, threads, analysis)
         run = Run.from_lists(item for ids, prepared in blocks for item in searcher.lists(ids, prepared, depth))
-        return evaluate_run({"run": run}, judgements, wanted).mean()
+        found.append(evaluate_run({"run": run}, judgements, wanted).mean())
+        if progress is not None:
+            progress(len(found), most, max(found))
+        return found[-1]
 
     before = measure(stage)
     return Tuned(*ascend(index, stage, measure, before), before)
@@ -93,7 +100,7 @@ def ascend(
 
 def _coordinates(index: Index, stage: FirstStage) -> Iterator[tuple[str, str]]:
     """What can be changed: a parameter, or a parameter of one field."""
-    fields = [field.name for field in index.fields]
+    fields = index.field_names
     if len(fields) > 1:
         yield from (("weights", field) for field in fields)
     for name in MODELS[stage.model].parameters:
@@ -107,7 +114,8 @@ def _changed(index: Index, stage: FirstStage, name: str, field: str, value: floa
     """The stage with one value changed; None where that is no change or leaves all weights zero."""
     if not field:
         return None if getattr(stage, name) == value else FirstStage(**{**stage.as_dict(), name: value})
-    values = dict(zip((item.name for item in index.fields), stage.field_values(index, name).tolist(), strict=True))
+    names = index.field_names
+    values = dict(zip(names, stage.field_values(names, name).tolist(), strict=True))
     if values[field] == value:
         return None
     values[field] = value

@@ -1,15 +1,18 @@
-"""`FirstStage`: how candidates are scored. BM25F, BM25, query likelihood and DFR are five choices of one kernel."""
+"""`FirstStage`: how candidates are scored. BM25F, BM25, query likelihood and DFR are parameters of one kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.errors import ParameterError
-from ranksieve.retrieval.weighting import idf
+from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.files import atomic_path
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
@@ -59,8 +62,10 @@ class FirstStage:
     c: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.model not in MODELS:
-            raise ParameterError(f"unknown model {self.model!r}; expected one of {', '.join(MODELS)}")
+        if not isinstance(self.model, str) or self.model not in MODELS:
+            raise ParameterError(param("model"), f" is {self.model!r}; expected one of {', '.join(MODELS)}")
+        if not isinstance(self.weights, Mapping):
+            raise ParameterError(param("weights"), f" is {self.weights!r}; expected numbers by the names of fields")
         for name, (good, expected) in RANGES.items():
             given = getattr(self, name)
             for value in given.values() if isinstance(given, Mapping) else [given]:
@@ -68,24 +73,70 @@ class FirstStage:
                     raise ParameterError(f"{name} is {value!r}; expected {expected}")
 
     def as_dict(self) -> dict[str, Any]:
+        """All parameters."""
         return {
             item.name: dict(value) if isinstance(value := getattr(self, item.name), Mapping) else value
             for item in fields(self)
         }
 
-    def field_values(self, index: Index, name: str) -> np.ndarray:
+    def used(self) -> dict[str, Any]:
+        """The model, the weights of fields, and the parameters that the model has."""
+        names = ("model", "weights", *MODELS[self.model].parameters)
+        return {name: value for name, value in self.as_dict().items() if name in names}
+
+    def __str__(self) -> str:
+        """Such as `bm25f (weights title=2; k1=1.2,b=0.75,k3=8)`."""
+        weights = f"weights {_assignments(self.weights)}; " if self.weights else ""
+        return f"{self.model} ({weights}{_assignments(self._settings())})"
+
+    def flags(self) -> str:
+        """The same on the command line: `--model bm25f --weights title=2 --set k1=1.2,b=0.75,k3=8`."""
+        weights = f" --weights {_assignments(self.weights)}" if self.weights else ""
+        return f"--model {self.model}{weights} --set {_assignments(self._settings())}"
+
+    def _settings(self) -> dict[str, float]:
+        """The model's parameters; `b.title` is the one of a field."""
+        settings: dict[str, float] = {}
+        for name in MODELS[self.model].parameters:
+            value = getattr(self, name)
+            settings |= (
+                {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, Mapping) else {name: value}
+            )
+        return settings
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the parameters to a JSON file, which `load` and the option `--stage` read."""
+        with atomic_path(path) as temporary:
+            temporary.write_text(json.dumps({"first_stage": self.used()}, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FirstStage:
+        """The first stage that `save` or `retrieve --tune QRELS --save-stage FILE` has written."""
+        try:
+            values = json.loads(Path(path).read_text(encoding="utf-8"))["first_stage"]
+            return cls(**values)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror or error}); give the name of a file") from error
+        except ParameterError as error:
+            raise error.with_prefix(f"{path}: ") from error
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise DataError(
+                f"{path}: is not a first stage ({type(error).__name__}: {error}); write one with: ranksieve retrieve "
+                "INDEX QUERIES --tune QRELS --save-stage FILE --out RUN"
+            ) from error
+
+    def field_values(self, fields: Sequence[str], name: str) -> np.ndarray:
         """`weights` or `b` for every field of an index."""
         value, default = getattr(self, name), DEFAULTS[name]
         given: Mapping[str, float] = value if isinstance(value, Mapping) else {}
         if not isinstance(value, Mapping):
             default = float(value)
-        names = [item.name for item in index.fields]
-        unknown = [key for key in given if key not in names]
+        unknown = [key for key in given if key not in fields]
         if unknown:
             raise ParameterError(
-                f"{name} names the field {unknown[0]!r}, which the index does not have; its fields: {', '.join(names)}"
+                f"{name} has the field {unknown[0]!r}, which the index does not have; its fields: {', '.join(fields)}"
             )
-        values = np.array([given.get(key, default) for key in names], dtype=np.float64)
+        values = np.array([given.get(key, default) for key in fields], dtype=np.float64)
         if name == "weights" and not values.any():
             raise ParameterError("all fields have weight 0; give at least one a weight above 0")
         return values
@@ -96,7 +147,7 @@ class FirstStage:
 
     def term_values(self, index: Index, prepared: Prepared) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Which fields count for each query term, and its scale and rate."""
-        weights = self.field_values(index, "weights")
+        weights = self.field_values(index.field_names, "weights")
         masks = (prepared.weights > 0) & (weights > 0)
         repeats = np.where(masks, prepared.weights, 0.0).max(axis=1, initial=0.0)
         column = int(np.argmax(weights)) if np.count_nonzero(weights) == 1 else -1
@@ -108,13 +159,13 @@ class FirstStage:
 
 def _lengths(stage: FirstStage, index: Index) -> tuple[np.ndarray, np.ndarray]:
     """Weights as a factor per field and document, and the weighted lengths of documents relative to their mean."""
-    weights = stage.field_values(index, "weights")
+    weights = stage.field_values(index.field_names, "weights")
     lengths = weights @ index.lengths[:-1]
     return np.repeat(weights[:, None], index.n_docs, axis=1), lengths / max(lengths.mean(), 1e-12)
 
 
 def _bm25f(stage: FirstStage, index: Index) -> Scoring:
-    weights, b = stage.field_values(index, "weights"), stage.field_values(index, "b")
+    weights, b = stage.field_values(index.field_names, "weights"), stage.field_values(index.field_names, "b")
     lengths = index.lengths[:-1]
     means = np.maximum(lengths.mean(axis=1), 1e-12)
     factors = weights[:, None] / (1 - b[:, None] + b[:, None] * lengths / means[:, None] + 1e-12)
@@ -135,13 +186,13 @@ def _dfr(stage: FirstStage, index: Index) -> Scoring:
 
 def _dirichlet(stage: FirstStage, index: Index) -> Scoring:
     factors, _ = _lengths(stage, index)
-    lengths = stage.field_values(index, "weights") @ index.lengths[:-1]
+    lengths = stage.field_values(index.field_names, "weights") @ index.lengths[:-1]
     return _scoring(factors, np.ones(index.n_docs), np.log(stage.mu / (stage.mu + lengths)), logarithmic=True)
 
 
 def _jelinek_mercer(stage: FirstStage, index: Index) -> Scoring:
     factors, _ = _lengths(stage, index)
-    lengths = stage.field_values(index, "weights") @ index.lengths[:-1]
+    lengths = stage.field_values(index.field_names, "weights") @ index.lengths[:-1]
     return _scoring(factors, 1 / np.maximum(lengths, 1), logarithmic=True)
 
 
@@ -196,13 +247,18 @@ RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
 }
 
 
-def spelling(stage: FirstStage) -> str:
-    """The options that give this stage on the command line."""
-    settings: dict[str, Any] = {}
-    for name in MODELS[stage.model].parameters:
-        value = getattr(stage, name)
-        settings |= {f"b.{field}": v for field, v in value.items()} if isinstance(value, Mapping) else {name: value}
-    text = f"--model {stage.model}"
-    if stage.weights:
-        text += " --weights " + ",".join(f"{name}={value:g}" for name, value in stage.weights.items())
-    return text + " --set " + ",".join(f"{name}={value:g}" for name, value in settings.items())
+def _assignments(values: Mapping[str, float]) -> str:
+    return ",".join(f"{name}={value:g}" for name, value in values.items())
+
+
+def as_first_stage(stage: FirstStage | str | os.PathLike[str] | None) -> FirstStage | None:
+    """A first stage given as such, as the name of a model, or as a file that `FirstStage.save` has written."""
+    if stage is None or isinstance(stage, FirstStage):
+        return stage
+    is_file = isinstance(stage, os.PathLike) or (stage not in MODELS and os.path.isfile(stage))
+    return FirstStage.load(stage) if is_file else FirstStage(str(stage))
+
+
+def idf(n_docs: int, document_frequency: np.ndarray) -> np.ndarray:
+    """Robertson's inverse document frequency, kept positive: `log(1 + (N - df + 0.5) / (df + 0.5))`."""
+    return np.log1p((n_docs - document_frequency + 0.5) / (document_frequency + 0.5))

@@ -1,4 +1,4 @@
-"""`evaluate_run`: ranked lists measured against judgements, as trec_eval and ir-measures do."""
+"""`evaluate_run`: metrics of runs by judgements, as trec_eval and ir-measures compute them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The features by name: what each is, and in which column the kernels put it."""
+"""The features: their names, what each is, and the order of their columns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ranksieve.kernels.lexical import N_LEXICAL
 from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.neighbours import NEAREST
 from ranksieve.kernels.proximity import NEAR
-from ranksieve.retrieval.relative import RELATIVE
 
 if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
 
 FIRST_STAGE = "first.score"
+RELATIVE = "relative."  # in front of the name of a feature that is scaled within every list
 
 
 class Feature(NamedTuple):
@@ -104,12 +104,12 @@ NEIGHBOURS = {
 }
 
 
-def of_candidates(name: str) -> bool:
+def depends_on_candidates(name: str) -> bool:
     """Whether a feature depends on the candidates and scores of the first stage, not on query and document alone."""
     return name.startswith((RELATIVE, "expanded.")) or name in FIRST or name in FEEDBACK or name in NEIGHBOURS
 
 
-def of_list(name: str) -> bool:
+def depends_on_list(name: str) -> bool:
     """Whether a feature depends on all other candidates of the list, and so on its depth."""
     return name.startswith(RELATIVE) or name in NEIGHBOURS
 
@@ -162,10 +162,9 @@ def choose(names: Sequence[str], patterns: Sequence[str]) -> Choice:
 
 def layout_of(index: Index) -> Layout:
     """The features of an index; `all` is left out where there is one field only."""
-    fields = [field.name for field in index.fields]
-    columns = index.columns if len(fields) > 1 else tuple(fields)
+    columns = index.columns if len(index.fields) > 1 else index.field_names
     positional = tuple(number for number, field in enumerate(index.fields) if field.positions)
-    features = _features(columns, [fields[number] for number in positional], index.numbers)
+    features = _features(columns, [index.fields[number].name for number in positional], index.numbers)
     return Layout(columns, positional, features)
 
 
