@@ -1,5 +1,7 @@
 """Checkpoints, and Ctrl-C."""
 
+import io
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -51,6 +53,53 @@ def test_checkpoints_of_other_data_or_parameters_are_refused(tmp_path, data):
         rs.train(small_dataset(seed=1), checkpoint=tmp_path, resume=True, **SMALL)
     (tmp_path / "checkpoint.npz").write_bytes(b"PK")
     with pytest.raises(ModelError, match="delete it"):
+        rs.train(data, checkpoint=tmp_path, resume=True, **SMALL)
+
+
+def _with_flag(content: bytes, place: int, value: int) -> bytes:
+    """A zip file with two bytes of the first entry changed, in its own header and in the directory."""
+    directory = content.index(b"PK\x01\x02")
+    changed = bytearray(content)
+    changed[place : place + 2] = changed[directory + place + 2 : directory + place + 4] = value.to_bytes(2, "little")
+    return bytes(changed)
+
+
+def _with_meta(content: bytes, **changes) -> bytes:
+    """A checkpoint with other facts in it."""
+    with np.load(io.BytesIO(content)) as archive:
+        arrays = dict(archive)
+    meta = json.loads(arrays["meta"].tobytes()) | changes
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def _plain_array() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.zeros(3))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: _with_flag(content, 6, 1),  # encrypted: a RuntimeError of zipfile
+        lambda content: _with_flag(content, 8, 99),  # unknown compression: a NotImplementedError
+        lambda content: _plain_array(),  # an array in the place of an archive
+        lambda content: _with_meta(content, fingerprint=[]),
+        lambda content: _with_meta(content, history=[]),
+        lambda content: _with_meta(content, history={"train": {"ndcg@10": 3}}),
+        lambda content: _with_meta(content, history={"train": {"ndcg@10": [0.5]}}),
+        lambda content: _with_meta(content, seconds={"a": 1}),
+    ],
+    ids=range(8),
+)
+def test_damaged_checkpoints_are_refused(tmp_path, data, damage):
+    rs.train(data, checkpoint=tmp_path, **SMALL)
+    path = tmp_path / "checkpoint.npz"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ModelError, match=r"checkpoint\.npz: .*delete it to start anew"):
         rs.train(data, checkpoint=tmp_path, resume=True, **SMALL)
 
 

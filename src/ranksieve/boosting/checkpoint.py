@@ -27,6 +27,11 @@ from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.params import Params
 
 FILE = "checkpoint.npz"
+# raised by NumPy, zipfile and json on damaged files; RuntimeError also for encryption and unknown compression
+UNREADABLE = (
+    OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 MAY_CHANGE = ("trees", "threads", "early_stopping")  # a resumed run may set these anew
 
 
@@ -147,11 +152,25 @@ def save_checkpoint(folder: Path, state: State, data: Binned, mark: dict[str, An
         )
 
 
-def _selected(archive: Any) -> np.ndarray | Selected:
+def _selected(archive: Any, n_docs: int) -> np.ndarray | Selected:
     rows, weights, full_lists = archive["rows"], archive["weights"], bool(archive["full_lists"])
+    if rows.dtype.kind not in "iu" or rows.ndim != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < n_docs):
+        raise ValueError(f"its rows are not among the {n_docs} of the data")
+    if weights.dtype.kind != "f" or weights.shape not in ((0,), rows.shape):
+        raise ValueError("its weights do not fit its rows")
     if not len(weights) and not full_lists:
         return rows
     return Selected(rows, weights if len(weights) else None, full_lists)
+
+
+def _check_progress(meta: dict[str, Any]) -> None:
+    """Refuse a history that is not one number per tree."""
+    curves = [values for metrics in meta["history"].values() for values in metrics.values()]
+    for values in (meta["seconds"], meta["steps"], *curves):
+        if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
+            raise TypeError("its history does not hold numbers")
+    if any(len(values) != len(meta["seconds"]) for values in curves):
+        raise ValueError("its history does not have one number per tree")
 
 
 def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, mark: dict[str, Any]) -> State:
@@ -161,11 +180,14 @@ def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, ma
         return state
     try:
         with np.load(path, allow_pickle=False) as archive:
+            if (damaged := archive.zip.testzip()) is not None:  # else a damaged header could declare a huge array
+                raise ValueError(f"{damaged} does not have its checksum")
             meta = json.loads(archive["meta"].tobytes())
             model = archive["model"].tobytes().decode()
-            selected = None if archive["everything"] else _selected(archive)
+            selected = None if archive["everything"] else _selected(archive, data.lists.n_docs)
         different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        _check_progress(meta)
+    except UNREADABLE as error:
         raise ModelError(f"{path}: not a checkpoint ({error}); delete it to start anew") from error
     if different:
         raise ModelError(
