@@ -28,5 +28,5 @@ def import_function(name: str, *, parameter: str, signature: str) -> Any:
             "file.py:function or package.module:function",
         ) from error  # fmt: skip
     if not callable(found):
-        raise ParameterError(param(parameter), f" is {name!r}, a {type(found).__name__}; expected {signature}")
+        raise ParameterError(param(parameter), f" is {name!r}, of type {type(found).__name__}; expected {signature}")
     return found

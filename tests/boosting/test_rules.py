@@ -229,7 +229,7 @@ def test_own_rules_go_by_name_and_by_file(tmp_path):
         "tpo": "did you mean 'top'",
         f"{tmp_path}/none.py:half": "cannot be imported",
         f"{tmp_path}/my_rules.py:whole": "no attribute 'whole'",
-        f"{tmp_path}/my_rules.py:number": "is int; expected a function",
+        f"{tmp_path}/my_rules.py:number": "of type int; expected a function",
     }.items():
         with pytest.raises(ParameterError, match=message):
             rs.train(data, selection=wrong)

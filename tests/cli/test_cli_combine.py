@@ -62,7 +62,7 @@ def test_without_data_combine_writes_the_mean(run, files):
     [
         (["--weights", "1,x"], "--weights is '1,x'; expected numbers such as"),
         (["--weights", "1"], "expected 2 finite numbers"),
-        (["--curve", "curve.tsv"], "give --data"),
+        (["--curve", "curve.tsv"], "need --data"),
     ],
 )
 def test_a_mean_with_wrong_options_is_refused(run, files, monkeypatch, more, message):

@@ -224,7 +224,7 @@ def test_a_name_that_promises_another_format_is_found_before_training(files, run
 
 
 def test_a_model_in_the_place_of_data(run, model, tmp_path):
-    refused(run("train", model, "--out", tmp_path / "new.txt"), "model.txt: holds a model, not data")
+    refused(run("train", model, "--out", tmp_path / "new.txt"), "model.txt: is a model, not data")
 
 
 def test_a_run_in_the_place_of_a_model(run, tmp_path):

@@ -53,8 +53,8 @@ def test_all_queries_give_importances(files, run, model):
 def test_what_does_not_fit_is_refused(files, run, model):
     for arguments, message in [
         (("--query", 301, "--above", 1), "give both"),
-        (("--above", 1, "--below", 2), "add --query"),
-        (("--query", 77), "no query is called '77'"),
+        (("--above", 1, "--below", 2), "need --query"),
+        (("--query", 77), "no query has the id '77'"),
         (("--query", 301, "--above", 1, "--below", "zz"), "row among the query's rows in the file, from 1 to 12"),
         (("--query", 301, "--drop", "zz"), "no feature 'zz'"),
         (("--query", 301, "--metric", "nonsense"), "unknown metric"),

@@ -217,7 +217,7 @@ def test_features_of_the_users_own(corpus, index, run, tmp_path):
     assert "'shout'" in run(*again).output
     assert run(*again, "--own", f"{own}:shout", "--own", f"loud={own}:shout").code == 0
     for wrong, message in (
-        (f"{own}:number", "a int; expected"), (f"{own}:none", "cannot be imported"), (f"{own}:", "names no function"),
+        (f"{own}:number", "of type int"), (f"{own}:none", "cannot be imported"), (f"{own}:", "names no function"),
         (f"bm25.title={own}:shout", "named 'bm25.title' already"),
     ):  # fmt: skip
         refused = run("features", index, queries, "--out", data, "--own", wrong)

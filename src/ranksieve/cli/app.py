@@ -53,7 +53,7 @@ class Commands(WholeWords, TyperGroup):
             with shown_warnings():
                 return super().invoke(ctx)
         except RanksieveError as error:
-            show_error(error.by_flags)
+            show_error(error.for_command_line())
             raise typer.Exit(2) from error
         except UsageError as error:
             show_error(usage_message(error))
@@ -110,8 +110,8 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Learning to rank that sieves: train, apply and compare forests for the second stage of a search system.
+    """Learning to rank with gradient-boosted trees, for the second stage of a search system.
 
-    Data files are LETOR/SVMlight text or CSV (plain, .gz, .xz, .zst), or Parquet. Model files are LightGBM text
-    models; those of XGBoost, RankLib, QuickRank and CatBoost are read, too.
+    Data files are LETOR (SVMlight) text, CSV or Parquet; text may be compressed (.gz, .xz, .zst). Models are written
+    as LightGBM text models; models of XGBoost, RankLib, QuickRank and CatBoost can be read, too.
     """

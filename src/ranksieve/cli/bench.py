@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def bench(
     model: ModelArgument,
     data: Annotated[
-        Path | None, typer.Argument(metavar="DATA", help="Documents to score; random ones without it.")
+        Path | None, typer.Argument(metavar="DATA", help="Documents to score; random ones if omitted.")
     ] = None,
     threads: Threads = 0,
 ) -> None:
-    """Measure how fast a model scores, beside every other scorer that is installed."""
+    """Measure the scoring time of a model, in ranksieve and in every other scorer that is installed."""
     from ranksieve.data.read import read
     from ranksieve.forest.bench import PEERS, absent
     from ranksieve.forest.bench import bench as measure

@@ -24,39 +24,42 @@ DATA = typer.Option("--data", "-d", help="Labelled data on which the weights are
 
 @reads_data("data")
 def combine(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model files.")],
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model file.")],
     out: OutModel,
     data: Annotated[
         Path | None,
-        typer.Option("--data", "-d", help="Labelled data on which the best weights of two models are found."),
+        typer.Option("--data", "-d", help="Labelled data on which the weights of two models are optimized."),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="Weights without --data, such as 0.5,0.3,0.2.", show_default="1/n each")
+        str | None,
+        typer.Option(metavar="WEIGHTS", help="Weights without --data, such as 0.5,0.3,0.2.", show_default="1/n each"),
     ] = None,
     metric: Metric = "ndcg@10",
-    form: Annotated[str, typer.Option(help="convex: (1 - α) A + α B; additive: A + α B.")] = "convex",
+    form: Annotated[
+        str, typer.Option(metavar="convex|additive", help="convex: (1 - α) A + α B; additive: A + α B.")
+    ] = "convex",
     range: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="Smallest and largest α.", show_default="0 1, or 0.1 5 for additive"),
+        typer.Option(metavar="LOW HIGH", help="Smallest and largest α.", show_default="0 1, or 0.1 5 for additive"),
     ] = None,
-    curve: Annotated[Path | None, typer.Option(help="Write the metric at every α to this TSV file.")] = None,
+    curve: Annotated[Path | None, typer.Option(help="TSV file to write: the metric at every α.")] = None,
     threads: Threads = 0,
     missing: MissingAsTrained = None,
 ) -> None:
     """Combine models into one: their mean, or with --data the exact best weighted sum of two.
 
-    The result is one forest where all models are forests.
+    The result is one forest if all models are forests. Documents with equal scores count by the mean over their orders.
     """
     check_model_file(out, *models, data)
     if curve is not None:
         check_writable(curve, *models, data)
     if data is None:
         if curve is not None or range is not None:
-            raise ParameterError("--curve and --range are about the best weights on data; give --data")
+            raise ParameterError("--curve and --range need --data")
         _mean(models, out, weights, missing)
         return
     if len(models) != 2 or weights is not None:
-        raise ParameterError("--data finds the weights of exactly two models; for more use ranksieve interpolate")
+        raise ParameterError("--data optimizes the weights of two models; for more use ranksieve interpolate")
     from ranksieve.forest.scorer import using_threads
     from ranksieve.rankers.combination import combine as find
 
@@ -83,14 +86,17 @@ def combine(
 
 @reads_data("data")
 def interpolate(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model files.")],
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model file.")],
     data: Annotated[Path, DATA],
     out: OutModel,
     metric: Metric = "ndcg@10",
     threads: Threads = 0,
     missing: MissingAsTrained = None,
 ) -> None:
-    """Find weights for the sum of several models by Powell's method; one forest where all are forests."""
+    """Find weights for the sum of several models by Powell's method.
+
+    The result is one forest if all models are forests. Documents with equal scores count by the mean over their orders.
+    """
     check_model_file(out, *models, data)
     from ranksieve.forest.scorer import using_threads
     from ranksieve.rankers.interpolation import interpolate as find
@@ -112,19 +118,24 @@ def interpolate(
 
 @reads_data("data")
 def refit(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A forest.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file: a forest.")],
     data: Annotated[Path, DATA],
     out: OutModel,
     metric: Metric = "ndcg@10",
-    range: Annotated[tuple[float, float], typer.Option(help="Smallest and largest factor of a tree's weight.")] = (
+    range: Annotated[
+        tuple[float, float], typer.Option(metavar="LOW HIGH", help="Smallest and largest factor of a tree's weight.")
+    ] = (
         0.1,
         5.0,
     ),
-    rounds: Annotated[int, typer.Option(min=1, help="How often to go through the trees.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of passes over the trees.")] = 1,
     threads: Threads = 0,
     missing: MissingAsTrained = None,
 ) -> None:
-    """Set the weight of one tree after the other to its exact optimum; the metric never falls."""
+    """Optimize the weights of a forest's trees, one after the other.
+
+    Each weight is set to its exact optimum, so the metric on the data never decreases.
+    """
     check_model_file(out, model, data, is_forest=True)
     from ranksieve.forest.formats.model_files import load_forest
     from ranksieve.forest.score_file import open_for, read_for

@@ -40,7 +40,7 @@ class Command(WholeWords, TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = (param for param in self.get_params(ctx) if param.param_type_name == "argument")
         required = [f"{spelled(param)} {metavar(self, param)}" for param in self.params if _is_required_option(param)]
-        return [*map(spelled, arguments), *required, "[OPTIONS]"]
+        return [*(spelled(one) if one.required else f"[{spelled(one)}]" for one in arguments), *required, "[OPTIONS]"]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
@@ -58,11 +58,13 @@ def described(command: Any, param: Any) -> tuple[str, str]:
     """The two columns of a parameter's help: `-o, --out FILE` and `Model file to write. [required]`."""
     help = getattr(param, "help", "") or ""
     if param.param_type_name == "argument":
-        return spelled(param).strip("[]"), help.replace("-", JOINED["-"])
+        return spelled(param), help.replace("-", JOINED["-"])
     names = ", ".join(sorted(param.opts, key=len))
     if param.secondary_opts:
         names += f" / {', '.join(param.secondary_opts)}"
     default = "required" if param.required else _default(param)
+    if getattr(param, "multiple", False):
+        help += " May be repeated."
     if default:
         help += f" [{default.replace(' ', JOINED[' '])}]" if len(default) < LONGEST_JOINED else f" [{default}]"
     return f"{names} {metavar(command, param)}".rstrip(), help.replace("-", JOINED["-"])
@@ -91,7 +93,8 @@ def spelled(param: Any) -> str:
     """A parameter as the user types it: `--out`, `MODEL`."""
     if param.param_type_name == "option":
         return str(max(param.opts, key=len))
-    return str(param.metavar or param.human_readable_name)
+    name = str(param.metavar or param.human_readable_name)
+    return f"{name}..." if param.nargs == -1 and "..." not in name else name
 
 
 def _is_required_option(param: Any) -> bool:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, RanksieveWarning
 
 
 def output() -> Console:
@@ -51,7 +51,7 @@ def shown_warnings() -> Iterator[None]:
     """Warnings as yellow lines on standard error, when they come up."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = getattr(message, "by_flags", message)
+        text = message.for_command_line() if isinstance(message, RanksieveWarning) else message
         Console(stderr=True, highlight=False).print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
 
     with warnings.catch_warnings():

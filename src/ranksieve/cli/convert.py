@@ -19,31 +19,39 @@ def convert(
     model: Annotated[
         Path,
         typer.Argument(
-            metavar="MODEL", help="Model of LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank, CatBoost (JSON)."
+            metavar="MODEL",
+            help="Model file of LightGBM, XGBoost (JSON, UBJSON), RankLib, QuickRank or CatBoost (JSON).",
         ),
     ],
     out: OutModel,
     format: Annotated[
         str | None,
         typer.Option(
-            help=f"Format to write: {FORMATS}.", show_default="by the extension of --out: .onnx, .c, .xml (quickrank)"
+            metavar="FORMAT",
+            help=f"Format to write: {FORMATS}.",
+            show_default="from the extension of --out: .onnx, .c, .xml (quickrank)",
         ),
     ] = None,
     missing: Annotated[
         str,
         typer.Option(
-            help="Missing values of served documents. nan: each split sends them left or right, which RankLib and "
-            "QuickRank cannot express; zero: they count as 0; never: there are none."
+            metavar="nan|zero|never",
+            help="Missing values in the documents that the converted model will score. nan: each split decides, which "
+            "RankLib and QuickRank cannot express; zero: they count as 0; never: there are none.",
         ),
     ] = "nan",
     nearest: Annotated[
-        bool, typer.Option("--nearest", help="Write the nearest threshold below where Solr cannot express one.")
+        bool,
+        typer.Option(
+            "--nearest", help="Solr only: replace a threshold that Solr cannot represent by the nearest one below."
+        ),
     ] = False,
     n_features: Annotated[int | None, n_features_option("the largest that a tree uses")] = None,
 ) -> None:
-    """Convert a model file to another format. A model that the format cannot express is refused.
+    """Convert a model file to another format.
 
-    Every float32 document reaches the same leaf in every tree, including ties and missing values.
+    For float32 documents the converted model takes the same leaf in every tree, ties and missing values included. A
+    model that the format cannot express is refused, never approximated.
     """
     check_writable(out, model)
     from ranksieve.forest.formats.model_files import ENDINGS, load_forest, save

@@ -19,31 +19,39 @@ if TYPE_CHECKING:
 PANEL = "First stage"
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
-IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="Folder made by 'ranksieve index'.")]
+IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder, made by 'ranksieve index'.")]
 QueriesArgument = Annotated[
-    Path, typer.Argument(metavar="QUERIES", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text.")
+    Path,
+    typer.Argument(
+        metavar="QUERIES", help="File with lines 'id TAB text', or JSON Lines or Parquet with fields id and text."
+    ),
 ]
 Depth = Annotated[int, typer.Option(min=1, help="Candidates per query.")]
 Model = Annotated[
-    str | None, typer.Option(help="bm25f, bm25, dirichlet, jelinek-mercer or dfr.", show_default="bm25f",
-                             rich_help_panel=PANEL)
+    str | None, typer.Option(metavar="NAME", help="Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr.",
+                             show_default="bm25f", rich_help_panel=PANEL)
 ]  # fmt: skip
 Stage = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="First stage that 'retrieve --tune --save-stage FILE' has written; "
+    Path | None, typer.Option(metavar="FILE", help="First stage written by 'ranksieve retrieve --tune --save-stage', "
                               "instead of --model, --weights and --set.", rich_help_panel=PANEL)
 ]  # fmt: skip
 Weights = Annotated[
-    str, typer.Option(help="Weights of fields, as in 'title=3,body=1'; 1 if not named.",
+    str, typer.Option(metavar="WEIGHTS", help="Weights of the fields, as in 'title=3,body=1'; 1 where not given.",
                       rich_help_panel=PANEL)
 ]  # fmt: skip
 Settings = Annotated[
-    str, typer.Option("--set", help="Parameters of the model, as in 'k1=0.9,b=0.4', 'b.title=0.3' for one field.",
-                      rich_help_panel=PANEL)
-]  # fmt: skip
+    str,
+    typer.Option(
+        "--set",
+        metavar="VALUES",
+        help="Parameters of the model, as in 'k1=0.9,b=0.4'; 'b.title=0.3' for one field.",
+        rich_help_panel=PANEL,
+    ),
+]
 Own = Annotated[
     list[str] | None,
     typer.Option("--own", metavar="[NAME=]FILE.py:FUNCTION",
-                 help="A feature of your own: a function (query, document ids) → one number per document."),
+                 help="Your own feature: a function (query, document ids) → one number per document."),
 ]  # fmt: skip
 
 

@@ -66,11 +66,11 @@ rate = 0.5
 
 def demo(
     out: Annotated[Path, out_option("Folder for models and report; made if it does not exist.", metavar="DIR")],
-    queries: Annotated[int, typer.Option(min=6, help="Queries: 60% train, 20% validate, 20% test.")] = 240,
-    trees: Annotated[int, typer.Option(min=1, help="Most trees of each model.")] = 150,
+    queries: Annotated[int, typer.Option(min=6, help="Number of queries, split 60/20/20.")] = 240,
+    trees: Annotated[int, typer.Option(min=1, help="Largest number of trees per model.")] = 150,
     seed: Seed = 0,
 ) -> None:
-    """Generate a two-stage search data set, train λ-MART and SelGB on it, compare them, prune one, write a report."""
+    """Run a demonstration: generate data, train λ-MART and SelGB, compare and prune them, and write a report."""
     begin = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     check_writable(out / "lambdamart.txt")

@@ -29,7 +29,7 @@ def describe(
     file: Annotated[Path, typer.Argument(metavar="DATA|MODEL", help="A data file or a model file.")],
     missing: Missing = "zero",
 ) -> None:
-    """Say what a data file or a model file holds."""
+    """Describe a data file or a model file."""
     from ranksieve.data.read import open_data
     from ranksieve.rankers.load import load
 

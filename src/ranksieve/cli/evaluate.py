@@ -9,7 +9,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, output, show_facts, show_table
 from ranksieve.cli.data_files import reads_data
-from ranksieve.cli.shared_options import MissingAsTrained, Threads
+from ranksieve.cli.shared_options import MissingAsTrained, Threads, metric_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted
 
@@ -23,41 +23,53 @@ if TYPE_CHECKING:
 def evaluate(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[MODEL… DATA]", help="Model files, the first is the baseline; documents with labels."),
+        typer.Argument(
+            metavar="MODEL... DATA", help="Model files, then labelled data. The first model is the baseline."
+        ),
     ] = None,
     run: Annotated[
         list[Path] | None,
-        typer.Option("--run", help="TREC run to measure instead; may be repeated, the first is the baseline."),
+        typer.Option("--run", help="TREC run to evaluate instead of models. The first one is the baseline."),
     ] = None,
-    qrels: Annotated[Path | None, typer.Option(help="Judgements for the runs.")] = None,
+    qrels: Annotated[Path | None, typer.Option(help="Judgements for --run, in TREC format.")] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metric",
-            "-m",
-            help="ndcg@10, map, mrr@10, p@5, …; or nDCG@10, AP(rel=2), … as in ir-measures; may be repeated.",
+        metric_option(
+            "ndcg@10, map, mrr@10, p@5, …; or nDCG@10, AP(rel=2), … as in ir-measures.", show_default="ndcg@10"
         ),
     ] = None,
-    per_query: Annotated[Path | None, typer.Option(help="Write the value of every query to this TSV file.")] = None,
+    per_query: Annotated[Path | None, typer.Option(help="TSV file to write: the value of every query.")] = None,
     ties: Annotated[
-        str | None, typer.Option(show_default="order", help="Equal scores: in input order, mean or worst order.")
+        str | None,
+        typer.Option(
+            metavar="order|mean|worst",
+            show_default="order",
+            help="Documents with equal scores: input order, mean over all orders, or worst order.",
+        ),
     ] = None,
     empty: Annotated[
         str | None,
         typer.Option(
-            show_default="skip; 0 for ir-measures' names", help="Queries without positives: skip, or count as 0 or 1."
+            show_default="skip; 0 for ir-measures' names",
+            metavar="skip|0|1",
+            help="Queries without positive documents: skip them, or count them as 0 or 1.",
         ),
     ] = None,
     gains: Annotated[
-        str | None, typer.Option(show_default="2^label - 1", help="Gain of each label from 0 up, as in 0,1,3,7.")
+        str | None,
+        typer.Option(
+            show_default="2^label - 1",
+            metavar="GAINS",
+            help="Gain of each label, beginning with label 0, as in 0,1,3,7.",
+        ),
     ] = None,
     weighted: Annotated[
-        bool, typer.Option("--weighted", help="Count a query by the mean weight of its documents.")
+        bool, typer.Option("--weighted", help="Weight each query by the mean weight of its documents.")
     ] = False,
     threads: Threads = 0,
     missing: MissingAsTrained = None,
 ) -> None:
-    """Measure models on a file, or runs against judgements, and test each against the first."""
+    """Evaluate models on labelled data, or runs on judgements, and test each against the first."""
     if per_query is not None:
         check_writable(per_query, *(files or ()), *(run or ()), qrels)
     names = [str(path) for path in run or (files or [])[:-1]]

@@ -34,30 +34,39 @@ def experiment(
         typer.Argument(metavar="SPEC", help=f"TOML file, or a shipped one by name: {', '.join(shipped_specs())}."),
     ],
     out: Annotated[Path, out_option("Folder for the results. Finished cells in it are kept.", metavar="DIR")],
-    quick: Annotated[bool, typer.Option("--quick", help="The small size: minutes, on generated data.")] = False,
-    jobs: Annotated[int, typer.Option(min=0, help="Cells at a time, one thread each; 0: one per core.")] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="Run the small size: minutes, on generated data.")] = False,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Cells to run at the same time, one thread each; 0: one per core.")
+    ] = 0,
     tune: Annotated[
-        int, typer.Option(min=0, help="Search so many trials for each run's parameters on validation lists (Optuna).")
+        int, typer.Option(min=0, help="Trials of a search for each run's parameters on validation data (Optuna).")
     ] = 0,
     data: Annotated[
-        list[Path] | None, typer.Option("--data", "-d", help="Your data in one file, split by query; may be repeated.")
+        list[Path] | None, typer.Option("--data", "-d", help="Your data in one file; it is split by query.")
     ] = None,
-    folds: Annotated[int, typer.Option(min=0, help="Cross-validate --data over so many folds; 0: split 60/20/20.")] = 0,
+    folds: Annotated[
+        int, typer.Option(min=0, help="Cross-validate --data with this many folds; 0: split 60/20/20.")
+    ] = 0,
     train: Annotated[Path | None, typer.Option(help="Your training data, with --valid and --test.")] = None,
     valid: Annotated[Path | None, typer.Option(help="Your validation data.")] = None,
     test: Annotated[Path | None, typer.Option(help="Your test data.")] = None,
     background: Annotated[
-        list[Path] | None, typer.Option(help="Data of another domain, for runs that start there; may be repeated.")
+        list[Path] | None, typer.Option(help="Data of another domain, for runs that start from a model of it.")
     ] = None,
-    first_stage: Annotated[str | None, typer.Option(help="Feature with the first stage's score, such as bm25.")] = None,
+    first_stage: Annotated[
+        str | None, typer.Option(metavar="FEATURE", help="Feature with the first stage's score, such as bm25.")
+    ] = None,
     missing: Missing = "zero",
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Another value of a parameter in all runs, as trees=200."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Value of a parameter in all runs, as in trees=200."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run an experiment: data sets × algorithms × parameter grids × seeds. Interrupted, it goes on where it stopped."""
+    """Run an experiment: data sets × algorithms × parameter grids × seeds.
+
+    An interrupted experiment continues where it stopped when the same command is run again.
+    """
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
     from ranksieve.experiments.tune import load_optuna

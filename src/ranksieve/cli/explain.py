@@ -25,33 +25,49 @@ NAMED = 3  # features named beside a document
 @reads_data("data")
 def explain(
     model: ModelArgument,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents, with labels where the metric is to count.")],
-    query: Annotated[str | None, typer.Option("--query", help="The query to explain; without it, all data.")] = None,
-    above: Annotated[
-        str | None, typer.Option(help="Why this document (id, or row among the query's in DATA, from 1) …")
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents, with labels if a metric is to be computed.")],
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            metavar="ID",
+            help="Query to explain. Without it, the importance of features over all queries is shown.",
+        ),
     ] = None,
-    below: Annotated[str | None, typer.Option(help="… stands above this one.")] = None,
+    above: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DOCUMENT", help="Document to compare with --below: its id, or its row within the query, from 1."
+        ),
+    ] = None,
+    below: Annotated[
+        str | None, typer.Option(metavar="DOCUMENT", help="Document that --above is compared with.")
+    ] = None,
     drop: Annotated[
-        list[str] | None, typer.Option(help="Ranks without this feature; may be repeated, then without all of them.")
+        list[str] | None, typer.Option(metavar="FEATURE", help="Show the ranking without this feature.")
     ] = None,
     by: Annotated[
-        str, typer.Option(help="How --drop drops: contribution (taken out of the scores), or missing (scored anew).")
+        str,
+        typer.Option(
+            metavar="contribution|missing",
+            help="How --drop removes a feature: subtract its contribution, or score with the feature missing.",
+        ),
     ] = "contribution",
-    top: Annotated[int, typer.Option(min=1, help="Documents and features to show.")] = 10,
-    metric: Annotated[str, metric_option("Metric that the effect of a feature is measured in.")] = "ndcg@10",
-    repeats: Annotated[int, typer.Option(min=1, help="Shuffles of each feature (without --query).")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Number of documents and features to show.")] = 10,
+    metric: Annotated[str, metric_option("Metric for the effect of a feature.")] = "ndcg@10",
+    repeats: Annotated[int, typer.Option(min=1, help="Permutations of each feature (without --query).")] = 5,
     seed: Seed = 0,
     threads: Threads = 0,
     missing: MissingAsTrained = None,
 ) -> None:
-    """Say why a query's documents stand where they stand, or what the features are worth on all queries.
+    """Explain the ranking of one query, or show the importance of features over all queries.
 
-    A feature's contribution is its exact part of a score (TreeSHAP); the parts and the mean score add up to the score.
+    Contributions are exact (TreeSHAP): those of a document and the mean score add up to its score.
     """
     if (above is None) != (below is None):
-        raise ParameterError("--above and --below compare two documents; give both")
+        raise ParameterError("--above and --below need each other; give both")
     if query is None and (above is not None or drop):
-        raise ParameterError("--above, --below and --drop are about one query; add --query")
+        raise ParameterError("--above, --below and --drop need --query")
     from ranksieve.evaluation.explanations import explain as explain_query
     from ranksieve.evaluation.importance import importance
     from ranksieve.evaluation.metrics import parse_metric

@@ -33,28 +33,34 @@ OTHER_ENDINGS = (".csv", ".tsv", ".txt", ".letor", ".jsonl", ".json")
 
 def features(
     index: Annotated[
-        Path | None, typer.Argument(metavar="INDEX", help="Folder made by 'ranksieve index'; --list does without.")
+        Path | None,
+        typer.Argument(metavar="INDEX", help="Index folder, made by 'ranksieve index'; optional with --list."),
     ] = None,
     queries: Annotated[
         Path | None,
-        typer.Argument(metavar="QUERIES", help="Lines 'id TAB text', or JSON Lines or Parquet with id and text."),
+        typer.Argument(
+            metavar="QUERIES", help="File with lines 'id TAB text', or JSON Lines or Parquet with fields id and text."
+        ),
     ] = None,
     out: Annotated[Path | None, out_option("Parquet file to write.")] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Candidates: any system's TREC run; else our first stage finds them.")
+        Path | None, typer.Option(help="TREC run with the candidates. Without it, the first stage retrieves them.")
     ] = None,
-    qrels: Annotated[Path | None, typer.Option(help="Judgements: they become the labels; else all are 0.")] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="Judgements, which become the labels. Without them, all labels are 0.")
+    ] = None,
     depth: Depth = 1000,
     select: Annotated[
         list[str] | None,
         typer.Option(
             "--select",
             "-s",
-            help="Features by name or pattern: 'bm25*', '*.title', 'relative.*' (scaled in each list).",
+            metavar="PATTERN",
+            help="Features to compute, by name or pattern: 'bm25*', '*.title', 'relative.*' (scaled within each list).",
         ),
     ] = None,
     list_them: Annotated[
-        bool, typer.Option("--list", help="List the features of the index, or of any index, and stop.")
+        bool, typer.Option("--list", help="List the features of the index, or of any index, and exit.")
     ] = False,
     own: Own = None,
     model: Model = None,
@@ -63,7 +69,7 @@ def features(
     stage: Stage = None,
     threads: Threads = 0,
 ) -> None:
-    """Compute features of candidates, labelled by judgements: data to train on."""
+    """Compute features of candidates, with labels from judgements: training data for the second stage."""
     from ranksieve.retrieval.index import Index
 
     if list_them:

@@ -25,36 +25,40 @@ def index(
     field: Annotated[
         list[str] | None,
         typer.Option("--field", "-f", metavar="FIELD", show_default="all text fields",
-                     help="A field to index: NAME, or NAME:OPTIONS = SOURCE ~ PATTERN without blanks; options with "
-                     "commas: lower, split, stop, stem, positions, or with 'no' in front. May be repeated. "
-                     "'file:nostem=path~[^/]+$' is what the pattern finds in the field 'path'."),
+                     help="Field to index: NAME, or NAME:OPTIONS=SOURCE~PATTERN. OPTIONS are lower, split, stop, stem "
+                     "and positions, or each with 'no' in front, separated by commas. For example, "
+                     "'file:nostem=path~[^/]+$' indexes what the pattern matches in the field 'path'."),
     ] = None,
     number: Annotated[
-        list[str] | None, typer.Option("--number", "-n", help="A numeric field to make a feature of. May be repeated.")
+        list[str] | None, typer.Option("--number", "-n", metavar="FIELD", help="Numeric field to use as a feature.")
     ] = None,
     id: Annotated[
         str | None,
         typer.Option("--id", show_default="id, _id, docno, doc_id or docid",
-                     help="The field that holds the documents' ids."),
+                     metavar="FIELD", help="Field with the documents' ids."),
     ] = None,
-    lower: Annotated[bool, typer.Option("--lower/--no-lower", help="Lower case.")] = True,
-    split: Annotated[bool, typer.Option("--split/--no-split", help="Split camelCase and snake_case too.")] = True,
+    lower: Annotated[bool, typer.Option("--lower/--no-lower", help="Convert text to lower case.")] = True,
+    split: Annotated[bool, typer.Option("--split/--no-split", help="Also split camelCase and snake_case.")] = True,
     stop: Annotated[
-        str, typer.Option(help="Words left out: english, none, or a file of words.")
+        str, typer.Option(metavar="WORDS", help="Stop words: english, none, or a file of words.")
     ] = "english",
-    stem: Annotated[str, typer.Option(help="Snowball stemmer: english, german, …, or none.")] = "english",
+    stem: Annotated[
+        str, typer.Option(metavar="LANGUAGE", help="Snowball stemmer: english, german, …, or none.")
+    ] = "english",
     positions: Annotated[
-        bool, typer.Option("--positions/--no-positions", help="Keep positions, for phrases and proximity.")
+        bool, typer.Option("--positions/--no-positions", help="Store positions, for phrase and proximity features.")
     ] = True,
-    memory: Annotated[str, typer.Option(help="Memory for texts and postings, such as 512M or 2G.")] = "1G",
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory for texts and postings, such as 512M or 2G.")
+    ] = "1G",
     stage: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="First stage to use with this index where none is given: a file that "
-                     "'retrieve --tune --save-stage FILE' has written."),
+        typer.Option(metavar="FILE", help="Default first stage of this index: a file written by "
+                     "'ranksieve retrieve --tune --save-stage'."),
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing index.")] = False,
 ) -> None:  # fmt: skip
-    """Index a corpus: the first step from documents, queries and judgements to a trained second stage."""
+    """Build an index of a corpus."""
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.analysis import Analyzer
     from ranksieve.retrieval.index import Index

@@ -19,7 +19,7 @@ def pack(
     out: Annotated[Path, out_option("Parquet file to write.")],
     missing: Missing = "zero",
 ) -> None:
-    """Turn a data file into Parquet, which loads many times faster."""
+    """Convert a data file to Parquet, which loads many times faster."""
     check_writable(out, data)
     from ranksieve.data.parquet import write_parquet
     from ranksieve.data.read import open_data

@@ -21,12 +21,14 @@ STANDARD_OUTPUT = ("-", "/dev/stdout")
 @reads_data("data")
 def predict(
     model: ModelArgument,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents to score; tables need no labels.")],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Documents to score. CSV and Parquet files need no labels.")
+    ],
     out: Annotated[Path, out_option("File to write: one score per line, in the order of DATA; -: standard output.")],
     threads: Threads = 0,
     missing: MissingAsTrained = None,
 ) -> None:
-    """Score the documents of a file."""
+    """Score documents with a model."""
     to_file = str(out) not in STANDARD_OUTPUT
     if to_file:
         check_writable(out, model, data)

@@ -21,38 +21,53 @@ SEARCH = "Search for weights"
 
 @reads_data("train", "valid", "test")
 def prune(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file: any forest, also one trained elsewhere.")],
-    train: Annotated[Path, typer.Option(help="Lists on which trees are judged; best the training data.")],
-    rate: Annotated[float, typer.Option(help="Share of the trees to remove, between 0 and 1.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file: a forest of ranksieve or of another library.")
+    ],
+    train: Annotated[Path, typer.Option(help="Data on which the metric is computed, usually the training data.")],
+    rate: Annotated[float, typer.Option(help="Share of the trees to remove, from 0 to 1.")],
     out: OutModel,
-    valid: Annotated[Path | None, typer.Option(help="Validation data: says when re-weighting stops helping.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data: the full and the smaller model are compared.")] = None,
+    valid: Annotated[
+        Path | None, typer.Option(help="Validation data. Re-weighting stops when its metric stops improving.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Test data. The full and the pruned model are compared on it.")
+    ] = None,
     strategy: Annotated[
         str,
         typer.Option(
-            help="Which trees go: quality-loss, quality-loss-once, random, skip, last, low-weights or score-loss."
+            metavar="STRATEGY",
+            help="How trees are chosen for removal: quality-loss, quality-loss-once, random, skip, last, low-weights "
+            "or score-loss.",
         ),
     ] = "quality-loss",
     metric: Metric = "ndcg@10",
-    reweight: Annotated[bool, typer.Option("--reweight/--no-reweight", help="Weigh the other trees anew.")] = True,
+    reweight: Annotated[
+        bool, typer.Option("--reweight/--no-reweight", help="Optimize the weights of the remaining trees.")
+    ] = True,
     samples: Annotated[int, typer.Option(help="Weights tried per tree and round (σ).", rich_help_panel=SEARCH)] = 20,
     window: Annotated[
-        float, typer.Option(help="How far they reach, times the mean weight (ω).", rich_help_panel=SEARCH)
+        float,
+        typer.Option(
+            help="Width of the range of these weights, relative to the mean weight (ω).", rich_help_panel=SEARCH
+        ),
     ] = 2.0,
     shrink: Annotated[
-        float, typer.Option(help="What the window is multiplied by after a round (η).", rich_help_panel=SEARCH)
+        float, typer.Option(help="Factor of the width after each round (η).", rich_help_panel=SEARCH)
     ] = 0.95,
-    patience: Annotated[int, typer.Option(help="Stop after so many rounds without gain.", rich_help_panel=SEARCH)] = 10,
-    rounds: Annotated[int, typer.Option(help="Most rounds.", rich_help_panel=SEARCH)] = 100,
+    patience: Annotated[
+        int, typer.Option(help="Stop after this many rounds without improvement.", rich_help_panel=SEARCH)
+    ] = 10,
+    rounds: Annotated[int, typer.Option(help="Largest number of rounds.", rich_help_panel=SEARCH)] = 100,
     seed: Seed = 0,
     threads: Threads = 0,
     missing: MissingAsTrained = None,
     n_features: Annotated[int | None, n_features_option("as in the training data")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Remove trees that hardly help from a model, and weigh the others anew (CLEaVER).
+    """Remove the trees that contribute least and optimize the weights of the others (CLEaVER).
 
-    Ctrl-C keeps the best model so far.
+    Ctrl-C saves the best model so far.
     """
     check_model_file(out, model, train, valid, test, is_forest=True)
     from ranksieve.data.read import open_data

@@ -12,10 +12,10 @@ from ranksieve.cli.shared_options import out_option
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that ranksieve experiment --out wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by 'ranksieve experiment'.")],
     out: Annotated[Path | None, out_option("Folder for the report.", metavar="DIR", show_default="DIR/report")] = None,
 ) -> None:
-    """Make tables and figures from the stored cells of an experiment; nothing is trained."""
+    """Write a report on an experiment: tables and figures. Nothing is trained."""
     from ranksieve.experiments.results import Results
     from ranksieve.plots.canvas import without_display
     from ranksieve.report.write import write_report

@@ -31,7 +31,7 @@ def rerank(
     queries: QueriesArgument,
     out: OutRun,
     run: Annotated[
-        Path | None, typer.Option(help="Candidates: any system's TREC run; else our first stage finds them.")
+        Path | None, typer.Option(help="TREC run with the candidates. Without it, the first stage retrieves them.")
     ] = None,
     depth: Annotated[
         int | None,
@@ -44,7 +44,7 @@ def rerank(
     stage: Stage = None,
     threads: Threads = 0,
 ) -> None:
-    """Re-order candidates by a model: features are computed and scored in one stream."""
+    """Re-rank candidates with a model (second stage)."""
     check_writable(out, model_file, queries, run, stage)
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.pipeline import Pipeline

@@ -46,7 +46,7 @@ def retrieve(
     ] = None,
     threads: Threads = 0,
 ) -> None:  # fmt: skip
-    """Retrieve candidates for queries: the first stage."""
+    """Retrieve candidates for queries (first stage)."""
     check_writable(out, queries, tune, stage)
     if save_stage is not None:
         check_writable(save_stage, queries, tune)

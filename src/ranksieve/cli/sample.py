@@ -26,24 +26,35 @@ def sample(
     how: Annotated[
         str,
         typer.Argument(
-            metavar="truncate|by-model|undersample", help="How documents are chosen.", callback=lambda how: _known(how)
+            metavar="truncate|by-model|undersample",
+            help="How documents are selected.",
+            callback=lambda how: _known(how),
         ),
     ],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Training data; test data should stay whole.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Training data. Do not sample test data.")],
     out: OutData,
-    k: Annotated[int | None, typer.Option(min=1, help="truncate: documents kept of each list.")] = None,
-    positives: Annotated[str, typer.Option(help="truncate: keep or drop positives beyond rank k.")] = "keep",
-    model: Annotated[Path | None, typer.Option(help="by-model: the model whose best-scored negatives stay.")] = None,
-    share: Annotated[float | None, typer.Option(help="by-model, undersample: share of a query's negatives.")] = None,
-    n: Annotated[int | None, typer.Option("--n", min=0, help="undersample: negatives of each query.")] = None,
-    order: Annotated[str, typer.Option(help="undersample: random, ascending or descending by a feature.")] = "random",
+    k: Annotated[int | None, typer.Option(min=1, help="truncate: documents per query to keep.")] = None,
+    positives: Annotated[
+        str, typer.Option(metavar="keep|drop", help="truncate: keep or drop positives below rank k.")
+    ] = "keep",
+    model: Annotated[Path | None, typer.Option(help="by-model: model whose highest-scored negatives are kept.")] = None,
+    share: Annotated[
+        float | None, typer.Option(help="by-model, undersample: share of a query's negatives to keep.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", min=0, help="undersample: negatives per query to keep.")] = None,
+    order: Annotated[
+        str, typer.Option(metavar="ORDER", help="undersample: random, or ascending or descending by a feature.")
+    ] = "random",
     by: Annotated[
-        str | None, typer.Option(show_default="the first stage", help="The feature to order by, such as bm25 or f25.")
+        str | None,
+        typer.Option(
+            show_default="the first stage", metavar="FEATURE", help="Feature to order by, such as bm25 or f25."
+        ),
     ] = None,
     seed: Seed = 0,
     missing: Missing = "zero",
 ) -> None:
-    """Keep some documents of each list: those the first stage ranks best, a model's hardest negatives, or a sample."""
+    """Select documents of each query: the best of the first stage, a model's hardest negatives, or random ones."""
     given = {"k": k, "model": model, "share": share}
     for name in NEEDS[how]:
         if given[name] is None:

@@ -19,9 +19,11 @@ def synth(
     out: OutData,
     queries: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 300,
     seed: Seed = 0,
-    start: Annotated[int, typer.Option(min=0, help="Number of the first query: more of the same collection.")] = 0,
+    start: Annotated[
+        int, typer.Option(min=0, help="Number of the first query, to generate more of the same collection.")
+    ] = 0,
 ) -> None:
-    """Generate data: long lists as a second stage sees them, or grades that are a cubic polynomial."""
+    """Generate data: long lists as in a second stage, or labels that are a cubic polynomial of the features."""
     if kind not in BLOCK_QUERIES:
         raise ParameterError(f"unknown kind {kind!r}; expected one of {', '.join(BLOCK_QUERIES)}")
     check_writable(out)
