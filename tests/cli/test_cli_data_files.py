@@ -16,6 +16,8 @@ from cli_samples import QUICK
 from ranksieve.cli.app import app
 from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
+from ranksieve.rankers.load import load
+from ranksieve.retrieval.index import Index
 
 COLUMNS = ("--label", "rel", "--qid", "query")
 READERS = ("train", "predict", "evaluate", "explain", "combine", "interpolate", "refit", "prune", "pack", "sample")
@@ -38,7 +40,7 @@ def test_every_command_that_reads_data_has_the_same_flags():
     commands = typer.main.get_command(app).commands
     for name in READERS:
         flags = {flag for option in commands[name].params for flag in option.opts}
-        assert {"--label", "--qid", "--docid", "--weight"} <= flags, name
+        assert {"--label", "--qid", "--docid", "--weight", "--ignore"} <= flags, name
 
 
 def test_columns_with_other_names(files, tables, run, model, tmp_path):
@@ -98,3 +100,42 @@ def test_nothing_of_a_pipe_is_left_when_the_program_is_ended(tmp_path):
         process.terminate()
         assert process.wait(60) == 128 + signal.SIGTERM
     assert not list(tmp_path.iterdir())
+
+
+def test_columns_that_are_not_numbers_are_ignored(files, run, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("label,qid,title,bm25\n1,1,a b,2\n0,1,c,1\n")
+    refused = run("describe", path)
+    assert refused.code == 2 and f"{path}:2: column 'title' holds 'a b'" in refused.output
+    assert "leave it out, --ignore title" in refused.output
+    done = run("describe", path, "--ignore", "title")
+    assert done.code == 0 and "features" in done.output
+
+
+def test_errors_in_pipes_name_standard_input():
+    command = [sys.executable, "-m", "ranksieve", "describe", "-"]
+    done = subprocess.run(command, input="1 qid:1 1:x\n", capture_output=True, text=True, env=os.environ)
+    assert done.returncode == 2 and "standard input:1: the value in '1:x'" in done.stderr
+    assert "ranksieve-" not in done.stderr
+
+
+@pytest.mark.parametrize("format", ["lightgbm", "ranklib", "quickrank", "xgboost"])
+def test_describe_recognises_models_of_every_format(files, run, model, tmp_path, format):
+    path = tmp_path / "model"
+    load(model).save(path, format=format, missing="never")
+    described = run("describe", path)
+    assert described.code == 0 and "share of gain" in described.output, described.output
+    refused = run("pack", path, "--out", tmp_path / "x.parquet")
+    assert refused.code == 2 and f"{path}: is a model, not data" in refused.output
+
+
+def test_describe_of_an_index(run, tmp_path):
+    corpus = [{"id": "a", "title": "red car", "text": "a fast red car"}, {"id": "b", "title": "wine", "text": "roses"}]
+    Index.build(corpus, tmp_path / "index")
+    described = run("describe", tmp_path / "index", "--verify")
+    assert described.code == 0, described.output
+    for text in ("documents", "2", "title (", "checksums", "match"):
+        assert text in described.output
+    assert run("describe", tmp_path).code == 2
+    refused = run("describe", __file__, "--verify")
+    assert refused.code == 2 and "--verify is for index folders" in refused.output

@@ -191,7 +191,7 @@ def test_split_by_query(files, run, tmp_path):
     )
     assert run("split", files / "train.txt", "--out", tmp_path / "text", "--format", "letor").code == 0
     assert rs.read(tmp_path / "text" / "test.txt").n_queries == 6
-    assert run("split", files / "train.txt", "--out", tmp_path / "x", "--shares", "60/40").code == 2
+    assert run("split", files / "train.txt", "--out", tmp_path / "x", "--shares", "60").code == 2
     (tmp_path / "few.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n")
     assert "every part needs at least one" in run("split", tmp_path / "few.txt", "--out", tmp_path / "x").output
     assert not (tmp_path / "x").exists()

@@ -50,3 +50,25 @@ def test_wrong_wishes_are_exit_code_2(arguments, message, files, run, tmp_path):
     assert outcome.code == 2
     assert message in outcome.output
     assert not (tmp_path / "out.txt").exists()
+
+
+def test_split_into_two_parts(files, run, tmp_path):
+    outcome = run("split", files / "train.txt", "--out", tmp_path / "two", "--shares", "80/20")
+    assert outcome.code == 0, outcome.output
+    assert sorted(file.name for file in (tmp_path / "two").iterdir()) == ["test.parquet", "train.parquet"]
+    assert [rs.read(tmp_path / "two" / f"{name}.parquet").n_queries for name in ("train", "test")] == [24, 6]
+    refused = run("split", files / "train.txt", "--out", tmp_path / "x", "--shares", "80")
+    assert refused.code == 2 and "as in 60/20/20 or 80/20" in refused.output
+
+
+def test_split_into_folds(files, run, tmp_path):
+    outcome = run("split", files / "train.txt", "--out", tmp_path / "folds", "--folds", 5, "--format", "letor")
+    assert outcome.code == 0, outcome.output
+    tested = []
+    for fold in range(1, 6):
+        parts = [rs.read(tmp_path / "folds" / f"fold{fold}" / f"{name}.txt") for name in ("train", "valid", "test")]
+        assert [part.n_queries for part in parts] == [18, 6, 6]
+        tested += parts[2].query_ids.tolist()
+    assert sorted(tested) == sorted(rs.read(files / "train.txt").query_ids.tolist())
+    refused = run("split", files / "train.txt", "--out", tmp_path / "x", "--folds", 5, "--shares", "80/20")
+    assert refused.code == 2 and "--folds and --shares are mutually exclusive" in refused.output

@@ -1,5 +1,8 @@
 """Tables of other libraries, and Parquet files."""
 
+import uuid
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,6 +12,7 @@ import pytest
 import scipy.sparse
 
 from ranksieve.data import parquet, tables
+from ranksieve.data.binned import bin_data
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
 from ranksieve.data.parquet import write_parquet
@@ -247,3 +251,70 @@ def test_features_must_not_take_the_names_of_other_columns(tmp_path):
     with pytest.raises(DataError, match="choose a folder"):
         write_parquet(random_data(), tmp_path / "absent" / "x")
     assert not list(tmp_path.iterdir())
+
+
+def test_ids_of_unusual_types(tmp_path):
+    path = tmp_path / "data.parquet"
+    ids = [uuid.UUID(int=7), uuid.UUID(int=8)]
+    data = read(foreign(path, qid=pa.array([id.bytes for id in ids], pa.uuid()), docid=pa.array([b"x", None])))
+    assert data.query_ids.tolist() == [str(id) for id in ids] and data.lists.doc_ids.tolist() == ["x", None]
+    for columns, message in (
+        ({"docid": [[1], [2]]}, "column 'docid' holds list<.*> values; expected whole numbers or texts"),
+        ({"qid": [{"a": 1}, {"a": 2}]}, "column 'qid' holds struct<.*> values; expected whole numbers or texts"),
+        ({"docid": pa.array([b"\xff", b"y"])}, "column 'docid' has text that is not UTF-8"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read(foreign(path, **columns))
+
+
+def test_ids_that_are_damaged_texts(tmp_path):
+    path = tmp_path / "data.parquet"
+    pq.write_table(
+        pa.table({"label": [1, 0], "qid": ["abcdefgh", "ijklmnop"], "a": [1.0, 2.0]}), path, compression=None
+    )
+    path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"abc\xff\xfefgh"))
+    with pytest.raises(DataError, match="column 'qid' has text that is not UTF-8"):
+        read(path)
+
+
+def test_booleans_and_decimals_with_nulls_are_numbers(tmp_path):
+    columns = {"b": pa.array([True, None]), "c": pa.array([Decimal("1.5"), None])}
+    data = read(foreign(tmp_path / "data.parquet", **columns))
+    np.testing.assert_array_equal(data.features, np.float32([[1, 1, 1.5], [np.nan] * 3]))
+
+
+def test_out_of_memory_is_not_called_damage(tmp_path, monkeypatch):
+    path = foreign(tmp_path / "data.parquet")
+
+    def fail(*_, **__):
+        raise pa.ArrowMemoryError("malloc of size 999 failed")
+
+    source = open_data(path)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", fail)
+    with pytest.raises(DataError, match=r"needs more memory than is free \(malloc of size 999 failed\)") as caught:
+        list(source.blocks())
+    assert "damaged" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "sparse", "pandas", "parquet", "csv", "text"])
+def test_values_beyond_float32_become_its_largest(tmp_path, kind):
+    values = np.array([[1e300, 1.0], [-1e300, 2.0]])
+    columns = {"label": [1, 0], "qid": [1, 1], "a": values[:, 0], "b": values[:, 1]}
+    if kind in ("array", "list", "sparse"):
+        X = {"array": values, "list": values.tolist(), "sparse": scipy.sparse.csr_array(values)}[kind]
+        data = Dataset.from_arrays(X, [1, 0], qid=[1, 1])
+    elif kind == "pandas":
+        data = read(pd.DataFrame(columns))
+    else:
+        path = tmp_path / "data"
+        if kind == "parquet":
+            pq.write_table(pa.table(columns), path)
+        elif kind == "csv":
+            pd.DataFrame(columns).to_csv(path, index=False)
+        else:
+            path.write_text("1 qid:1 1:1e300 2:1\n0 qid:1 1:-1e300 2:2\n")
+        data = read(path)
+    largest = np.finfo(np.float32).max
+    np.testing.assert_array_equal(data.rows(0, 2), np.float32([[largest, 1], [-largest, 2]]))
+    np.testing.assert_array_equal(data.column(0), np.float32([largest, -largest]))
+    np.testing.assert_array_equal(bin_data(data).lists.labels, [1, 0])

@@ -1,4 +1,4 @@
-"""Data files of commands: options for the names of their columns, and pipes in the place of files."""
+"""Data files of commands: options for the names of their columns, and pipes in place of files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, param
 
 PANEL = "Columns of Parquet and CSV"
 COLUMNS = {
@@ -18,22 +18,23 @@ COLUMNS = {
     "qid": ("qid", "Query ids."),
     "docid": ("docid or doc_id", "Document ids."),
     "weight": ("weight", "Weights of documents."),
+    "ignore": ("none", "Columns that are not features, such as texts: names or globs, separated by commas."),
 }
 
 
 def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add options for the names of columns to a command; arguments `names`, its data files, then know them.
+    """Add options for the names of columns to a command. Its arguments `names` become `DataFile`s.
 
-    Each such argument is a path, a list of paths or None. Pipes, and `-` for standard input, are read into a file.
+    Each such argument is a path, a list of paths or None. Pipes, and `-` for standard input, are stored in a file.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def run(**values: Any) -> None:
             columns = {role: values.pop(role) for role in COLUMNS}
-            idle = [role for role, name in columns.items() if name is not None]
-            if idle and not any(values[name] for name in names):
-                raise ParameterError(f"--{idle[0]} names a column of data files, and none is given; leave it out")
+            unused = [role for role, name in columns.items() if name is not None]
+            if unused and not any(values[name] for name in names):
+                raise ParameterError(param(unused[0]), " names a column of data files, and none is given; leave it out")
             command(**values | {name: _data_files(values[name], columns) for name in names})
 
         own = inspect.signature(command, eval_str=True)
@@ -47,7 +48,8 @@ def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 def _option(role: str) -> inspect.Parameter:
     usual, text = COLUMNS[role]
-    option = typer.Option(f"--{role}", help=text, metavar="NAME", show_default=usual, rich_help_panel=PANEL)
+    metavar = "NAMES" if role == "ignore" else "NAME"
+    option = typer.Option(f"--{role}", help=text, metavar=metavar, show_default=usual, rich_help_panel=PANEL)
     return inspect.Parameter(
         role, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
     )

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ranksieve.cli.console import show_facts, show_table
+from ranksieve.cli.console import file_size, show_facts, show_table
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import Missing
+from ranksieve.errors import ParameterError
 from ranksieve.params import Params
 from ranksieve.text_formats import counted, duration
 
@@ -26,27 +27,54 @@ TOP_FEATURES = 10
 
 @reads_data("file")
 def describe(
-    file: Annotated[Path, typer.Argument(metavar="DATA|MODEL", help="A data file or a model file.")],
+    file: Annotated[Path, typer.Argument(metavar="DATA|MODEL|INDEX", help="Data file, model file or index folder.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Compare an index with its checksums.")] = False,
     missing: Missing = "zero",
 ) -> None:
-    """Describe a data file or a model file."""
+    """Describe a data file, a model file or an index."""
     from ranksieve.data.read import open_data
     from ranksieve.rankers.load import load
 
-    if is_model(file):
-        _describe_model(load(file))
+    path = os.fspath(file)
+    if verify and not os.path.isdir(path):
+        raise ParameterError(f"--verify is for index folders, and {file} is a file; leave it out")
+    if os.path.isdir(path):
+        _describe_index(path, verify)
+    elif is_model(path):
+        _describe_model(load(path))
     else:
         _describe_data(open_data(file, missing=missing))
 
 
-def is_model(path: Path) -> bool:
+def is_model(path: str) -> bool:
     """Whether a file is a model, by its first bytes."""
     from ranksieve.data.compression import first_bytes
     from ranksieve.forest.formats.model_files import is_model as is_forest
     from ranksieve.rankers.json_model import START
 
-    head = first_bytes(os.fspath(path))
+    head = first_bytes(path)
     return is_forest(head) or START.startswith(head[: len(START)])
+
+
+def _describe_index(path: str, verify: bool) -> None:
+    from ranksieve.retrieval.index import Index
+
+    index = Index(path)
+    if verify:
+        index.verify()
+    facts = index.describe()
+    fields = ", ".join(f"{name} ({length:,.1f})" for name, length in facts["fields"].items())
+    rows = [
+        ("documents", f"{facts['documents']:,}"),
+        ("terms", f"{facts['terms']:,}"),
+        ("fields, mean length", fields),
+        ("numeric fields", ", ".join(facts["numbers"]) or "none"),
+        ("first stage", facts["stage"] or "not set"),
+        ("size", file_size(facts["bytes"])),
+        *(("note", note) for note in facts["notes"]),
+        *([("checksums", "match")] if verify else []),
+    ]
+    show_facts(rows)
 
 
 def _describe_model(model: Model) -> None:
@@ -87,12 +115,12 @@ def _describe_model(model: Model) -> None:
 def _chosen(params: dict[str, Any]) -> str:
     """The algorithm, and the parameters that are not at their defaults."""
     defaults = json.loads(json.dumps(Params().as_dict()))  # tuples are lists in a model file
-    told = [f"{name} {value}" for name, value in params.items() if name == "algo" or value != defaults.get(name)]
-    return f"{', '.join(told)}; all others at their defaults"
+    shown = [f"{name} {value}" for name, value in params.items() if name == "algo" or value != defaults.get(name)]
+    return f"{', '.join(shown)}; all others at their defaults"
 
 
 def _trees(forest: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
-    """Facts of a forest, and what its features bring."""
+    """Facts of a forest, and the gain of its features."""
     leaves = forest.n_leaves
     gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
     facts = [
@@ -103,7 +131,7 @@ def _trees(forest: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
 
 
 def _grades(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
-    """Facts of forests that foretell grades."""
+    """Facts of forests that predict grades."""
     facts, column, gains = _trees(model.forest)
     rounds = model.n_trees // model.n_outputs
     grades = f"{', '.join(f'{grade:g}' for grade in model.grades)}, {model.link} in {counted(round=rounds)}"

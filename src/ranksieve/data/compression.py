@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from ranksieve.errors import DataError, MissingExtraError
 
 LETOR_OR_PARQUET = "LETOR lines like '2 qid:10 1:0.5 3:1' or Parquet"
+HEAD_BYTES = 256  # enough to tell formats apart
 INPUT_BYTES = 1 << 15  # of zstd at a time, so that the decompressed piece fits into memory
 
 
@@ -91,7 +92,7 @@ def first_bytes(path: str, expected: str = LETOR_OR_PARQUET) -> bytes:
         raise DataError(f"{path}: is a folder; give the path of one file, {expected}")
     try:
         with open(path, "rb") as file:
-            head = file.read(8)
+            head = file.read(HEAD_BYTES)
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file; check the path") from error
     except (OSError, ValueError) as error:

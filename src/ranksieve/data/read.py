@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ranksieve.data.binned import Binned
 
 MISSING = {"zero": 0.0, "nan": float("nan")}  # the values of a feature that a line of text does not name
+MODELS = (b"tree\n", b"tree\r\n", b"{", b"<", b"## LambdaMART", b"## MART", b"## Random Forests")  # their first bytes
 READ_ROWS = 4_096  # at a time: besides the data set, `read` should need next to nothing
 MOVED_ROWS = 4_096  # at a time, where rows get wider in place
 
@@ -106,7 +107,7 @@ def open_data(
 
 def _open_file(path: str, options: ReadOptions) -> Source:
     head = first_bytes(path)
-    if head.startswith((b"tree\n", b"tree\r\n")):
+    if head.startswith(MODELS):
         raise DataError(f"{path}: is a model, not data; give a file of documents here")
     if head.startswith(MAGIC):
         return ParquetSource(path, options)

@@ -14,14 +14,14 @@ import numpy as np
 from scipy.special import digamma
 
 from ranksieve.dtypes import LABEL, OFFSET, ROW, SCORE
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, param
 from ranksieve.kernels import metrics as kernels
 from ranksieve.kernels.crossings import PRECISION, RECIPROCAL, STOPPING, WEIGHTED
 
 if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
 
-MAX_EXP_LABEL = 1000  # 2^1000 times the length of any list still fits float64
+MAX_EXP_LABEL = 52  # 2^53 - 1 is the largest gain that float64 can add to gains of 1 without losing them
 WHOLE_LIST = np.iinfo(np.int64).max
 
 GainOf = Callable[[np.ndarray], np.ndarray]  # labels of some documents → their gains
@@ -86,8 +86,9 @@ def graded_gains(labels: np.ndarray, gain: str | tuple[float, ...]) -> np.ndarra
     if gain == "exp":
         if highest > MAX_EXP_LABEL:
             raise DataError(
-                f"the gain 2^label - 1 overflows for label {highest:g}; use nDCG, whose gain is the label, "
-                "or give a gain table with one entry per grade"
+                f"label {highest:g} is too large for the gain 2^label - 1, which is for grades up to {MAX_EXP_LABEL}; "
+                "use nDCG, whose gain is the label, map the labels to fewer grades, or give one gain per grade, ",
+                param("gains", "0,1,3"),
             )
         return np.exp2(labels) - 1
     grades = labels.astype(np.int64)
