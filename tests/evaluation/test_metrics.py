@@ -240,6 +240,7 @@ def test_bad_metrics_are_refused(text, options, message):
         (([0, 1], [1.0], [0, 2]), "shape"),
         (([0, -1], [1.0, 2.0], [0, 2]), "label of row 1"),
         (([0, np.inf], [1.0, 2.0], [0, 2]), "label of row 1"),
+        (([0, 1e300], [1.0, 2.0], [0, 2]), "label of row 1 is inf"),
         (([0, 1], [1.0, 2.0], [0, 1]), "from 0 to the number of documents, 2"),
         (([0, 1], [1.0, 2.0], [0, 2, 1, 2]), "fall after query 1"),
         (([0, 2000], [1.0, 2.0], [0, 2]), "use nDCG, whose gain is the label"),

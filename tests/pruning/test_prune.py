@@ -45,6 +45,16 @@ def test_every_strategy_prunes_and_reweights(forest, data, valid, strategy, tmp_
     assert again.info["pruning"]["kept"] == facts["kept"]
 
 
+@pytest.mark.parametrize("strategy", ["quality-loss", "random"])
+def test_the_same_pruning_gives_the_same_bytes(forest, data, valid, strategy, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        pruned = rs.prune(forest, data, rate=0.5, strategy=strategy, valid=valid, rounds=3)
+        assert set(pruned.info["phase_seconds"]) == {"leaves", "prune", "reweight"}  # times are not in the file
+        pruned.save(tmp_path / name)
+    assert (tmp_path / "a.txt").read_bytes() == (tmp_path / "b.txt").read_bytes()
+    assert "phase_seconds" not in rs.load(tmp_path / "a.txt").info
+
+
 def test_without_reweighting_the_weights_stay(forest, data):
     pruned = rs.prune(forest, data, rate=0.25, reweight=False)
     assert pruned.n_trees == 9 and (pruned.weights == 1).all()

@@ -40,7 +40,8 @@ def test_every_base_learns_in_rounds(data, base, whole, tmp_path):
     assert values[-1] == pytest.approx(rs.evaluate(model, data).mean(), abs=1e-11)
     for facts in rounds:
         assert facts["after"]["train"] >= facts["after_pruning"]["train"]
-        assert set(facts["seconds"]) == {"grow", "leaves", "prune", "reweight"}
+    assert set(model.info["phase_seconds"]) == {"grow", "leaves", "prune", "reweight"}
+    assert sum(model.info["phase_seconds"].values()) == pytest.approx(sum(model.info["seconds"]))
     trees = [facts["trees"] for facts in rounds]
     assert trees[0] == 4 and model.n_trees == trees[-1] <= 10
     model.save(tmp_path / "model.txt")
@@ -67,6 +68,12 @@ def test_later_rounds_leave_the_trees_before_them_alone_unless_global(data):
 def test_no_bit_depends_on_the_number_of_threads(data, valid):
     a, b = (rs.train(data, valid=valid, threads=n, **QUICK) for n in (1, 2))
     np.testing.assert_array_equal(a.predict(data), b.predict(data))
+
+
+def test_the_same_training_gives_the_same_bytes(data, valid, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        rs.train(data, valid=valid, **QUICK).save(tmp_path / name)
+    assert (tmp_path / "a.txt").read_bytes() == (tmp_path / "b.txt").read_bytes()
 
 
 def test_a_round_without_gain_is_the_last_and_does_not_count(data, valid):

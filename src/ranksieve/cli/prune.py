@@ -114,7 +114,8 @@ def _facts(forest: Forest, pruned: Forest, out: Path) -> list[tuple[str, str]]:
     for name, title in (("train", "training"), ("valid", "validation")):
         if name in story["after"]:
             facts.append((title, f"{story['metric']} {story['before'][name]:.4f} → {story['after'][name]:.4f}"))
-    facts.append(("time", ", ".join(f"{phase} {duration(seconds)}" for phase, seconds in story["seconds"].items())))
+    times = pruned.info["phase_seconds"]
+    facts.append(("time", ", ".join(f"{phase} {duration(seconds)}" for phase, seconds in times.items())))
     facts.append(("conventions", parse_metric(story["metric"]).describe()))
     return facts
 

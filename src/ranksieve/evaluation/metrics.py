@@ -262,7 +262,8 @@ def mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
 
 def checked_lists(labels: Any, scores: Any, offsets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The three arrays in their one dtype, or an error that says what is wrong with them."""
-    labels = np.ascontiguousarray(labels, dtype=LABEL)
+    with np.errstate(over="ignore"):  # a label beyond float32 is infinite, and refused below
+        labels = np.ascontiguousarray(labels, dtype=LABEL)
     scores = np.ascontiguousarray(scores, dtype=SCORE)
     offsets = np.ascontiguousarray(offsets, dtype=OFFSET)
     if labels.ndim != 1 or scores.shape != labels.shape:

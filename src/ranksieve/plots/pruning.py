@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, param
 from ranksieve.forest.forest import forest_of
 from ranksieve.plots.canvas import axes_for
 from ranksieve.plots.style import BASELINE, COLOURS, add_legend, dress
@@ -138,7 +138,7 @@ def phase_costs(models: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     models : mapping
-        From names to models trained with `algo="xcleaver"`, or to seconds by phase.
+        From names to models that `train` returned with `algo="xcleaver"`, or to seconds by phase.
     ax : Axes, optional
 
     Examples
@@ -208,7 +208,9 @@ def _buckets(name: str, model: Any, n_buckets: int) -> tuple[np.ndarray, np.ndar
 def _costs(name: str, model: Any) -> dict[str, float]:
     if isinstance(model, Mapping):
         return dict(model)
-    found = forest_of(model).info.get("rounds", [])
-    if not found:
-        raise ParameterError(f"{name!r} was not trained in rounds; train with algo='xcleaver'")
-    return {phase: sum(facts["seconds"].get(phase, 0.0) for facts in found) for phase in PHASES}
+    info = forest_of(model).info
+    if not info.get("rounds"):
+        raise ParameterError(f"{name!r} was not trained in rounds; train with ", param("algo", "xcleaver"))
+    if "phase_seconds" not in info:
+        raise ParameterError(f"{name!r} has no times, which model files leave out; give the model that train returned")
+    return info["phase_seconds"]

@@ -141,7 +141,6 @@ class ForestPruner:
             "before": self.before,
             "after": self.measure(),
             "rounds": self.curve,
-            "seconds": dict(self.reporter.seconds),
             "interrupted": self.interrupted,
         }
 

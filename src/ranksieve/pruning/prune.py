@@ -21,7 +21,7 @@ from ranksieve.pruning.progress import Callbacks, Reporter
 from ranksieve.pruning.reweighting import WeightSearch
 from ranksieve.pruning.strategies import STRATEGIES, Strategy
 
-STALE = ("history", "seconds", "best_iteration")  # said of the trees that were
+STALE = ("history", "seconds", "best_iteration")  # of the forest before
 
 
 def prune(
@@ -204,4 +204,5 @@ def _finished(task: ForestPruner, choices: dict[str, Any]) -> Forest:
     info = {name: value for name, value in task.forest.info.items() if name not in STALE}
     info["best_score"] = facts["after"].get("valid")
     info["pruning"] = {**choices, **facts}
+    info["phase_seconds"] = dict(task.reporter.seconds)  # model files leave times out
     return replace(task.forest, info=info)

@@ -57,6 +57,8 @@ class _Rounds:
     def __post_init__(self) -> None:
         self.model = to_forest([], self.train_set.binning, self.train_set.feature_names, {})
         self.rounds: list[dict[str, Any]] = []
+        self.seconds: list[float] = []
+        self.phase_seconds: dict[str, float] = {}
         self.best: float | None = None
         self.interrupted: str | None = None
         self._metric = metric_of(self.params)
@@ -84,8 +86,11 @@ class _Rounds:
                 task.reweight(WeightSearch())
             self.interrupted = task.interrupted
         facts["after"], facts["kept"] = task.measure(), task.kept.tolist()
-        facts["weights"], facts["seconds"] = task.forest.weights.tolist(), dict(self.reporter.seconds)
+        facts["weights"] = task.forest.weights.tolist()
         self.rounds.append(facts)
+        self.seconds.append(sum(self.reporter.seconds.values()))
+        for phase, seconds in self.reporter.seconds.items():
+            self.phase_seconds[phase] = self.phase_seconds.get(phase, 0.0) + seconds
         value = facts["after"].get("valid", facts["after"]["train"])
         facts["improved"] = self.best is None or value > self.best
         if facts["improved"]:
@@ -151,7 +156,8 @@ class _Rounds:
         info = {
             "params": settings,
             "round": "round",
-            "seconds": [sum(facts["seconds"].values()) for facts in self.rounds],
+            "seconds": self.seconds,  # model files leave times out
+            "phase_seconds": self.phase_seconds,
             "best_score": self.best if self.valid_set is not None else None,
             "rounds": self.rounds,
             "interrupted": self.interrupted,

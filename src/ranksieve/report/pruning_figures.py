@@ -52,9 +52,10 @@ def phases(results: Results, data: str) -> Iterator[tuple[str, Any]]:
 
 def costs(results: Results, data: str) -> Iterator[tuple[str, Any]]:
     """Seconds of every phase of X-CLEaVER."""
-    models = {group.label: group.cells[0].model() for group in _in_rounds(results, data)}
-    if models:
-        yield f"Time of the phases of X-CLEaVER on {data}", plots.phase_costs(models)
+    seconds = {group.label: group.cells[0].facts["seconds"].get("phases") for group in _in_rounds(results, data)}
+    known = {label: phases for label, phases in seconds.items() if phases is not None}
+    if known:
+        yield f"Time of the phases of X-CLEaVER on {data}", plots.phase_costs(known)
 
 
 def _in_rounds(results: Results, data: str) -> list[Group]:

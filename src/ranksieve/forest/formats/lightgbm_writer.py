@@ -152,7 +152,7 @@ def _plain_names(names: tuple[str, ...]) -> list[str]:
 
 def _own_section(forest: Forest, info: Mapping[str, Any]) -> str:
     # times differ between runs, and the same training must give the same file
-    info = {name: value for name, value in info.items() if name != "seconds"}
+    info = {name: value for name, value in info.items() if name not in ("seconds", "phase_seconds")}
     section = {"format": FORMAT, "feature_names": list(forest.feature_names), "info": info}
     try:
         text = json.dumps(section, default=_plain_value)
