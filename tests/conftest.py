@@ -8,6 +8,17 @@ import pytest
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--fuzz-seconds", type=float, default=None, help="seconds of each fuzz test; by default a few")
+
+
+@pytest.fixture
+def fuzz_seconds(request):
+    """How long a fuzz test runs: what `--fuzz-seconds` says, else the given number."""
+    given = request.config.getoption("--fuzz-seconds")
+    return lambda default: default if given is None else given
+
+
 def pytest_collection_modifyitems(items):
     """Clusters last: threads of theirs go on for a while and draw random numbers, which Hypothesis does not like."""
     items.sort(key=lambda item: "tests/cluster/" in item.path.as_posix())

@@ -179,7 +179,7 @@ def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, ma
     if not path.exists():
         return state
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             if (damaged := archive.zip.testzip()) is not None:  # else a damaged header could declare a huge array
                 raise ValueError(f"{damaged} does not have its checksum")
             meta = json.loads(archive["meta"].tobytes())
