@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 from typer.testing import CliRunner
 
 import ranksieve
-from ranksieve.cli.app import app
+from ranksieve.cli.app import MODULES, app
 
 ROOT = Path(__file__).parent.parent
 SUBMODULES = ("synth", "sampling", "metrics", "significance", "pruning", "callbacks", "retrieval", "io", "params")
@@ -29,9 +29,8 @@ def on_files(files: Files, config: Any) -> Files:
 def commands() -> str:
     """`ranksieve COMMAND --help` of every command, as it is printed."""
     runner = CliRunner()
-    names = [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
     parts = ["# Command line\n\nThe help of every command, as `ranksieve COMMAND --help` prints it.\n"]
-    for name in names:
+    for name in MODULES:
         shown = runner.invoke(app, [name, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
         if shown.exit_code:
             raise RuntimeError(f"ranksieve {name} --help failed: {shown.output}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cli_samples import QUICK, letor_text
 
-from ranksieve.cli import app as cli
+from ranksieve.cli.console import show_error
 
 GOOD = letor_text(10, 9)
 TEN_GOOD_LINES = letor_text(1, 9, size=10)
@@ -179,7 +179,7 @@ def test_the_same_model_twice(files, run, model):
 
 
 def test_brackets_in_messages_are_not_markup(capsys):
-    cli.show_error("expected one of [a, b]\nor [/c]")
+    show_error("expected one of [a, b]\nor [/c]")
     assert capsys.readouterr().err == "error: expected one of [a, b] or [/c]\n"
 
 

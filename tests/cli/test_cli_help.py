@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import subprocess
+import sys
 from typing import get_args
 
 import typer.main
 
 import ranksieve
-from ranksieve.cli.app import app
+from ranksieve.cli.app import MODULES, app
 from ranksieve.cli.console import file_size
 from ranksieve.kernels import numba_cache
 from ranksieve.params import Params, flag
@@ -51,16 +53,16 @@ def test_every_command_has_help(run):
         outcome = run(command, "--help")
         assert outcome.code == 0
         assert "Usage" in outcome.output
-    assert len(app.registered_commands) == len(COMMANDS)
+    assert set(MODULES) == set(COMMANDS)
 
 
 def test_flags_are_one_vocabulary():
     """What is written goes to --out, a metric has one short name, and a flag is of one kind in all commands."""
     kinds: dict[str, set[str]] = {}
     commands = typer.main.get_command(app).commands
-    for told in app.registered_commands:
-        types = inspect.signature(told.callback, eval_str=True).parameters
-        for param in commands[told.callback.__name__].params:
+    for command in commands.values():
+        types = inspect.signature(command.callback, eval_str=True).parameters
+        for param in command.params:
             if param.opts[0].startswith("-"):
                 kind = re.sub(r" \| None|list\[|\]|<class '|'>", "", str(get_args(types[param.name].annotation)[0]))
                 kinds.setdefault(param.opts[0], set()).add(" ".join((kind, *param.opts[1:])))
@@ -129,3 +131,11 @@ def test_help_shows_no_python_types(run):
 def test_usage_names_arguments_and_required_options(run):
     usage = " ".join(run("prune", "--help").output.split())
     assert "prune MODEL --train FILE --rate FLOAT --out FILE [OPTIONS]" in usage
+
+
+def test_help_imports_no_command_and_neither_numpy_nor_rich():
+    code = "import sys; from ranksieve.cli.app import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = done.stdout.splitlines()[-1].split()
+    assert "ranksieve.cli.app" in modules and "train" in done.stdout
+    assert not {"numpy", "numba", "rich.console", "ranksieve.cli.train"} & set(modules)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import errno
-import itertools
+import importlib
 import logging
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,42 +14,68 @@ import typer
 from typer.core import TyperGroup
 
 import ranksieve
-from ranksieve.cli.bench import bench
-from ranksieve.cli.combine import combine, interpolate, refit
-from ranksieve.cli.command import Command, UsageError, WholeWords, unknown_command, usage_message
-from ranksieve.cli.console import show_error, shown_warnings
-from ranksieve.cli.convert import convert
-from ranksieve.cli.demo import demo
-from ranksieve.cli.describe import describe
-from ranksieve.cli.evaluate import evaluate
-from ranksieve.cli.experiment import experiment
-from ranksieve.cli.explain import explain
-from ranksieve.cli.features import features
-from ranksieve.cli.index import index
-from ranksieve.cli.pack import pack
-from ranksieve.cli.predict import predict
-from ranksieve.cli.prune import prune
-from ranksieve.cli.report import report
-from ranksieve.cli.rerank import rerank
-from ranksieve.cli.retrieve import retrieve
-from ranksieve.cli.sample import sample
-from ranksieve.cli.split import split
-from ranksieve.cli.synth import synth
-from ranksieve.cli.train import CHECKPOINT, train
+from ranksieve.cli.command import CHECKPOINT, Command, UsageError, WholeWords, unknown_command, usage_message
 from ranksieve.errors import ParameterError, RanksieveError
 
-COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Models": (train, predict, evaluate, explain, prune, combine, interpolate, refit, convert, bench),
-    "Data": (describe, split, sample, pack, synth),
-    "Search": (index, retrieve, features, rerank),
-    "Experiments": (experiment, report, demo),
+COMMANDS = {
+    "Models": (
+        "train",
+        "predict",
+        "evaluate",
+        "explain",
+        "prune",
+        "combine",
+        "interpolate",
+        "refit",
+        "convert",
+        "bench",
+    ),
+    "Data": ("describe", "split", "sample", "pack", "synth"),
+    "Search": ("index", "retrieve", "features", "rerank"),
+    "Experiments": ("experiment", "report", "demo"),
 }
+MODULES = {name: name for names in COMMANDS.values() for name in names} | {"interpolate": "combine", "refit": "combine"}
+SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+
+
+class LazyCommands(Mapping[str, Any]):
+    """Commands by name. A module is imported when its command is used, so that the others cost no time."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            module = importlib.import_module(f"ranksieve.cli.{MODULES[name]}")
+            single = typer.Typer(add_completion=False, **SETTINGS)
+            single.command(cls=Command)(getattr(module, name))
+            self._loaded[name] = typer.main.get_command(single)
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
+def summary(name: str) -> str:
+    """The first line of a command's docstring, read without importing its module."""
+    source = Path(__file__).with_name(f"{MODULES[name]}.py").read_text(encoding="utf-8")
+    (found,) = (item for item in ast.parse(source).body if isinstance(item, ast.FunctionDef) and item.name == name)
+    return (ast.get_docstring(found) or "").partition("\n")[0]
 
 
 class Commands(WholeWords, TyperGroup):
     """Commands whose errors and warnings are one line; exit code 2 for bad input, 130 for Ctrl-C."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = LazyCommands()
+
     def invoke(self, ctx: Any) -> Any:
+        from ranksieve.cli.console import show_error, shown_warnings
+
         try:
             with shown_warnings():
                 return super().invoke(ctx)
@@ -71,7 +98,7 @@ class Commands(WholeWords, TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, commands in COMMANDS.items():
             with formatter.section(title):
-                formatter.write_dl([(one.__name__, (one.__doc__ or "").partition("\n")[0]) for one in commands])
+                formatter.write_dl([(name, summary(name)) for name in commands])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing and args and self.get_command(ctx, args[0]) is None and args[0][:1] != "-":
@@ -80,7 +107,7 @@ class Commands(WholeWords, TyperGroup):
 
 
 def _checkpoint(ctx: Any) -> Path | None:
-    """The folder that the command was told to keep checkpoints in, once one is there."""
+    """The folder for the command's checkpoints, if there are any."""
     folder: Path | None = ctx.meta.get(CHECKPOINT)
     return folder if folder is not None and folder.is_dir() and any(folder.iterdir()) else None
 
@@ -90,12 +117,9 @@ app = typer.Typer(
     name="ranksieve",
     cls=Commands,
     no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+    **SETTINGS,
 )
-for command in itertools.chain(*COMMANDS.values()):
-    app.command(cls=Command)(command)
 
 
 def _version(asked: bool) -> None:

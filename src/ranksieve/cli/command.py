@@ -11,14 +11,13 @@ import typer
 from typer.core import TyperCommand
 
 from ranksieve.errors import did_you_mean
-from ranksieve.params import Params, flag
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer brings its own click, or uses the installed one
 WORDS = "ranksieve.words"  # where a command leaves the words it was called with
+CHECKPOINT = "ranksieve.checkpoint"  # where a command leaves the folder of its checkpoints
 JOINED = {" ": "\N{NO-BREAK SPACE}", "-": "\N{NON-BREAKING HYPHEN}"}
 LONGEST_JOINED = 30  # characters; a longer default is wrapped
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
-EXPECTED = {flag(item.name): item.metadata["expected"] for item in dataclasses.fields(Params)}
 NUMBERS = {int: "a whole number", float: "a number"}
 
 
@@ -135,14 +134,22 @@ def unknown_command(context: Any, name: str) -> str:
 
 
 def _expected(command: Any, param: Any) -> str:
-    if spelled(param) in EXPECTED:
-        return f"expected {EXPECTED[spelled(param)]}"
+    expected = _training_parameters().get(param.name)
+    if expected is not None:
+        return f"expected {expected}"
     kind, info = _declaration(command, param.name)
     number = NUMBERS.get(kind or str, "a value")  # all that typer refuses besides numbers is what is missing
     if param.nargs > 1:
         return f"expected {param.nargs} numbers"
     low, high = getattr(info, "min", None), getattr(info, "max", None)
     return f"expected {number}" + ("" if low is None else f" from {low:g}") + ("" if high is None else f" to {high:g}")
+
+
+def _training_parameters() -> dict[str, str]:
+    """What is expected of the values of training parameters, by name."""
+    from ranksieve.params import Params
+
+    return {item.name: item.metadata["expected"] for item in dataclasses.fields(Params)}
 
 
 def _name(context: Any) -> str:

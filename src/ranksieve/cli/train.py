@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from ranksieve.cli.command import CHECKPOINT
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from ranksieve.evaluation.metrics import Metric
     from ranksieve.forest.model import Model
     from ranksieve.params import Params
-
-CHECKPOINT = "ranksieve.checkpoint"  # where a command leaves the folder of its checkpoints, should it be interrupted
 
 
 @reads_data("data", "valid", "test")
