@@ -1,6 +1,7 @@
 """Its place makes the modules beside it importable from every test."""
 
 import os
+import sys
 
 import pytest
 
@@ -22,6 +23,14 @@ def fuzz_seconds(request):
 def pytest_collection_modifyitems(items):
     """Clusters last: threads of theirs go on for a while and draw random numbers, which Hypothesis does not like."""
     items.sort(key=lambda item: "tests/cluster/" in item.path.as_posix())
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Figures that a test leaves open are not seen by the next one."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

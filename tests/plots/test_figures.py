@@ -65,7 +65,7 @@ def test_many_curves_have_their_own_colours_and_a_legend_outside():
 def test_share_curves_are_sorted_and_show_the_whole():
     ax = plots.share_curves({"random": ([0.5, 0.1], [0.4, 0.3])}, full=0.42)
     assert ax.lines[0].get_xdata().tolist() == [0.1, 0.5]
-    assert legend(ax) == ["random", "everything"]
+    assert legend(ax) == ["random", "full training set"]
 
 
 def test_differences_stand_above_counts():
@@ -125,7 +125,7 @@ def test_removed_trees_and_weights_along_the_forest(pruned):
         plots.removed_trees(pruned, axes=axes)
     with pytest.raises(ParameterError, match="buckets is 9; expected a whole number from 1 to 8"):
         plots.removed_trees(pruned, buckets=9)
-    with pytest.raises(ParameterError, match="'plain' does not say which of its trees were removed"):
+    with pytest.raises(ParameterError, match="'plain' does not record which trees were removed"):
         plots.tree_weights({"plain": rs.train(rs.synth.cubic(5), trees=2, leaves=4)})
 
 
@@ -163,7 +163,7 @@ def test_optimal_steps_are_drawn_tree_by_tree():
     ax = plots.tree_steps({"OC": model, "mine": [0.5, 1.0]})
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.info["steps"])
     assert len(ax.lines[1].get_xdata()) == 2
-    with pytest.raises(ParameterError, match="'plain' was trained with one step for all trees"):
+    with pytest.raises(ParameterError, match="'plain' was trained with one step size for all trees"):
         plots.tree_steps({"plain": rs.train(data, **options)})
     with pytest.raises(ParameterError, match="nothing to draw"):
         plots.tree_steps({})

@@ -81,7 +81,7 @@ def test_a_model_without_counts_and_a_tree_without_splits_can_be_drawn(forest):
 def test_what_does_not_exist_is_refused(forest, monkeypatch):
     with pytest.raises(ModelError, match="tree 3 does not exist"):
         rs.plots.tree(forest, 3)
-    with pytest.raises(ParameterError, match="2 documents"):
+    with pytest.raises(ParameterError, match="document has 2 rows"):
         rs.plots.tree(forest, document=np.zeros((2, 4)))
     with pytest.raises(ParameterError, match="max_depth is -1"):
         rs.plots.tree(forest, max_depth=-1)

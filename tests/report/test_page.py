@@ -7,13 +7,16 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import matplotlib
 import pytest
 
 from ranksieve.experiments.read_spec import load_spec
+from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import find_spec
+from ranksieve.report import explorer
 from ranksieve.report.write import write_report
 
 matplotlib.use("agg")
@@ -35,6 +38,7 @@ seen.second = [...pick("second").options].map((option) => option.text);
 seen.differences = column(root.querySelector(".queries table"), 1);
 pick("first").value = "1"; pick("first").dispatchEvent(new Event("change"));
 seen.changed = sides();
+seen.heads = [...root.querySelectorAll(".queries th button")].map((node) => node.textContent);
 const last = [...root.querySelectorAll(".queries tbody tr")].at(-1);
 last.click(); seen.chosen = last.classList.contains("chosen");
 seen.rows = root.querySelectorAll(".sides tbody tr").length;
@@ -62,20 +66,54 @@ def test_the_page_needs_nothing_else(page):
     assert len(names) == len(set(names))
 
 
+def in_browser(text: str, folder: Path, width: int) -> dict:
+    """What there is to see after the actions of a reader."""
+    text = text.replace("<head>", f"<head>{WATCH}").replace("</body>", f"<script>{ACTIONS}</script></body>")
+    (folder / "page.html").write_text(text, encoding="utf-8")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom"]
+    shown = subprocess.run([*command, (folder / "page.html").as_uri()], capture_output=True, timeout=120, check=True)
+    return json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', shown.stdout.decode())[1]))
+
+
+@pytest.fixture
+def hostile(page, monkeypatch):
+    """A page whose documents and queries have markup in their ids."""
+    results = Results.open(page.parent.parent)
+    plain = explorer.explorer_data(results)
+    for data in plain:
+        for query in data["queries"]:
+            query["name"] += "</script><img src=x onerror=alert(1)>"
+        for model in data["models"]:
+            for documents in model["documents"]:
+                for document in documents:
+                    document[-1] = f"{document[-1]}<!--<script>"
+    monkeypatch.setattr("ranksieve.report.page.explorer_data", lambda results: plain)
+    return write_report(results, page.parent / "hostile").read_text(encoding="utf-8"), plain
+
+
+def test_ids_with_markup_stay_text(hostile):
+    text, plain = hostile
+    data = re.search(r'<script type="application/json" id="explorer-data">(.*?)</script>', text)[1]
+    assert "<" not in data
+    assert json.loads(data) == plain
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_the_explorer_shows_ids_with_markup(hostile, tmp_path):
+    seen = in_browser(hostile[0], tmp_path, 1280)
+    assert seen["errors"] == [] and seen["rows"] > 20
+
+
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_works_in_a_browser(page, tmp_path, width):
-    text = page.read_text(encoding="utf-8")
-    text = text.replace("<head>", f"<head>{WATCH}").replace("</body>", f"<script>{ACTIONS}</script></body>")
-    (tmp_path / "page.html").write_text(text, encoding="utf-8")
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom"]
-    shown = subprocess.run([*command, (tmp_path / "page.html").as_uri()], capture_output=True, timeout=120, check=True)
-    seen = json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', shown.stdout.decode())[1]))
+    seen = in_browser(page.read_text(encoding="utf-8"), tmp_path, width)
     assert seen["errors"] == []
     assert seen["falling"] == sorted(seen["falling"], reverse=True) and seen["rising"] == seen["falling"][::-1]
     assert seen["start"] == ["SelGB", "λ-MART 500"]
     assert seen["differences"] == sorted(seen["differences"], reverse=True)
     assert seen["changed"] == [seen["second"][1], "λ-MART 500"]
+    assert seen["heads"] == ["query", "difference", *seen["changed"], "documents", "positives"]
     assert seen["chosen"] and seen["rows"] > 20
     assert "No query" in seen["none"]
     assert seen["scrolled"] == 0

@@ -13,6 +13,7 @@ from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import SHIPPED, find_spec
+from ranksieve.report.figures import figures
 from ranksieve.report.size_tables import by_size, speed
 from ranksieve.report.tables import comparison, share_table
 from ranksieve.report.write import write_report
@@ -63,13 +64,21 @@ def test_the_comparison_is_the_randomization_test(run_quick):
     by_run = {group.run: group for group in results.best("two-stage")}
     ours, theirs = (by_run[name].per_query("ndcg@10")[1] for name in ("SelGB", "λ-MART 500"))
     test = rs.significance.randomization_test(ours, theirs)
-    assert table.columns[1] == "6 trees"
-    mean, difference = rows["SelGB"][3:5]
+    names = ("difference", "p")
+    assert table.columns == ("", "ndcg@10, first 6 trees", *names, "ndcg@10", *names, "trees")
+    mean, difference, p_value = rows["SelGB"][4:7]
     assert mean.number == pytest.approx(np.nanmean(ours))
     low, high = 100 * np.array(rs.significance.paired_t_test(ours, theirs).interval) / np.nanmean(theirs)
     assert difference.text == f"{test.relative:+.1f}% [{low:+.1f}, {high:+.1f}]"
     assert mean.text.endswith("*") == (test.p_value <= 0.05)
-    assert rows["λ-MART 500"][4].text == ""
+    assert p_value.number == test.p_value and p_value.text == f"{test.p_value:.4f}"
+    assert rows["λ-MART 500"][5].text == rows["λ-MART 500"][6].text == ""
+
+
+def test_the_caption_names_the_dashed_line(run_quick):
+    captions = {picture.name: picture.caption for picture in figures(run_quick("table2"))}
+    matplotlib.pyplot.close("all")
+    assert captions["curves-two-stage"].endswith("The dark dashed line is λ-MART 500, the baseline.")
 
 
 def test_one_run_alone_is_compared_with_its_best_choice(run_quick):

@@ -160,7 +160,7 @@ def _show(models: dict[str, Forest], seconds: dict[str, float], loaded: Loaded) 
 
 def _report(results: Results, out: Path) -> str:
     try:
-        from ranksieve.plots.canvas import without_display
+        from ranksieve.plots.style import without_display
         from ranksieve.report.write import write_report
 
         without_display()

@@ -17,7 +17,7 @@ def report(
 ) -> None:
     """Write a report on an experiment: tables and figures. Nothing is trained."""
     from ranksieve.experiments.results import Results
-    from ranksieve.plots.canvas import without_display
+    from ranksieve.plots.style import without_display
     from ranksieve.report.write import write_report
 
     without_display()

@@ -79,7 +79,7 @@ def run_cell(
             **trained.stopwatch.summary(0 if cell.has_no_history or cell.interpolated else trained.trees_per_round),
             "all": time.perf_counter() - clock,
             "cpu": time.process_time() - cpu,
-            **({"phases": trained.model.info["phase_seconds"]} if cell.params.algo == "xcleaver" else {}),
+            **({"phases": trained.model.info["phase_seconds"]} if cell.in_rounds else {}),
         },
         "threads": threads or cell.params.threads or os.cpu_count(),
         "alone": alone,

@@ -1,4 +1,4 @@
-"""Pictures: every function takes axes to draw on, or makes some, and returns them. Needs the extra `plots`."""
+"""Figures: every function takes axes to draw on, or makes some, and returns them. Needs the extra `plots`."""
 
 from ranksieve.plots.curves import learning_curves, share_curves, time_against_quality
 from ranksieve.plots.pruning import phase_costs, removed_trees, rounds, tree_weights

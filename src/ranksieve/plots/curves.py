@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.errors import ParameterError
-from ranksieve.plots.canvas import axes_for, lines_for
-from ranksieve.plots.style import add_legend, dress, line_styles, log_axis
+from ranksieve.errors import ParameterError, param
+from ranksieve.plots.style import add_legend, axes_for, label_axes, line_styles, lines_for, log_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +54,7 @@ def learning_curves(
         trees, values = given if isinstance(given, tuple) else (None, _values(name, given, metric, set_name))
         places = np.arange(1, len(values) + 1) if trees is None else trees
         ax.plot(places, values, label=name, linewidth=1.6, **styles[name])
-    dress(ax, x="trees", y=metric)
+    label_axes(ax, x="trees", y=metric)
     ax.set_xlim(left=0)
     add_legend(ax, curves)
     return ax
@@ -66,7 +65,7 @@ def _values(name: str, given: Any, metric: str, set_name: str | None) -> np.ndar
     if history is None:
         return np.asarray(given, dtype=np.float64)
     if not history:
-        raise ParameterError(f"{name!r} was trained without validation data, so it has no curve; train with valid=")
+        raise ParameterError(f"{name!r} was trained without validation data, so it has no curve; give ", param("valid"))
     chosen = next(iter(history)) if set_name is None else set_name
     if chosen not in history or metric not in history[chosen]:
         known = ", ".join(f"{one}: {', '.join(metrics)}" for one, metrics in history.items())
@@ -90,7 +89,7 @@ def share_curves(
     metric : str
         The name of the axis.
     full : float, optional
-        The value of the whole training set, drawn as a line across.
+        The value of the full training set, drawn as a horizontal line.
     ax : Axes, optional
 
     Examples
@@ -106,10 +105,10 @@ def share_curves(
             np.asarray(shares)[order], np.asarray(values)[order], marker="o", markersize=3.5, label=name, **styles[name]
         )
     if full is not None:
-        ax.axhline(full, color="#444444", linestyle=(0, (3, 1.5)), linewidth=1.2, label="everything", zorder=1.5)
+        ax.axhline(full, color="#444444", linestyle=(0, (3, 1.5)), linewidth=1.2, label="full training set", zorder=1.5)
     log_axis(ax, lambda share: f"{100 * share:g}%")
-    dress(ax, x="share of the training set", y=metric)
-    add_legend(ax, [*curves, "everything"])
+    label_axes(ax, x="share of the training set", y=metric)
+    add_legend(ax, [*curves, "full training set"])
     return ax
 
 
@@ -122,7 +121,7 @@ def time_against_quality(
     marks: Mapping[str, str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A metric against time, one named point for each model; the upper left is best.
+    """A metric against time, one point for each model; the upper left is best.
 
     Parameters
     ----------
@@ -131,9 +130,9 @@ def time_against_quality(
     metric, time : str
         Names of the axes.
     groups : mapping, optional
-        From names to what shares a colour and a line.
+        From names to groups; the points of a group share a colour and a line.
     marks : mapping, optional
-        From names to what is written beside the point.
+        From names to the text beside the point.
     ax : Axes, optional
 
     Examples
@@ -157,6 +156,6 @@ def time_against_quality(
             text = name if marks is None else marks[name]
             ax.annotate(text, points[name], textcoords="offset points", xytext=(5, 4), fontsize="x-small", color="0.25")
     log_axis(ax, lambda seconds: f"{seconds:g}")
-    dress(ax, x=time, y=metric)
+    label_axes(ax, x=time, y=metric)
     add_legend(ax, kinds)
     return ax

@@ -1,4 +1,4 @@
-"""Pruning: which trees go, where weight moves, how rounds of X-CLEaVER went and what they cost."""
+"""Pruning: removed trees, weights of the others, rounds of X-CLEaVER and their cost."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 
 from ranksieve.errors import ParameterError, param
 from ranksieve.forest.forest import forest_of
-from ranksieve.plots.canvas import axes_for
-from ranksieve.plots.style import BASELINE, COLOURS, add_legend, dress
+from ranksieve.plots.style import BASELINE, COLOURS, add_legend, axes_for, label_axes, panels_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +25,7 @@ def removed_trees(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = N
     models : mapping
         From names to pruned models.
     buckets : int
-        Into how many runs of consecutive trees the forest is cut.
+        Number of groups of consecutive trees.
     axes : Axes, one for each model, optional
 
     Examples
@@ -43,14 +42,14 @@ def removed_trees(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = N
         edges, removed, _ = _buckets(name, model, buckets)
         ax.bar(edges[:-1], 100 * removed, 0.92 * np.diff(edges), align="edge", color=COLOURS[0])
         ax.set(ylim=(0, 100), xlim=(0, edges[-1]))
-        dress(ax, x="tree", y="removed, %", title=name)
+        label_axes(ax, x="tree", y="removed, %", title=name)
     return panels
 
 
 def tree_weights(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = None) -> list[Axes]:
     """Mean weights along the forest after pruning, 1 being the mean before (X-CLEaVER, Fig. 3).
 
-    What stands in a bar is the share of its trees that were removed.
+    The text in a bar is the share of its trees that were removed.
 
     Parameters
     ----------
@@ -72,26 +71,26 @@ def tree_weights(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = No
         ax.axhline(1.0, color=BASELINE, linestyle=(0, (3, 1.5)), linewidth=1.2)
         ax.set(xlim=(0, edges[-1]))
         for left, right, share, weight in zip(edges[:-1], edges[1:], removed, weights, strict=True):
-            inside = weight > 0.15 * np.nanmax(weights)  # at the foot of the bar, where no line crosses it
+            inside = weight > 0.15 * np.nanmax(weights)  # at the bottom of the bar, where no line crosses it
             ax.annotate(
                 f"{100 * share:.0f}%", ((left + right) / 2, 0.0 if inside else max(weight, 0.0)), xytext=(0, 2),
                 textcoords="offset points", ha="center", fontsize="xx-small", color="white" if inside else "0.25",
             )  # fmt: skip
-        dress(ax, x="tree", y="mean weight", title=name)
+        label_axes(ax, x="tree", y="mean weight", title=name)
     return panels
 
 
 def rounds(
     model: Any, *, set_name: str = "train", baseline: Sequence[float] | np.ndarray | None = None, ax: Axes | None = None
 ) -> Axes:
-    """How an X-CLEaVER model was made: the metric while trees grow, and after pruning and re-weighting (Fig. 5).
+    """The training of an X-CLEaVER model: the metric while trees grow, and after pruning and re-weighting (Fig. 5).
 
     Parameters
     ----------
     model : Forest or fitted Ranker
         Trained with `algo="xcleaver"`.
     set_name : str
-        `train`, or `valid` where there were validation lists.
+        `train`, or `valid` if there were validation lists.
     baseline : array, optional
         The metric of another model after each tree, drawn dashed.
     ax : Axes, optional
@@ -107,8 +106,9 @@ def rounds(
     found = info.get("rounds", [])
     if not found or set_name not in found[0].get("growth", {}):
         raise ParameterError(
-            f"the model has no rounds measured on {set_name!r}; train with algo='xcleaver' (and valid= for 'valid')"
-        )
+            f"the model has no rounds measured on {set_name!r}; train with ", param("algo", "xcleaver"),
+            " (and validation data for 'valid')",
+        )  # fmt: skip
     ax = axes_for(ax, (7.0, 4.5))
     if baseline is not None:
         ax.plot(np.arange(1, len(baseline) + 1), baseline, color=BASELINE, linestyle=(0, (3, 1.5)), linewidth=1.2)
@@ -116,7 +116,7 @@ def rounds(
     start = 0
     for number, facts in enumerate(found, start=1):
         trees, values = start + np.array(facts["growth"]["trees"]), np.array(facts["growth"][set_name])
-        shown = slice(1, None) if start == 0 else slice(None)  # no tree ranks nothing
+        shown = slice(1, None) if start == 0 else slice(None)  # a forest without trees ranks nothing
         ax.plot(trees[shown], values[shown], color=COLOURS[0], linewidth=1.0, alpha=0.7)
         end = facts["trees"] if facts["improved"] else start + len(facts["kept"])
         after = facts["after"][set_name]
@@ -127,7 +127,7 @@ def rounds(
                 str(number), (x, y), xytext=(4, 4), textcoords="offset points", fontsize="x-small", color=colour
             )
         start = facts["trees"]
-    dress(ax, x="trees", y=f"{info['params']['metric']}, {set_name}", title="○ grown   □ pruned and re-weighted")
+    label_axes(ax, x="trees", y=f"{info['params']['metric']}, {set_name}", title="○ grown   □ pruned and re-weighted")
     ax.set_xlim(left=0)
     return ax
 
@@ -162,7 +162,7 @@ def phase_costs(models: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
                 ax.text(left[place] + widths[place] / 2, place, f"{share:.0%}", ha="center", va="center",
                         fontsize="x-small", color="white")  # fmt: skip
         left += widths
-    dress(ax, x="seconds", y="")
+    label_axes(ax, x="seconds", y="")
     add_legend(ax, list(PHASES))
     return ax
 
@@ -178,11 +178,8 @@ def _panels(models: Mapping[str, Any], axes: Any) -> list[Axes]:
         return given
     columns = min(3, len(models))
     rows = -(-len(models) // columns)
-    one = axes_for(None, (7.0, 3.0) if len(models) == 1 else (max(3.2 * columns + 0.6, 7.0), 2.4 * rows))
-    figure = one.figure
-    assert figure is not None
-    one.remove()
-    panels = list(np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel())
+    size = (7.0, 3.0) if len(models) == 1 else (max(3.2 * columns + 0.6, 7.0), 2.4 * rows)
+    panels = panels_for(size, rows, columns)
     for spare in panels[len(models) :]:
         spare.remove()
     return panels[: len(models)]
@@ -193,10 +190,12 @@ def _buckets(name: str, model: Any, n_buckets: int) -> tuple[np.ndarray, np.ndar
     forest = forest_of(model)
     story = forest.info.get("pruning", {})
     if "given" not in story:
-        raise ParameterError(f"{name!r} does not say which of its trees were removed; give a model that prune returned")
+        raise ParameterError(f"{name!r} does not record which trees were removed; give a model that prune returned")
     n = story["given"]["trees"]
     if not 1 <= n_buckets <= n:
-        raise ParameterError(f"buckets is {n_buckets}; expected a whole number from 1 to {n}, the trees before pruning")
+        raise ParameterError(
+            param("buckets"), f" is {n_buckets}; expected a whole number from 1 to {n}, the trees before pruning"
+        )
     edges = np.linspace(0, n, n_buckets + 1).astype(int)
     kept = np.asarray(story["kept"], np.int64)
     n_kept = np.histogram(kept, edges)[0]

@@ -1,4 +1,4 @@
-"""Which negatives a selection chose, and how alike a forest finds documents."""
+"""The negatives that were selected, and the leaves that documents share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.errors import ParameterError
-from ranksieve.plots.canvas import axes_for, lines_for
-from ranksieve.plots.style import add_legend, dress
+from ranksieve.plots.style import add_legend, axes_for, label_axes, lines_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,16 +48,16 @@ def rank_heat_map(
     image = ax.imshow(heat, aspect="auto", extent=extent, cmap="inferno", vmin=0, vmax=most, interpolation="nearest")
     assert ax.figure is not None
     bar = ax.figure.colorbar(image, ax=ax, pad=0.02)
-    bar.set_label(f"times selected ({most} and more alike)")
+    bar.set_label(f"times selected ({most} or more)")
     ticks = np.unique(np.linspace(0, len(heat) - 1, min(6, len(heat))).round().astype(int))
     ax.set_yticks(ticks + 0.5, [f"{row_sizes[tick]:,}" for tick in ticks])
-    dress(ax, x="first-stage rank", y="queries, by documents in the list", title=title)
+    label_axes(ax, x="first-stage rank", y="queries, by documents in the list", title=title)
     ax.grid(False)
     return ax
 
 
 def rank_distribution(distributions: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
-    """Which share of the selections fell on first-stage ranks up to each (Lucchese et al. 2018, Fig. 8).
+    """The share of the selections on first-stage ranks up to each rank (Lucchese et al. 2018, Fig. 8).
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ def rank_distribution(distributions: Mapping[str, Any], *, ax: Axes | None = Non
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_ylim(0, 1.02)
     ax.set_xlim(left=0)
-    dress(ax, x="first-stage rank", y="selections up to this rank")
+    label_axes(ax, x="first-stage rank", y="selections up to this rank")
     add_legend(ax, distributions)
     return ax
 
@@ -107,6 +106,6 @@ def shared_leaves(counts: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
         ax.plot(np.arange(len(pairs)) / n_trees, density, label=name, drawstyle="steps-mid", **styles[name])
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_ylim(bottom=0)
-    dress(ax, x="share of trees in which two negatives share a leaf", y="density of pairs")
+    label_axes(ax, x="share of trees in which two negatives share a leaf", y="density of pairs")
     add_legend(ax, counts)
     return ax

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.evaluation.analyses import SizeBuckets
-from ranksieve.plots.canvas import axes_for
-from ranksieve.plots.style import BASELINE, COLOURS, dress
+from ranksieve.plots.style import BASELINE, COLOURS, label_axes, panels_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FEW, PALE = 5, 0.25  # bars of fewer queries, and how much of their colour is left
+FEW, PALE = 5, 0.25  # bars of fewer queries, and their opacity
 
 
 def difference_by_size(
@@ -21,8 +20,8 @@ def difference_by_size(
 ) -> tuple[Axes, Axes]:
     """Mean difference of two systems by list size, above the numbers of queries (Lucchese et al. 2018, Fig. 6).
 
-    Thin lines are one standard error of the mean to both sides, where a bucket has two queries or more; bars of fewer
-    than five queries, which say little, are pale.
+    Thin lines are one standard error of the mean to both sides, if a bucket has two queries or more; bars of fewer
+    than five queries are pale.
 
     Parameters
     ----------
@@ -43,14 +42,7 @@ def difference_by_size(
     >>> below.get_ylabel()
     'queries'
     """
-    if axes is None:
-        above = axes_for(None, (7.0, 4.5))
-        figure = above.figure
-        assert figure is not None
-        above.remove()
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    else:
-        above, below = axes
+    above, below = panels_for((7.0, 4.5), 2, 1, sharex=True, height_ratios=(3, 1)) if axes is None else axes
     middles, width = (buckets.edges[:-1] + buckets.edges[1:]) / 2, 0.9 * np.diff(buckets.edges)
     differences = np.nan_to_num(buckets.differences)
     colours = np.where(differences >= 0, COLOURS[0], COLOURS[1])
@@ -59,7 +51,7 @@ def difference_by_size(
     known = np.isfinite(buckets.errors)
     above.errorbar(middles[known], differences[known], buckets.errors[known], fmt="none", ecolor="0.25", elinewidth=0.8)
     above.axhline(0, color="0.3", linewidth=0.8)
-    dress(above, x="", y=f"difference in {metric}", title=f"{names[0]} − {names[1]}")
+    label_axes(above, x="", y=f"difference in {metric}", title=f"{names[0]} − {names[1]}")
     below.bar(middles, buckets.n_queries, width, color=BASELINE)
-    dress(below, x="documents in the list", y="queries")
+    label_axes(below, x="documents in the list", y="queries")
     return above, below

@@ -1,4 +1,4 @@
-"""What a combination is worth at every weight, and the steps that boosting took."""
+"""The metric of a combination at every weight, and the step sizes of boosting."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.errors import ParameterError
-from ranksieve.plots.canvas import axes_for, lines_for
-from ranksieve.plots.style import BASELINE, COLOURS, add_legend, dress
+from ranksieve.errors import ParameterError, param
+from ranksieve.plots.style import BASELINE, COLOURS, add_legend, axes_for, label_axes, lines_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +39,7 @@ def combination_curve(found: Combination, *, ax: Axes | None = None) -> Axes:
     ax.axvline(found.alpha, color=BASELINE, linestyle=(0, (3, 1.5)), linewidth=1.0, zorder=1.5)
     ax.plot([found.alpha], [found.value], marker="o", markersize=4.5, color=COLOURS[1])
     sign = "+" if second >= 0 else "-"
-    dress(ax, x="α", y=str(found.metric), title=f"{found.value:.4f} at {first:.4g} a {sign} {abs(second):.4g} b")
+    label_axes(ax, x="α", y=str(found.metric), title=f"{found.value:.4f} at {first:.4g} a {sign} {abs(second):.4g} b")
     return ax
 
 
@@ -65,7 +64,7 @@ def tree_steps(models: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
         steps = _steps(name, given)
         line = {**styles[name], "linewidth": 0.6, "alpha": 0.8}
         ax.plot(np.arange(1, len(steps) + 1), steps, marker="o", markersize=2.2, label=name, **line)
-    dress(ax, x="trees", y="step α")
+    label_axes(ax, x="trees", y="step α")
     ax.set_xlim(left=0)
     add_legend(ax, models)
     return ax
@@ -77,6 +76,6 @@ def _steps(name: str, given: Any) -> np.ndarray:
         return np.asarray(given, dtype=np.float64)
     if "steps" not in info:
         raise ParameterError(
-            f"{name!r} was trained with one step for all trees; train with step='optimal' (--step optimal)"
+            f"{name!r} was trained with one step size for all trees; train with ", param("step", "optimal")
         )
     return np.asarray(info["steps"])

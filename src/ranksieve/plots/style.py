@@ -1,4 +1,4 @@
-"""Colours and lines that all pictures share."""
+"""Axes, colours and lines that all figures share."""
 
 from __future__ import annotations
 
@@ -7,17 +7,61 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksieve.errors import MissingExtraError, ParameterError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito: told apart by readers who see colours differently, and in print
+# Okabe and Ito: distinct for colour-blind readers, and in print
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 BASELINE = "#444444"
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 
 
+def without_display() -> None:
+    """Draw only into files, which needs no display."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise _missing() from error
+    matplotlib.use("agg")
+
+
+def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """The given axes, or those of a new figure of a size in inches."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise _missing() from error
+    if ax is not None:
+        return ax
+    return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def panels_for(size: tuple[float, float], rows: int, columns: int, **options: Any) -> list[Axes]:
+    """The axes of a new figure with several panels, row by row."""
+    one = axes_for(None, size)
+    figure = one.figure
+    assert figure is not None
+    one.remove()
+    return list(figure.subplots(rows, columns, squeeze=False, **options).ravel())
+
+
+def lines_for(
+    named: Mapping[str, Any], ax: Axes | None, size: tuple[float, float], *, like: str, baseline: str | None = None
+) -> tuple[Axes, dict[str, dict[str, Any]]]:
+    """Axes for one line of each name, and the style of each; `like` is an example for the error if there is none."""
+    if not named:
+        raise ParameterError(f"nothing to draw; give at least one, as in {like}")
+    return axes_for(ax, size), line_styles(list(named), baseline)
+
+
+def _missing() -> MissingExtraError:
+    return MissingExtraError("figures need matplotlib; install it with pip install 'ranksieve[plots]'")
+
+
 def line_styles(names: Sequence[str], baseline: str | None = None) -> dict[str, dict[str, Any]]:
-    """A colour and a line for each name; the baseline is dark and dashed, many names take neighbouring hues."""
+    """A colour and a line style for each name; the baseline is dark and dashed, many names share a colour map."""
     others = [name for name in names if name != baseline]
     if len(others) <= len(COLOURS):
         colours: Sequence[Any] = COLOURS
@@ -35,7 +79,7 @@ def line_styles(names: Sequence[str], baseline: str | None = None) -> dict[str, 
 
 
 def log_axis(ax: Axes, words: Callable[[float], str]) -> None:
-    """A logarithmic x-axis with ticks at 1, 2 and 5 times powers of ten, written as people do."""
+    """A logarithmic x-axis with ticks at 1, 2 and 5 times powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     ax.set_xscale("log")
@@ -44,7 +88,7 @@ def log_axis(ax: Axes, words: Callable[[float], str]) -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def dress(ax: Axes, *, x: str, y: str, title: str | None = None) -> None:
+def label_axes(ax: Axes, *, x: str, y: str, title: str | None = None) -> None:
     """Axis names, a light grid, no box."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
@@ -60,7 +104,7 @@ def dress(ax: Axes, *, x: str, y: str, title: str | None = None) -> None:
 
 
 def add_legend(ax: Axes, names: Mapping[str, Any] | Sequence[str]) -> None:
-    """A legend inside for a few names, beside the axes for many."""
+    """A legend inside the axes for up to three names, beside them for more."""
     if len(names) > 3:
         ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
     elif len(names) > 1:

@@ -1,4 +1,4 @@
-"""`tree`: the picture of one tree of a forest."""
+"""`tree`: a figure of one tree of a forest."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.errors import ModelError, ParameterError
+from ranksieve.errors import ModelError, ParameterError, param
 from ranksieve.forest.contributions import covers
 from ranksieve.forest.forest import Forest, forest_of
-from ranksieve.plots.canvas import axes_for
+from ranksieve.plots.style import axes_for
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LEAF_INCHES, LEVEL_INCHES = 0.85, 1.05
 EDGE, PATH = "#9aa5b1", "#d97706"
-THICKEST, THINNEST = 9.0, 0.8  # points: an edge that all training documents took, and one that hardly any did
+THICKEST, THINNEST = 9.0, 0.8  # points: an edge that all training documents take, and one that hardly any does
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Node:
     value: float = 0.0
     children: tuple[Node, ...] = ()  # left, right
     missing: int = 0  # which child documents without the value go to
-    taken: bool = False  # on the way of the document at hand
+    taken: bool = False  # on the path of the given document
     x: float = 0.0
 
 
@@ -50,11 +50,11 @@ def tree(
     number
         Which tree, from 0.
     ax
-        Axes to draw on; a figure large enough is made where none are given.
+        Axes to draw on; a new figure if not given.
     max_depth
-        Draw what is deeper as one leaf with its mean value.
+        Draw deeper subtrees as one leaf with their mean value.
     document
-        Features of one document, whose way is highlighted.
+        Features of one document, whose path is highlighted.
 
     Returns
     -------
@@ -73,7 +73,9 @@ def tree(
     if not 0 <= number < forest.n_trees:
         raise ModelError(f"tree {number} does not exist; the forest has {forest.n_trees}, counted from 0")
     if max_depth is not None and max_depth < 0:
-        raise ParameterError(f"max_depth is {max_depth}; give a whole number from 0, or None to draw all")
+        raise ParameterError(
+            param("max_depth"), f" is {max_depth}; expected a whole number from 0, or None to draw all"
+        )
     one = forest.take([number])
     root = _build(one, max_depth, _leaf_of(one, document))
     width, depth = _place(root)
@@ -91,7 +93,7 @@ def _leaf_of(forest: Forest, document: Any) -> int | None:
         return None
     leaves = forest.predict_leaves(document)
     if len(leaves) != 1:
-        raise ParameterError(f"document holds {len(leaves)} documents; give the features of one")
+        raise ParameterError(param("document"), f" has {len(leaves)} rows; give the features of one document")
     return int(leaves[0, 0])
 
 
@@ -126,7 +128,7 @@ def _below(*nodes: Node) -> list[Node]:
 
 
 def _place(root: Node) -> tuple[int, int]:
-    """Give every leaf a place beside the last, every split one between its children; return width and depth."""
+    """Place every leaf beside the last one, every split between its children; return width and depth."""
     nodes = _below(root)
     leaves = [node for node in nodes if not node.children]
     for place, leaf in enumerate(leaves):
@@ -168,7 +170,7 @@ def _draw_nodes(ax: Axes, root: Node, largest: float) -> None:
 
 
 def _count(cover: float) -> str:
-    """A line that says how many documents; nothing where the model does not know."""
+    """A line with the number of documents; empty if the model does not have it."""
     if cover <= 0:
         return ""
     return f"\n{cover:,.0f} docs" if cover == int(cover) else f"\n{cover:,.3g}"

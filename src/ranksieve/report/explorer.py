@@ -1,4 +1,4 @@
-"""What the explorer of a report shows: the best choice of each run, its value and its ranking of every query."""
+"""The data of a report's query explorer: for the best choice of each run, its value and ranking of every query."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 
 from ranksieve.experiments.results import Group, Results
 
-MOST_QUERIES = 500  # of a data set: beyond, the page grows large, and nobody scrolls so far
+MOST_QUERIES = 500  # of a data set; more would make the page large
 
 
 def explorer_data(results: Results) -> list[dict[str, Any]]:
     """For each data set its queries, and each run's values and documents by query; plain lists and numbers."""
     metric = results.facts["metrics"][0]
-    return [found for data in results.data if (found := _of_data(results, data, metric))["queries"]]
+    return [found for data in results.data if (found := _explored(results, data, metric))["queries"]]
 
 
-def _of_data(results: Results, data: str, metric: str) -> dict[str, Any]:
+def _explored(results: Results, data: str, metric: str) -> dict[str, Any]:
     groups = results.best(data)
     names = np.unique(np.concatenate([group.per_query(metric)[0] for group in groups]))
     values = np.array([_aligned(names, *group.per_query(metric)) for group in groups])
     shown = _most_different(values)
     names, values = names[shown], values[:, shown]
-    sizes, positives = (_aligned(names, *_together(groups, column)) for column in ("n_docs", "n_positives"))
+    sizes, positives = (_aligned(names, *_of_all(groups, column)) for column in ("n_docs", "n_positives"))
     models = [
         {
             "label": group.label,
@@ -42,14 +42,14 @@ def _of_data(results: Results, data: str, metric: str) -> dict[str, Any]:
 
 
 def _aligned(names: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Values by name, NaN where a name is not known."""
+    """Values by name, NaN for unknown names."""
     found = np.full(len(names), np.nan)
     _, to, at = np.intersect1d(names, known, return_indices=True)
     found[to] = values[at]
     return found
 
 
-def _together(groups: list[Group], column: str) -> tuple[np.ndarray, np.ndarray]:
+def _of_all(groups: list[Group], column: str) -> tuple[np.ndarray, np.ndarray]:
     """A column that is the same for all groups, of the queries of any of them."""
     parts = [group.per_query(column) for group in groups]
     names, first = np.unique(np.concatenate([names for names, _ in parts]), return_index=True)
@@ -57,7 +57,7 @@ def _together(groups: list[Group], column: str) -> tuple[np.ndarray, np.ndarray]
 
 
 def _most_different(values: np.ndarray) -> np.ndarray:
-    """Places of the queries on which the models differ most, in order."""
+    """Positions of the queries on which the models differ most, in order."""
     usable = np.flatnonzero((~np.isnan(values)).any(axis=0))
     spread = np.nanmax(values[:, usable], axis=0) - np.nanmin(values[:, usable], axis=0)
     return np.sort(usable[np.argsort(-spread, kind="stable")[:MOST_QUERIES]])

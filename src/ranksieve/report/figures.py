@@ -11,42 +11,41 @@ import numpy as np
 from ranksieve import plots
 from ranksieve.evaluation.analyses import difference_by_size, rank_distribution, rank_heat_map
 from ranksieve.experiments.results import CellResult, Group, Results
-from ranksieve.report import pruning_figures
 from ranksieve.report.tables import sampled_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Named = Iterator[tuple[str, Any]]  # a title and the axes
-MEANINGS = {  # what a reader sees in a figure of each kind
-    "curves": "Tree by tree, also beyond those that validation lists chose, until training stopped. The mean over "
-    "seeds and folds; dashed: the baseline.",
-    "steps": "The step that is best for the metric on the lists that steps are chosen on.",
-    "sizes": "Above: the mean difference over the queries whose lists have so many documents, with its standard "
-    "error; above 0 the first is better. Pale bars stand for fewer than 5 queries and say little. Below: how many test "
-    "queries these are.",
-    "heat": "Each row is a training query, short lists above, each column a range of first-stage ranks. Bright: "
-    "negatives there were selected for many trees.",
-    "cumulative": "Of all selections of a negative for a tree, the share that fell on first-stage ranks up to each.",
-    "shared-leaves": "All pairs of negatives of one training query, under each model: further right, a model tells "
-    "negatives apart less.",
-    "shares": "Points are means over samples; dashed: everything.",
-    "efficiency": "The upper left is best: more quality in less time. Points are choices of the grid.",
-    "removed": "The forest from its first tree to its last, cut into runs of trees: how many of each were removed.",
-    "weights": "Mean weight of the trees that stayed, 1 being the mean before; in the bars, the share removed.",
-    "phases": "Rounds are numbered: a circle where a round has grown its trees, a square after it pruned and weighed "
-    "them.",
-    "costs": "Shares of the time of all rounds.",
+Named = Iterator[tuple[str, Any]]  # titles and axes
+BUCKETS = 10  # runs of consecutive trees that the figures of pruned forests show
+CAPTIONS = {
+    "curves": "All trees that were grown, also those after the number that validation lists chose. Means over seeds "
+    "and folds.",
+    "steps": "The step size that is best for the metric on the lists on which steps are chosen.",
+    "sizes": "Above: the mean difference over the queries with lists of this size, with its standard error; above 0 "
+    "the first model is better. Pale bars are of fewer than 5 queries. Below: the number of test queries.",
+    "heat": "A row is a training query, short lists first; a column is a range of first-stage ranks. Bright: negatives "
+    "there were selected for many trees.",
+    "cumulative": "The share of all selections of a negative for a tree on first-stage ranks up to each rank.",
+    "shared-leaves": "All pairs of negatives of one training query, under each model. Further right, a model "
+    "distinguishes negatives less.",
+    "shares": "Points are means over samples; the dashed line is the full training set.",
+    "efficiency": "The upper left is best: higher quality in less time. Points are choices of the grid.",
+    "removed": "The forest from its first tree to its last, in groups of consecutive trees: the share removed of each.",
+    "weights": "Mean weight of the remaining trees; 1 is the mean before pruning. In the bars: the share removed.",
+    "phases": "Rounds are numbered: a circle after a round has grown its trees, a square after it has pruned and "
+    "re-weighted them.",
+    "costs": "Percentages are of the time of all rounds.",
 }
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with the name of its file, its title, and what is to be seen."""
+    """A figure with the name of its file, its title and its caption."""
 
     name: str
     title: str
-    meaning: str
+    caption: str
     figure: Figure  # to be closed by the caller
 
 
@@ -56,21 +55,19 @@ def figures(results: Results) -> Iterator[Picture]:
         for kind in results.facts["figures"]:
             for number, (title, ax) in enumerate(FIGURES[kind](results, data) if kind in FIGURES else ()):
                 name = "-".join([kind, *data.split(), *([str(number + 1)] if number else [])])
-                yield Picture(name, title, MEANINGS[kind], ax.figure)
+                yield Picture(name, title, _caption(kind, results, data), ax.figure)
 
 
 def curves(results: Results, data: str) -> Named:
     """The test metric tree by tree; a figure for each value of a second axis of a grid."""
     metric = results.facts["metrics"][0]
     groups = [group for group in results.groups(data) if group.has_stages]
-    baseline = next((group.label for group in groups if group.run == results.facts["baseline"]), None)
-    if len({group.run for group in groups}) == 1:
-        baseline = None
+    baseline = _baseline_label(results, data)
     panels = dict.fromkeys(_others(group.grid) for group in groups if len(group.grid) > 1) or {"": None}
     for panel in panels:
         drawn = [group for group in groups if _others(group.grid) in ("", panel)]
         most = max(group.curve()[0][-1] for group in drawn)
-        shown = {  # rankers without trees are the same all along
+        shown = {  # rankers without trees have one value
             group.label: ([1, most], [group.value(metric)] * 2) if group.n_trees is None else group.curve()
             for group in drawn
         }
@@ -79,6 +76,19 @@ def curves(results: Results, data: str) -> Named:
             f"{metric} on the test lists of {data} by number of trees{where}",
             plots.learning_curves(shown, metric=metric, baseline=baseline),
         )
+
+
+def _baseline_label(results: Results, data: str) -> str | None:
+    """The curve that is drawn dark and dashed; none if there is only one run."""
+    groups = [group for group in results.groups(data) if group.has_stages]
+    if len({group.run for group in groups}) == 1:
+        return None
+    return next((group.label for group in groups if group.run == results.facts["baseline"]), None)
+
+
+def _caption(kind: str, results: Results, data: str) -> str:
+    baseline = _baseline_label(results, data) if kind == "curves" else None
+    return CAPTIONS[kind] + ("" if baseline is None else f" The dark dashed line is {baseline}, the baseline.")
 
 
 def steps(results: Results, data: str) -> Named:
@@ -169,7 +179,7 @@ def efficiency(results: Results, data: str) -> Named:
     kinds = {group.label: ", ".join(filter(None, [group.run, _others(group.grid)])) for group in groups}
     marks = {group.label: _first(group.grid) for group in groups}
     times: dict[str, Callable[[Group], float | None]] = {
-        "seconds for a tree (median)": lambda group: group.seconds_per_tree,
+        "seconds per tree (median)": lambda group: group.seconds_per_tree,
         "seconds of training": lambda group: group.seconds("training"),
     }
     for words, seconds in times.items():
@@ -180,6 +190,60 @@ def efficiency(results: Results, data: str) -> Named:
                 f"{metric} on {data} against {words}",
                 plots.time_against_quality(points, metric=metric, time=words, groups=kinds, marks=marks),
             )
+
+
+def removed(results: Results, data: str) -> Named:
+    """Which trees each strategy removed."""
+    for title, models in _pruned(results, data):
+        yield f"Removed trees: {title}, on {data}", _in_buckets(plots.removed_trees, models)
+
+
+def weights(results: Results, data: str) -> Named:
+    """Weights of the remaining trees along the forest."""
+    for title, models in _pruned(results, data):
+        yield f"Weights of the remaining trees: {title}, on {data}", _in_buckets(plots.tree_weights, models)
+
+
+def _in_buckets(draw: Callable[..., list[Any]], models: dict[str, Any]) -> Any:
+    fewest = min(model.info["pruning"]["given"]["trees"] for model in models.values())
+    return draw(models, buckets=min(BUCKETS, fewest))[0]
+
+
+def _pruned(results: Results, data: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Pruned models by strategy, for each run and each choice of the rest of its grid; the first seed."""
+    found: dict[str, dict[str, Any]] = {}
+    for group in results.groups(data):
+        if group.pruned is not None:
+            words = [f"{name} {value}" for name, value in group.grid.items() if name != "strategy"]
+            strategy = group.cells[0].facts["settings"]["params"]["strategy"]
+            found.setdefault(", ".join([group.run, *words]), {})[f"strategy {strategy}"] = group.cells[0].model()
+    yield from found.items()
+
+
+def phases(results: Results, data: str) -> Named:
+    """The metric on training lists through the rounds of every X-CLEaVER run, beside the baseline's."""
+    metric = results.facts["metrics"][0]
+    baseline = results.groups(data, results.facts["baseline"])
+    values = baseline[0].cells[0].table("curve").get("train") if baseline else None
+    for group in _in_rounds(results, data):
+        ax = plots.rounds(group.cells[0].model(), baseline=values)
+        dashed = f" (dashed: {baseline[0].label})" if baseline else ""
+        yield f"{metric} on the training lists of {data} while {group.label} is trained{dashed}", ax
+
+
+def costs(results: Results, data: str) -> Named:
+    """Seconds of every phase of X-CLEaVER."""
+    seconds = {group.label: group.cells[0].facts["seconds"].get("phases") for group in _in_rounds(results, data)}
+    known = {label: phases for label, phases in seconds.items() if phases is not None}
+    if known:
+        yield f"Time of the phases of X-CLEaVER on {data}", plots.phase_costs(known)
+
+
+def _in_rounds(results: Results, data: str) -> list[Group]:
+    return [
+        group for group in results.groups(data)
+        if group.pruned is None and group.cells[0].facts["settings"]["params"]["algo"] == "xcleaver"
+    ]  # fmt: skip
 
 
 def _others(grid: dict[str, Any]) -> str:
@@ -201,8 +265,8 @@ FIGURES: dict[str, Callable[[Results, str], Named]] = {
     "shared-leaves": shared,
     "shares": shares,
     "efficiency": efficiency,
-    "removed": pruning_figures.removed,
-    "weights": pruning_figures.weights,
-    "phases": pruning_figures.phases,
-    "costs": pruning_figures.costs,
+    "removed": removed,
+    "weights": weights,
+    "phases": phases,
+    "costs": costs,
 }

@@ -13,7 +13,7 @@ from ranksieve.report.explorer import MOST_QUERIES, explorer_data
 from ranksieve.report.figures import Picture
 from ranksieve.report.tables import Table, data_table
 
-MOST_COLUMNS = 4  # that fit a telephone's screen; there rows of more become lists
+MOST_COLUMNS = 4  # that fit a phone's screen; wider tables become lists there
 
 
 def page(
@@ -32,7 +32,7 @@ def page(
     shown = {name: body for name, body in sections.items() if body}
     links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name in shown)
     body = "".join(f'<section id="{_anchor(name)}"><h2>{name}</h2>{body}</section>' for name, body in shown.items())
-    data = json.dumps(explorable, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    data = json.dumps(explorable, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")  # no tag begins
     return (
         "<!doctype html>\n"
         f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
@@ -85,31 +85,31 @@ def _text(markdown: str) -> str:
 
 
 def _number(markdown: str) -> str:
-    """The same of a number; its interval may stand below it where there is little room."""
+    """The same for a number; its interval moves below it if there is little room."""
     return re.sub(r" (\[[^]]*\])$", r' <span class="aside">\1</span>', _text(markdown))
 
 
 def _figure(picture: Picture, svg: str) -> str:
-    """An SVG file's picture, without what only a file of its own needs; its names are made the figure's own."""
+    """An SVG file's picture without the metadata; its ids are made unique in the page."""
     drawing = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     mark = re.sub(r"\W+", "-", picture.name.lower()).strip("-")
     drawing = re.sub(r'\bid="([^"]+)"', rf'id="{mark}-\1"', drawing)
     drawing = re.sub(r'(href="#|url\(#)', rf"\1{mark}-", drawing)
-    title, meaning = html.escape(picture.title), html.escape(picture.meaning)
-    return f"<figure><h3>{title}</h3>{drawing}<figcaption>{meaning}</figcaption></figure>"
+    title, caption = html.escape(picture.title), html.escape(picture.caption)
+    return f"<figure><h3>{title}</h3>{drawing}<figcaption>{caption}</figcaption></figure>"
 
 
 def _explorer(metric: str) -> str:
     name = html.escape(metric)
-    heads = ("query", "difference", "first model", "second model", "documents", "positives")
+    heads = ("query", "difference", "", "", "documents", "positives")  # the script fills in the models' names
     return (
-        f'<div id="explorer"><p class="quiet">{name} of two models, query by query, and their rankings: each '
-        f"query's best documents and all positives; of each data set the {MOST_QUERIES} queries on which models differ "
-        "most.</p>"
+        f'<div id="explorer"><p class="quiet">{name} of two models by query, and their rankings of the chosen query: '
+        f"the best documents and all positives. At most {MOST_QUERIES} queries of each data set are shown, those on "
+        "which models differ most.</p>"
         '<div class="choices"><label>data <select name="data"></select></label>'
         '<label>first model <select name="first"></select></label>'
         '<label>second model <select name="second"></select></label>'
-        '<label>query <input name="find" type="search" placeholder="part of its name"></label></div>'
+        '<label>query <input name="find" type="search" placeholder="part of the query id"></label></div>'
         '<div class="queries wide"><table class="sortable"><thead><tr>'
         + "".join(f'<th scope="col"><button type="button">{text}</button></th>' for text in heads)
         + '</tr></thead><tbody></tbody></table></div><div class="sides"></div></div>'
@@ -117,7 +117,7 @@ def _explorer(metric: str) -> str:
 
 
 def _settings(results: Results) -> str:
-    """Every run's parameters that are not the defaults, as they were given."""
+    """The settings of every run, and the specification."""
     items = []
     for data in results.data:
         for group in results.groups(data):

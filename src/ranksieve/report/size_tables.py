@@ -35,7 +35,7 @@ class Sized:
 
     @property
     def microseconds(self) -> float:
-        """To score a document; NaN where that was not measured."""
+        """To score a document; NaN if it was not measured."""
         times = [cell.facts.get("scoring") or {} for cell in self.group.cells]
         key = "full" if self.stage is None else str(self.stage)
         return float(np.mean([found.get(key, np.nan) for found in times]))
@@ -46,7 +46,7 @@ class Sized:
 
 @dataclass
 class Line:
-    """A system at several sizes, and the full model it is held against, where there is one."""
+    """A run at several sizes, and the full model it is compared with, if there is one."""
 
     name: str
     reference: Sized | None
@@ -64,7 +64,7 @@ class Line:
 
 
 def by_size(results: Results, data: str) -> Iterator[Table]:
-    """For all forests that were trained one table, and one for each forest that was pruned."""
+    """One table for all forests that were trained, and one for each forest that was pruned."""
     metric = results.facts["metrics"][0]
     for title, lines in _blocks(results, data):
         columns = sorted({size.trees for line in lines for size in line.sizes[:-1]} | _ends(lines))
@@ -73,8 +73,9 @@ def by_size(results: Results, data: str) -> Iterator[Table]:
             title=f"{metric} on {data} by number of trees{title}",
             columns=("", *map(str, columns), "all", "smallest equivalent", "removed", "p"),
             rows=rows,
-            note=f"\\* the smallest model that is not significantly worse than the full one (randomization test, p ≤ "
-            f"{SIGNIFICANT}); + not below it. The full one is the forest that was pruned, or the base algorithm's.",
+            note=f"\\* the smallest model that is not significantly worse than the full model (randomization test, p ≤ "
+            f"{SIGNIFICANT}); + at least as good as the full model. The full model is the forest that was pruned, or "
+            "that of X-CLEaVER's base algorithm. p is of the smallest equivalent model against the full model.",
         )
 
 
@@ -117,10 +118,10 @@ def speed(results: Results, data: str) -> Table:
                 rows.append(_timed_row(line.name, size, baseline))
     return Table(
         title=f"Scoring time on {data}",
-        columns=("", "trees", metric, "p", "µs a document", "speed-up"),
+        columns=("", "trees", metric, "p", "µs per document", "speed-up"),
         rows=tuple(rows),
-        note=f"One thread. p of the randomization test against {baseline.group.label}, \\* significantly better. A "
-        "second row is the smallest model that is not significantly worse than the full one.",
+        note=f"One thread. p is of the randomization test against {baseline.group.label}; \\* significantly better. "
+        "The second row of a run is its smallest model that is not significantly worse than the full model.",
     )
 
 
@@ -136,7 +137,7 @@ def _timed_row(name: str, size: Sized, baseline: Sized) -> tuple[Value, ...]:
 
 
 def _blocks(results: Results, data: str) -> Iterator[tuple[str, list[Line]]]:
-    """Lines that stand in one table, with what its title adds: forests as they grow, and one forest pruned to sizes."""
+    """The lines of each table, and the end of its title: forests as they grow, and one forest pruned to sizes."""
     grown: list[Group] = []
     pruned: dict[tuple[str, int | None], list[Group]] = {}
     for group in results.groups(data):
@@ -147,15 +148,15 @@ def _blocks(results: Results, data: str) -> Iterator[tuple[str, list[Line]]]:
     if len(grown) > 1:
         yield "", list(_lines(results, data, grown))
     for (run, _), members in pruned.items():
-        lines, teacher = list(_lines(results, data, members)), results.groups(data, run)
+        lines, source = list(_lines(results, data, members)), results.groups(data, run)
         whole = lines[0].reference
-        if whole is not None:  # else its model is not finished
-            sizes = [size for size in _stages(results, teacher[0]) if size.trees <= whole.trees]
-            yield f", pruned from {counted(tree=whole.trees)} of {run}", [Line(teacher[0].label, None, sizes), *lines]
+        if whole is not None:  # else the source is not finished
+            sizes = [size for size in _stages(results, source[0]) if size.trees <= whole.trees]
+            yield f", pruned from {counted(tree=whole.trees)} of {run}", [Line(source[0].label, None, sizes), *lines]
 
 
 def _size_axis(group: Group) -> str:
-    """What makes the groups of a line larger and smaller: the trees grown, those that are pruned, or the rate."""
+    """The parameter by which the groups of a line differ in size: the trees grown or pruned, or the rate."""
     if group.pruned is None:
         return "trees"
     return "first" if "first" in group.grid and "rate" not in group.grid else "rate"
@@ -174,7 +175,7 @@ def _lines(results: Results, data: str, groups: list[Group]) -> Iterator[Line]:
 
 
 def _stages(results: Results, group: Group) -> list[Sized]:
-    """A group at its stages; of a forest made in rounds only where a round ended, of one pruned as a whole nowhere."""
+    """A group at its stages: those at which a round ended, if it is made in rounds; none if it is pruned as a whole."""
     metric, ends = results.facts["metrics"][0], group.cells[0].facts["rounds"]
     new_trees = (group.n_trees or 0) - group.base_trees
     stages = [stage for stage in sorted(results.facts["stages"]) if stage < new_trees and group.has_stages]
@@ -186,11 +187,11 @@ def _reference(results: Results, data: str, group: Group) -> Sized | None:
     """The full model: the trees that were pruned, or the forest of X-CLEaVER's base algorithm."""
     metric, params = results.facts["metrics"][0], group.cells[0].facts["settings"]["params"]
     if group.pruned is not None:
-        teacher = results.groups(data, group.pruned["model"])
-        if not teacher:
+        source = results.groups(data, group.pruned["model"])
+        if not source:
             return None
         first = group.pruned.get("first") if _size_axis(group) == "rate" else None
-        return Sized(teacher[0], metric, first if first is not None and first < (teacher[0].n_trees or 0) else None)
+        return Sized(source[0], metric, first if first is not None and first < (source[0].n_trees or 0) else None)
     if params["algo"] != "xcleaver":
         return None
     plain = [one for one in results.groups(data) if one.pruned is None]

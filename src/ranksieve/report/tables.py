@@ -20,7 +20,7 @@ SUMS = ("n_docs", "n_positives")
 
 @dataclass(frozen=True)
 class Value:
-    """A cell of a table: what it says, and the number it is sorted by."""
+    """A cell of a table: its text, and the number it is sorted by."""
 
     text: str
     number: float | None = None
@@ -43,38 +43,37 @@ class Table:
 def comparison(results: Results, data: str) -> Table:
     """One row per run, each with the choice of its grid that is best on validation lists, against the baseline.
 
-    Where there is one run alone, all its choices against the best.
+    If there is only one run, all its choices against the best.
     """
     metric, baseline_run = results.facts["metrics"][0], results.facts["baseline"]
     groups = results.best(data)
     baseline = next((group for group in groups if group.run == baseline_run), groups[0])
     if len(groups) == 1:
         groups = [baseline if group.label == baseline.label else group for group in results.groups(data)]
-    columns = [*(f"{metric} at {stage}" for stage in results.facts["stages"]), metric]
-    names = [column.replace(f"{metric} at ", "") + " trees" if " at " in column else "all trees" for column in columns]
+    columns = {f"{metric} at {stage}": f"{metric}, first {stage} trees" for stage in results.facts["stages"]}
+    columns[metric] = metric
     rows = []
     for group in groups:
         row = [Value(group.label)]
         for column in columns:
             known = group.has_stages or column == metric
-            row += _compared(group, baseline, column) if known else [Value("–"), Value("–")]
+            row += _compared(group, baseline, column) if known else [Value("–")] * 3
         rows.append((*row, _maybe(group.n_trees, ".0f")))
     n_queries = int(np.count_nonzero(~np.isnan(baseline.per_query(metric)[1])))
     return Table(
         title=f"{metric} on {n_queries:,} test queries of {data}, against {baseline.label}",
-        columns=("", *(part for name in names for part in (name, "difference")), "trees"),
+        columns=("", *(part for name in columns.values() for part in (name, "difference", "p")), "trees"),
         rows=tuple(rows),
-        note=f"\\* differs from {baseline.label}: p ≤ {SIGNIFICANT} in Fisher's randomization "
-        "test, two-sided. Difference: of the means, in percent of the baseline's, with its 95% interval by the paired "
-        "t-test. All trees: as many as validation lists chose. Of several runs each stands with the choice of "
-        "its grid that is best on validation lists.",
+        note="The number of trees is chosen on validation lists, as are the parameters of a run with a grid. "
+        f"Difference from {baseline.label}, in percent, with the 95% interval of the paired t-test. p is of Fisher's "
+        f"randomization test, two-sided; \\* p ≤ {SIGNIFICANT}.",
     )
 
 
 def _compared(group: Group, baseline: Group, column: str) -> list[Value]:
     mean = group.value(column)
     if group is baseline:
-        return [Value(f"{mean:.4f}", mean), Value("")]
+        return [Value(f"{mean:.4f}", mean), Value(""), Value("")]
     test, interval = compare(group, baseline, column)
     star = "\\*" if test.p_value <= SIGNIFICANT else ""
     percent = 100 / baseline.value(column) if baseline.value(column) else np.nan
@@ -82,13 +81,14 @@ def _compared(group: Group, baseline: Group, column: str) -> list[Value]:
     return [
         Value(f"{mean:.4f}{star}", mean),
         Value(f"{test.relative:+.1f}% [{low:+.1f}, {high:+.1f}]", test.relative),
+        Value(f"{test.p_value:.4f}", test.p_value),
     ]
 
 
 def compare(a: Group, b: Group, column: str, other: str | None = None) -> tuple[TestResult, tuple[float, float] | None]:
     """Randomization test of a against b on the queries both were tested on, and the t-interval of the difference.
 
-    Of b another column may be taken.
+    `other` is the column of b, if it is another one.
     """
     ours, theirs = paired_values(a, b, column, other)
     interval = paired_t_test(ours, theirs).interval if len(ours) > 1 else None
@@ -96,7 +96,7 @@ def compare(a: Group, b: Group, column: str, other: str | None = None) -> tuple[
 
 
 def paired_values(a: Group, b: Group, column: str, other: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Values of two runs on the queries that both have them of."""
+    """Values of two runs on the queries that both have values for."""
     names_a, values_a = a.per_query(column)
     names_b, values_b = b.per_query(column if other is None else other)
     _, places_a, places_b = np.intersect1d(names_a, names_b, return_indices=True)
@@ -119,10 +119,11 @@ def mutual_tests(results: Results, data: str, metric: str) -> Table:
             row.append(Value("") if p_value is None else Value(f"{p_value:.4f}", p_value))
         rows.append(tuple(row))
     return Table(
-        title=f"{metric} on {data}, and whether runs differ",
+        title=f"{metric} on {data}, every run against every other",
         columns=("", metric, "± (95%)", *(f"p against {group.label}" for group in groups)),
         rows=tuple(rows),
-        note="p is of the paired t-test, two-sided. A run with a grid stands with its best choice on validation lists.",
+        note="± is half of the 95% interval of the mean. p is of the paired t-test, two-sided. A run with a grid is "
+        "shown with the choice that is best on validation lists.",
     )
 
 
@@ -132,7 +133,7 @@ def _t_test(a: Group, b: Group, column: str) -> float | None:
 
 
 def share_table(results: Results, data: str) -> Table:
-    """The smallest share of the training set that reaches parts of the full set's quality, and the times."""
+    """The smallest share of the training set that reaches 90, 95 and 98% of the full set's metric, and the times."""
     metric = results.facts["metrics"][0]
     full = results.groups(data, results.facts["baseline"])[0]
     rows = []
@@ -148,8 +149,8 @@ def share_table(results: Results, data: str) -> Table:
         row.append(Value(f"{full.seconds('training'):.2f} s", full.seconds("training")))
         rows.append(tuple(row))
     return Table(
-        title=f"Smallest share of the training set of {data} that reaches parts of the quality of all of it ({metric})",
-        columns=("", *(f"{target:.0%}" for target in TARGETS), "training, smallest share", "training, everything"),
+        title=f"Smallest share of the training set of {data} that reaches a part of the full set's {metric}",
+        columns=("", *(f"{target:.0%}" for target in TARGETS), "training, smallest share", "training, full set"),
         rows=tuple(rows),
     )
 
@@ -164,7 +165,7 @@ def sampled_runs(results: Results, data: str) -> dict[str, list[Group]]:
 
 
 def all_cells(results: Results, data: str) -> Table:
-    """Every choice that was run, seeds and folds put together."""
+    """Every choice that was run, averaged over seeds and folds."""
     metrics: Sequence[str] = results.facts["metrics"]
     rows = []
     for group in results.groups(data):
@@ -182,16 +183,27 @@ def all_cells(results: Results, data: str) -> Table:
             )
         )
     first = results.facts["metrics"][0]
-    peers = any(cell.facts["settings"]["params"]["algo"] == "lightgbm" for cell in results.cells if cell.data == data)
+    cells = [cell.facts for cell in results.cells if cell.data == data]
+    peers = any(facts["settings"]["params"]["algo"] == "lightgbm" for facts in cells)
+    alone = all(facts["alone"] for facts in cells)
     return Table(
         title=f"All runs on {data}",
-        columns=("", f"{first}, validation", *metrics, "trees", "ms a tree", "s training", "documents used", "models"),
+        columns=(
+            "",
+            f"{first}, validation",
+            *metrics,
+            "trees",
+            "ms per tree",
+            "s training",
+            "documents used",
+            "models",
+        ),
         rows=tuple(rows),
-        note="Means over test lists, trees chosen on validation lists. Times are without measuring, that of a tree is "
-        "the median. Documents used: the share of the training documents that a tree learned from, the mean over "
-        "trees. Models: one for each seed and fold; values are their means."
-        + (" LightGBM's times have the scoring of validation and test lists in them." if peers else "")
-        + ("" if results.facts["timed"] else " Models were trained side by side, so times are rough."),
+        note="Means over test lists; the number of trees is chosen on validation lists. Times do not include "
+        "evaluating the metric; the time per tree is the median. Documents used: the mean share of the training "
+        "documents that a tree is trained on. Models: one for each seed and fold; the values are their means."
+        + (" LightGBM's times include scoring the validation and test lists." if peers else "")
+        + ("" if alone else " Several models were trained at the same time, so times are rough."),
     )
 
 
@@ -217,20 +229,20 @@ def data_table(results: Results) -> Table:
                 )
             )
     return Table(
-        title="The lists",
-        columns=("", "queries", "documents", "positives", "documents a query", "positives a query", "from"),
+        title="Data",
+        columns=("", "queries", "documents", "positives", "documents per query", "positives per query", "from"),
         rows=tuple(rows),
-        note="Before any sample. Documents with a label above 0 are positives.",
+        note="Before sampling. Positives are documents with a label above 0.",
     )
 
 
 def _source(facts: Mapping[str, Any], part: str) -> str:
-    """Where a part comes from; of files the names alone."""
+    """Where a part comes from; files without their folders."""
     if "generate" in facts:
         return f"generated {facts['generate']}, seed {facts['seed']}"
     return Path(facts.get("file") or facts[part]).name
 
 
 def _maybe(number: float | None, style: str) -> Value:
-    """A number, or a dash where there is none."""
+    """A number, or a dash if there is none."""
     return Value("–") if number is None else Value(format(number, style), number)

@@ -17,15 +17,14 @@ from ranksieve.report.tables import Table, all_cells, comparison, data_table, mu
 
 FOLDER = "report"
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "ranksieve"}  # text stays text; equal input, equal file
-NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # nor do versions of matplotlib show
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # equal for all versions of matplotlib
 
 
 def write_report(results: Results, out: str | os.PathLike[str] | None = None) -> Path:
-    """Write `report.html`, and `report.md` with its figures, into a folder (else `report` in the experiment's).
+    """Write `report.html`, and `report.md` with its figures, into a folder (default: `report` in the experiment's).
 
-    Returns the path of the HTML page, which needs no other file.
-
-    Nothing is trained: everything comes from what the cells stored.
+    Returns the path of the HTML page, which needs no other file. Nothing is trained, and no code of the specification
+    is run: the report shows what the cells stored.
     """
     folder = results.folder / FOLDER if out is None else Path(out)
     try:
@@ -37,7 +36,7 @@ def write_report(results: Results, out: str | os.PathLike[str] | None = None) ->
         _save(picture.figure, folder / "figures" / f"{picture.name}.svg")
         pictures.append(picture)
     head, foot, found = _head(results), _made_with(results), list(tables(results))
-    shown = [f"![{one.title}](figures/{one.name}.svg)\n\n*{one.title}.* {one.meaning}" for one in pictures]
+    shown = [f"![{one.title}](figures/{one.name}.svg)\n\n*{one.title}.* {one.caption}" for one in pictures]
     parts = [head, *(table.markdown() for table in found), *shown, data_table(results).markdown(), foot]
     with atomic_path(folder / "report.md") as path:
         path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -48,7 +47,7 @@ def write_report(results: Results, out: str | os.PathLike[str] | None = None) ->
 
 
 def tables(results: Results) -> Iterator[Table]:
-    """Every table an experiment asks for, and all cells."""
+    """Every table of the specification, and all cells."""
     wanted = results.facts["figures"]
     for data in results.data:
         if "table" in wanted:
@@ -59,7 +58,9 @@ def tables(results: Results) -> Iterator[Table]:
             yield from by_size(results, data)
         if "speed" in wanted:
             yield speed(results, data)
-        if "shares" in wanted and results.groups(data, results.facts["baseline"]):  # else there is no whole to share
+        if "shares" in wanted and results.groups(
+            data, results.facts["baseline"]
+        ):  # else there is nothing to compare with
             yield share_table(results, data)
         yield all_cells(results, data)
 
@@ -79,7 +80,7 @@ def _head(results: Results) -> str:
     if facts["about"]:
         lines.append(facts["about"].strip())
     if facts["quick"]:
-        lines.append("Quick size: shows that everything works, not who wins.")
+        lines.append("Quick size: it shows that everything works, not which run is best.")
     if results.unfinished:
         lines.append(f"Unfinished: {len(results.unfinished)} of {len(facts['cells'])} models are missing.")
     return "\n\n".join(lines)
@@ -90,4 +91,4 @@ def _made_with(results: Results) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     conventions = "; ".join(results.cells[0].facts["conventions"])
     began = min(cell.facts["began"] for cell in results.cells)
-    return f"Run from {began} with {versions}. {conventions}."
+    return f"Started {began}, with {versions}. {conventions}."

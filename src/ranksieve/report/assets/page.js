@@ -35,6 +35,7 @@ const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(4);
 function explore(root, all) {
   const [data, first, second, find] = ["data", "first", "second", "find"].map((name) => root.querySelector(`[name=${name}]`));
   const body = root.querySelector(".queries tbody");
+  const heads = root.querySelectorAll(".queries th button");
   const sides = root.querySelector(".sides");
   all.forEach((set, number) => data.append(new Option(set.name, number)));
 
@@ -50,6 +51,7 @@ function explore(root, all) {
   function showQueries() {
     const set = all[data.value];
     const [a, b] = [set.models[first.value], set.models[second.value]];
+    [a, b].forEach((model, place) => { heads[2 + place].textContent = model.label; });
     const wanted = find.value.trim().toLowerCase();
     const rows = set.queries
       .map((query, number) => ({ query, number, a: a.values[number], b: b.values[number] }))
