@@ -14,7 +14,8 @@ import ranksieve
 
 PACKAGE = Path(ranksieve.__file__).parent
 LAYERS = [
-    ("errors", "dtypes", "files", "heeding", "user_functions", "rules", "text_formats", "toml_file", "params"),
+    ("errors", "dtypes", "files", "heeding", "user_functions", "rules", "text_formats", "toml_file", "threads"),
+    ("params",),
     ("kernels",),
     ("data",),
     ("forest",),
