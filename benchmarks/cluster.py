@@ -189,7 +189,7 @@ def main() -> None:
         print(size, flush=True)
         trees, few, rounds = arguments.trees, max(arguments.trees // 8, 4), arguments.rounds
         with (
-            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
             Client(cluster, direct_to_workers=True) as client,
         ):
             compared = {

@@ -13,11 +13,11 @@ import ranksieve as rs
 @pytest.fixture(scope="session")
 def client() -> Iterator[Client]:
     # compile once here, so that the workers find everything in the cache
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as alone:
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as alone:
         for gain in ("variance", "newton"):
             rs.cluster.train(alone, rs.synth.cubic(4), valid=rs.synth.cubic(4), trees=2, leaves=4, gain=gain)
     with (
-        LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster,
+        LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0) as cluster,
         Client(cluster) as client,
     ):
         yield client

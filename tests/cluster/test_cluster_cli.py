@@ -39,7 +39,7 @@ def test_parts_give_the_same_file_here_and_there(client, files, tmp_path):
 
 
 def test_wrong_addresses_and_too_many_answers(files, tmp_path, monkeypatch):
-    monkeypatch.setattr("ranksieve.cluster.connect.SECONDS", 0.2)
+    monkeypatch.setattr("ranksieve.cluster.connect.CONNECT_TIMEOUT", 0.2)
     result = run("train", files[0], "--cluster", "tcp://127.0.0.1:1", "--out", tmp_path / "x.txt", "--quiet")
     assert result.exit_code == 2 and "no scheduler answers" in result.output
     result = run("train", files[0], "--cluster", "tcp://a:1", "--local-workers", 2, "--out", tmp_path / "x.txt")

@@ -20,7 +20,7 @@ from distributed.comm import CommClosedError
 
 import ranksieve as rs
 from ranksieve.cluster import worker_pool
-from ranksieve.cluster.connect import Pauses, run_on_workers
+from ranksieve.cluster.connect import PauseTimer, run_on_workers
 from ranksieve.cluster.copies import PREFIX, folder_of
 from ranksieve.cluster.partitions import Partition, gather_results
 from ranksieve.cluster.worker_pool import WorkerPool
@@ -55,7 +55,7 @@ def alone(files: list[str], **options) -> str:
 def cluster(client, tmp_path_factory) -> Iterator[LocalCluster]:
     """Workers to be killed; `client` only so that everything is compiled."""
     place = str(tmp_path_factory.mktemp("workers"))  # where copies of those that died stay
-    options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0, "local_directory": place}
+    options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0, "local_directory": place}
     with LocalCluster(n_workers=2, **options) as cluster:
         yield cluster
 
@@ -203,13 +203,13 @@ def test_lost_connections_and_files_end_the_run_at_once_and_keep_its_trees(clien
 def test_a_worker_that_does_not_answer_is_not_waited_for(client, monkeypatch):
     workers = list(client.nthreads())
     assert set(run_on_workers(client, workers[:2], os.getpid)) == set(workers[:2])
-    monkeypatch.setattr("ranksieve.cluster.connect.ANSWER", 0.2)
+    monkeypatch.setattr("ranksieve.cluster.connect.RUN_TIMEOUT", 0.2)
     assert run_on_workers(client, workers, time.sleep, 1.0) == {}
 
 
 def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files, monkeypatch):
     limits = {worker: {"memory_limit": 10_000} for worker in client.nthreads()}
-    monkeypatch.setattr("ranksieve.cluster.layout.known_workers", lambda client: limits)
+    monkeypatch.setattr("ranksieve.cluster.layout.worker_states", lambda client: limits)
     with pytest.raises(
         ClusterError, match=r"1e-05 GB of memory would hold .* largest partition, .*part-1.parquet, has"
     ):
@@ -219,8 +219,8 @@ def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files,
 def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client, monkeypatch):
     parts = [Partition("a.parquet", "a.parquet"), Partition("b.parquet", "b.parquet")]
     paused = {worker: {"status": "paused"} for worker in client.nthreads()}
-    monkeypatch.setattr("ranksieve.cluster.connect.PAUSE", -1)
-    monkeypatch.setattr("ranksieve.cluster.partitions.PATIENCE", 0.05)
+    monkeypatch.setattr("ranksieve.cluster.connect.MAX_PAUSE", -1)
+    monkeypatch.setattr("ranksieve.cluster.partitions.POLL_SECONDS", 0.05)
     busy = {worker: {"status": "paused", "metrics": {"task_counts": {"executing": 1}}} for worker in paused}
     idle = {worker: {"status": "paused", "metrics": {"task_counts": {"memory": 1}}} for worker in paused}
     for known, is_too_long in (
@@ -229,8 +229,8 @@ def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client
         (paused | dict([*busy.items()][:1]), False),
         (idle, True),
     ):
-        monkeypatch.setattr("ranksieve.cluster.connect.known_workers", lambda client, known=known: known)
-        assert Pauses(client).too_long() == is_too_long, "what is under way goes on though a worker is paused"
+        monkeypatch.setattr("ranksieve.cluster.connect.worker_states", lambda client, known=known: known)
+        assert PauseTimer(client).is_too_long() == is_too_long, "what is under way goes on though a worker is paused"
     never = [client.submit(time.sleep, 1, pure=False) for _ in parts]
     with pytest.raises(
         ClusterError, match=r"paused.*2 partitions of 1,005 documents \(the largest, b.parquet, has 1,000"

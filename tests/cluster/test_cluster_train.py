@@ -218,7 +218,7 @@ def test_what_a_cluster_refuses(client, parts):
         train(client, "nowhere/*.parquet")
     with pytest.raises(DataError, match="no partitions"):
         train(client, [])
-    with Client(processes=False, n_workers=0, dashboard_address=":0") as empty:
+    with Client(processes=False, n_workers=0, dashboard_address="127.0.0.1:0") as empty:
         for call in (
             train,
             lambda *given: rs.cluster.predict(given[0], rs.train(rs.synth.cubic(4), **SMALL), given[1]),

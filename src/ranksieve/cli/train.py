@@ -160,10 +160,10 @@ def _train_here(data: list[Path], valid: list[Path] | None, options: dict[str, A
 def _train_on_cluster(
     address: str | None, local_workers: int, data: list[Path], valid: list[Path] | None, options: dict[str, Any]
 ) -> Model:
-    from ranksieve.cluster.connect import connected
+    from ranksieve.cluster.connect import connect
     from ranksieve.cluster.training import train
 
-    with connected(address, local_workers, options["threads"]) as client:
+    with connect(address, local_workers, options["threads"]) as client:
         return train(client, data, valid=valid, **options)
 
 

@@ -1,4 +1,4 @@
-"""The cluster: a client for the command line, and the workers there are."""
+"""Connections to a Dask cluster: a client for the command line, and the state of the workers."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ranksieve.errors import ClusterError, MissingExtraError
+from ranksieve.errors import ClusterError, MissingExtraError, ParameterError, param
 
 if TYPE_CHECKING:
     from distributed import Client
 
-SECONDS = 20  # to wait for a scheduler to answer
-PATIENCE = 2.0  # seconds without an answer after which to ask whether the worker is still there
-PAUSE = 30.0  # seconds in which paused workers may find memory again
-ANSWER = 10.0  # seconds for workers to look for files
+CONNECT_TIMEOUT = 20  # seconds to wait for the scheduler
+POLL_SECONDS = 2.0  # seconds without a result after which to check whether the worker still exists
+MAX_PAUSE = 30.0  # seconds for which paused workers may wait for free memory
+RUN_TIMEOUT = 10.0  # seconds for a function that runs on all workers
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # two classes before Python 3.11
+LOOPBACK = "127.0.0.1"
 
 
 def check_dask() -> None:
-    """Refuse to go on without Dask."""
+    """Raise an error if Dask is not installed."""
     try:
         import distributed  # noqa: F401
     except ImportError as error:
@@ -33,20 +34,29 @@ def check_dask() -> None:
 
 
 @contextmanager
-def connected(address: str | None, local_workers: int, threads: int = 0) -> Iterator[Client]:
-    """A client of the scheduler at `address`, or of so many worker processes that share the threads."""
+def connect(address: str | None, local_workers: int, threads: int = 0) -> Iterator[Client]:
+    """A client of the scheduler at `address`, or of new worker processes on this machine that share the threads.
+
+    The new processes listen on the loopback interface only: whoever reaches a Dask scheduler or worker can run code in
+    it.
+    """
     check_dask()
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
-        stack.enter_context(_quiet(logging.getLogger("distributed.client")))
+        stack.enter_context(_silenced(logging.getLogger("distributed.client")))
         if address is None:
-            each = max(1, (threads or os.cpu_count() or 1) // local_workers)
-            cluster = LocalCluster(n_workers=local_workers, threads_per_worker=each, dashboard_address=":0")
+            cluster = LocalCluster(
+                n_workers=local_workers,
+                threads_per_worker=max(1, (threads or os.cpu_count() or 1) // local_workers),
+                host=LOOPBACK,
+                dashboard_address=f"{LOOPBACK}:0",
+                worker_dashboard_address=f"{LOOPBACK}:0",
+            )
             yield stack.enter_context(Client(stack.enter_context(cluster), direct_to_workers=True))
             return
         try:
-            client = Client(address, timeout=SECONDS)
+            client = Client(address, timeout=CONNECT_TIMEOUT)
         except (OSError, ValueError, *TIMEOUTS) as error:
             raise ClusterError(
                 f"{address}: no scheduler answers there ({error}); expected an address like tcp://host:8786"
@@ -55,8 +65,8 @@ def connected(address: str | None, local_workers: int, threads: int = 0) -> Iter
 
 
 @contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """We say ourselves if the scheduler is lost."""
+def _silenced(logger: logging.Logger) -> Iterator[None]:
+    """Without Dask's log of a lost scheduler, which is reported as a `ClusterError`."""
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
@@ -67,72 +77,74 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
 
 @contextmanager
 def as_cluster_errors() -> Iterator[None]:
-    """What Dask raises where a connection is lost becomes an error of ours, after which a checkpoint is written."""
+    """Turn Dask's errors about lost connections into `ClusterError`, on which training writes a checkpoint."""
     try:
         yield
     except (OSError, *TIMEOUTS) as error:
         raise ClusterError(
-            f"the cluster does not answer ({type(error).__name__}: {error}); see to its scheduler and workers"
+            f"the cluster does not answer ({type(error).__name__}: {error}); check its scheduler and workers"
         ) from error
 
 
 def workers_of(client: Client, chosen: Sequence[str] | None = None) -> dict[str, int]:
-    """The chosen workers, or all, with their threads; complains where there are none."""
+    """The addresses of the chosen workers, or of all, with their numbers of threads."""
     threads = client.nthreads()
     if not threads:
         raise ClusterError("the cluster has no workers; start some, and wait for them with client.wait_for_workers(n)")
     if chosen is None:
         return threads
+    if not chosen:
+        raise ParameterError(param("workers"), f" is empty; give addresses from {', '.join(threads)}")
     unknown = [worker for worker in chosen if worker not in threads]
-    if unknown or not chosen:
+    if unknown:
         raise ClusterError(f"no worker has the address {', '.join(unknown)}; there are {', '.join(threads)}")
     return {worker: threads[worker] for worker in chosen}
 
 
-def known_workers(client: Client) -> dict[str, Any]:
-    """What the scheduler knows of each worker."""
+def worker_states(client: Client) -> dict[str, Any]:
+    """The scheduler's record of each worker."""
     try:
         return client.scheduler_info(n_workers=-1)["workers"]
-    except TypeError:  # before 2025.4 it told of all without being asked
+    except TypeError:  # Dask before 2025.4 has no such parameter and returns all
         return client.scheduler_info()["workers"]
 
 
 def run_on_workers(
     client: Client, workers: Collection[str], function: Callable[..., Any], *arguments: Any
 ) -> dict[str, Any]:
-    """What a function says on workers; nothing where one of them does not answer soon, as a frozen one."""
+    """The results of a function on each worker; empty if one of them, for example a frozen one, takes too long."""
 
-    async def ask() -> dict[str, Any]:
+    async def run() -> dict[str, Any]:
         return await client.run(function, *arguments, workers=list(workers), on_error="ignore")
 
     try:
-        return client.sync(ask, callback_timeout=ANSWER)
+        return client.sync(run, callback_timeout=RUN_TIMEOUT)
     except (OSError, *TIMEOUTS):
         return {}
 
 
-class Pauses:
-    """Notes how long workers have been paused with nothing under way.
+class PauseTimer:
+    """Measures for how long workers have been paused without a running task.
 
-    Dask gives no new tasks to those whose memory is nearly full; what they compute already goes on.
+    Dask sends no new tasks to a worker whose memory is nearly full; its running tasks continue.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._since: float | None = None
 
-    def too_long(self, workers: Collection[str] = ()) -> bool:
-        """Whether these workers, or all there are, have been paused whenever this was asked for a while."""
-        known = known_workers(self._client)
-        asked = [known[worker] for worker in workers or known if worker in known]
-        if not asked or not all(_is_idle(worker) for worker in asked):
+    def is_too_long(self, workers: Collection[str] = ()) -> bool:
+        """Whether these workers, or all, were paused at every call of the last `MAX_PAUSE` seconds."""
+        states = worker_states(self._client)
+        checked = [states[worker] for worker in workers or states if worker in states]
+        if not checked or not all(_is_stopped(worker) for worker in checked):
             self._since = None
             return False
         self._since = self._since or time.monotonic()
-        return time.monotonic() - self._since > PAUSE
+        return time.monotonic() - self._since > MAX_PAUSE
 
 
-def _is_idle(worker: dict[str, Any]) -> bool:
-    """Whether a worker is paused and computes nothing."""
+def _is_stopped(worker: dict[str, Any]) -> bool:
+    """Whether a worker is paused and runs no task."""
     counts = worker.get("metrics", {}).get("task_counts", {})
     return worker.get("status") == "paused" and not counts.get("executing") and not counts.get("long-running")

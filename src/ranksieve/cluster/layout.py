@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve.boosting.initial_scores import TRAIN
 from ranksieve.boosting.selections import Portion
-from ranksieve.cluster.connect import known_workers
+from ranksieve.cluster.connect import worker_states
 from ranksieve.cluster.messages import RunConfig
 from ranksieve.cluster.partitions import Partition, PartitionedData, PartitionScan
 from ranksieve.data.joined import check_alike
@@ -54,7 +54,7 @@ def _check_memory(
     client: Client, workers: list[str], shares: list[dict[str, Share]], train_set: PartitionedData, config: RunConfig
 ) -> None:
     """Refuse before anything is loaded what cannot fit."""
-    limits = {address: worker.get("memory_limit") for address, worker in known_workers(client).items()}
+    limits = {address: worker.get("memory_limit") for address, worker in worker_states(client).items()}
     for worker, share in zip(workers, shares, strict=True):
         needed, limit = sum(s.n_docs for s in share.values()) * config.bytes_per_doc, limits.get(worker)
         if limit and needed > limit:

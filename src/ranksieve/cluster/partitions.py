@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, workers_of
+from ranksieve.cluster.connect import POLL_SECONDS, TIMEOUTS, PauseTimer, workers_of
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import blocks_of
@@ -168,14 +168,14 @@ def gather_results(
         largest = parts[int(np.argmax(documents))].name
         what += f" of {sum(documents):,} documents (the largest, {largest}, has {max(documents):,})"
     remedy = "give workers more memory, or fewer threads"
-    pauses = Pauses(client)
+    pause_timer = PauseTimer(client)
     try:
         while not any(task.status == "error" for task in tasks):
             try:
-                wait(tasks, timeout=PATIENCE)
+                wait(tasks, timeout=POLL_SECONDS)
                 break
             except TIMEOUTS:
-                if pauses.too_long():
+                if pause_timer.is_too_long():
                     raise ClusterError(
                         f"all workers are paused, their memory nearly full, over {what}; {remedy}"
                     ) from None

@@ -56,7 +56,7 @@ def predict(
     >>> import ranksieve as rs
     >>> from dask.distributed import Client
     >>> model = rs.train(rs.synth.cubic(20), trees=3, leaves=4)
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
     ...     scores = rs.cluster.predict(client, model, [rs.synth.cubic(2, start=20), rs.synth.cubic(3, start=22)])
     >>> [len(part) for part in scores]
     [100, 150]

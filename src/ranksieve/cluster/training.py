@@ -102,7 +102,7 @@ def train(
     >>> import ranksieve as rs
     >>> from dask.distributed import Client
     >>> parts = [rs.synth.cubic(10), rs.synth.cubic(10, start=10)]
-    >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+    >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
     ...     model = rs.cluster.train(client, parts, negatives=0.2, trees=5, leaves=4)
     >>> model.n_trees
     5

@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve.boosting.initial_scores import Base
 from ranksieve.boosting.tree import Tree
-from ranksieve.cluster.connect import PATIENCE, TIMEOUTS, Pauses, as_cluster_errors, run_on_workers
+from ranksieve.cluster.connect import POLL_SECONDS, TIMEOUTS, PauseTimer, as_cluster_errors, run_on_workers
 from ranksieve.cluster.copies import NoCopy, list_copies, remove_copies
 from ranksieve.cluster.layout import Share, memory_message, reassign
 from ranksieve.cluster.messages import RunConfig, SetSummary, ShardReport
@@ -153,14 +153,16 @@ class WorkerPool:
         return answers, lost
 
     def _wait(self, future: Any, shard: int) -> Any:
-        pauses = Pauses(self._client)
+        pause_timer = PauseTimer(self._client)
         while True:
             try:
-                return future.result(timeout=PATIENCE)
+                return future.result(timeout=POLL_SECONDS)
             except TIMEOUTS:
                 if self._workers_of[shard] not in self._workers():
                     raise _Lost from None
-                if future is self._futures[shard] and pauses.too_long([self._workers_of[shard]]):  # it would never load
+                if future is self._futures[shard] and pause_timer.is_too_long(
+                    [self._workers_of[shard]]
+                ):  # it would never load
                     raise self._memory_error(shard) from None
             except MemoryError as error:
                 raise self._memory_error(shard) from error
