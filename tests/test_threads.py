@@ -23,7 +23,8 @@ PARENT = """
     corpus = [{"id": f"d{i}", "text": " ".join(f"w{i * j % 97}" for j in range(9))} for i in range(300)]
     index = rs.Index.build(corpus, sys.argv[1])
     queries = {"1": "w1 w2 w3", "2": "w5 w8"}
-    ranked = index.features(queries, judgements={"1": {"d1": 1}, "2": {"d5": 1, "d4": 1}}, depth=50)
+    from ranksieve.retrieval.labelling import extract_features
+    ranked = extract_features(index, queries, judgements={"1": {"d1": 1}, "2": {"d5": 1, "d4": 1}}, depth=50)
     pipeline = rs.Pipeline(index, rs.train(ranked, trees=3, leaves=3, min_docs=1), depth=50)
 
     def answers():
