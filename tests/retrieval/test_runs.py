@@ -139,6 +139,8 @@ def test_runs_say_what_is_done_with_equal_scores():
     [
         ("1 Q0 a 1 2.0\n", "run:1: has 5 columns"),
         ("1 Q0 a 1 2.0 t\n1 Q0 a 2 1.0 t\n", "run:2: document 'a' occurs twice for query '1'"),
+        ("1 Q0 a 1 1_0 t\n", "run:1: the score '1_0' is not a finite number"),
+        ("1 Q0 a 1_0 2.0 t\n", "run:1: the rank '1_0' is not a whole number"),
         ("1 Q0 a 1 much t\n", "run:1: the score 'much' is not a finite number"),
         ("1 Q0 a first 2.0 t\n", "run:1: the rank 'first' is not a whole number"),
         ("1 Q0 a 1 nan t\n", "run:1"),
@@ -161,6 +163,7 @@ def test_bad_run_files_are_refused(tmp_path, text, message):
         ("1 0 a good\n", "qrels:1: the grade 'good' is not a finite number"),
         ("1 0 a 1\n1 0 a 2\n", "qrels:2: 'a' has two different grades"),
         ("1 0 a inf\n", "finite"),
+        ("1 0 a 1_0\n", "the grade '1_0' is not a finite number"),
     ],
 )
 def test_bad_judgements_are_refused(tmp_path, text, message):

@@ -16,7 +16,7 @@ from ranksieve.retrieval.building import IndexSettings, build_index
 from ranksieve.retrieval.corpus import Corpus, Document
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
 from ranksieve.retrieval.notes import collected_notes
-from ranksieve.retrieval.storage import FORMAT, Header, Postings, StoredArrays
+from ranksieve.retrieval.storage import FORMAT, Postings, open_folder
 from ranksieve.text_formats import counted
 
 UNKNOWN = -1  # in place of a term that occurs nowhere
@@ -45,13 +45,12 @@ class Index:
         self.path = Path(path)
         if not self.path.exists():
             restore_folder(self.path)
-        header = Header.read(self.path)
+        header, self._arrays = open_folder(self.path)
         self.sizes = header.sizes
         self.fields = header.fields
         self.numbers = header.numbers
         self.stage = header.stage
         self.notes = header.notes
-        self._arrays = StoredArrays(self.path, header)
 
     @classmethod
     def build(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 RUN_LINE = "TREC run lines like '101 Q0 doc7 1 14.2 bm25f'"
 QRELS_LINE = "judgements like '101 0 doc7 2' (TREC) or '101 doc7 2'"
+RANK = re.compile(r"[+-]?[0-9]{1,18}")
 COLUMNS = ("qid", "docno", "score", "rank")
 QUERY_IDS = ("id", "_id", "qid", "query_id", "query-id", "topic")  # names of what holds the ids of queries
 QRELS_HEADS = (*QUERY_IDS, "query")  # first cells of lines that name columns
@@ -83,12 +85,10 @@ class Run:
             found = by_query.setdefault(id, {})
             if doc in found:
                 raise DataError(f"{place}: document {doc!r} occurs twice for query {id!r}; expected once")
-            try:
-                found[doc] = (-float(score), rank)
-                if not np.isfinite(found[doc][0]):
-                    raise ValueError
-            except (TypeError, ValueError) as error:
-                raise DataError(f"{place}: the score {str(score)!r} is not a finite number") from error
+            number = _finite(score)
+            if number is None:
+                raise DataError(f"{place}: the score {str(score)!r} is not a finite number")
+            found[doc] = (-number, rank)
         lists = ((id, found, sorted(found, key=found.__getitem__)) for id, found in by_query.items())
         return cls.from_lists(
             (id, np.array(docs, dtype=object), -np.array([found[doc][0] for doc in docs])) for id, found, docs in lists
@@ -121,11 +121,9 @@ def _run_rows(name: str) -> Iterator[tuple[str, str, str, str, int]]:
         if len(cells) != 6:
             raise DataError(f"{name}:{number}: has {counted(column=len(cells))}; expected {RUN_LINE}")
         id, _, doc, rank, score, _ = cells
-        try:
-            place = int(rank)
-        except ValueError as error:
-            raise DataError(f"{name}:{number}: the rank {rank!r} is not a whole number; expected {RUN_LINE}") from error
-        yield f"{name}:{number}", id, doc, score, place
+        if not RANK.fullmatch(rank):
+            raise DataError(f"{name}:{number}: the rank {rank!r} is not a whole number; expected {RUN_LINE}")
+        yield f"{name}:{number}", id, doc, score, int(rank)
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
@@ -228,27 +226,31 @@ def rows_of(frame: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
 def _qrels_rows(name: str) -> Iterator[tuple[str, str, str, str]]:
     for number, line in text_lines(name, QRELS_LINE):
         cells = line.split()
-        if number == 1 and cells[0].lower() in QRELS_HEADS and not _is_number(cells[-1]):
+        if number == 1 and cells[0].lower() in QRELS_HEADS and _finite(cells[-1]) is None:
             continue
         if len(cells) not in (3, 4):
             raise DataError(f"{name}:{number}: has {counted(column=len(cells))}; expected {QRELS_LINE}")
         yield f"{name}:{number}", cells[0], cells[-2], cells[-1]
 
 
-def _is_number(text: Any) -> bool:
+def _finite(value: Any) -> float | None:
+    """A finite number; None for anything else, and for texts that only Python reads as a number, such as `1_0`."""
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        return None
     try:
-        return bool(np.isfinite(float(text)))
-    except (TypeError, ValueError):
-        return False
+        return float(value) if np.isfinite(float(value)) else None
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _graded(rows: Iterable[tuple[str, Any, Any, Any]]) -> Judgements:
     """Judgements from (place for errors, query id, document id, grade)."""
     judgements: dict[str, dict[str, float]] = {}
     for place, id, doc, text in rows:
-        if not _is_number(text):
+        number = _finite(text)
+        if number is None:
             raise DataError(f"{place}: the grade {str(text)!r} is not a finite number; expected {QRELS_LINE}")
-        grade = max(float(text), 0.0)
+        grade = max(number, 0.0)
         if judgements.setdefault(str(id), {}).setdefault(str(doc), grade) != grade:
             raise DataError(f"{place}: {doc!r} has two different grades for query {id!r}; keep one")
     return judgements

@@ -7,6 +7,7 @@ one are checked before they are first read.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import operator
@@ -112,9 +113,6 @@ class Header:
         path = folder / HEADER
         if folder.is_file():
             raise DataError(f"{folder}: is a file, not an index; make one with: ranksieve index {folder} --out INDEX")
-        if not path.is_file():
-            what = "there is no such folder" if not folder.exists() else f"it holds no {HEADER}"
-            raise DataError(f"{folder}: is not an index ({what}); make one with: ranksieve index CORPUS --out {folder}")
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             version, checksum = operator.index(values["format"]), values.pop("checksum", None)
@@ -122,6 +120,12 @@ class Header:
                 if checksum != _header_checksum(values):
                     raise ValueError("it has changed since it was written")
                 return cls.from_dict(values)
+        except OSError as error:
+            what = f"it holds no {HEADER}" if folder.exists() else "there is no such folder"
+            what = what if isinstance(error, FileNotFoundError) else f"{HEADER}: {error.strerror}"
+            raise DataError(
+                f"{folder}: is not an index ({what}); make one with: ranksieve index CORPUS --out {folder}"
+            ) from error
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RanksieveError) as error:
             raise DataError(
                 f"{path}: the header is damaged ({type(error).__name__}: {error}); index the corpus again"
@@ -187,12 +191,36 @@ class IndexWriter:
             file.close()
 
 
+def open_folder(folder: Path) -> tuple[Header, StoredArrays]:
+    """The header and arrays of an index; they are read again if another program replaces the folder meanwhile."""
+    while True:
+        before = _identity(folder)
+        try:
+            header = Header.read(folder)
+            arrays = StoredArrays(folder, header)
+        except DataError:
+            if _identity(folder) == before:
+                raise
+        else:
+            if _identity(folder) == before:
+                return header, arrays
+            arrays.close()
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class StoredArrays:
     """The arrays of an index, mapped into memory; each block is compared with its checksum before it is first used."""
 
     def __init__(self, folder: Path, header: Header):
         self._folder = folder
-        self._maps: list[mmap.mmap] = []
+        self._maps: dict[str, mmap.mmap] = {}
         self._checksums = header.checksums
         sizes = header.sizes | {f"{axis} + 1": size + 1 for axis, size in header.sizes.items()}
         self._arrays = {
@@ -214,18 +242,17 @@ class StoredArrays:
         path, expected = self._path(name), np.dtype(dtype).itemsize
         for size in shape:
             expected *= size  # as Python's integers, which do not overflow
-        found = path.stat().st_size if path.is_file() else -1
+        found = -1
+        with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+            found = os.fstat(file.fileno()).st_size
+            if found == expected > 0:
+                self._maps[name] = mmap.mmap(file.fileno(), expected, access=mmap.ACCESS_READ)
         if found != expected or len(self._checksums[name]) != -(-expected // BLOCK_BYTES):
             raise DataError(
                 f"{path}: is missing or has {max(found, 0)} bytes where {expected} were written; index the corpus again"
             )
-        if not expected:
-            array = np.empty(shape, dtype)
-            array.flags.writeable = False  # the kernels are compiled for arrays that nobody writes to
-            return array
-        with open(path, "rb") as file:
-            self._maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        return np.frombuffer(self._maps[-1], dtype).reshape(shape)
+        content = self._maps.get(name, b"")  # read-only in any case: the kernels are compiled for such arrays
+        return np.frombuffer(content, dtype).reshape(shape)
 
     def _check_offsets(self, name: str, last: int) -> None:
         """Offsets must not fall, and must stay within what they point into."""
@@ -268,20 +295,22 @@ class StoredArrays:
             self.whole(name)
 
     def _check_blocks(self, name: str, unchecked: np.ndarray, blocks: np.ndarray) -> None:
-        """Blocks are read from the file: pages of a map would count as memory of the process."""
-        with open(self._path(name), "rb") as file:
-            for block in blocks.tolist():
-                file.seek(block * BLOCK_BYTES)
-                if crc32(file.read(BLOCK_BYTES)) != self._checksums[name][block]:
-                    raise DataError(f"{self._path(name)}: has changed since it was written; index the corpus again")
-                unchecked[block] = False
+        for block in blocks.tolist():
+            start, stop = block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES
+            with memoryview(self._maps[name]) as content, content[start:stop] as piece:
+                checksum, n_bytes = crc32(piece), len(piece)
+            if start % mmap.PAGESIZE == 0 and hasattr(mmap, "MADV_DONTNEED"):
+                self._maps[name].madvise(mmap.MADV_DONTNEED, start, n_bytes)  # does not count as memory of the process
+            if checksum != self._checksums[name][block]:
+                raise DataError(f"{self._path(name)}: has changed since it was written; index the corpus again")
+            unchecked[block] = False
         if not unchecked.any():
             self._unchecked.pop(name, None)
 
     def close(self) -> None:
         """Unmap the files; where an array is still in use, its file is unmapped with it."""
-        self._arrays, maps, self._maps = {}, self._maps, []
-        for mapped in maps:
+        self._arrays, maps, self._maps = {}, self._maps, {}
+        for mapped in maps.values():
             try:
                 mapped.close()
             except BufferError:

@@ -1,0 +1,165 @@
+"""Damaged index folders, runs, judgements, queries, corpora and first stages: an error of ours, or a right answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpus_samples import QUERIES, random_documents
+from ranksieve.errors import DataError, RanksieveError
+from ranksieve.retrieval import storage
+from ranksieve.retrieval.corpus import read_documents
+from ranksieve.retrieval.first_stage import FirstStage
+from ranksieve.retrieval.index import Index
+from ranksieve.retrieval.labelling import extract_features
+from ranksieve.retrieval.queries import read_queries
+from ranksieve.retrieval.run_evaluation import evaluate_run
+from ranksieve.retrieval.runs import read_judgements, read_run, write_run
+
+TOKENS = [
+    *(b"", b" ", b"\t", b"\n", b"\r\n", b"\x00", b"\xff", b"\xef\xbb\xbf", b"-", b"nan", b"inf", b"-1", b"1e999"),
+    *(b"1_0", b"0x10", b"9" * 400, b"Infinity", b"null", b"[", b"{", b'"', b",", "\u2028".encode(), "\u00a0".encode()),
+]
+
+
+def damaged(rng: np.random.Generator, content: bytes) -> bytes:
+    """The content with one to three changes: bits, bytes, tokens, pieces moved, repeated or left out."""
+    changed = bytearray(content)
+    for _ in range(rng.integers(1, 4)):
+        a, b = sorted(rng.integers(0, len(changed) + 1, 2).tolist())
+        match rng.integers(0, 7):
+            case 0 if changed:
+                changed[min(a, len(changed) - 1)] ^= 1 << int(rng.integers(0, 8))
+            case 1:
+                changed[a:b] = b""
+            case 2:
+                changed[a:a] = changed[a:b]
+            case 3:
+                changed[a:a] = TOKENS[rng.integers(0, len(TOKENS))]
+            case 4:
+                changed[a : a + 8] = rng.bytes(8)
+            case 5:
+                changed[a:b] = bytes(b - a)
+            case _:
+                changed = changed[:b]
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_index_folders(fuzz_cases, large, tmp_path, monkeypatch):
+    if large:  # blocks are checked when they are used
+        monkeypatch.setattr(storage, "CHECKED_AT_ONCE", 0)
+        monkeypatch.setattr(storage, "BLOCK_BYTES", 64)
+    folder = Index.build(random_documents(80), tmp_path / "index", fields=["title", "body"], numbers=["price"]).path
+    expected = extract_features(Index(folder), QUERIES, depth=20)
+    files, refused = sorted(folder.iterdir()), 0
+    for rng in fuzz_cases():
+        path = files[rng.integers(0, len(files))]
+        content = path.read_bytes()
+        if rng.integers(0, 10):
+            path.write_bytes(damaged(rng, content))
+        else:
+            path.unlink()
+        try:
+            with Index(folder) as index:
+                found = extract_features(index, QUERIES, depth=20)
+            np.testing.assert_array_equal(found.features, expected.features)
+            assert found.lists.doc_ids.tolist() == expected.lists.doc_ids.tolist()
+        except DataError as error:
+            assert "index the corpus again" in str(error) or "is not an index" in str(error)
+            refused += 1
+        path.write_bytes(content)
+    assert refused
+
+
+def test_headers_that_were_signed_again(fuzz_cases, tmp_path):
+    folder = Index.build(random_documents(20), tmp_path / "index", fields=["title", "body"]).path
+    original = json.loads((folder / "header.json").read_text())
+    values = [None, True, -1, 0, 1, 2.5, 1 << 63, 1 << 80, math.inf, math.nan, "", "x", [], {}, [[]], {"a": 1}]
+    for rng in fuzz_cases():
+        header = json.loads(json.dumps(original))
+        del header["checksum"]
+        place, key = header, str(rng.choice(list(header)))
+        while isinstance(place[key], dict | list) and len(place[key]) and rng.integers(0, 3):
+            place = place[key]
+            key = rng.choice(list(place)) if isinstance(place, dict) else int(rng.integers(0, len(place)))
+        place[key] = values[rng.integers(0, len(values))]
+        text = json.dumps({**header, "checksum": storage._header_checksum(header)})
+        (folder / "header.json").write_text(text)
+        try:
+            with Index(folder) as index:
+                repr(index), index.describe()
+        except DataError:
+            continue
+
+
+RUN = "".join(
+    f"{query} Q0 d{(query * 7 + n * 3) % 20} {n} {20 - n / 2} x\n" for query in (1, 2, 7) for n in range(1, 9)
+)
+QRELS = "".join(f"{query} 0 d{n} {n % 3}\n" for query in (1, 2, 7) for n in range(9))
+
+
+def test_runs(fuzz_cases, tmp_path):
+    path, judgements = tmp_path / "run", {"1": {"d7": 1.0}}
+    for rng in fuzz_cases():
+        content = damaged(rng, RUN.encode())
+        path.write_bytes(content)
+        try:
+            run = read_run(path)
+        except RanksieveError as error:
+            assert str(path) in str(error)
+            continue
+        rows = [line.split() for line in content.decode("utf-8-sig").split("\n") if line.strip()]
+        assert len(run) == len(rows)
+        for id, docs, scores in run.lists():
+            ranked = sorted((row for row in rows if row[0] == id), key=lambda row: (-float(row[4]), int(row[3])))
+            assert docs.tolist() == [row[2] for row in ranked]
+            assert scores.tolist() == [float(row[4]) for row in ranked]
+        write_run(run, tmp_path / "again")
+        assert read_run(tmp_path / "again").doc_ids.tolist() == run.doc_ids.tolist()
+        if "1" in run.query_ids:
+            assert 0 <= evaluate_run({"run": run}, judgements).mean() <= 1
+
+
+def test_judgements(fuzz_cases, tmp_path):
+    path = tmp_path / "qrels"
+    for rng in fuzz_cases():
+        content = damaged(rng, QRELS.encode())
+        path.write_bytes(content)
+        try:
+            found = read_judgements(path)
+        except RanksieveError as error:
+            assert str(path) in str(error)
+            continue
+        expected: dict[str, dict[str, float]] = {}
+        for line in content.decode("utf-8-sig").split("\n"):
+            if line.strip():
+                cells = line.split()
+                expected.setdefault(cells[0], {})[cells[-2]] = max(float(cells[-1]), 0.0)
+        assert found == expected
+
+
+def test_queries_corpora_and_first_stages(fuzz_cases, tmp_path):
+    documents = "\n".join(map(json.dumps, random_documents(6)))
+    table = "id\ttitle\tbody\n" + "".join(f"d{n}\tred {n}\twine\n" for n in range(6))
+    readers = {
+        documents: lambda path: [*read_documents(path)],
+        table: lambda path: [*read_documents(path)],
+        "1\tred wine\n2\twhite\n": read_queries,
+        json.dumps({"first_stage": FirstStage(weights={"title": 2.0}, b={"title": 0.5}).used()}): FirstStage.load,
+    }
+    path: Path = tmp_path / "file"
+    for rng in fuzz_cases():
+        for text, reader in readers.items():
+            path.write_bytes(damaged(rng, text.encode()))
+            try:
+                read = reader(path)
+            except RanksieveError as error:
+                assert str(path) in str(error)
+                continue
+            if isinstance(read, FirstStage):
+                assert FirstStage(**read.as_dict()) == read and str(read)
