@@ -15,7 +15,6 @@ import ranksieve
 from ranksieve.cli.app import MODULES, app
 
 ROOT = Path(__file__).parent.parent
-SUBMODULES = ("synth", "sampling", "metrics", "significance", "pruning", "callbacks", "retrieval", "io", "params")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -51,9 +50,9 @@ def parameters() -> str:
 def reference() -> str:
     """Every public name: those at the top of the package, then those of its public submodules."""
     parts = ["# Python reference\n\n`import ranksieve as rs`; the names of submodules are used as `rs.metrics.ndcg`.\n"]
-    modules = {"ranksieve": ranksieve, **{f"ranksieve.{name}": getattr(ranksieve, name) for name in SUBMODULES}}
-    for title, module in modules.items():
-        parts.append(f"## {title}\n")
+    top = [getattr(ranksieve, name) for name in ranksieve.__all__]
+    for module in (ranksieve, *(value for value in top if isinstance(value, ModuleType))):
+        parts.append(f"## {module.__name__}\n\n{(module.__doc__ or '').splitlines()[0]}\n")
         for name in module.__all__:
             value = getattr(module, name)
             if not isinstance(value, ModuleType):

@@ -12,6 +12,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+__all__ = [
+    "ClusterError",
+    "DataError",
+    "IdleParameterWarning",
+    "InterruptedTraining",
+    "MissingExtraError",
+    "ModelError",
+    "ParameterError",
+    "RanksieveError",
+    "RanksieveWarning",
+]
+
 FLAG = re.compile(r"(?<![\w./\\-])--([a-z][a-z0-9-]*)(?:=([^\s;,()]+))?")
 COMMAND = re.compile(r"ranksieve [a-z]+[^;]*")  # within which flags are meant
 

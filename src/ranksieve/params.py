@@ -76,7 +76,13 @@ def _range(value: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Params:
-    """Parameters of `train`; names are the same in Python, TOML (with dashes) and on the command line."""
+    """Parameters of `train`; names are the same in Python, TOML (with dashes) and on the command line.
+
+    Examples
+    --------
+    >>> Params(trees=300).trees, Params().algo
+    (300, 'selgb')
+    """
 
     algo: str = _param("selgb", "Algorithm", *_one_of(*ALGORITHMS, *RANKERS))
     trees: int = _param(1000, "Most trees to grow (mcrank: rounds)", _positive_int, "a whole number from 1")
@@ -260,6 +266,7 @@ class Params:
         return follows and self.objective == "ndcg"
 
     def as_dict(self) -> dict[str, Any]:
+        """All parameters by name."""
         return dataclasses.asdict(self)
 
 

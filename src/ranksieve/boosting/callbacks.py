@@ -25,7 +25,16 @@ LOG = logging.getLogger("ranksieve")
 
 @dataclass(frozen=True)
 class Record:
-    """One line of training history, handed to the user's callbacks after each tree."""
+    """One line of training history, passed to the user's callbacks after each tree.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> steps = []
+    >>> _ = rs.train(rs.synth.cubic(20), trees=3, leaves=4, callbacks=[lambda record: steps.append(record.step)])
+    >>> steps
+    [1, 2, 3]
+    """
 
     step: int  # trees so far
     n_trees: int  # trees asked for
@@ -143,6 +152,7 @@ class Tally:
         self._row_fraction = 1.0
 
     def begin(self, lists: Lists, *, resume: bool, row_fraction: float = 1.0) -> None:
+        """Start counting; training calls it before the first tree."""
         if resume:
             raise ParameterError("a tally does not know the trees before a checkpoint; leave out resume or tally")
         self.counts, self.n_trees, self.lessons = np.zeros(lists.n_docs, np.int32), 0, 0

@@ -24,6 +24,12 @@ class Dataset(Described):
 
     Features stay as the user gave them (an array or a scipy sparse matrix), in the user's row order. `blocks` returns
     them as float32 rows in the order of `lists`, so that there is no second copy of them.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.5], [0.1], [0.9]], [1, 0, 2], qid=["a", "a", "b"])
+    >>> data.n_docs, data.n_queries, data.n_features
+    (3, 2, 1)
     """
 
     features: Any

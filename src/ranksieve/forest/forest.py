@@ -28,6 +28,16 @@ class Forest:
     is leaf `~child`. A document goes left when `x[feature] <= threshold`; NaN goes left where `default_left` is set.
     Where `zero_missing` is set, zeros are treated as NaN (LightGBM's `zero_as_missing`).
     A document's score is the sum over trees, in order, of `weights[t] * leaf_values[leaf]`, each product rounded once.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(20)
+    >>> forest = rs.train(data, trees=5, leaves=4)
+    >>> forest
+    Forest(5 trees of up to 4 leaves, 50 features)
+    >>> forest.predict(data).shape, forest.first(3).n_trees
+    ((1000,), 3)
     """
 
     feature: np.ndarray  # int32 per split

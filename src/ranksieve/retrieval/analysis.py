@@ -108,6 +108,7 @@ class Analyzer:
                 raise ParameterError(param("stem"), f" is {self.stem!r}; expected none or one of {known_ones}")
 
     def as_dict(self) -> dict[str, Any]:
+        """The settings by name, as JSON can hold them."""
         return asdict(self)
 
     def terms(self, text: str) -> list[str]:

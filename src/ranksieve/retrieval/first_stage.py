@@ -50,6 +50,11 @@ class FirstStage:
         Share of the collection in Jelinek–Mercer smoothing.
     c
         Length normalisation of DFR.
+
+    Examples
+    --------
+    >>> FirstStage(model="bm25f", weights={"title": 3.0}, k1=0.9).k1
+    0.9
     """
 
     model: str = "bm25f"

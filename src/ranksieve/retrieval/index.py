@@ -39,6 +39,16 @@ class Index:
         The first stage to use where none is given; None if the index was built without one.
     notes
         What was odd about the corpus, such as documents without a field.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Index.build(corpus, f"{folder}/index").close()
+    ...     with Index(f"{folder}/index") as index:
+    ...         print(index.n_docs)
+    2
     """
 
     def __init__(self, path: str | os.PathLike[str]):

@@ -29,6 +29,15 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
     """Queries of a file: `id TAB text` lines, JSON Lines, or Parquet; ids must be unique.
 
     Tab-separated text may name its columns in the first line (`qid TAB query`), and is then read by these names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "queries.tsv").write_text("q1\\tred wine\\n")
+    ...     read_queries(f"{folder}/queries.tsv")
+    {'q1': 'red wine'}
     """
     name = spool_pipe(path)
     head = first_bytes(name, LINES)

@@ -107,7 +107,17 @@ class Run:
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
-    """A TREC run file of any system; lists are ordered by score, equal scores by the rank given."""
+    """A TREC run file of any system; lists are ordered by score, equal scores by the rank given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "run.txt").write_text("q1 Q0 d7 1 2.5 bm25\\nq1 Q0 d9 2 1.5 bm25\\n")
+    ...     len(read_run(f"{folder}/run.txt"))
+    2
+    """
     name = spool_pipe(path)
     run = Run._from_ranked(_run_rows(name))
     if not len(run):
@@ -142,6 +152,16 @@ def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") ->
     Scores are written in single precision and fall strictly within a list: readers of runs order by score alone, and
     would order equal ones in their own way. One that is not below the score before it is written as the next smaller
     number.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> run = Run.from_rows([("q1", "d7", 2.5), ("q1", "d9", 1.5)])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_run(run, f"{folder}/run.txt")
+    ...     Path(folder, "run.txt").read_text().splitlines()
+    ['q1 Q0 d7 1 2.5 ranksieve', 'q1 Q0 d9 2 1.5 ranksieve']
     """
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         for id, docs, scores in run.lists():
@@ -175,6 +195,15 @@ def read_judgements(path: str | os.PathLike[str]) -> Judgements:
     """Judgements of a file: TREC qrels, or lines `query document grade` as BEIR has them; below 0 a grade counts as 0.
 
     A first line that names the columns is left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "qrels.txt").write_text("q1 0 d7 2\\nq1 0 d9 0\\n")
+    ...     read_judgements(f"{folder}/qrels.txt")
+    {'q1': {'d7': 2.0, 'd9': 0.0}}
     """
     name = spool_pipe(path)
     judgements = _graded(_qrels_rows(name))

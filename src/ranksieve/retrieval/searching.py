@@ -152,6 +152,17 @@ def retrieve(
         BM25F with its defaults.
     notes
         Gets remarks on queries that retrieve nothing; they are logged by the logger `ranksieve` if None.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ranksieve.retrieval import Index
+    >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Index.build(corpus, f"{folder}/index") as index:
+    ...         run = retrieve(index, {"q1": "wine", "q2": "red"})
+    >>> [(id, list(docs)) for id, docs, _ in run.lists()]
+    [('q1', ['b']), ('q2', ['b', 'a'])]
     """
     texts = as_queries(queries)
     searcher = Searcher(index, stage, threads)

@@ -53,6 +53,17 @@ def tune(
 
     What is tuned on a set of queries looks better on them than it is: measure on others. `progress` is called with
     the number of settings that were tried, the most that may be, and the best value so far.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ranksieve.retrieval import Index
+    >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Index.build(corpus, f"{folder}/index") as index:
+    ...         found = tune(index, {"q1": "red"}, {"q1": {"b": 1}}, metric="mrr")
+    >>> found.stage.model
+    'bm25f'
     """
     stage, wanted = stage or FirstStage(), parse_metric(metric)
     judged = {id: text for id, text in queries.items() if id in judgements}
