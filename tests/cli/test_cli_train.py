@@ -271,3 +271,15 @@ def test_demo_trains_and_compares(run, tmp_path):
     assert rs.load(tmp_path / "demo" / "pruned.txt").n_trees <= 3
     assert rs.load(tmp_path / "demo" / "selgb.txt").n_trees <= 6
     assert (tmp_path / "demo" / "lambdamart.txt").exists()
+
+
+def test_the_command_line_and_python_write_the_same_bytes(run, tmp_path):
+    """The two examples of the README, smaller."""
+    train, valid, model = (tmp_path / name for name in ("train.parquet", "valid.parquet", "model.txt"))
+    run("synth", "two-stage", "--queries", "6", "--out", train)
+    run("synth", "two-stage", "--queries", "4", "--start", "6", "--out", valid)
+    options = ("--trees", "3", "--leaves", "8", "--threads", "1")
+    assert run("train", train, "--valid", valid, "--algo", "selgb", *options, "--out", model, "--quiet").code == 0
+    data, watched = rs.synth.two_stage(6), rs.synth.two_stage(4, start=6)
+    rs.train(data, valid=watched, algo="selgb", trees=3, leaves=8, threads=1).save(tmp_path / "python.txt")
+    assert model.read_bytes() == (tmp_path / "python.txt").read_bytes()

@@ -84,7 +84,7 @@ def two_stage(n_queries: int, *, seed: int = 0, n_features: int = 220, start: in
     table = SearchFeatures.draw(n_features, _stream(seed, COLLECTION))
     for query, first, stop in zip(queries.tolist(), offsets[:-1], offsets[1:], strict=True):
         _fill_query(_stream(seed, query), table, features[first:stop], labels[first:stop])
-    info = FeatureInfo(table.names, 0, f"two_stage(seed={seed})")
+    info = FeatureInfo(table.names, 0, f"two_stage(seed={seed})", absent=np.nan)  # as in a Parquet file of it
     return Dataset(features, Lists(labels, offsets, queries), info)
 
 
