@@ -8,7 +8,7 @@ these validation lists (a mean over five numbers of trees in a row, as the curve
 its four models ranks the fold that tests. So every query is ranked by models that have neither learned from it nor been
 chosen by it. The grid has relative features and both kinds, each with larger trees that start from nothing and with
 smaller ones that start from the feature that is best by itself on the lists they learn from. What was chosen before, by
-looking at cross-validated results, is said in docs/retrieval.md; retrieval_expansions.py does without.
+looking at cross-validated results, is said in docs/retrieval_evidence.md; retrieval_expansions.py does without.
 
 SelGB re-orders the best documents of BM25F with default parameters. It is compared with these, and with BM25F whose
 parameters and field weights are tuned on the four other folds of each fold that tests. Rows are saved one by one, each
