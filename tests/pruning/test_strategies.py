@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +11,12 @@ from hypothesis import strategies as st
 
 import naive_pruning
 import ranksieve as rs
+from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.strategies import STRATEGIES, Removals
+from ranksieve.pruning.strategies import STRATEGIES, Removals, find_strategy
 from ranksieve.pruning.tree_outputs import TreeOutputs
+from ranksieve.rules import integer
 from samples import small_dataset
 
 RNG = np.random.default_rng(0)
@@ -34,7 +38,7 @@ def outputs_of(forest, data, metric="ndcg@10", base=None) -> TreeOutputs:
 
 
 def answer(name, outputs, n):
-    found = STRATEGIES[name](outputs, n, np.random.default_rng(3))
+    found = find_strategy(name)(outputs, n, np.random.default_rng(3))
     return found if isinstance(found, np.ndarray) else list(found)[-1].trees
 
 
@@ -159,7 +163,7 @@ def test_last_skip_and_low_weights(forest, data):
 
 def test_random_keeps_the_best_draw(forest, data):
     outputs = outputs_of(forest, data)
-    answers = list(STRATEGIES["random"](outputs, 7, np.random.default_rng(3)))
+    answers = list(find_strategy("random")(outputs, 7, np.random.default_rng(3)))
     totals = [a.total for a in answers]
     assert len(answers) == 100 and totals == sorted(totals)
     kept = np.setdiff1d(np.arange(14), answers[-1].trees)
@@ -167,3 +171,24 @@ def test_random_keeps_the_best_draw(forest, data):
     rng = np.random.default_rng(3)
     draws = [np.sort(rng.choice(14, 7, replace=False)) for _ in range(100)]
     assert totals[-1] == max(outputs.total(np.setdiff1d(np.arange(14), trees)) for trees in draws)
+
+
+def test_a_strategy_has_parameters_and_can_be_registered(forest, data):
+    @dataclass(frozen=True)
+    class Oldest:
+        """The oldest trees from some place on."""
+
+        first: int = integer(0, "The first tree to remove.")
+
+        def __call__(self, outputs, n, rng):
+            return np.arange(self.first, self.first + n)
+
+    rs.pruning.register_strategy("oldest", Oldest)
+    try:
+        pruned = rs.prune(forest, data, rate=0.5, strategy="oldest", first=3, reweight=False)
+        assert pruned.info["pruning"]["kept"] == [0, 1, 2, 10, 11, 12, 13]
+        with pytest.raises(ParameterError, match="prune has no option 'first'; known: samples"):
+            rs.prune(forest, data, rate=0.5, first=3)
+    finally:
+        STRATEGIES.remove("oldest")
+    assert len(list(find_strategy("random", draws=5)(outputs_of(forest, data), 7, np.random.default_rng(3)))) == 5

@@ -15,7 +15,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.pruning.leaves import LeafNumbers
 from ranksieve.pruning.progress import Reporter, until_interrupted
 from ranksieve.pruning.reweighting import WeightSearch, WeightStep, better_step, search_weights
-from ranksieve.pruning.strategies import STRATEGIES, Proposal, Strategy
+from ranksieve.pruning.strategies import LowWeights, Proposal, Strategy
 from ranksieve.pruning.tree_outputs import TreeOutputs
 from ranksieve.text_formats import counted
 
@@ -78,7 +78,7 @@ class ForestPruner:
             self.interrupted = phase
 
     def _prune(self, strategy: Strategy, n: int, search: WeightSearch, rng: np.random.Generator) -> None:
-        if strategy is STRATEGIES["low-weights"] and np.ptp(self.forest.weights) == 0:
+        if isinstance(strategy, LowWeights) and np.ptp(self.forest.weights) == 0:
             self.reweight(search)
             if self.interrupted:
                 return

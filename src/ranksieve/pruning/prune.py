@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import ModelError, ParameterError, did_you_mean, param
+from ranksieve.errors import ModelError, ParameterError, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import load_forest
@@ -19,7 +19,8 @@ from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.progress import Callbacks, Reporter
 from ranksieve.pruning.reweighting import WeightSearch
-from ranksieve.pruning.strategies import STRATEGIES, Strategy
+from ranksieve.pruning.strategies import Strategy, find_strategy
+from ranksieve.rules import parameters_of
 
 STALE = ("history", "seconds", "best_iteration")  # of the forest before
 
@@ -37,7 +38,7 @@ def prune(
     missing: str | None = None,
     threads: int = 0,
     seed: int = 0,
-    **search: Any,
+    **options: Any,
 ) -> Forest:
     """Remove a share of a forest's trees, then re-weight the others.
 
@@ -54,7 +55,7 @@ def prune(
         Share of the trees to remove, between 0 and 1.
     strategy : str or function
         `quality-loss`, `quality-loss-once`, `random`, `skip`, `last`, `low-weights` or `score-loss`; or a function
-        `(outputs, n, rng)` that returns the numbers of the n trees to remove.
+        `(outputs, n, rng)` that returns the numbers of the n trees to remove, given as it is or as `file.py:function`.
     metric : str or Metric
         What the forest is to be good at.
     valid : the same kinds as `train`, optional
@@ -68,8 +69,9 @@ def prune(
         0: all cores. The result does not depend on it.
     seed : int
         Of the random strategies.
-    **search
-        How weights are searched for: samples, window, shrink, patience, rounds, as in `reweight`.
+    **options
+        The parameters of the search of weights (samples, window, shrink, patience, rounds, as in `reweight`) and of the
+        strategy (draws, of `random`).
 
     Examples
     --------
@@ -80,13 +82,13 @@ def prune(
     >>> smaller.n_trees
     4
     """
-    forest, chosen, function = _loaded(model, train), _search(search), named_strategy(strategy)
+    (rule, search), forest = _options(strategy, options), _loaded(model, train)
     n = n_removed(forest.n_trees, rate)
     with _task(forest, train, valid, metric, callbacks, missing, threads) as task:
-        task.prune(function, n, chosen, np.random.default_rng(seed))
+        task.prune(rule, n, search, np.random.default_rng(seed))
         if reweight and task.interrupted is None:
-            task.reweight(chosen)
-        name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", "own")
+            task.reweight(search)
+        name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
         return _finished(task, {"strategy": name, "rate": rate})
 
 
@@ -174,23 +176,14 @@ def n_removed(n_trees: int, rate: float) -> int:
     return n
 
 
-def named_strategy(strategy: str | Strategy) -> Strategy:
-    """The strategy of that name, or the function itself."""
-    if callable(strategy):
-        return strategy
-    if strategy not in STRATEGIES:
-        raise ParameterError(
-            f"unknown strategy {strategy!r}; {did_you_mean(strategy, STRATEGIES)}known: {', '.join(STRATEGIES)}"
-        )
-    return STRATEGIES[strategy]
-
-
-def _search(options: dict[str, Any]) -> WeightSearch:
-    known = WeightSearch.__dataclass_fields__
-    for name in options:
-        if name not in known:
-            raise ParameterError(f"prune has no option {name!r}; re-weighting takes {', '.join(known)}")
-    return WeightSearch(**options)
+def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy, WeightSearch]:
+    """The strategy and the search of weights, with their parameters."""
+    rule = find_strategy(strategy, **given)
+    search, own = WeightSearch.__dataclass_fields__, parameters_of(type(rule))
+    for name in given:
+        if name not in search and name not in own:
+            raise ParameterError(f"prune has no option {name!r}; known: {', '.join([*search, *own])}")
+    return rule, WeightSearch(**{name: value for name, value in given.items() if name in search})
 
 
 def _loaded(model: Forest | str | os.PathLike[str], train: Any) -> Forest:

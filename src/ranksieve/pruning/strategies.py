@@ -1,22 +1,25 @@
 """Pruning strategies: which trees are removed.
 
-A strategy is a function `(outputs, n, rng)` of the `TreeOutputs`, the number of trees to remove and a random generator.
-It returns the numbers of those trees. Or it yields a `Proposal` for every improvement, the last being the best: then
-progress is shown, and an interrupted run keeps what was found.
+A strategy is a function `(outputs, n, rng)` of the `TreeOutputs`, the number of trees to remove and a random generator,
+or a frozen dataclass with such a `__call__`, whose fields are its parameters. It returns the numbers of those trees. Or
+it yields a `Proposal` for every improvement, the last being the best: then progress is shown, and an interrupted run
+keeps what was found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranksieve.errors import ParameterError, did_you_mean, param
 from ranksieve.kernels import leave_one_out as kernels
 from ranksieve.pruning.tree_outputs import Pools, TreeOutputs, n_parts
+from ranksieve.rules import STRATEGIES, integer
 
 STEPS = 8  # removals after which the pools are rebuilt; they hold every document that so many removals can bring up
-DRAWS = 100  # random sets tried
 
 
 class Removals:
@@ -93,61 +96,113 @@ class Proposal(NamedTuple):
 Strategy = Callable[[TreeOutputs, int, np.random.Generator], "np.ndarray | Iterator[Proposal]"]
 
 
-def last(outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
-    """LAST: the newest trees."""
-    return np.arange(outputs.n_trees - n, outputs.n_trees)
+@STRATEGIES.register("last")
+@dataclass(frozen=True)
+class Last:
+    """The newest trees."""
+
+    def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
+        return np.arange(outputs.n_trees - n, outputs.n_trees)
 
 
-def random(outputs: TreeOutputs, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
-    """RANDOM: the best of 100 random sets by the metric."""
-    best, best_total = np.empty(0, np.int64), -1
-    for draw in range(DRAWS):
-        trees = np.sort(rng.choice(outputs.n_trees, n, replace=False))
-        total = outputs.total(np.setdiff1d(np.arange(outputs.n_trees), trees))
-        best, best_total = (trees, total) if total > best_total else (best, best_total)
-        yield Proposal(best, best_total, (draw + 1) / DRAWS)
+@STRATEGIES.register("random")
+@dataclass(frozen=True)
+class Random:
+    """The best of some random sets by the metric."""
+
+    draws: int = integer(100, "Random sets of trees to try (strategy random).", low=1)
+
+    def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
+        best, best_total = np.empty(0, np.int64), -1
+        for draw in range(self.draws):
+            trees = np.sort(rng.choice(outputs.n_trees, n, replace=False))
+            total = outputs.total(np.setdiff1d(np.arange(outputs.n_trees), trees))
+            best, best_total = (trees, total) if total > best_total else (best, best_total)
+            yield Proposal(best, best_total, (draw + 1) / self.draws)
 
 
-def skip(outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
-    """SKIP: evenly spread, at the positions ceil(i / p), i = 1 … n, of the share p = n / trees."""
-    return -(-np.arange(1, n + 1) * outputs.n_trees // n) - 1
+@STRATEGIES.register("skip")
+@dataclass(frozen=True)
+class Skip:
+    """Trees evenly spread, at the positions ceil(i / p), i = 1 … n, of the share p = n / trees."""
+
+    def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
+        return -(-np.arange(1, n + 1) * outputs.n_trees // n) - 1
 
 
-def low_weights(outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
-    """LOW-WEIGHTS: the smallest weights; `prune` re-weights first where all are equal. Of equal ones the newest go."""
-    newest_first = np.arange(outputs.n_trees)[::-1]
-    return newest_first[np.argsort(outputs.weights[::-1], kind="stable")[:n]]
+@STRATEGIES.register("low-weights")
+@dataclass(frozen=True)
+class LowWeights:
+    """The trees of the smallest weights, of equal ones the newest; where all are equal, after a re-weighting."""
+
+    def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
+        return _lowest(outputs.weights, n)
 
 
-def quality_loss(outputs: TreeOutputs, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
-    """QUALITY-LOSS: one at a time the tree whose removal costs the metric least; of equal ones the newest goes."""
-    removals = Removals(outputs)
-    for step in range(n):
-        totals = removals.totals()
-        best = totals.max()
-        removals.remove(int(removals.alive[totals == best].max()), int(best))
-        yield Proposal(np.array(removals.removed), removals.total, (step + 1) / n)
+@STRATEGIES.register("quality-loss")
+@dataclass(frozen=True)
+class QualityLoss:
+    """One at a time the tree whose removal costs the metric least, of equal ones the newest."""
+
+    def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
+        removals = Removals(outputs)
+        for step in range(n):
+            totals = removals.totals()
+            best = totals.max()
+            removals.remove(int(removals.alive[totals == best].max()), int(best))
+            yield Proposal(np.array(removals.removed), removals.total, (step + 1) / n)
 
 
-def quality_loss_once(outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
-    """QUALITY-LOSS as CLEaVER had it: the impact of every tree is measured once, on the whole forest."""
-    removals = Removals(outputs)
-    order = np.lexsort((-removals.alive, -removals.totals()))
-    return removals.alive[order[:n]]
+@STRATEGIES.register("quality-loss-once")
+@dataclass(frozen=True)
+class QualityLossOnce:
+    """The trees whose removal from the whole forest costs the metric least, each measured once, as in CLEaVER."""
+
+    def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
+        removals = Removals(outputs)
+        order = np.lexsort((-removals.alive, -removals.totals()))
+        return removals.alive[order[:n]]
 
 
-def score_loss(outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
-    """SCORE-LOSS: the smallest mean share w·s/S of the score; of equal ones the newest go."""
-    newest_first = np.arange(outputs.n_trees)[::-1]
-    return newest_first[np.argsort(outputs.shares()[::-1], kind="stable")[:n]]
+@STRATEGIES.register("score-loss")
+@dataclass(frozen=True)
+class ScoreLoss:
+    """The trees of the smallest mean share w·s/S of the score, of equal ones the newest."""
+
+    def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
+        return _lowest(outputs.shares(), n)
 
 
-STRATEGIES: dict[str, Strategy] = {
-    "last": last,
-    "random": random,
-    "skip": skip,
-    "low-weights": low_weights,
-    "quality-loss": quality_loss,
-    "quality-loss-once": quality_loss_once,
-    "score-loss": score_loss,
-}
+def _lowest(values: np.ndarray, n: int) -> np.ndarray:
+    """The n trees of the lowest values, of equal ones the newest."""
+    newest_first = np.arange(len(values))[::-1]
+    return newest_first[np.argsort(values[::-1], kind="stable")[:n]]
+
+
+def find_strategy(strategy: str | Strategy, **values: Any) -> Strategy:
+    """The strategy of a name (or `file.py:function`) with those of the values that are its parameters.
+
+    A function or a finished strategy stays as it is.
+
+    Examples
+    --------
+    >>> find_strategy("random", draws=20), find_strategy("skip", draws=20)
+    (Random(draws=20), Skip())
+    """
+    if isinstance(strategy, str) and strategy not in STRATEGIES and ":" not in strategy:
+        hint, known = did_you_mean(strategy, STRATEGIES), ", ".join(STRATEGIES)
+        raise ParameterError(param("strategy"), f" is {strategy!r}; {hint}known: {known}, and file.py:function")
+    rule = STRATEGIES.find(strategy) if isinstance(strategy, str) else strategy
+    built: Strategy = STRATEGIES.build(rule, values)
+    return built
+
+
+def register_strategy(name: str, rule: Any) -> None:
+    """Make a strategy known by a name: a function `(outputs, n, rng)`, or a frozen dataclass with such a `__call__`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> register_strategy("first", lambda outputs, n, rng: np.arange(n))
+    """
+    STRATEGIES.add(name, rule)

@@ -23,8 +23,8 @@ from ranksieve.params import Params
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.progress import Callbacks, Reporter
-from ranksieve.pruning.prune import named_strategy
 from ranksieve.pruning.reweighting import WeightSearch
+from ranksieve.pruning.strategies import find_strategy
 
 OWN = ("algo", "trees", "base", "grow", "rate", "strategy", "global_", "early_stopping", "seed", "first_tree")
 
@@ -79,7 +79,7 @@ class _Rounds:
         facts["after_growing"] = task.before
         if self.interrupted is None:
             if n_removed:
-                strategy, rng = named_strategy(self.params.strategy), np.random.default_rng(self._seed())
+                strategy, rng = find_strategy(self.params.strategy), np.random.default_rng(self._seed())
                 task.prune(strategy, n_removed, WeightSearch(), rng)
                 facts["after_pruning"] = task.measure()
             if task.interrupted is None:
