@@ -158,7 +158,7 @@ class SpooledPath(str):
         made.name = name
         return made
 
-    def __getnewargs__(self) -> tuple[str, str]:
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
         return super().__str__(), self.name
 
     def __str__(self) -> str:

@@ -55,30 +55,23 @@ class Lists:
 
     def take_rows(self, rows: np.ndarray) -> Lists:
         """The lists of some documents, given by ascending rows, without queries that have none of them."""
-        query = np.searchsorted(self.offsets, rows, side="right") - 1
-        kept, sizes = np.unique(query, return_counts=True)
-        return Lists(
-            labels=self.labels[rows],
-            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
-            query_ids=self.query_ids[kept],
-            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
-            weights=None if self.weights is None else self.weights[rows],
-        )
+        queries, sizes = np.unique(np.searchsorted(self.offsets, rows, side="right") - 1, return_counts=True)
+        return self._subset(rows, queries, np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET))
 
     def take_queries(self, queries: np.ndarray) -> tuple[Lists, np.ndarray]:
         """The lists of some queries, in the given order, and their rows in these lists."""
         sizes = self.sizes[queries]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
         rows = np.repeat(self.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return (
-            Lists(
-                labels=self.labels[rows],
-                offsets=offsets,
-                query_ids=self.query_ids[queries],
-                doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
-                weights=None if self.weights is None else self.weights[rows],
-            ),
-            rows,
+        return self._subset(rows, queries, offsets), rows
+
+    def _subset(self, rows: np.ndarray, queries: np.ndarray, offsets: np.ndarray) -> Lists:
+        return Lists(
+            labels=self.labels[rows],
+            offsets=offsets,
+            query_ids=self.query_ids[queries],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+            weights=None if self.weights is None else self.weights[rows],
         )
 
 

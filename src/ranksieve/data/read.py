@@ -39,28 +39,14 @@ def check_missing(missing: Any) -> float:
 
 
 @overload
-def open_data(
-    given: str | os.PathLike[str],
-    *,
-    missing: str = "zero",
-    first_stage: int | str | None = None,
-    needed: Sequence[str] = NEEDED,
-    wanted: Sequence[str] = (),
-) -> Source: ...
+def open_data(given: str | os.PathLike[str], **options: Any) -> Source: ...
 
 
 @overload
-def open_data(
-    given: Any,
-    *,
-    missing: str = "zero",
-    first_stage: int | str | None = None,
-    needed: Sequence[str] = NEEDED,
-    wanted: Sequence[str] = (),
-) -> Dataset | Binned | Source: ...
+def open_data(given: Any, **options: Any) -> Dataset | Binned | Source: ...
 
 
-def open_data(
+def open_data(  # type: ignore[misc]  # the signatures above leave the options out
     given: Any,
     *,
     missing: str = "zero",

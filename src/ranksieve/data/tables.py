@@ -25,9 +25,9 @@ GIVE_BACK_EVERY = 16  # blocks; after each one it costs a quarter of the time of
 
 def is_table(given: Any) -> bool:
     """Whether something is a pandas or polars DataFrame, or an Arrow Table or RecordBatch."""
-    return isinstance(given, pa.Table | pa.RecordBatch) or (
-        _library(given) in ("pandas", "polars") and _is_frame(given)
-    )
+    library = type(given).__module__.partition(".")[0]
+    is_pandas, is_polars = library == "pandas" and getattr(given, "ndim", 0) == 2, library == "polars"
+    return isinstance(given, pa.Table | pa.RecordBatch) or is_pandas or (is_polars and hasattr(given, "to_arrow"))
 
 
 def split_table(X: Any, wanted: Sequence[str] | None = None) -> tuple[Any, tuple[str, ...] | None, np.ndarray | None]:
@@ -82,17 +82,9 @@ def _check_kind(dtype: np.dtype) -> None:
         raise DataError(f"X holds {dtype} values; expected numbers, so encode texts and categories as numbers first")
 
 
-def _library(given: Any) -> str:
-    return type(given).__module__.partition(".")[0]
-
-
-def _is_frame(given: Any) -> bool:
-    return hasattr(given, "to_arrow") if _library(given) == "polars" else getattr(given, "ndim", 0) == 2
-
-
 def _columns(table: Any) -> dict[str, Any]:
     """The columns of a table as Arrow arrays, by name."""
-    if _library(table) == "polars":
+    if hasattr(table, "to_arrow"):  # polars
         table = table.to_arrow()
     if isinstance(table, pa.Table | pa.RecordBatch):
         names, columns = list(table.schema.names), list(table.columns)
@@ -128,13 +120,9 @@ def _split_columns(
         check_numeric(name, column.type)
     features = np.empty((n_rows, len(columns)), dtype=FEATURE)
     fill_rows(list(columns.values()), features)
-    return features, tuple(columns), None if qid is None else _query_ids(qid)
-
-
-def _query_ids(column: Any) -> np.ndarray:
-    if column.null_count:
-        raise DataError(f"the column {QID!r} has {column.null_count} nulls; every row needs a query id")
-    return _to_numpy(plain(column))
+    if qid is not None and qid.null_count:
+        raise DataError(f"the column {QID!r} has {qid.null_count} nulls; every row needs a query id")
+    return features, tuple(columns), None if qid is None else _to_numpy(plain(qid))
 
 
 def plain(column: Any) -> Any:
