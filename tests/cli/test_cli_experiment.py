@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
+
+import pytest
 
 from ranksieve.experiments.shipped import shipped_specs
 
@@ -49,6 +54,35 @@ def test_own_files_replace_the_data(run, files, tmp_path):
     assert "1/1 cells  train: SelGB" in smaller.output
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_data_from_a_pipe(jobs, files, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(SPEC)
+    command = [sys.executable, "-m", "ranksieve", "experiment", path, "--data", "-", "--out", tmp_path, "--jobs", jobs]
+    for expected in (2, 0):  # cells that run
+        data = (files / "train.txt").read_bytes()
+        done = subprocess.run(command, input=data, capture_output=True, check=True, env=os.environ)
+        assert done.stderr.decode().count("seed 0") == expected
+        assert "standard input" in done.stdout.decode()
+    assert len(list((tmp_path / "cells").iterdir())) == 2
+
+
+def test_tuning_shows_what_it_chose(run, tmp_path):
+    pytest.importorskip("optuna")
+    path = tmp_path / "mine.toml"
+    path.write_text(SPEC + "[tune]\nleaves = [5]\n")
+    outcome = run("experiment", path, "--out", tmp_path / "out", "--jobs", 1, "--tune", 2, "--quiet")
+    assert outcome.code == 0, outcome.output
+    best = json.loads(next((tmp_path / "out" / "tune").glob("*.json")).read_text())
+    shown = " ".join(outcome.output.replace("│", " ").split())
+    assert "Parameters chosen by search" in shown
+    assert f"leaves 5 {best['value']:.4f} 2" in shown.replace(best["best"]["grid"] + ", ", "")
+    report = run("report", tmp_path / "out")
+    assert report.code == 0, report.output
+    text = (tmp_path / "out" / "report" / "report.md").read_text()
+    assert "**Parameters chosen by search**" in text and f"grid {best['best']['grid']}, leaves 5" in text
+
+
 def test_mistakes_are_one_line(run, files, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(SPEC.replace("0.2]", "2]"))
@@ -60,7 +94,7 @@ def test_mistakes_are_one_line(run, files, tmp_path):
     both = run(
         "experiment", path, "--out", tmp_path / "out", "--data", files / "train.txt", "--train", files / "train.txt"
     )
-    assert "not both" in both.output
+    assert "mutually exclusive" in both.output
     assert "as trees=200" in run("experiment", path, "--out", tmp_path / "out", "--set", "trees").output
     missing = run("experiment", path, "--out", tmp_path / "out", "--data", tmp_path / "none.txt")
     assert missing.code == 2 and "none.txt" in missing.output
@@ -86,8 +120,8 @@ def test_the_quick_size_says_that_it_decides_nothing(run, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(SPEC)
     common = ("experiment", path, "--jobs", 1, "--quiet", "--out")
-    assert "not who wins; test queries: 2 on web" in run(*common, tmp_path / "quick", "--quick").output
-    assert "not who wins" not in run(*common, tmp_path / "full").output
+    assert "not which run is best; test queries: 2 on web" in run(*common, tmp_path / "quick", "--quick").output
+    assert "which run is best" not in run(*common, tmp_path / "full").output
 
 
 def test_help_names_the_shipped_specifications(run):

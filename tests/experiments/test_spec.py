@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from experiment_samples import SPEC, write_spec
+from experiment_samples import SPEC, WEB, run_table, write_spec
 
 from ranksieve.errors import ParameterError
+from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.read_spec import load_spec
+from ranksieve.experiments.results import Results
+from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import SHIPPED, find_spec
+from ranksieve.report.write import write_report
 from ranksieve.toml_file import key_lines, line_of
 
 
@@ -114,6 +118,73 @@ def test_what_is_not_toml_or_not_there(tmp_path):
         find_spec(tmp_path / "none.toml")
     with pytest.raises(ParameterError, match="did you mean 'table2'"):
         find_spec("tabel2")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "message"),
+    [
+        ('generate = "two-stage"', "generate = []", "generate =", r"generate is \[\]; expected a text"),
+        ('["ndcg@10", "map"]', "[]", "metrics =", r"metrics is \[\]; expected at least one"),
+        ('["ndcg@10", "map"]', "[[]]", "metrics =", "expected a list of texts"),
+        ('["ndcg@10", "map"]', "3", "metrics =", "metrics is 3; expected a list of texts"),
+        ("stages = [2]", "stages = [0]", "stages =", "expected numbers of trees from 1"),
+        ("stages = [2]", "stages = [true]", "stages =", "expected a list of whole numbers"),
+        ("stages = [2]", "seeds = []", "stages =", r"seeds is \[\]; expected at least one"),
+        ("queries = 10", "queries = 0", "[data.web]", "queries is 0; expected a whole number from 1"),
+        ("queries = 10", "queries = true", "queries = 10", "queries is True; expected a whole number"),
+        ("queries = 10", "split = 3", "queries = 10", "split is 3; expected a list of numbers"),
+        ("leaves = 4", "leaves = []", "leaves =", r"leaves is \[\]; expected at least one value"),
+        ("leaves = 4", "leaves = {}", "leaves =", "leaves is {}"),
+        ('name = "hard"', "name = 3", 'name = "hard"', "name is 3; expected a text"),
+        ("seeds = [0, 1]", "seeds = 1", "seeds = [0, 1]", "expected a list of whole numbers"),
+        ("selections = true", 'selections = "yes"', "selections = ", "expected true or false"),
+        ('how = "undersample"', "how = []", "undersample", r"how is \[\]"),
+        ('order = "random"', "order = {}", "undersample", "order is {}"),
+        ("share = 0.2", 'share = "x"', "by-model", "share is 'x'"),
+        ("share = 0.2", "share = true", "by-model", "share is True"),
+        ("seeds = 1", "seeds = 0", "seeds = 1", "seeds is 0; expected a whole number from 1"),
+        ("params = { trees = 2 }", "params = { tres = 2 }", "params = {", "unknown key 'tres'; did you mean 'trees'"),
+        ("[data.web]", '[data."a/b"]', "[data.web]", "part of file names"),
+        ('baseline = "plain"', "baseline = 2", "baseline", "baseline is 2; expected a text"),
+    ],
+)
+def test_values_of_another_type_are_reported_with_their_line(old, new, where, message, tmp_path):
+    assert old in SPEC
+    path = write_spec(tmp_path, SPEC.replace(old, new, 1))
+    with pytest.raises(ParameterError, match=message) as caught:
+        load_spec(path, quick=where == "seeds = 1")
+    assert str(caught.value).startswith(f"{path}:{line_with(where)}: "), caught.value
+
+
+def test_sizes_are_bounded(tmp_path):
+    text = SPEC.replace("negatives = [0.02, 0.1]", f"negatives = {[0.1] * 400}\nl2 = {[1.0] * 400}")
+    with pytest.raises(ParameterError, match=r"small.toml:\d+: the grid has more than 100,000 choices"):
+        load_spec(write_spec(tmp_path, text))
+    with pytest.raises(ParameterError, match="folds is 2000; expected at most 1000"):
+        DataSpec("web", file=__file__, folds=2000).checked()
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "a = " + "{b = " * 20_000, "a = " + "9" * 5_000])
+def test_what_the_parser_cannot_hold_is_one_error(text, tmp_path):
+    with pytest.raises(ParameterError, match=r"small.toml: (nested too deeply|not a TOML file)"):
+        load_spec(write_spec(tmp_path, text))
+
+
+def test_reading_and_reporting_run_no_code_of_the_user(tmp_path):
+    rules, ran = tmp_path / "rules.py", tmp_path / "ran"
+    rules.write_text(f"import pathlib\npathlib.Path({str(ran)!r}).touch()\ndef rule(view):\n    return None\n")
+    text = WEB + run_table("mine", "selgb", f"selection = '{rules}:rule'") + run_table("plain", "lambdamart")
+    spec = load_spec(write_spec(tmp_path, text))
+    assert not ran.exists()
+    results = run_experiment(spec, tmp_path / "out", jobs=1)
+    assert ran.exists()
+    ran.unlink()
+    write_report(Results.open(results.folder))
+    assert not ran.exists()
+    spec = load_spec(write_spec(tmp_path, text.replace(":rule", ":gone")))
+    with pytest.raises(ParameterError, match=r"small.toml: selection is .*gone"):
+        run_experiment(spec, tmp_path / "other", jobs=1)
+    assert not (tmp_path / "other").exists()
 
 
 def test_every_shipped_spec_is_right():

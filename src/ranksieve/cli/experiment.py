@@ -91,10 +91,10 @@ def experiment(
 
             results = run_experiment(loaded, out, jobs=jobs, tune=tune, on_cell=show)
     except KeyboardInterrupt:
-        show_error(f"interrupted; finished cells are kept in {out}, run the same command again to go on")
+        show_error(f"interrupted; finished cells are kept in {out}, run the same command again to continue")
         raise typer.Exit(130) from None
     _show(results)
-    show_facts([("results", f"{out}, {counted(cell=len(results.cells))}; ranksieve report {out} draws them")])
+    show_facts([("results", f"{out}, {counted(cell=len(results.cells))}; see them with ranksieve report {out}")])
 
 
 def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, common: dict[str, Any]) -> list[DataSpec]:
@@ -105,9 +105,9 @@ def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, comm
     for one in (*files, *parts.values()):
         common |= DataFile(one).columns  # the same of all
     if given and files:
-        raise ParameterError("give --data, or --train, --valid and --test, not both")
+        raise ParameterError("--data and --train, --valid, --test are mutually exclusive")
     if "background" in common and not (given or files):
-        raise ParameterError("--background is beside data of your own; give --data too")
+        raise ParameterError("--background needs data of your own; give --data, too")
     if given:
         return DataSpec(Path(given.get("train", "data")).stem, **common, **given).checked()
     return [
@@ -126,13 +126,20 @@ def _parameters(given: list[str]) -> dict[str, Any]:
             raise ParameterError(f"--set is {text!r}; expected a parameter and its value, as trees=200")
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             found[name] = value
     return found
 
 
 def _show(results: Results) -> None:
     metric = results.facts["metrics"][0]
+    if results.facts["tuned"]:
+        from ranksieve.report.tables import tuned_table
+
+        table = tuned_table(results)
+        names = [name or "run" for name in table.columns]
+        rows = [[value.text for value in row] for row in table.rows]
+        show_table(names, rows, title=table.title, numbers=names[3:])
     for data in results.data:
         show_table(
             ["", "validation", metric, "trees", "s/tree", "documents used"],
@@ -152,11 +159,12 @@ def _show(results: Results) -> None:
     if results.facts["quick"]:
         counts = (f"{len(results.groups(data)[0].per_query(metric)[0])} on {data}" for data in results.data)
         output().print(
-            f"quick size: shows that everything works, not who wins; test queries: {', '.join(counts)}", markup=False
+            f"quick size: shows that everything works, not which run is best; test queries: {', '.join(counts)}",
+            markup=False,
         )
     output().print(
         f"{results.cells[0].facts['conventions'][0]}; trees chosen on validation lists; documents "
-        "used: share of the training documents that a tree learned from",
+        "used: share of the training documents that a tree is trained on",
         markup=False,
     )
 

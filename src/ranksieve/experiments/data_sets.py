@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +18,7 @@ import numpy as np
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
 from ranksieve.data.blocks import Block, Source, check_narrow, widened
-from ranksieve.data.data_file import USUAL, DataFile
+from ranksieve.data.data_file import USUAL, DataFile, SpooledPath
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
@@ -29,6 +31,7 @@ from ranksieve.errors import DataError, ParameterError
 GENERATORS = {"two-stage": (two_stage, 16), "cubic": (cubic, 1000)}  # with the queries generated at once
 FILES = ("train", "valid", "test")
 BACKGROUND = "background"
+MOST_FOLDS = 1000
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class DataSpec:
         if self.folds:
             if self.file is None:
                 raise ParameterError(f"data {self.name!r}: folds need one file (file = ...)")
+            if self.folds > MOST_FOLDS:
+                raise ParameterError(f"folds is {self.folds}; expected at most {MOST_FOLDS}")
             next(fold_queries(self.folds, self.folds))
         elif not kinds[2]:
             if len(self.split) != 3:
@@ -121,11 +126,14 @@ class DataSpec:
         return self.name if self.fold is None else f"{self.name} fold {self.fold + 1}"
 
     def identity(self) -> dict[str, Any]:
-        """What tells the data apart: all settings, and size and time of every file."""
+        """What distinguishes the data: all settings, and size and time of every file."""
         facts: dict[str, Any] = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
         for key, path in self._files().items():
-            stat = Path(path).stat()
-            facts[f"{key}_stamp"] = [stat.st_size, stat.st_mtime_ns]
+            facts[f"{key}_stamp"] = _stamp(path)
+            if key in facts:
+                facts[key] = str(path)
+        if self.background is not None:
+            facts["background"] = list(map(str, self.background))
         return facts
 
     @property
@@ -201,6 +209,21 @@ class Loaded:
     train: Part
     valid: Part
     test: Part
+
+
+def _stamp(path: str) -> Any:
+    """What changes with a file: its size and time, or a digest of what came through a pipe."""
+    stat = os.stat(path)
+    return _digest(path) if isinstance(path, SpooledPath) else [stat.st_size, stat.st_mtime_ns]
+
+
+@lru_cache
+def _digest(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _beside(folder: Path | None, file: str | None) -> str | None:

@@ -215,7 +215,8 @@ class _Reader:
         prune = check((*place, "prune"), run_options.prune_table, run, list(own))
         params = self._used(place, self._all_params(run, own), run, own)
         seeds = (run.seeds or self._head.seeds)[: self._quick.seeds]
-        for grid, (one_params, one_sample, one_prune) in grid_choices(params, run.sample, prune):
+        choices = check(place, list, grid_choices(params, run.sample, prune))
+        for grid, (one_params, one_sample, one_prune) in choices:
             if one_sample is not None:
                 check((*place, "sample"), run_options.check_sample, one_sample, data)
             for seed in seeds:

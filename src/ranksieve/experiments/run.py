@@ -13,14 +13,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, RanksieveError
 from ranksieve.experiments.pool import Job, run_jobs
 from ranksieve.experiments.read_spec import check_selection
 from ranksieve.experiments.results import CELL, EXPERIMENT, Results
 from ranksieve.experiments.run_cell import UNFINISHED, CallbackFor, run_cell, versions
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.train_cell import CELLS
-from ranksieve.experiments.tune import load_optuna, search, studies, tuned_cells
+from ranksieve.experiments.tune import load_optuna, search, studies, tuned, tuned_cells
 from ranksieve.files import atomic_path
 
 OnCell = Callable[[Cell, int, int], None]
@@ -80,7 +80,10 @@ def run_experiment(
     if tune:
         load_optuna()  # fails before any work is done
     for params in {(cell.params.algo, cell.params.selection): cell.params for cell in spec.cells}.values():
-        check_selection(params, run_code=True)
+        try:
+            check_selection(params, run_code=True)
+        except RanksieveError as error:
+            raise error.with_prefix(f"{spec.path}: ") from None
     folder = Path(out)
     try:
         (folder / CELLS).mkdir(parents=True, exist_ok=True)
@@ -117,18 +120,21 @@ def _run_cells(
 
 def _run_tuned(spec: Spec, folder: Path, n_workers: int, n_trials: int, on_cell: OnCell) -> None:
     """Search, then run the best of each run; runs that need another run's model come after it."""
-    tuned: list[Cell] = []
+    tuned_so_far: list[Cell] = []
+    chosen: list[dict[str, Any]] = []
     runs = list(dict.fromkeys(cell.run for cell in spec.cells))
     for depth in sorted({_depth(cell) for cell in spec.cells}):
-        cells = [_on_tuned(cell, tuned) for cell in spec.cells if _depth(cell) == depth]
+        cells = [_on_tuned(cell, tuned_so_far) for cell in spec.cells if _depth(cell) == depth]
         searched = studies(cells, spec.tune, n_trials)
         run_jobs([Job(study.key, study) for study in searched], search, folder, n_workers=n_workers)
         places = [study.place for study in searched]
         found = [cell for cell in cells if cell.place not in places]  # nothing to choose
-        found += [cell for study in searched for cell in tuned_cells(cells, study, folder)]
-        tuned += sorted(found, key=lambda cell: runs.index(cell.run))
-        _store_experiment(dataclasses.replace(spec, cells=tuple(tuned)), folder)
-        _run_cells(tuned, folder, n_workers, on_cell)
+        for study in searched:
+            chosen.append(tuned(study, folder))
+            found += tuned_cells(cells, study, chosen[-1]["best"])
+        tuned_so_far += sorted(found, key=lambda cell: runs.index(cell.run))
+        _store_experiment(dataclasses.replace(spec, cells=tuple(tuned_so_far)), folder, chosen)
+        _run_cells(tuned_so_far, folder, n_workers, on_cell)
 
 
 def _depth(cell: Cell) -> int:
@@ -153,7 +159,7 @@ def _on_tuned(cell: Cell, tuned: Sequence[Cell]) -> Cell:
     )
 
 
-def _store_experiment(spec: Spec, folder: Path) -> None:
+def _store_experiment(spec: Spec, folder: Path, tuned: Sequence[dict[str, Any]] = ()) -> None:
     facts: dict[str, Any] = {
         "title": spec.title,
         "about": spec.about,
@@ -165,6 +171,7 @@ def _store_experiment(spec: Spec, folder: Path) -> None:
         "baseline": spec.baseline,
         "compare": spec.compare,
         "timed": spec.timed,
+        "tuned": tuned,
         "data": [data.identity() for data in spec.data],
         "cells": [cell.key for cell in spec.cells],
         "began": datetime.now(timezone.utc).isoformat(timespec="seconds"),

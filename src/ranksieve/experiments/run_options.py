@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ SAMPLES: dict[str, tuple[str, ...]] = {  # with their keys
     "by-model": ("share", "model"),
     "undersample": ("share", "n", "order"),
 }
+MOST_CHOICES = 100_000  # of a run's grid
 WORDS = {"positives": ("keep", "drop"), "order": ("random", "ascending", "descending")}
 
 
@@ -49,6 +51,8 @@ def grid_choices(*tables: Mapping[str, Any] | None) -> Iterator[tuple[dict[str, 
         for key, values in (table or {}).items()
         if isinstance(values, list)
     ]
+    if math.prod(len(values) for _, _, values in axes) > MOST_CHOICES:
+        raise ParameterError(f"the grid has more than {MOST_CHOICES:,} choices; make its lists shorter")
     for chosen in itertools.product(*(values for _, _, values in axes)):
         made = [None if table is None else dict(table) for table in tables]
         grid = {}

@@ -112,9 +112,15 @@ def search(study: Study, out: Path, *, threads: int = 0, alone: bool = True) -> 
         path.write_text(json.dumps(facts, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
-def tuned_cells(cells: Sequence[Cell], study: Study, out: Path) -> list[Cell]:
+def tuned(study: Study, out: Path) -> dict[str, Any]:
+    """What a finished search chose: the data set, the run, the best parameters, their validation value, the trials."""
+    found = json.loads((out / FOLDER / f"{study.key}.json").read_text(encoding="utf-8"))
+    data, run = study.place
+    return {"data": data, "run": run, "best": found["best"], "valid": found["value"], "trials": len(found["trials"])}
+
+
+def tuned_cells(cells: Sequence[Cell], study: Study, best: Mapping[str, Any]) -> list[Cell]:
     """The cells of the study's data set and run with the best parameters found, one for each seed."""
-    best = json.loads((out / FOLDER / f"{study.key}.json").read_text(encoding="utf-8"))["best"]
     chosen = _chosen(study, best)
     mine = [cell for cell in cells if (cell.data, cell.run) == (chosen.data, chosen.run)]
     seeds = dict.fromkeys(cell.seed for cell in mine)

@@ -207,6 +207,31 @@ def all_cells(results: Results, data: str) -> Table:
     )
 
 
+def tuned_table(results: Results) -> Table:
+    """The parameters that a search chose for each run."""
+    return Table(
+        title="Parameters chosen by search",
+        columns=("", "data", "parameters", f"{results.facts['metrics'][0]}, validation", "trials"),
+        rows=tuple(
+            (
+                Value(one["run"]),
+                Value(one["data"]),
+                Value(chosen_parameters(one["best"])),
+                Value(f"{one['valid']:.4f}", one["valid"]),
+                Value(str(one["trials"]), one["trials"]),
+            )
+            for one in results.facts["tuned"]
+        ),
+        note="The best of the trials on validation lists.",
+    )
+
+
+def chosen_parameters(best: Mapping[str, Any]) -> str:
+    """Parameters as text: `leaves 31, learning-rate 0.0824`."""
+    texts = {name: f"{value:.4g}" if isinstance(value, float) else str(value) for name, value in best.items()}
+    return ", ".join(f"{name} {text}" for name, text in texts.items())
+
+
 def data_table(results: Results) -> Table:
     """The lists of every data set, part by part."""
     rows = []

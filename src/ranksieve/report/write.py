@@ -13,7 +13,7 @@ from ranksieve.files import atomic_path
 from ranksieve.report.figures import figures
 from ranksieve.report.page import page
 from ranksieve.report.size_tables import by_size, speed
-from ranksieve.report.tables import Table, all_cells, comparison, data_table, mutual_tests, share_table
+from ranksieve.report.tables import Table, all_cells, comparison, data_table, mutual_tests, share_table, tuned_table
 
 FOLDER = "report"
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "ranksieve"}  # text stays text; equal input, equal file
@@ -49,6 +49,8 @@ def write_report(results: Results, out: str | os.PathLike[str] | None = None) ->
 def tables(results: Results) -> Iterator[Table]:
     """Every table of the specification, and all cells."""
     wanted = results.facts["figures"]
+    if results.facts["tuned"]:
+        yield tuned_table(results)
     for data in results.data:
         if "table" in wanted:
             yield comparison(results, data)
