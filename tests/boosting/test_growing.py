@@ -11,8 +11,9 @@ import ranksieve as rs
 from ranksieve.boosting.fixed_point import Extent, Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.kernels.scanning import scan_cuts, scan_cuts_of_two
-from ranksieve.kernels.splitting import LANES, add_histogram, build_histogram
+from ranksieve.kernels.gain import Node, SplitRules
+from ranksieve.kernels.histograms import LANES, TreeRows, add_histogram, build_histogram
+from ranksieve.kernels.scan_cuts import scan_cuts, scan_cuts_of_two
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -80,11 +81,12 @@ def test_parent_histogram_is_left_plus_right(binned):
     grad, hess = gradients(len(binned.bins))
     fixed = to_fixed_point(grad, hess)
     n, width = binned.bins.shape
-    rows = np.random.default_rng(0).permutation(n).astype(np.int32)
+    members = np.random.default_rng(0).permutation(n).astype(np.int32)
+    rows = TreeRows(binned.bins, members, np.empty_like(members), fixed.packed, fixed.hess)
     hists = np.zeros((3, width // LANES, 2, 256, LANES), np.int64)
     n_bins = np.full(width, 255)
     for hist, (start, stop) in zip(hists, [(0, n), (0, n // 3), (n // 3, n)], strict=True):
-        build_histogram(binned.bins, rows, start, stop, fixed.packed, fixed.hess, n_bins, 0, width, hist)
+        build_histogram(rows, start, stop, n_bins, 0, width, hist)
     add_histogram(hists[0], hists[1], n_bins, 0, width, -1)
     np.testing.assert_array_equal(hists[0], hists[2])
 
@@ -146,11 +148,13 @@ def test_scanning_sixteen_features_equals_one_after_the_other(gain, seed):
     total, total_hess = hist[:, :, 0].sum(axis=1).tolist()
     left, left_hess, gains, cuts = (np.zeros(LANES, kind) for kind in (np.int64, np.int64, np.float64, np.int64))
     cuts -= 1
-    common = hist.reshape(-1), n_bins, total, count_bits, min_docs, left, gains, cuts
+    node = Node(total, total_hess, -np.inf, np.inf)
+    rules = SplitRules(count_bits, 1.0, min_docs, min_hess, float(l2), gain == "newton", 0)
+    common = hist.reshape(-1), n_bins, node, rules, left, gains, cuts
     if gain == "variance":
         scanned(*common)
     else:
-        scanned_of_two(*common, total_hess, min_hess, float(l2), gain == "newton", left_hess)
+        scanned_of_two(*common, left_hess)
     for k in range(LANES):
         best, where = Fraction(0), -1
         for b in range(n_bins):
@@ -165,18 +169,13 @@ def test_scanning_sixteen_features_equals_one_after_the_other(gain, seed):
 
 
 @njit
-def scanned(hist, n_bins, total, count_bits, min_docs, left, gains, cuts):
-    scan_cuts(hist, 0, n_bins, total, count_bits, min_docs, left, gains, cuts)
+def scanned(hist, n_bins, node, rules, left, gains, cuts):
+    scan_cuts(hist, n_bins, node, rules, left, gains, cuts)
 
 
 @njit
-def scanned_of_two(
-    hist, n_bins, total, count_bits, min_docs, left, gains, cuts, total_hess, min_hess, l2, newton, left_hess
-):  # fmt: skip
-    scan_cuts_of_two(
-        hist, 0, n_bins, total, count_bits, min_docs, left, gains, cuts, n_bins * LANES, total_hess, 1.0, min_hess, l2,
-        newton, left_hess,
-    )  # fmt: skip
+def scanned_of_two(hist, n_bins, node, rules, left, gains, cuts, left_hess):
+    scan_cuts_of_two(hist, n_bins, node, rules, left, gains, cuts, n_bins * LANES, left_hess)
 
 
 def test_cuts_that_round_to_nearly_equal_gains_do_not_depend_on_threads():

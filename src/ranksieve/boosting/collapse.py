@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ranksieve.kernels.growing import GrowState
+
 
 class Grown(NamedTuple):
     """The splits and leaves of a tree, as kernels grow it; see `kernels.growing.grow_tree`."""
@@ -14,7 +16,13 @@ class Grown(NamedTuple):
     gains: np.ndarray  # per split
     bounds: np.ndarray  # per leaf: where its rows are
     totals: np.ndarray  # per leaf: sum of gradients and count, packed
-    limits: np.ndarray  # per leaf: what its value may be
+    limits: np.ndarray  # per leaf: bounds on its value
+
+    @classmethod
+    def of(cls, state: GrowState, bounds: np.ndarray) -> Grown:
+        """What has been grown."""
+        n = int(state.n_leaves[0])
+        return cls(state.splits[: n - 1], state.split_gains[: n - 1], bounds[:n], state.totals[:n], state.limits[:n])
 
 
 def collapse(grown: Grown, tolerance: float) -> Grown:

@@ -1,21 +1,20 @@
-"""Growing one tree on the rows that teach it."""
+"""Growing one tree on the rows that it is trained on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import Scale, to_fixed_point
+from ranksieve.boosting.fixed_point import FixedPoint, Scale, to_fixed_point
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import choose_features, monotone_signs
 from ranksieve.dtypes import FIXED, ROW
 from ranksieve.kernels import growing as kernels
-from ranksieve.kernels.monotone import SMALLEST_WEIGHT
-from ranksieve.kernels.splitting import LANES
+from ranksieve.kernels.gain import SMALLEST_WEIGHT, SplitRules
+from ranksieve.kernels.histograms import LANES, Columns, TreeRows
 from ranksieve.params import Params
 
 GATHER_SHARE = 0.25  # up to this share of the rows, a compact copy of them is faster than working in place
@@ -57,33 +56,35 @@ class Grower:
     ) -> tuple[Tree, Leaves | None]:
         """A tree fitted to the gradients of `rows` (None: all); also its leaves where every row took part."""
         fixed = to_fixed_point(grad, hess)
-        bins, packed, fixed_hess, members = self._place(rows, fixed.packed, fixed.hess)
-        p, seconds = self._params, fixed_hess if self._planes == 2 else fixed_hess[:0]
-        grown = self._split(
-            bins, members, np.empty_like(members), packed, seconds, self._n_bins, self._allowed(rng), self._hist,
-            self._spare, self._borders, fixed.scale.count_bits, 2.0**-fixed.scale.hess_exponent, p.min_docs,
-            p.min_hessian, p.l2, self._newton,
-        )  # fmt: skip
-        grown = collapse(grown, p.collapse) if p.collapse > 0 else grown
+        placed, fixed_hess = self._place(rows, fixed)
+        grown = self._split(placed, self._choose_columns(rng), self._rules(fixed.scale))
+        grown = collapse(grown, self._params.collapse) if self._params.collapse > 0 else grown
         hess_totals = np.empty(len(grown.bounds), FIXED)
-        kernels.sum_leaves(members, grown.bounds, fixed_hess, hess_totals)
-        return self._tree(fixed.scale, grown, hess_totals), Leaves(members, grown.bounds) if rows is None else None
+        kernels.sum_leaves(placed.members, grown.bounds, fixed_hess, hess_totals)
+        leaves = Leaves(placed.members, grown.bounds) if rows is None else None
+        return self._tree(fixed.scale, grown, hess_totals), leaves
 
     def _most_leaves(self) -> int:
         return max(1, min(self._params.leaves, len(self._bins) // self._params.min_docs))
 
-    def _split(self, *shared: Any) -> Grown:
-        """The splits and leaves; `shared` is what the kernels of all growers begin with."""
-        most = len(self._hist)
-        grown = Grown(
-            splits=np.empty((most - 1, 6), np.int64),
-            gains=np.empty(most - 1),
-            bounds=np.zeros((most, 2), np.int64),
-            totals=np.zeros(most, FIXED),
-            limits=np.tile([-np.inf, np.inf], (most, 1)),
+    def _split(self, rows: TreeRows, columns: Columns, rules: SplitRules) -> Grown:
+        """The splits and leaves of a tree."""
+        state = kernels.new_state(len(self._hist))
+        bounds = np.zeros((len(self._hist), 2), np.int64)
+        kernels.grow_tree(rows, columns, rules, self._hist, self._spare, bounds, state)
+        return Grown.of(state, bounds)
+
+    def _rules(self, scale: Scale) -> SplitRules:
+        p = self._params  # of the types that kernels are compiled for
+        return SplitRules(
+            count_bits=scale.count_bits,
+            hess_unit=2.0**-scale.hess_exponent,
+            min_docs=int(p.min_docs),
+            min_hess=float(p.min_hessian),
+            l2=float(p.l2),
+            newton=bool(self._newton),
+            max_depth=int(p.max_depth),
         )
-        n = kernels.grow_tree(*(*shared, self._params.max_depth, self._signs, *grown))
-        return Grown(*(array[: n - (number < 2)] for number, array in enumerate(grown)))
 
     def _tree(self, scale: Scale, grown: Grown, hess_totals: np.ndarray) -> Tree:
         """The tree of the splits, its leaves' values from their sums and within their limits."""
@@ -102,24 +103,33 @@ class Grower:
         )
 
     def _values(self, scale: Scale, totals: np.ndarray, hess_totals: np.ndarray) -> np.ndarray:
-        """What nodes with these sums say."""
+        """The values of nodes with these sums."""
         used = scale.hess_sum(hess_totals) + self._params.l2
         return np.divide(scale.grad_sum(totals), used, out=np.zeros(len(totals)), where=used > SMALLEST_WEIGHT)
 
-    def _place(
-        self, rows: np.ndarray | None, packed: np.ndarray, hess: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Where the kernel finds the rows: the bins, the gradients by row of those bins, and the rows."""
+    def _place(self, rows: np.ndarray | None, fixed: FixedPoint) -> tuple[TreeRows, np.ndarray]:
+        """The rows for the kernels, where few of all in a copy, and their second derivatives."""
         bins = self._bins
         if rows is None:
-            return bins, packed, hess, np.arange(len(bins), dtype=ROW)
+            return self._all_of(bins, fixed)
         if len(rows) <= GATHER_SHARE * len(bins):
-            return np.take(bins, rows, axis=0), packed, hess, np.arange(len(rows), dtype=ROW)
-        all_packed, all_hess = np.zeros(len(bins), FIXED), np.zeros(len(bins), FIXED)
-        all_packed[rows], all_hess[rows] = packed, hess
-        return bins, all_packed, all_hess, rows.astype(ROW)
+            return self._all_of(np.take(bins, rows, axis=0), fixed)
+        packed, hess = np.zeros(len(bins), FIXED), np.zeros(len(bins), FIXED)
+        packed[rows], hess[rows] = fixed.packed, fixed.hess
+        members = rows.astype(ROW)
+        return TreeRows(bins, members, np.empty_like(members), packed, self._summed(hess)), hess
 
-    def _allowed(self, rng: np.random.Generator) -> np.ndarray:
+    def _all_of(self, bins: np.ndarray, fixed: FixedPoint) -> tuple[TreeRows, np.ndarray]:
+        """All rows of a matrix of bins, and their second derivatives."""
+        members = np.arange(len(bins), dtype=ROW)
+        return TreeRows(bins, members, np.empty_like(members), fixed.packed, self._summed(fixed.hess)), fixed.hess
+
+    def _summed(self, hess: np.ndarray) -> np.ndarray:
+        """The second derivatives that histograms sum: none where no split depends on them."""
+        return hess if self._planes == 2 else hess[:0]
+
+    def _choose_columns(self, rng: np.random.Generator) -> Columns:
+        """The columns that a tree may split on."""
         n_features = len(self._columns)
         allowed = np.zeros(len(self._n_bins), np.bool_)
         fraction = self._params.feature_fraction
@@ -127,7 +137,7 @@ class Grower:
             allowed[rng.choice(n_features, max(1, round(fraction * n_features)), replace=False)] = True
         else:
             allowed[:n_features] = True
-        return allowed
+        return Columns(self._n_bins, allowed, self._signs, self._borders)
 
 
 def _only_columns(bins: np.ndarray, columns: np.ndarray, n_columns: int) -> np.ndarray:

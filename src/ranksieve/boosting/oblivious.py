@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown
@@ -14,6 +12,8 @@ from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED
 from ranksieve.errors import ParameterError
 from ranksieve.kernels import oblivious as kernels
+from ranksieve.kernels.gain import SplitRules
+from ranksieve.kernels.histograms import Columns, TreeRows
 from ranksieve.params import Params
 
 
@@ -37,10 +37,10 @@ class ObliviousGrower(Grower):
     def _most_leaves(self) -> int:
         return 1 << self.depth
 
-    def _split(self, *shared: Any) -> Grown:
+    def _split(self, rows: TreeRows, columns: Columns, rules: SplitRules) -> Grown:
         cuts = np.empty((self.depth, 3), np.int64)
         bounds, totals = np.zeros((1 << self.depth, 2), np.int64), np.zeros(1 << self.depth, FIXED)
-        n_levels = kernels.grow_oblivious(*(*shared, cuts, bounds, totals))
+        n_levels = kernels.grow_oblivious(rows, columns, rules, self._hist, self._spare, cuts, bounds, totals)
         n = 1 << n_levels
         limits = np.tile([-np.inf, np.inf], (n, 1))
         return Grown(_splits(cuts[:n_levels]), np.zeros(n - 1), bounds[:n], totals[:n], limits)
@@ -69,9 +69,9 @@ class ObliviousGrower(Grower):
 
     def _gains(self, scale: Scale, totals: np.ndarray, hess_totals: np.ndarray) -> np.ndarray:
         """What nodes contribute to the gain, gradients in fixed point."""
-        sums = (totals >> scale.count_bits).astype(np.float64)
-        weights = scale.hess_sum(hess_totals) + self._params.l2 if self._newton else scale.count(totals)
-        return np.divide(sums * sums, weights, out=np.zeros(len(sums)), where=weights > 0)
+        gains = np.empty(len(totals))
+        kernels.leaf_gains(totals, hess_totals, self._rules(scale), gains)
+        return gains
 
 
 def _splits(cuts: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from ranksieve.cluster.messages import HistogramRequest, LeafSplit, RootHistogra
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, MISSING_BIN
 from ranksieve.kernels import growing as kernels
-from ranksieve.kernels.dividing import divide_rows
-from ranksieve.kernels.splitting import LANES
+from ranksieve.kernels.divide_rows import divide_rows
+from ranksieve.kernels.histograms import LANES, Columns, sum_leaf
 from ranksieve.params import Params
 
 
@@ -24,6 +24,7 @@ class LeafSums(Grower):
     def __init__(self, data: Binned, params: Params, threads: int) -> None:
         super().__init__(data, params, threads=threads)
         self._live = live_places(self._n_bins, self._planes)
+        self._all_columns = Columns(self._n_bins, np.ones(len(self._n_bins), np.bool_), self._signs, self._borders)
         self._bounds = np.empty((0, 2), np.int64)
         self._n_leaves = 0
         self._ahead: dict[int, int] = {}  # borders in leaves whose rows are in the order of their next cut already
@@ -40,10 +41,9 @@ class LeafSums(Grower):
     def begin(self, lesson: Lesson, scale: Scale) -> RootHistogram:
         """All rows of the lesson in one leaf."""
         fixed = to_fixed_point(lesson.grad, lesson.hess, scale)
-        self._placed, self._packed, self._fixed_hess, self._members = self._place(lesson.rows, fixed.packed, fixed.hess)
-        self._scratch = np.empty_like(self._members)
+        self._rows, self._fixed_hess = self._place(lesson.rows, fixed)
         self._bounds = np.zeros((self._params.leaves, 2), np.int64)
-        self._bounds[0, 1] = len(self._members)
+        self._bounds[0, 1] = len(self._rows.members)
         self._n_leaves, self._complete = 1, lesson.rows is None
         self._ahead.clear()
         return RootHistogram(int(fixed.packed.sum()), int(fixed.hess.sum()), self.of(HistogramRequest(0)))
@@ -61,9 +61,10 @@ class LeafSums(Grower):
         A leaf's cut does not change until it is divided.
         """
         if leaf not in self._ahead:
+            bins, members, scratch = self._rows.bins, self._rows.members, self._rows.scratch
             start, stop = self._bounds[leaf]
             self._ahead[leaf] = divide_rows(
-                self._placed, self._members, self._scratch, start, stop, cut.column, cut.split_bin, cut.missing_left
+                bins, members, scratch, start, stop, cut.column, cut.split_bin, cut.missing_left
             )
         return self._ahead[leaf]
 
@@ -73,24 +74,18 @@ class LeafSums(Grower):
         if request.cut is not None:
             border = self._border(request.leaf, request.cut)
             start, stop = (start, border) if request.left else (border, stop)
-        nothing = np.zeros(2, np.int64)
-        kernels.search_leaf(
-            self._placed, self._members, self._packed, self._fixed_hess if self._planes == 2 else self._fixed_hess[:0],
-            self._n_bins, np.zeros(len(self._n_bins), np.bool_), self._hist, self._spare, 0, -1, start, stop, nothing,
-            nothing, np.zeros(2, np.bool_), self._borders, 1, 1.0, 1, 0.0, 0.0, False, self._signs[:0],
-            np.zeros((2, 2)), np.zeros(2), np.zeros((2, 5), np.int64),
-        )  # fmt: skip
+        sum_leaf(self._rows, self._all_columns, start, stop, self._hist, self._spare, 0, -1)
         return self._hist.reshape(-1)[self._live]
 
     def hess_totals(self) -> np.ndarray:
         """The second derivatives of the rows of each leaf, summed."""
         totals = np.empty(self._n_leaves, FIXED)
-        kernels.sum_leaves(self._members, self._bounds[: self._n_leaves], self._fixed_hess, totals)
+        kernels.sum_leaves(self._rows.members, self._bounds[: self._n_leaves], self._fixed_hess, totals)
         return totals
 
     def leaves(self) -> Leaves | None:
         """Where every document ended, if all took part in the tree."""
-        return Leaves(self._members, self._bounds[: self._n_leaves]) if self._complete else None
+        return Leaves(self._rows.members, self._bounds[: self._n_leaves]) if self._complete else None
 
     def forget(self) -> None:
         self._complete = False

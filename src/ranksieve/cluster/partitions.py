@@ -24,7 +24,7 @@ from ranksieve.data.read import open_values
 from ranksieve.dtypes import BIN, LABEL
 from ranksieve.errors import ClusterError, DataError
 from ranksieve.forest.scorer import using_threads
-from ranksieve.kernels.splitting import LANES
+from ranksieve.kernels.histograms import LANES
 
 if TYPE_CHECKING:
     from distributed import Client, Future

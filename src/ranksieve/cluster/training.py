@@ -21,10 +21,11 @@ from ranksieve.boosting.slots import make_rules, settle
 from ranksieve.boosting.steps import shrinkage
 from ranksieve.boosting.train import check_grades, constant_of, starts_at_mean, watch_and_boost
 from ranksieve.cluster.connect import workers_of
-from ranksieve.cluster.coordinator import RemoteGrower, RemoteLessons, RemoteScores, RemoteValidationSet
+from ranksieve.cluster.coordinator import RemoteLessons, RemoteScores, RemoteValidationSet
 from ranksieve.cluster.layout import assign
 from ranksieve.cluster.messages import RunConfig, SetSummary
 from ranksieve.cluster.partitions import PartitionedData
+from ranksieve.cluster.remote_grower import RemoteGrower
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning

@@ -16,7 +16,7 @@ from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data
 from ranksieve.dtypes import BIN, MAX_BINS
 from ranksieve.errors import DataError
-from ranksieve.kernels.splitting import LANES
+from ranksieve.kernels.histograms import LANES
 from ranksieve.text_formats import counted
 
 

@@ -1,249 +1,272 @@
-"""Best-first growth of one regression tree on binned rows."""
+"""Best-first growth of one regression tree on binned rows.
+
+`next_split` decides what is split; it is the same whether the sums come from rows here (`grow_tree`) or from the
+workers of a cluster.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
 
-from ranksieve.kernels.dividing import divide_rows
-from ranksieve.kernels.monotone import SMALLEST_GAIN, hand_down, leaf_floor
-from ranksieve.kernels.splitting import LANES, NO_SPLIT, add_histogram, build_histogram, improve_split
+from ranksieve.kernels.divide_rows import divide_rows
+from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, node_gain, node_value
+from ranksieve.kernels.histograms import LANES, add_histogram, finish_columns, is_summed_by_rows, sum_by_rows
+from ranksieve.kernels.splitting import NO_SPLIT, improve_split
 
-MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns
 FEW_ROWS = 512  # up to this size, a leaf's rows stay in the cache from one group of columns to the next
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def search_columns(
-    hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit, min_docs,
-    min_hess, l2, newton, signs, limits, floats, ints,
-):  # fmt: skip
-    """Better splits among columns first:last; `sibling` ≥ 0, its parent's histogram so far, becomes it minus `slot`'s.
+class GrowState(NamedTuple):
+    """A tree that grows. A leaf that is split keeps its number for its left child, the right one gets the next."""
 
-    Side 0 is the leaf in `slot`, side 1 the sibling; `searched` says which are wanted. Where there are `signs` (see
-    `kernels.monotone`), `limits` are the bounds on the values of the two.
-    """
-    for lane in range(first, last, LANES):
-        if sibling >= 0:
-            add_histogram(hist[sibling], hist[slot], n_bins, lane, lane + LANES, -1)
-        for side in range(2):
-            if searched[side]:
-                improve_split(
-                    hist[sibling if side else slot], n_bins, allowed, lane, totals[side], hess_totals[side], count_bits,
-                    hess_unit, min_docs, min_hess, l2, newton, signs, limits[side], floats[side], ints[side],
-                )  # fmt: skip
+    n_leaves: np.ndarray  # one number
+    splits: np.ndarray  # per split: column, bin, missing left, left child, right child, count; child < 0: leaf ~child
+    split_gains: np.ndarray
+    totals: np.ndarray  # per leaf: gradients and count, packed
+    hess_totals: np.ndarray
+    limits: np.ndarray  # per leaf: bounds on its value
+    depths: np.ndarray
+    parents: np.ndarray  # per leaf: the split above it, or -1
+    slots: np.ndarray  # per leaf: where its histogram is
+    gains: np.ndarray  # per leaf: of its best split
+    cuts: np.ndarray  # per leaf, its best split: column (NO_SPLIT: none), bin, missing left, left sums
+    pair: np.ndarray  # the two newest leaves, the smaller one first
+    searched: np.ndarray  # which of them may be split again
+    found_gains: np.ndarray  # what the search found for them
+    found_cuts: np.ndarray
+
+
+def new_state(max_leaves: int) -> GrowState:
+    """The state of a tree without splits; `start_tree` makes it a tree of one leaf."""
+    return GrowState(
+        n_leaves=np.zeros(1, np.int64),
+        splits=np.empty((max_leaves - 1, 6), np.int64),
+        split_gains=np.empty(max_leaves - 1),
+        totals=np.zeros(max_leaves, np.int64),
+        hess_totals=np.zeros(max_leaves, np.int64),
+        limits=np.tile([-np.inf, np.inf], (max_leaves, 1)),
+        depths=np.zeros(max_leaves, np.int64),
+        parents=np.full(max_leaves, -1, np.int64),
+        slots=np.zeros(max_leaves, np.int64),
+        gains=np.zeros(max_leaves),
+        cuts=np.full((max_leaves, 5), NO_SPLIT, np.int64),
+        pair=np.zeros(2, np.int64),
+        searched=np.zeros(2, np.bool_),
+        found_gains=np.zeros(2),
+        found_cuts=np.full((2, 5), NO_SPLIT, np.int64),
+    )
 
 
 @njit(cache=True, nogil=True)
-def best_of_parts(part_floats, part_ints, floats, ints):
-    """The best split of each side over the parts of the columns; ties go to the first part."""
+def leaf_node(state, leaf):
+    """The sums of a leaf and its bounds."""
+    return Node(state.totals[leaf], state.hess_totals[leaf], state.limits[leaf, 0], state.limits[leaf, 1])
+
+
+@njit(cache=True, nogil=True)
+def start_tree(state, rules, total, hess_total):
+    """A tree of one leaf with these sums."""
+    state.n_leaves[0], state.totals[0], state.hess_totals[0] = 1, total, hess_total
+    state.searched[0] = len(state.gains) > 1 and count_of(total, rules) >= 2 * rules.min_docs
+
+
+@njit(cache=True, nogil=True)
+def keep_cuts(state, columns, rules):
+    """Keep the cuts that were found for the newest leaves, where they gain anything."""
     for side in range(2):
-        floats[side], ints[side, 0] = 0.0, NO_SPLIT
-        for part in range(len(part_floats)):
-            found = part_ints[part, side, 0] != NO_SPLIT
-            if found and (ints[side, 0] == NO_SPLIT or part_floats[part, side, 0] > floats[side]):
-                floats[side] = part_floats[part, side, 0]
-                ints[side] = part_ints[part, side]
+        if state.searched[side]:
+            leaf, found = state.pair[side], state.found_gains[side]
+            state.gains[leaf] = found - node_gain(leaf_node(state, leaf), rules, len(columns.signs) > 0)
+            if state.found_cuts[side, 0] != NO_SPLIT and state.gains[leaf] > SMALLEST_GAIN * found:
+                state.cuts[leaf] = state.found_cuts[side]
 
 
 @njit(cache=True, nogil=True)
-def set_floors(totals, hess_totals, count_bits, hess_unit, l2, newton, signs, limits, part_floats):
-    """What splits of the two leaves have to be above, where their values are bounded."""
-    for side in range(2 if len(signs) else 0):
-        floor = leaf_floor(totals[side], hess_totals[side], count_bits, hess_unit, l2, newton, limits[side])
-        part_floats[:, side] = floor[1]
+def next_split(state, columns, rules):
+    """Split the leaf with the largest gain; return its number, or -1 where the tree is complete.
 
-
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
-def search_leaf(
-    bins, rows, packed, hess, n_bins, allowed, hist, spare, slot, sibling, start, stop, totals, hess_totals, searched,
-    borders, count_bits, hess_unit, min_docs, min_hess, l2, newton, signs, limits, floats, ints,
-):  # fmt: skip
-    """Histogram of rows start:stop into `slot`, then the best splits of it and of its sibling: see `search_columns`.
-
-    Each thread owns the columns `borders[part]:borders[part + 1]` from the first row to the best cut. Where the rows
-    come from main memory, half a row costs as much as a whole one: there each thread first sums a range of rows into a
-    histogram of its own.
+    The cuts found last are kept first. Of the two new leaves, `state.pair` has the smaller one first, and
+    `state.searched` says which of them may be split again. The larger one takes over the parent's histogram.
     """
-    n_parts, width = len(borders) - 1, bins.shape[1]
-    by_rows = n_parts > 1 and stop - start >= MANY_ROWS
-    if by_rows:
-        for part in prange(n_parts):
-            low = start + (stop - start) * part // n_parts
-            high = start + (stop - start) * (part + 1) // n_parts
-            mine = hist[slot] if part == 0 else spare[part - 1]
-            build_histogram(bins, rows, low, high, packed, hess, n_bins, 0, width, mine)
-    part_floats = np.zeros((n_parts, 2, 1), np.float64)
-    part_ints = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
-    set_floors(totals, hess_totals, count_bits, hess_unit, l2, newton, signs, limits, part_floats)
-    step = LANES if stop - start <= FEW_ROWS else width
-    for part in prange(n_parts):
-        if by_rows:
-            for other in range(n_parts - 1):
-                add_histogram(hist[slot], spare[other], n_bins, borders[part], borders[part + 1], 1)
-        for first in range(borders[part], borders[part + 1], step):
-            last = min(first + step, borders[part + 1])
-            if not by_rows:
-                build_histogram(bins, rows, start, stop, packed, hess, n_bins, first, last, hist[slot])
-            search_columns(
-                hist, n_bins, allowed, slot, sibling, first, last, totals, hess_totals, searched, count_bits, hess_unit,
-                min_docs, min_hess, l2, newton, signs, limits, part_floats[part], part_ints[part],
-            )  # fmt: skip
-    best_of_parts(part_floats, part_ints, floats, ints)
-
-
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
-def search_sums(
-    n_bins, allowed, hist, slot, sibling, totals, hess_totals, searched, borders, count_bits, hess_unit, min_docs,
-    min_hess, l2, newton, signs, limits, floats, ints,
-):  # fmt: skip
-    """Like `search_leaf`, where the histogram in `slot` is there already, summed elsewhere."""
-    n_parts = len(borders) - 1
-    part_floats = np.zeros((n_parts, 2, 1), np.float64)
-    part_ints = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
-    set_floors(totals, hess_totals, count_bits, hess_unit, l2, newton, signs, limits, part_floats)
-    for part in prange(n_parts):
-        search_columns(
-            hist, n_bins, allowed, slot, sibling, borders[part], borders[part + 1], totals, hess_totals, searched,
-            count_bits, hess_unit, min_docs, min_hess, l2, newton, signs, limits, part_floats[part], part_ints[part],
-        )  # fmt: skip
-    best_of_parts(part_floats, part_ints, floats, ints)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def leaf_gain(total, total_hess, count_bits, hess_unit, l2, newton):
-    """What a leaf contributes to the gain before it is split."""
-    sum_all = np.float64(total >> count_bits)
-    n = np.float64(total & ((np.int64(1) << count_bits) - 1))
-    weight = np.float64(total_hess) * hess_unit + l2 if newton else n
-    return sum_all * sum_all / weight if weight > 0 else 0.0
-
-
-@njit(cache=True, nogil=True)
-def split_best_leaf(
-    n_leaves, count_bits, hess_unit, min_docs, l2, max_depth, signs, limits, gain, cut, depth, parent, slots,
-    leaf_totals, leaf_hess, split_ints, split_gain, pair, searched,
-):  # fmt: skip
-    """Write down the split of the leaf with the largest gain; return that leaf, or -1 where none can be split.
-
-    The leaf keeps its number for the left child, the right one gets number `n_leaves`. `pair` is the smaller and the
-    larger child, and `searched` which of the two may be split again. The larger takes over the parent's histogram.
-    `limits` are the bounds on every leaf's value, where there are `signs`.
-    """
-    old, new, split = -1, n_leaves, n_leaves - 1
-    for leaf in range(n_leaves):
-        if cut[leaf, 0] != NO_SPLIT and (old < 0 or gain[leaf] > gain[old]):
+    keep_cuts(state, columns, rules)
+    old, new, cuts = -1, state.n_leaves[0], state.cuts
+    for leaf in range(new if new < len(state.gains) else 0):
+        if cuts[leaf, 0] != NO_SPLIT and (old < 0 or state.gains[leaf] > state.gains[old]):
             old = leaf
     if old < 0:
         return old
-    mask = (np.int64(1) << count_bits) - 1
-    split_ints[split, 0], split_ints[split, 1], split_ints[split, 2] = cut[old, 0], cut[old, 1], cut[old, 2]
-    split_ints[split, 3], split_ints[split, 4], split_ints[split, 5] = ~old, ~new, leaf_totals[old] & mask
-    split_gain[split] = gain[old]
-    if parent[old] >= 0:
-        side = 3 if split_ints[parent[old], 3] == ~old else 4
-        split_ints[parent[old], side] = split
-    parent[old], parent[new] = split, split
-    depth[old] += 1
-    depth[new] = depth[old]
-    leaf_totals[new], leaf_hess[new] = leaf_totals[old] - cut[old, 3], leaf_hess[old] - cut[old, 4]
-    leaf_totals[old], leaf_hess[old] = cut[old, 3], cut[old, 4]
-    if len(signs):
-        hand_down(signs[cut[old, 0]], leaf_totals, leaf_hess, old, new, count_bits, hess_unit, l2, limits)
-    cut[old, 0] = NO_SPLIT
-    pair[0], pair[1] = (old, new) if leaf_totals[old] & mask <= leaf_totals[new] & mask else (new, old)
-    is_last = n_leaves + 1 == len(gain) or (max_depth > 0 and depth[old] >= max_depth)
-    for side in range(2):
-        searched[side] = not is_last and leaf_totals[pair[side]] & mask >= 2 * min_docs
-    slots[new] = new
-    if pair[0] == old:
-        slots[old], slots[new] = slots[new], slots[old]
+    write_split(state, old, new, rules)
+    if len(columns.signs):
+        set_bounds(state, old, new, columns.signs[cuts[old, 0]], rules)
+    cuts[old, 0] = NO_SPLIT
+    state.n_leaves[0] += 1
+    n_old, n_new = count_of(state.totals[old], rules), count_of(state.totals[new], rules)
+    is_last = new + 1 == len(state.gains) or (rules.max_depth > 0 and state.depths[old] >= rules.max_depth)
+    state.pair[0], state.pair[1] = (old, new) if n_old <= n_new else (new, old)
+    state.searched[0] = not is_last and min(n_old, n_new) >= 2 * rules.min_docs
+    state.searched[1] = not is_last and max(n_old, n_new) >= 2 * rules.min_docs
+    state.slots[new] = new
+    if state.pair[0] == old:
+        state.slots[old], state.slots[new] = new, state.slots[old]
     return old
 
 
 @njit(cache=True, nogil=True)
-def note_cuts(
-    pair, searched, floats, ints, leaf_totals, leaf_hess, count_bits, hess_unit, l2, newton, signs, limits, gain, cut
-):  # fmt: skip
-    """Keep the best splits found of the leaves in `pair`, where they gain anything."""
-    for side in range(2):
-        if searched[side]:
-            leaf = pair[side]
-            total, total_hess = leaf_totals[leaf], leaf_hess[leaf]
-            if len(signs):
-                base = leaf_floor(total, total_hess, count_bits, hess_unit, l2, newton, limits[leaf])[0]
-            else:
-                base = leaf_gain(total, total_hess, count_bits, hess_unit, l2, newton)
-            gain[leaf] = floats[side] - base
-            if ints[side, 0] != NO_SPLIT and gain[leaf] > SMALLEST_GAIN * floats[side]:
-                cut[leaf] = ints[side]
+def write_split(state, old, new, rules):
+    """Write down the best split of leaf `old`, and the sums, depths and bounds of the two leaves it becomes."""
+    split, cut, splits, totals, hess_totals = new - 1, state.cuts[old], state.splits, state.totals, state.hess_totals
+    splits[split, 0], splits[split, 1], splits[split, 2] = cut[0], cut[1], cut[2]
+    splits[split, 3], splits[split, 4], splits[split, 5] = ~old, ~new, count_of(totals[old], rules)
+    state.split_gains[split] = state.gains[old]
+    parent = state.parents[old]
+    if parent >= 0:
+        splits[parent, 3 if splits[parent, 3] == ~old else 4] = split
+    state.parents[old], state.parents[new] = split, split
+    state.depths[old] += 1
+    state.depths[new] = state.depths[old]
+    totals[new], hess_totals[new] = totals[old] - cut[3], hess_totals[old] - cut[4]
+    totals[old], hess_totals[old] = cut[3], cut[4]
+    state.limits[new, 0], state.limits[new, 1] = state.limits[old, 0], state.limits[old, 1]
 
 
 @njit(cache=True, nogil=True)
-def grow_tree(
-    bins, rows, scratch, packed, hess, n_bins, allowed, hist, spare, borders, count_bits, hess_unit, min_docs, min_hess,
-    l2, newton, max_depth, signs, split_ints, split_gain, leaf_bounds, leaf_totals, limits,
-):  # fmt: skip
-    """Split the leaf with the largest gain until `len(leaf_bounds)` leaves; return how many there are.
+def set_bounds(state, left, right, sign, rules):
+    """After a split on a column with a sign, the middle of its leaves' values bounds all that grows below them.
 
-    `rows` is reordered: leaf l holds `rows[leaf_bounds[l, 0]:leaf_bounds[l, 1]]`, in the order they came. A split's
-    row in `split_ints` is feature, bin, missing left, left child, right child, count; a child < 0 is leaf ~child.
-    `limits` come as -∞, ∞ and leave as the bounds on each leaf's value, where there are `signs`.
+    One side stays at or below it, the other at or above: LightGBM's "basic" method.
     """
-    max_leaves = len(leaf_bounds)
-    gain, cut = np.zeros(max_leaves), np.full((max_leaves, 5), NO_SPLIT, np.int64)
-    depth, parent = np.zeros(max_leaves, np.int64), np.full(max_leaves, -1, np.int64)
-    leaf_hess, slots = np.zeros(max_leaves, np.int64), np.zeros(max_leaves, np.int64)
-    pair, searched = np.zeros(2, np.int64), np.zeros(2, np.bool_)
-    floats, ints = np.zeros(2), np.zeros((2, 5), np.int64)
+    if sign != 0:
+        middle = (node_value(leaf_node(state, left), rules) + node_value(leaf_node(state, right), rules)) / 2.0
+        lower, upper = (left, right) if sign > 0 else (right, left)
+        state.limits[lower, 1], state.limits[upper, 0] = middle, middle
 
-    leaf_bounds[0, 0], leaf_bounds[0, 1] = 0, len(rows)
-    for i in range(len(rows)):
-        leaf_totals[0] += packed[rows[i]]
-    for i in range(len(rows) if len(hess) else 0):
-        leaf_hess[0] += hess[rows[i]]
-    searched[0] = max_leaves > 1 and len(rows) >= 2 * min_docs
-    n_leaves, sibling = 1, -1
+
+@njit(cache=True, nogil=True)
+def sibling_slot(state):
+    """The slot of the larger of the two newest leaves, or -1 for the root."""
+    return state.slots[state.pair[1]] if state.n_leaves[0] > 1 else -1
+
+
+@njit(cache=True, nogil=True)
+def least_gains(state, columns, rules, n_parts):
+    """What splits of the newest leaves have to be above, for each thread and leaf: bounded leaves may start high."""
+    gains = np.zeros((n_parts, 2, 1))
+    for side in range(2 if len(columns.signs) else 0):
+        gain = node_gain(leaf_node(state, state.pair[side]), rules, True)
+        gains[:, side] = gain + SMALLEST_GAIN * abs(gain)
+    return gains
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def search_columns(state, columns, rules, hist, first, last, gains, cuts):
+    """Better splits of the two newest leaves among columns first:last.
+
+    The histogram of the smaller leaf is there; that of the larger, its parent's so far, becomes the difference.
+    """
+    slot, sibling = state.slots[state.pair[0]], sibling_slot(state)
+    for lane in range(first, last, LANES):
+        if sibling >= 0:
+            add_histogram(hist[sibling], hist[slot], columns.n_bins, lane, lane + LANES, -1)
+        for side in range(2):
+            if state.searched[side]:
+                node = leaf_node(state, state.pair[side])
+                improve_split(hist[sibling if side else slot], columns, lane, node, rules, gains[side], cuts[side])
+
+
+@njit(cache=True, nogil=True)
+def join_parts(state, gains, cuts):
+    """The best split of each of the two leaves over the parts of the columns; ties go to the first part."""
+    for side in range(2):
+        state.found_gains[side], state.found_cuts[side, 0] = 0.0, NO_SPLIT
+        for part in range(len(gains)):
+            first = state.found_cuts[side, 0] == NO_SPLIT
+            if cuts[part, side, 0] != NO_SPLIT and (first or gains[part, side, 0] > state.found_gains[side]):
+                state.found_gains[side] = gains[part, side, 0]
+                state.found_cuts[side] = cuts[part, side]
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def search_rows(rows, state, columns, rules, start, stop, hist, spare):
+    """The best splits of the two newest leaves, of which the smaller one holds the members start:stop.
+
+    Each thread does all for its columns, from the first row to the best cut, see `histograms.sum_leaf`.
+    """
+    borders, smaller = columns.borders, state.slots[state.pair[0]]
+    if is_summed_by_rows(columns, start, stop):
+        sum_by_rows(rows, columns, start, stop, spare, hist[smaller])
+    n_parts = len(borders) - 1
+    gains = least_gains(state, columns, rules, n_parts)
+    cuts = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
+    step = LANES if stop - start <= FEW_ROWS else rows.bins.shape[1]
+    for part in prange(n_parts):
+        for first in range(borders[part], borders[part + 1], step):
+            last = min(first + step, borders[part + 1])
+            finish_columns(rows, columns, start, stop, first, last, spare, hist[smaller])
+            search_columns(state, columns, rules, hist, first, last, gains[part], cuts[part])
+    join_parts(state, gains, cuts)
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def search_sums(state, columns, rules, hist):
+    """Like `search_rows`, where the histogram of the smaller leaf is there already, summed elsewhere."""
+    borders = columns.borders
+    n_parts = len(borders) - 1
+    gains = least_gains(state, columns, rules, n_parts)
+    cuts = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
+    for part in prange(n_parts):
+        search_columns(state, columns, rules, hist, borders[part], borders[part + 1], gains[part], cuts[part])
+    join_parts(state, gains, cuts)
+
+
+@njit(cache=True, nogil=True)
+def sum_members(rows, start, stop):
+    """The fixed-point sums of the members start:stop."""
+    total, hess_total = np.int64(0), np.int64(0)
+    for i in range(start, stop):
+        total += rows.packed[rows.members[i]]
+    for i in range(start, stop if len(rows.hess) else start):
+        hess_total += rows.hess[rows.members[i]]
+    return total, hess_total
+
+
+@njit(cache=True, nogil=True)
+def grow_tree(rows, columns, rules, hist, spare, bounds, state):
+    """Split the leaf with the largest gain until there are `len(bounds)` leaves, or no split gains anything.
+
+    `rows.members` is reordered: leaf l holds those from `bounds[l, 0]` to `bounds[l, 1]`, in the order they came.
+    """
+    n_rows = len(rows.members)
+    bounds[0, 0], bounds[0, 1] = 0, n_rows
+    total, hess_total = sum_members(rows, 0, n_rows)
+    start_tree(state, rules, total, hess_total)
     while True:
-        if searched[0] or searched[1]:
-            start, stop = leaf_bounds[pair[0]]
-            search_leaf(
-                bins, rows, packed, hess, n_bins, allowed, hist, spare, slots[pair[0]], sibling, start, stop,
-                leaf_totals[pair], leaf_hess[pair], searched, borders, count_bits, hess_unit, min_docs, min_hess, l2,
-                newton, signs, limits[pair], floats, ints,
-            )  # fmt: skip
-            note_cuts(
-                pair, searched, floats, ints, leaf_totals, leaf_hess, count_bits, hess_unit, l2, newton, signs, limits,
-                gain, cut,
-            )  # fmt: skip
-        if n_leaves == max_leaves:
+        if state.searched[0] or state.searched[1]:
+            low, high = bounds[state.pair[0]]
+            search_rows(rows, state, columns, rules, low, high, hist, spare)
+        leaf = next_split(state, columns, rules)
+        if leaf < 0:
             break
-        old = split_best_leaf(
-            n_leaves, count_bits, hess_unit, min_docs, l2, max_depth, signs, limits, gain, cut, depth, parent, slots,
-            leaf_totals, leaf_hess, split_ints, split_gain, pair, searched,
-        )  # fmt: skip
-        if old < 0:
-            break
-        feature, split_bin, missing_left = split_ints[n_leaves - 1, :3]
-        start, stop = leaf_bounds[old]
-        border = divide_rows(bins, rows, scratch, start, stop, feature, split_bin, missing_left == 1)
-        leaf_bounds[old, 1], leaf_bounds[n_leaves, 0], leaf_bounds[n_leaves, 1] = border, border, stop
-        n_leaves += 1
-        sibling = slots[pair[1]]
-    return n_leaves
+        new = state.n_leaves[0] - 1
+        feature, split_bin, missing_left = state.splits[new - 1, :3]
+        low, high = bounds[leaf]
+        border = divide_rows(rows.bins, rows.members, rows.scratch, low, high, feature, split_bin, missing_left == 1)
+        bounds[leaf, 1], bounds[new, 0], bounds[new, 1] = border, border, high
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def sum_leaves(rows, leaf_bounds, values, out):
+def sum_leaves(members, bounds, values, out):
     """Fixed-point sum of `values` over the rows of each leaf."""
-    for leaf in prange(len(leaf_bounds)):
+    for leaf in prange(len(bounds)):
         total = np.int64(0)
-        for i in range(leaf_bounds[leaf, 0], leaf_bounds[leaf, 1]):
-            total += values[rows[i]]
+        for i in range(bounds[leaf, 0], bounds[leaf, 1]):
+            total += values[members[i]]
         out[leaf] = total
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def add_leaf_values(rows, leaf_bounds, leaf_values, scores):
+def add_leaf_values(members, bounds, leaf_values, scores):
     """Add each leaf's value to the scores of its rows."""
-    for leaf in prange(len(leaf_bounds)):
-        for i in range(leaf_bounds[leaf, 0], leaf_bounds[leaf, 1]):
-            scores[rows[i]] += leaf_values[leaf]
+    for leaf in prange(len(bounds)):
+        for i in range(bounds[leaf, 0], bounds[leaf, 1]):
+            scores[members[i]] += leaf_values[leaf]

@@ -45,39 +45,34 @@ class Best(NamedTuple):
 
 
 @intrinsic
-def scan_cuts(typing, hist, start, n_bins, total, count_bits, min_docs, left, gains, cuts):
-    """The best variance-gain cuts of 16 features, scanning bins upwards from the sums in `left`.
+def scan_cuts(typing, hist, n_bins, node, rules, left, gains, cuts):
+    """The best variance-gain cuts of 16 features in one leaf, scanning bins upwards from the sums in `left`.
 
-    `hist[start + 16 * b + k]` is what bin b adds to the left side of feature k: gradient << count_bits | count. Sums
-    and best cuts stay in registers from bin to bin. A gain is a fraction, (l² m + r² n) / (n m) with sums l and r of n
-    and m documents; two are compared by cross-multiplication, for a division takes as long as all the rest.
+    `hist[16 * b + k]` is what bin b adds to the left side of feature k: gradient << count_bits | count. Sums and best
+    cuts stay in registers from bin to bin. The gain of the two sides, `gain.leaf_gain`, is a fraction,
+    (l² m + r² n) / (n m) with sums l and r of n and m rows; two are compared by cross-multiplication, for a division
+    takes as long as all the rest.
     """
-    size = types.int64
-    return types.void(hist, size, size, size, size, size, left, gains, cuts), _scan
+    return types.void(hist, types.int64, node, rules, left, gains, cuts), _scan
 
 
 @intrinsic
-def scan_cuts_of_two(
-    typing, hist, start, n_bins, total, count_bits, min_docs, left, gains, cuts, second, total_hess, hess_unit,
-    min_hess, l2, newton, left_hess,
-):  # fmt: skip
+def scan_cuts_of_two(typing, hist, n_bins, node, rules, left, gains, cuts, second, left_hess):
     """The same where second derivatives are summed too, bins of them from `hist[second]` on.
 
-    Both sides need a sum of `min_hess`; with `newton`, n and m are these sums plus `l2`.
+    Both sides need a sum of `rules.min_hess`; with `rules.newton`, n and m are these sums plus `rules.l2`.
     """
-    size, number = types.int64, types.float64
-    first = hist, size, size, size, size, size, left, gains, cuts
-    return types.void(*first, size, size, number, number, number, types.boolean, left_hess), _scan
+    return types.void(hist, types.int64, node, rules, left, gains, cuts, types.int64, left_hess), _scan
 
 
 def _scan(context, builder, signature, arguments):
-    start, n_bins, total, count_bits, min_docs = arguments[1:6]
-    more = arguments[9:]  # of second derivatives
-    planes = [start, *more[:1]]
-    leaf = _leaf(builder, total, count_bits, min_docs)
-    seconds = _seconds(builder, *more[1:6]) if more else None
+    n_bins, more = arguments[1], arguments[7:]
+    planes = [LONG(0), *more[:1]]
+    node, rules = (_fields(builder, signature.args[i], arguments[i]) for i in (2, 3))
+    leaf = _leaf(builder, node, rules)
+    seconds = _seconds(builder, node, rules) if more else None
     halves = [LONG(0), LONG(HALF)]
-    ends = {"sums": 6, "up": 7, "cut": 8, **({"seconds": 15} if more else {})}  # arguments with the first and last ones
+    ends = {"sums": 4, "up": 5, "cut": 6, **({"seconds": 8} if more else {})}  # arguments with the first and last ones
 
     def at(number, position, kind):
         return address(context, builder, signature.args[number], arguments[number], position, kind)
@@ -103,16 +98,23 @@ def _scan(context, builder, signature, arguments):
     return context.get_dummy_value()
 
 
-def _leaf(builder, total, count_bits, min_docs):
-    mask = builder.sub(builder.shl(LONG(1), count_bits), LONG(1))
-    total_sum = builder.sitofp(builder.ashr(total, count_bits), ir.DoubleType())
-    parts = mask, count_bits, min_docs, builder.and_(total, mask), total_sum
+def _fields(builder, type_, value):
+    """The members of a NamedTuple by name."""
+    return {name: builder.extract_value(value, i) for i, name in enumerate(type_.fields)}
+
+
+def _leaf(builder, node, rules):
+    total, bits = node["total"], rules["count_bits"]
+    mask = builder.sub(builder.shl(LONG(1), bits), LONG(1))
+    total_sum = builder.sitofp(builder.ashr(total, bits), ir.DoubleType())
+    parts = mask, bits, rules["min_docs"], builder.and_(total, mask), total_sum
     return Leaf(*(splat(builder, part, HALF) for part in parts))
 
 
-def _seconds(builder, total_hess, hess_unit, min_hess, l2, newton):
-    total_sum = builder.fmul(builder.sitofp(total_hess, ir.DoubleType()), hess_unit)
-    return Seconds(*(splat(builder, part, HALF) for part in (hess_unit, total_sum, min_hess, l2, newton)))
+def _seconds(builder, node, rules):
+    total_sum = builder.fmul(builder.sitofp(node["hess"], ir.DoubleType()), rules["hess_unit"])
+    parts = rules["hess_unit"], total_sum, rules["min_hess"], rules["l2"], rules["newton"]
+    return Seconds(*(splat(builder, part, HALF) for part in parts))
 
 
 def _better(builder, leaf, seconds, best, added, number):

@@ -1,0 +1,128 @@
+"""Histograms of a leaf's rows: sums of gradients, second derivatives and counts for every bin of every feature.
+
+A histogram is stored in groups of LANES features, and in a group bin by bin, `hist[group, plane, bin, lane]`, so that
+one vector instruction handles several features, and a group, 32 KB, stays in the nearest cache while it is summed,
+subtracted and searched. Plane 0 packs two sums in one integer: gradient << count_bits | count. Plane 1, if present,
+sums second derivatives.
+All sums are fixed point: integer addition is associative, so threads or machines may share rows in any way.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange, uintp
+
+from ranksieve.dtypes import MISSING_BIN
+
+LANES = 16  # features searched together
+MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns
+
+
+class TreeRows(NamedTuple):
+    """The rows that a tree is grown on."""
+
+    bins: np.ndarray  # row by row, a column per feature
+    members: np.ndarray  # the numbers of the rows, those of a leaf one after the other
+    scratch: np.ndarray  # as long
+    packed: np.ndarray  # by row: gradient and count 1
+    hess: np.ndarray  # by row: second derivative; empty where none are summed
+
+
+class Columns(NamedTuple):
+    """The features of a tree; arrays by column, padded to whole groups of LANES."""
+
+    n_bins: np.ndarray
+    allowed: np.ndarray  # whether the tree may split on it
+    signs: np.ndarray  # 1: scores must not fall as the column rises; -1: not rise; 0: free. Empty: no constraints
+    borders: np.ndarray  # thread t works on the columns borders[t]:borders[t + 1]
+
+
+@njit(cache=True, nogil=True)
+def widest(n_bins, lane):
+    """The most bins among LANES columns."""
+    most = 0
+    for k in range(LANES):
+        most = max(most, n_bins[lane + k])
+    return most
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def build_histogram(rows, start, stop, n_bins, first, last, hist):
+    """Sum the members start:stop into the histogram columns first:last, zeroing them before."""
+    bins, members, packed, hess = rows.bins, rows.members, rows.packed, rows.hess
+    n_planes, group_size = hist.shape[1], uintp(hist.shape[1] * hist.shape[2] * LANES)
+    for lane in range(first, last, LANES):
+        for plane in range(n_planes):
+            hist[lane // LANES, plane, : widest(n_bins, lane)] = 0
+            hist[lane // LANES, plane, MISSING_BIN] = 0
+    # unsigned positions in flat arrays need no check for negative ones: half the time of `hist[g, 0, bins[row, f], k]`
+    flat_hist, flat_bins = hist.reshape(hist.size), bins.reshape(bins.size)
+    width, plane_size, lanes = uintp(bins.shape[1]), uintp(hist.shape[2] * LANES), uintp(LANES)
+    for i in range(start, stop):
+        row = members[i]
+        value, base = packed[row], uintp(row) * width
+        group = uintp(first // LANES) * group_size
+        for lane in range(uintp(first), uintp(last), lanes):
+            for k in range(lanes):
+                flat_hist[group + uintp(flat_bins[base + lane + k]) * lanes + k] += value
+            group += group_size
+        if n_planes == 2:
+            second = hess[row]
+            group = uintp(first // LANES) * group_size + plane_size
+            for lane in range(uintp(first), uintp(last), lanes):
+                for k in range(lanes):
+                    flat_hist[group + uintp(flat_bins[base + lane + k]) * lanes + k] += second
+                group += group_size
+
+
+@njit(cache=True, nogil=True)
+def add_histogram(hist, other, n_bins, first, last, sign):
+    """Add another histogram (sign 1), or subtract it (-1): parent minus one child is the other. Columns first:last."""
+    flat, flat_other = hist.reshape(hist.size), other.reshape(other.size)
+    for lane in range(first, last, LANES):
+        n = widest(n_bins, lane) * LANES
+        for plane in range(hist.shape[1]):
+            start = uintp((lane // LANES * hist.shape[1] + plane) * hist.shape[2] * LANES)
+            for k in range(start, start + uintp(n)):
+                flat[k] += sign * flat_other[k]
+            start += uintp(MISSING_BIN * LANES)
+            for k in range(start, start + uintp(LANES)):
+                flat[k] += sign * flat_other[k]
+
+
+@njit(cache=True, nogil=True)
+def is_summed_by_rows(columns, start, stop):
+    """Whether each thread sums a range of rows: where rows come from main memory, half a row costs as much as one."""
+    return len(columns.borders) > 2 and stop - start >= MANY_ROWS
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def sum_by_rows(rows, columns, start, stop, spare, hist):
+    """Members start:stop, a range of them per thread, into `hist` and the histograms `spare`, to be added to it."""
+    n_parts, width, n_bins = len(columns.borders) - 1, rows.bins.shape[1], columns.n_bins
+    for part in prange(n_parts):
+        low = start + (stop - start) * part // n_parts
+        high = start + (stop - start) * (part + 1) // n_parts
+        build_histogram(rows, low, high, n_bins, 0, width, hist if part == 0 else spare[part - 1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def finish_columns(rows, columns, start, stop, first, last, spare, hist):
+    """The histogram of members start:stop in the columns first:last; `sum_by_rows` has run where it applies."""
+    if is_summed_by_rows(columns, start, stop):
+        for other in range(len(columns.borders) - 2):
+            add_histogram(hist, spare[other], columns.n_bins, first, last, 1)
+    else:
+        build_histogram(rows, start, stop, columns.n_bins, first, last, hist)
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def sum_leaf(rows, columns, start, stop, hist, spare, slot, parent):
+    """The histogram of members start:stop into `hist[slot]`; `hist[parent]` becomes its difference, if parent ≥ 0."""
+    borders = columns.borders
+    if is_summed_by_rows(columns, start, stop):
+        sum_by_rows(rows, columns, start, stop, spare, hist[slot])
+    for part in prange(len(borders) - 1):
+        finish_columns(rows, columns, start, stop, borders[part], borders[part + 1], spare, hist[slot])
+        if parent >= 0:
+            add_histogram(hist[parent], hist[slot], columns.n_bins, borders[part], borders[part + 1], -1)
