@@ -113,3 +113,29 @@ def test_threads_wait_shortly_and_the_environment_is_left_alone(given, spins):
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert f"GOMP_SPINCOUNT = '{spins}'" in result.stderr
+
+
+@ON_LINUX
+def test_waits_are_short_though_another_library_has_loaded_openmp():
+    pytest.importorskip("lightgbm")
+    code = """
+    import os, sys, threading
+    import lightgbm
+    import ranksieve.kernels
+    from ranksieve import threads
+
+    assert threads._has_default_waits
+    n_before = len(os.listdir("/proc/self/task"))
+    for _ in range(2):
+        with threads.using_threads(2):
+            pass
+    assert [thread.name for thread in threading.enumerate()].count("ranksieve-openmp") == 1
+    assert len(os.listdir("/proc/self/task")) >= n_before + os.cpu_count()
+    """
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    }
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    environment["NUMBA_THREADING_LAYER"] = "omp"
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 0, result.stderr

@@ -1,18 +1,27 @@
-"""Threads of compiled loops: how long they wait for work, and what happens to them in a forked process."""
+"""Threads of compiled loops: their number, how long they wait for work, and what happens in a forked process."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# A thread of GNU OpenMP that waits for the next loop spins before it sleeps, for a millisecond and more by default. The
-# loops here follow each other within microseconds, so a short wait is enough; and beside another busy program long ones
-# take the processor from the threads that have work.
+import numba
+
+from ranksieve.errors import ParameterError, param
+
+# A thread of GNU OpenMP that waits for the next loop spins before it sleeps, by default for milliseconds. Loops here
+# follow each other within microseconds, so a short wait is enough. Beside another busy program long waits take the
+# processor from threads that have work: measured, training on two threads is ten times slower than on one.
 SPIN_COUNT = "2000"
+SPIN_VARIABLES = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}
 
 # What compiled loops call in place of OpenMP's `numba_parallel_for`, with the same parameters. In a forked process
 # (flag != 0) the calling thread does all iterations. The braces are the addresses of the flag and of OpenMP's function.
@@ -36,28 +45,78 @@ parallel:
 
 _is_forked = ctypes.c_uint8(0)
 _engines: list[Any] = []  # own the compiled function
+_has_default_waits = False
+
+
+@contextmanager
+def using_threads(threads: int | None) -> Iterator[int]:
+    """Limit Numba to so many threads, at most the number it started with; None changes nothing."""
+    before = numba.get_num_threads()
+    _shorten_default_waits()
+    if threads is None:
+        yield before
+        return
+    if threads < 1:
+        raise ParameterError(param("threads"), f" is {threads}; expected a number from 1, or None for all cores")
+    threads = min(threads, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    numba.set_num_threads(threads)
+    try:
+        yield threads
+    finally:
+        numba.set_num_threads(before)
 
 
 @cache
 def prepare_threads() -> None:
-    """Set up Numba's OpenMP threads, before the first loop runs; there is nothing to do where others are used.
+    """Set up Numba's OpenMP threads before the first loop is compiled or loaded; other kinds need nothing.
 
     GNU OpenMP reads its settings when it is loaded. Afterwards the environment is as it was.
     """
     if sys.platform != "linux":  # elsewhere OpenMP is not GNU's
         return
-    is_set = not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys()
-    if is_set:
+    global _has_default_waits
+    is_free = not SPIN_VARIABLES & os.environ.keys()
+    loaded = _loaded_openmp()
+    if is_free:
         os.environ["GOMP_SPINCOUNT"] = SPIN_COUNT
     try:
         from numba.np.ufunc import omppool
     except ImportError:
         return
     finally:
-        if is_set:
+        if is_free:
             del os.environ["GOMP_SPINCOUNT"]
     if omppool.openmp_vendor == "GNU":
+        _has_default_waits = is_free and _loaded_openmp() == loaded  # another library has loaded it before
         _survive_forks(omppool)
+
+
+def _loaded_openmp() -> set[str]:
+    """The files of GNU OpenMP in this process; some libraries bring their own."""
+    return {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libgomp" in line}
+
+
+@cache
+def _shorten_default_waits() -> None:
+    """Let threads wait for a short time though OpenMP was loaded with its defaults, by LightGBM for example.
+
+    OpenMP shortens the waits itself while it has more threads than the machine has cores. So as many threads as there
+    are cores are started, and sleep as long as the process lives.
+    """
+    if not _has_default_waits or numba.threading_layer() != "omp":
+        return
+    from numba.np.ufunc import omppool
+
+    parallel, nothing = ctypes.CDLL(omppool.__file__).GOMP_parallel, ctypes.CDLL(None).sched_yield
+    are_started = threading.Event()
+
+    def start_and_sleep() -> None:
+        parallel(nothing, None, os.cpu_count(), 0)
+        are_started.set()
+        threading.Event().wait()
+
+    threading.Thread(target=start_and_sleep, name="ranksieve-openmp", daemon=True).start()
+    are_started.wait()
 
 
 def _survive_forks(omppool: ModuleType) -> None:

@@ -30,9 +30,9 @@ from ranksieve.errors import ClusterError, DataError, InterruptedTraining, Param
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import load_forest
-from ranksieve.forest.scorer import using_threads
 from ranksieve.forest.sum import Sum
 from ranksieve.params import ALGORITHMS, Params
+from ranksieve.threads import using_threads
 
 
 @overload

@@ -60,8 +60,8 @@ def combine(
         return
     if len(models) != 2 or weights is not None:
         raise ParameterError("--data optimizes the weights of two models; for more use ranksieve interpolate")
-    from ranksieve.forest.scorer import using_threads
     from ranksieve.rankers.combination import combine as find
+    from ranksieve.threads import using_threads
 
     (a, b), scored = _scored(models, data, missing, threads)
     with using_threads(threads or None):
@@ -98,8 +98,8 @@ def interpolate(
     The result is one forest if all models are forests. Documents with equal scores count by the mean over their orders.
     """
     check_model_file(out, *models, data)
-    from ranksieve.forest.scorer import using_threads
     from ranksieve.rankers.interpolation import interpolate as find
+    from ranksieve.threads import using_threads
 
     loaded, scored = _scored(models, data, missing, threads)
     with using_threads(threads or None):
@@ -139,8 +139,8 @@ def refit(
     check_model_file(out, model, data, is_forest=True)
     from ranksieve.forest.formats.model_files import load_forest
     from ranksieve.forest.score_file import open_for, read_for
-    from ranksieve.forest.scorer import using_threads
     from ranksieve.pruning.coordinate_ascent import refit as improve
+    from ranksieve.threads import using_threads
 
     show_waiting("crossings")
     forest = load_forest(model)

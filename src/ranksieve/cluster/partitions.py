@@ -23,8 +23,8 @@ from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_values
 from ranksieve.dtypes import BIN, LABEL
 from ranksieve.errors import ClusterError, DataError
-from ranksieve.forest.scorer import using_threads
 from ranksieve.kernels.histograms import LANES
+from ranksieve.threads import using_threads
 
 if TYPE_CHECKING:
     from distributed import Client, Future

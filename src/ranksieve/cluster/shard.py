@@ -37,7 +37,7 @@ from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import BIN, LABEL, ROW
 from ranksieve.evaluation.metric_table import METRICS
-from ranksieve.forest.scorer import using_threads
+from ranksieve.threads import using_threads
 
 CACHED = 4  # the coordinator keeps at most so many times the rows of one selection
 

@@ -35,9 +35,9 @@ from ranksieve.data.read import check_missing
 from ranksieve.errors import ClusterError, ParameterError
 from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
-from ranksieve.forest.scorer import using_threads
 from ranksieve.params import ALGORITHMS, Params
 from ranksieve.rankers.load import load
+from ranksieve.threads import using_threads
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -10,9 +10,10 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import Matrix, matrices
-from ranksieve.forest.scorer import in_user_order, using_threads
+from ranksieve.forest.scorer import in_user_order
 from ranksieve.forest.structure import levels
 from ranksieve.kernels import contributions as kernels
+from ranksieve.threads import using_threads
 
 ROWS = 4096  # documents made float64 at a time
 

@@ -8,11 +8,9 @@ so both, and any number of threads, give the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 
 from ranksieve.dtypes import SCORE
@@ -24,6 +22,7 @@ from ranksieve.kernels import quantize, scoring, traverse_raw
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.leaves import leaves_of_ranked
 from ranksieve.kernels.numba_cache import tell_first_use
+from ranksieve.threads import using_threads
 
 FEW = 12  # documents; up to here, traversing tree by tree is faster than filling a block
 SHARE = 8 * scoring.BLOCK  # documents of a thread at a time
@@ -237,20 +236,3 @@ def _checked_trees(trees: int | None, n_trees: int) -> int:
     if trees < 0:
         raise ParameterError(param("trees"), f" is {trees}; expected how many of the first {n_trees} trees to use")
     return min(trees, n_trees)
-
-
-@contextmanager
-def using_threads(threads: int | None) -> Iterator[int]:
-    """Limit Numba to so many threads, at most the number it started with; None changes nothing."""
-    before = numba.get_num_threads()
-    if threads is None:
-        yield before
-        return
-    if threads < 1:
-        raise ParameterError(param("threads"), f" is {threads}; expected a number from 1, or None for all cores")
-    threads = min(threads, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-    numba.set_num_threads(threads)
-    try:
-        yield threads
-    finally:
-        numba.set_num_threads(before)

@@ -14,13 +14,13 @@ from ranksieve.errors import ModelError, ParameterError, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import load_forest
-from ranksieve.forest.scorer import using_threads
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.progress import Callbacks, Reporter
 from ranksieve.pruning.reweighting import WeightSearch
 from ranksieve.pruning.strategies import Strategy, find_strategy
 from ranksieve.rules import parameters_of
+from ranksieve.threads import using_threads
 
 STALE = ("history", "seconds", "best_iteration")  # of the forest before
 

@@ -14,10 +14,11 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import ParameterError, param
 from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import Model
-from ranksieve.forest.scorer import in_user_order, using_threads
+from ranksieve.forest.scorer import in_user_order
 from ranksieve.kernels.affine import weighted_sums
 from ranksieve.rankers.inputs import Standard, Task
 from ranksieve.rankers.json_model import numbers, parse_model, write_model
+from ranksieve.threads import using_threads
 
 KIND = "linear"
 

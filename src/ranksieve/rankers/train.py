@@ -14,7 +14,6 @@ from ranksieve.boosting.train import train as train_forest
 from ranksieve.errors import IdleParameterWarning, InterruptedTraining, ParameterError, in_python
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.scorer import using_threads
 from ranksieve.forest.sum import Feature, Sum
 from ranksieve.kernels.numba_cache import tell_first_use
 from ranksieve.params import ALGORITHMS, Params, flag
@@ -27,6 +26,7 @@ from ranksieve.rankers.linear import one_feature, train_feature
 from ranksieve.rankers.load import load
 from ranksieve.rankers.mcrank import train_mcrank
 from ranksieve.rankers.ranksvm import train_ranksvm
+from ranksieve.threads import using_threads
 
 TRAINERS: dict[str, Callable[[Task], Any]] = {
     "ranksvm": train_ranksvm,
