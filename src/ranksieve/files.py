@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 from ranksieve.errors import DataError
 
@@ -38,6 +39,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.replace(temporary, target)
         except OSError as error:
             raise _failed(target, error) from error
+
+
+@contextlib.contextmanager
+def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """Yield a text file that becomes `path` in one step on success, and is removed on failure."""
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        yield file
 
 
 @contextlib.contextmanager

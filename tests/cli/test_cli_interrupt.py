@@ -19,7 +19,7 @@ def test_ctrl_c_is_130_without_traceback(files, run, tmp_path, monkeypatch):
     monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
     outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt")
     assert outcome.code == 130
-    assert "error: interrupted; nothing half-written is left" in outcome.output
+    assert "error: interrupted; no incomplete file is left" in outcome.output
     assert "--resume" not in outcome.output
     assert "Traceback" not in outcome.output
     assert os.listdir(tmp_path) == []
@@ -35,7 +35,7 @@ def test_ctrl_c_tells_of_a_checkpoint_where_there_is_one(files, run, tmp_path, m
     state = tmp_path / "state"
     outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt", "--checkpoint", state)
     assert outcome.code == 130
-    assert f"a checkpoint is kept in {state}, go on with --resume" in " ".join(outcome.output.split())
+    assert f"a checkpoint is in {state}; continue with --resume" in " ".join(outcome.output.split())
 
 
 @pytest.mark.parametrize("options", [(), ("--checkpoint", "state")])

@@ -64,7 +64,7 @@ def test_ctrl_c_saves_what_there_is(files, model, run, tmp_path, monkeypatch):
     monkeypatch.setattr(PruningProgress, "__call__", stop)
     out = tmp_path / "pruned.txt"
     outcome = run("prune", model, "--train", files / "train.txt", "--rate", "0.5", "--out", out)
-    assert outcome.code == 130 and "interrupted in the phase 'prune'; the best model so far is kept" in outcome.output
+    assert outcome.code == 130 and "interrupted in the phase 'prune'; the best model so far is saved" in outcome.output
     assert rs.load(model).n_trees > rs.load(out).n_trees > rs.load(model).n_trees // 2
 
 

@@ -91,8 +91,8 @@ class Commands(WholeWords, TyperGroup):
             show_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
-            kept = f"; a checkpoint is kept in {folder}, go on with --resume" if (folder := _checkpoint(ctx)) else ""
-            show_error(f"interrupted; nothing half-written is left{kept}")
+            kept = f"; a checkpoint is in {folder}; continue with --resume" if (folder := _checkpoint(ctx)) else ""
+            show_error(f"interrupted; no incomplete file is left{kept}")
             raise typer.Exit(130) from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -112,7 +112,7 @@ def _checkpoint(ctx: Any) -> Path | None:
     return folder if folder is not None and folder.is_dir() and any(folder.iterdir()) else None
 
 
-logging.getLogger("ranksieve").addHandler(logging.NullHandler())  # commands say themselves what they do
+logging.getLogger("ranksieve").addHandler(logging.NullHandler())  # commands show their own progress
 app = typer.Typer(
     name="ranksieve",
     cls=Commands,
@@ -122,8 +122,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"ranksieve {ranksieve.__version__}")
         raise typer.Exit
 

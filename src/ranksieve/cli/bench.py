@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranksieve.cli.console import output, show_table, show_waiting
+from ranksieve.cli.console import show_line, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import ModelArgument, Threads
 from ranksieve.text_formats import counted
@@ -35,7 +35,7 @@ def bench(
     documents = None if data is None else read(data, missing=str(forest.info.get("missing", "zero")))
     rows = measure(forest, documents, threads=threads or None)
     show_table(
-        ["scorer", "µs per document", "× ours", "largest difference", "agrees"],
+        ["scorer", "µs per document", "× ranksieve", "largest difference", "agrees"],
         [
             [
                 row["name"],
@@ -48,17 +48,17 @@ def bench(
             if "failed" not in row
         ],
     )
-    told = [f"{row['name']} failed: {row['failed']}" for row in rows if "failed" in row]
+    notes = [f"{row['name']} failed: {row['failed']}" for row in rows if "failed" in row]
     missing = {name: absent(name) for name in PEERS if name not in {row["name"] for row in rows}}
     if missing:
         names = (name if name in lacks else f"{name} (lacks {', '.join(lacks)})" for name, lacks in missing.items())
-        told.append(f"left out, not installed: {', '.join(names)}")
-    for line in (_documents(documents), *told):
-        output().print(line, markup=False)
+        notes.append(f"not installed: {', '.join(names)}")
+    for line in (_documents(documents), *notes):
+        show_line(line)
 
 
 def _documents(documents: Dataset | None) -> str:
-    """What was scored."""
+    """A line about the documents that were scored."""
     from ranksieve.forest.bench import MOST_DOCUMENTS, RANDOM_DOCUMENTS
 
     if documents is None:

@@ -200,9 +200,9 @@ def _ends(curve: Curve) -> list[tuple[float, float]]:
 
 
 def _write_curve(curve: Curve, path: Path) -> None:
-    from ranksieve.files import atomic_path
+    from ranksieve.files import atomic_text
 
-    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with atomic_text(path) as file:
         print("from", "to", "value", sep="\t", file=file)
         for start, stop, value in zip(curve.borders[:-1], curve.borders[1:], curve.values, strict=True):
             print(repr(float(start)), repr(float(stop)), f"{value:.6g}", sep="\t", file=file)

@@ -17,42 +17,53 @@ from ranksieve.errors import DataError, RanksieveWarning
 
 
 def output() -> Console:
-    """Standard output; made anew so that a redirected stream is seen. Never wraps: a table may go to a file."""
+    """Standard output. Lines are not wrapped unless it is a terminal; made at each call, so that redirections count."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=1000)
 
 
 def progress_output() -> Console:
+    """Standard error."""
     return Console(stderr=True, highlight=False)
+
+
+def show_line(text: str) -> None:
+    """A line of text on standard output."""
+    output().print(text, markup=False)
+
+
+def show_note(text: str) -> None:
+    """A line of text on standard error."""
+    progress_output().print(text, markup=False)
 
 
 def show_waiting(kernels: str, doing: str = "reading the data") -> None:
     """Say on standard error what happens before the first result; kernels are named by their file."""
     from ranksieve.progress import waiting
 
-    progress_output().print(waiting(doing, kernels=kernels), markup=False)
+    show_note(waiting(doing, kernels=kernels))
 
 
 def show_error(message: str) -> None:
     """One red line on standard error."""
     line = " ".join(message.split())
-    Console(stderr=True, highlight=False).print(Text(f"error: {line}", style="bold red"), soft_wrap=True)
+    progress_output().print(Text(f"error: {line}", style="bold red"), soft_wrap=True)
 
 
 def exit_if_interrupted(phase: str | None) -> None:
-    """Exit with 130 where Ctrl-C ended the work in some phase, after the model of that moment was saved."""
+    """Exit with 130 if Ctrl-C ended the work in a phase; the model of that moment is saved already."""
     if phase is not None:
-        show_error(f"interrupted in the phase {phase!r}; the best model so far is kept")
+        show_error(f"interrupted in the phase {phase!r}; the best model so far is saved")
         raise typer.Exit(130)
 
 
 @contextlib.contextmanager
 def shown_warnings() -> Iterator[None]:
-    """Warnings as yellow lines on standard error, when they come up."""
+    """Show warnings as yellow lines on standard error."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = message.for_command_line() if isinstance(message, RanksieveWarning) else message
-        Console(stderr=True, highlight=False).print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
+        progress_output().print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
@@ -61,7 +72,7 @@ def shown_warnings() -> Iterator[None]:
 
 
 def show_facts(facts: Sequence[tuple[str, str]]) -> None:
-    """Names and values, one pair a line."""
+    """Names and values, one pair per line."""
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         output().print(Text.assemble((name.ljust(width), "bold"), "  ", value), soft_wrap=True)
@@ -74,7 +85,7 @@ def show_table(
     title: str | None = None,
     numbers: Sequence[str] | None = None,
 ) -> None:
-    """A table whose first column is text and whose others are numbers, unless `numbers` names those that are."""
+    """A table. Columns of numbers are right-justified: those in `numbers`, or all but the first."""
     table = Table(title=title, title_justify="left")
     for column in columns:
         is_number = column != columns[0] if numbers is None else column in numbers
@@ -85,19 +96,19 @@ def show_table(
 
 
 def check_writable(path: Path, *read: Path | str | None) -> None:
-    """Refuse a file that could not be written in the end, before hours are spent on its content; or that is `read`."""
+    """Refuse a file that cannot be written, before the work whose result it is to hold; or that the command reads."""
     from ranksieve import files
 
     for one in read:
         if one is not None and path.exists() and Path(one).exists() and path.samefile(one):
-            raise DataError(f"{path}: is read by this command, and would be overwritten; choose another file to write")
+            raise DataError(f"{path}: is read by this command and would be overwritten; choose another file to write")
     if str(path) == "-":
         raise DataError("-: this command does not write to standard output; give the name of a file")
     files.check_writable(path)
 
 
 def file_size(n_bytes: int) -> str:
-    """A number of bytes as people say it: `512 B`, `3.4 MB`."""
+    """A number of bytes with a unit: `512 B`, `3.4 MB`."""
     size, unit = float(n_bytes), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if size < 1000:

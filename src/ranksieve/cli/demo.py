@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, output, progress_output, show_table, show_waiting
+from ranksieve.cli.console import check_writable, show_line, show_note, show_table, show_waiting
 from ranksieve.cli.shared_options import Seed, out_option
 from ranksieve.errors import MissingExtraError
 from ranksieve.text_formats import counted, duration
@@ -87,9 +87,7 @@ def demo(
     _compile_training()
     loaded = load(spec.cells[0].data, spec.cells[0].params.max_bins)
     n_docs = sum(part.binned.lists.n_docs for part in (loaded.train, loaded.valid, loaded.test))
-    progress_output().print(
-        f"{counted(document=n_docs)} with {counted(feature=loaded.train.binned.binning.n_features)}", markup=False
-    )
+    show_note(f"{counted(document=n_docs)} with {counted(feature=loaded.train.binned.binning.n_features)}")
     results = run_experiment(spec, out / "results", jobs=1, callback_for=lambda cell: _progress(cell, compiling))
     groups = results.groups("two-stage")
     models = {group.run: group.cells[0].model() for group in groups}
@@ -97,10 +95,9 @@ def demo(
     for name, model in models.items():
         model.save(out / FILES[name])
     _show(models, seconds, loaded)
-    console = output()
-    console.print(f"models in {out}", markup=False)
-    console.print(_report(results, out), markup=False)
-    console.print(f"{duration(time.monotonic() - begin)} in all", markup=False)
+    show_line(f"models in {out}")
+    show_line(_report(results, out))
+    show_line(f"{duration(time.monotonic() - begin)} in all")
 
 
 def _compile_training() -> None:
@@ -124,7 +121,7 @@ def _progress(cell: Cell, compiling: BaseProcess) -> Iterator[Any]:
             yield training
         return
     compiling.join()
-    progress_output().print("pruning SelGB: half of its trees go, the others are weighed anew…", markup=False)
+    show_note("pruning SelGB: half of its trees are removed, the others are re-weighted…")
     with PruningProgress() as pruning:
         yield pruning
 
@@ -151,11 +148,10 @@ def _show(models: dict[str, Forest], seconds: dict[str, float], loaded: Loaded) 
         rows,
         title=f"{METRIC} on {lists.n_queries} test queries",
     )
-    console = output()
     for first, second in (("λ-MART", "SelGB"), ("SelGB", "SelGB, half the trees")):
-        console.print(f"{second} − {first}: {result.compare(f'{second} all', f'{first} all')}", markup=False)
-    console.print(result.conventions[0], markup=False)
-    console.print("generated lists suit SelGB; on real ones it saves time more than it adds quality", markup=False)
+        show_line(f"{second} − {first}: {result.compare(f'{second} all', f'{first} all')}")
+    show_line(result.conventions[0])
+    show_line("generated lists suit SelGB; on real lists it saves time rather than improving quality")
 
 
 def _report(results: Results, out: Path) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, output, show_facts, show_table
+from ranksieve.cli.console import check_writable, show_facts, show_line, show_table
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import MissingAsTrained, Threads, metric_option
 from ranksieve.errors import ParameterError
@@ -123,15 +123,14 @@ def _measure_runs(names: list[str], qrels: Path, wanted: list[Metric]) -> Evalua
     runs, judgements = {name: read_run(name) for name in names}, read_judgements(qrels)
     result = evaluate_run(runs, judgements, wanted)
     _show(result, {name: counted(document=len(run)) for name, run in runs.items()})
-    output().print(f"runs: {UNRETRIEVED}", markup=False)
+    show_line(f"runs: {UNRETRIEVED}")
     for name, found in runs.items():
         unjudged = sum(id not in judgements for id in found.query_ids)
         missing = sum(id not in set(found.query_ids) for id in judgements)
         if unjudged or missing:
-            output().print(
+            show_line(
                 f"{name}: queries without judgements, left out: {unjudged:,}; judged queries not in the run, "
-                f"counted as 0: {missing:,}",
-                markup=False,
+                f"counted as 0: {missing:,}"
             )
     return result
 
@@ -141,14 +140,14 @@ def _show(result: Evaluation, sizes: dict[str, str]) -> None:
     columns = [f"{name}\n{words}".rstrip() for name, words in zip(names[1:], relevance[1:], strict=True)]
     show_table(["model", "size", *columns], [[name, sizes[name], *values] for name, *values in rows])
     for line in result.conventions:
-        output().print(line, markup=False)
+        show_line(line)
 
 
 def _write_per_query(result: Evaluation, path: Path) -> None:
-    from ranksieve.files import atomic_path
+    from ranksieve.files import atomic_text
 
     metrics = [str(metric) for metric in result.metrics]
-    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with atomic_text(path) as file:
         print("query", "model", *metrics, sep="\t", file=file)
         for name, values in result.values.items():
             for query, *numbers in zip(result.query_ids, *(values[metric] for metric in metrics), strict=True):

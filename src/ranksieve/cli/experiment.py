@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import output, show_error, show_facts, show_table
+from ranksieve.cli.console import show_error, show_facts, show_line, show_table
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import Missing, Quiet, out_option
 from ranksieve.errors import ParameterError
@@ -91,10 +91,10 @@ def experiment(
 
             results = run_experiment(loaded, out, jobs=jobs, tune=tune, on_cell=show)
     except KeyboardInterrupt:
-        show_error(f"interrupted; finished cells are kept in {out}, run the same command again to continue")
+        show_error(f"interrupted; finished cells are kept in {out}; run the same command again to continue")
         raise typer.Exit(130) from None
     _show(results)
-    show_facts([("results", f"{out}, {counted(cell=len(results.cells))}; see them with ranksieve report {out}")])
+    show_facts([("results", f"{out}, {counted(cell=len(results.cells))}; write a report with ranksieve report {out}")])
 
 
 def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, common: dict[str, Any]) -> list[DataSpec]:
@@ -107,7 +107,7 @@ def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, comm
     if given and files:
         raise ParameterError("--data and --train, --valid, --test are mutually exclusive")
     if "background" in common and not (given or files):
-        raise ParameterError("--background needs data of your own; give --data, too")
+        raise ParameterError("--background needs --data, or --train, --valid and --test")
     if given:
         return DataSpec(Path(given.get("train", "data")).stem, **common, **given).checked()
     return [
@@ -123,7 +123,7 @@ def _parameters(given: list[str]) -> dict[str, Any]:
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not name or not equals:
-            raise ParameterError(f"--set is {text!r}; expected a parameter and its value, as trees=200")
+            raise ParameterError(f"--set is {text!r}; expected a parameter and its value, as in trees=200")
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]
         except (ValueError, RecursionError):
@@ -158,14 +158,10 @@ def _show(results: Results) -> None:
         )
     if results.facts["quick"]:
         counts = (f"{len(results.groups(data)[0].per_query(metric)[0])} on {data}" for data in results.data)
-        output().print(
-            f"quick size: shows that everything works, not which run is best; test queries: {', '.join(counts)}",
-            markup=False,
-        )
-    output().print(
-        f"{results.cells[0].facts['conventions'][0]}; trees chosen on validation lists; documents "
-        "used: share of the training documents that a tree is trained on",
-        markup=False,
+        show_line(f"quick size: too small to compare models; test queries: {', '.join(counts)}")
+    show_line(
+        f"{results.cells[0].facts['conventions'][0]}; number of trees chosen on validation data; documents used: share "
+        "of the training documents per tree"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from ranksieve.cli.console import output, show_facts, show_table, show_waiting
+from ranksieve.cli.console import show_facts, show_line, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import MissingAsTrained, ModelArgument, Seed, Threads, metric_option
 from ranksieve.errors import ParameterError
@@ -163,7 +163,7 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
         title="Without the feature",
     )
     _show_left_out(top, feature=int(np.count_nonzero(spread)))
-    output().print(f"a feature is dropped so: {REMOVALS[by]}", markup=False)
+    show_line(f"features are removed as follows: {REMOVALS[by]}")
 
 
 def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
@@ -178,7 +178,7 @@ def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
         ]
     )  # fmt: skip
     if ranks[a] > ranks[b]:
-        output().print(f"{names[a]} stands below {names[b]}, not above it", markup=False)
+        show_line(f"{names[a]} stands below {names[b]}, not above it")
     differences = found.why(above, below)
     rows = [
         [item.feature, _number(item.value_above), _number(item.value_below), f"{item.above:+.4f}",
@@ -206,15 +206,15 @@ def _show_drop(found: Explanation, features: list[str], by: str, top: int) -> No
         ],
     )  # fmt: skip
     if len(shown) < len(found.order):
-        output().print(f"{counted(document=len(found.order) - len(shown))} stay below rank {top}", markup=False)
-    output().print(f"{', '.join(features)}: {REMOVALS[by]}", markup=False)
+        show_line(f"{counted(document=len(found.order) - len(shown))} stay below rank {top}")
+    show_line(f"{', '.join(features)}: {REMOVALS[by]}")
 
 
 def _show_left_out(top: int, **number: int) -> None:
     """Say how much more there is than the table above shows."""
     ((_, n),) = number.items()
     if n > top:
-        output().print(f"the first {top} of {counted(**number)}; --top shows more", markup=False)
+        show_line(f"the first {top} of {counted(**number)}; --top shows more")
 
 
 def _number(value: float) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 
@@ -32,6 +31,7 @@ def predict(
     to_file = str(out) not in STANDARD_OUTPUT
     if to_file:
         check_writable(out, model, data)
+    from ranksieve.files import atomic_text
     from ranksieve.forest.score_file import open_for, score_blocks
     from ranksieve.rankers.load import load
 
@@ -39,18 +39,10 @@ def predict(
     source = open_for(data, models, missing, needed=())
     show_waiting("scoring")
     n_docs = 0
-    with _written(out) if to_file else contextlib.nullcontext(sys.stdout) as file:
+    with atomic_text(out) if to_file else contextlib.nullcontext(sys.stdout) as file:
         for _, scores in score_blocks(models, source, threads or None):
             values = scores[str(model)].tolist()
             file.writelines(f"{value!r}\n" for value in values)
             n_docs += len(values)
     if to_file:
         show_facts([("scores", f"{out}, {counted(document=n_docs)}")])
-
-
-@contextlib.contextmanager
-def _written(out: Path) -> Iterator[TextIO]:
-    from ranksieve.files import atomic_path
-
-    with atomic_path(out) as temporary, open(temporary, "w", encoding="ascii") as file:
-        yield file

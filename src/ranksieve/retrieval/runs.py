@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve.data.data_file import spool_pipe
 from ranksieve.errors import DataError, MissingExtraError
-from ranksieve.files import atomic_path
+from ranksieve.files import atomic_text
 from ranksieve.retrieval.corpus import text_lines
 from ranksieve.text_formats import counted
 
@@ -163,7 +163,7 @@ def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") ->
     ...     Path(folder, "run.txt").read_text().splitlines()
     ['q1 Q0 d7 1 2.5 ranksieve', 'q1 Q0 d9 2 1.5 ranksieve']
     """
-    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with atomic_text(path) as file:
         for id, docs, scores in run.lists():
             _check_ids((id,), "query")
             _check_ids(docs, "document")
