@@ -325,7 +325,7 @@ def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, tmp_
     ]
 
 
-def test_without_notes_the_logger_tells_what_was_left_out(index, caplog, tmp_path):
+def test_without_notes_what_was_left_out_is_logged(index, caplog, tmp_path):
     extract_features(
         index, {"1": QUERIES["1"], "0": "unheard"}, judgements={"1": {"d999": 1.0}, "0": {}}, select="bm25.all"
     )

@@ -118,12 +118,12 @@ def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
 
 def test_a_run_of_ours_is_as_good_as_its_first_stage(index):
     ours = retrieve(index, QUERIES, 30)
-    learned = extract_features(index, QUERIES, ours, judgements=JUDGEMENTS, select=["first.*", "relative.*"])
+    trained_on = extract_features(index, QUERIES, ours, judgements=JUDGEMENTS, select=["first.*", "relative.*"])
     assert (
-        learned.candidates
+        trained_on.candidates
         == extract_features(index, QUERIES, judgements=JUDGEMENTS, depth=30, select="bm25.all").candidates
     )
-    model = rs.train(learned, trees=2, min_docs=1)
+    model = rs.train(trained_on, trees=2, min_docs=1)
     rs.Pipeline(index, model, depth=30).search(QUERIES["1"])
     rs.Pipeline(index, model).rerank(QUERIES, ours)
     everything = extract_features(index, QUERIES, retrieve(index, QUERIES, 60), judgements=JUDGEMENTS, select="first.*")

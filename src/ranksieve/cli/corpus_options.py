@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from ranksieve.cli.console import progress_output
+from ranksieve.cli.console import check_writable, progress_output
 from ranksieve.errors import ParameterError
 from ranksieve.user_functions import import_function
 
@@ -27,26 +29,8 @@ QueriesArgument = Annotated[
     ),
 ]
 Depth = Annotated[int, typer.Option(min=1, help="Candidates per query.")]
-Model = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr.",
-                             show_default="bm25f", rich_help_panel=PANEL)
-]  # fmt: skip
-Stage = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="First stage written by 'ranksieve retrieve --tune --save-stage', "
-                              "instead of --model, --weights and --set.", rich_help_panel=PANEL)
-]  # fmt: skip
-Weights = Annotated[
-    str, typer.Option(metavar="WEIGHTS", help="Weights of the fields, as in 'title=3,body=1'; 1 where not given.",
-                      rich_help_panel=PANEL)
-]  # fmt: skip
-Settings = Annotated[
-    str,
-    typer.Option(
-        "--set",
-        metavar="VALUES",
-        help="Parameters of the model, as in 'k1=0.9,b=0.4'; 'b.title=0.3' for one field.",
-        rich_help_panel=PANEL,
-    ),
+Run = Annotated[
+    Path | None, typer.Option(help="TREC run with the candidates. Without it, the first stage retrieves them.")
 ]
 Own = Annotated[
     list[str] | None,
@@ -70,8 +54,49 @@ def own_features(given: list[str] | None) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def first_stage(model: str | None, weights: str, settings: str, stage: Path | None) -> FirstStage | None:
-    """The first stage that the options describe; None if none is given."""
+OPTIONS: dict[str, Any] = {  # of the first stage
+    "stage": Annotated[Path | None, typer.Option(
+        metavar="FILE", rich_help_panel=PANEL,
+        help="First stage written by 'ranksieve retrieve --save-stage', instead of --model, --weights and --set.",
+    )],
+    "model": Annotated[str | None, typer.Option(
+        metavar="NAME", rich_help_panel=PANEL, show_default="that of the model or index, or bm25f",
+        help="Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr.",
+    )],
+    "weights": Annotated[str | None, typer.Option(
+        metavar="WEIGHTS", rich_help_panel=PANEL,
+        help="Weights of the fields, as in 'title=3,body=1'; 1 where not given.",
+    )],
+    "settings": Annotated[str | None, typer.Option(
+        "--set", metavar="VALUES", rich_help_panel=PANEL,
+        help="Parameters of the model, as in 'k1=0.9,b=0.4'; 'b.title=0.3' for one field.",
+    )],
+}  # fmt: skip
+
+
+def takes_first_stage(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a first stage to a command, whose argument `stage` becomes a `FirstStage`, or None."""
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        given = {name: values.pop(name) for name in OPTIONS}
+        if given["stage"] is not None and values["out"] is not None:
+            check_writable(values["out"], given["stage"])
+        command(**values, stage=_first_stage(**given))
+
+    own = inspect.signature(command, eval_str=True)
+    kept = [parameter for name, parameter in own.parameters.items() if name not in OPTIONS]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        for name, option in OPTIONS.items()
+    ]
+    signature = own.replace(parameters=[*kept, *added])
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    return run
+
+
+def _first_stage(stage: Path | None, model: str | None, weights: str | None, settings: str | None) -> FirstStage | None:
     from ranksieve.retrieval.first_stage import FirstStage
 
     if stage is not None:
@@ -81,16 +106,15 @@ def first_stage(model: str | None, weights: str, settings: str, stage: Path | No
     if not (model or weights or settings):
         return None
     values: dict[str, Any] = {}
-    for name, value in _numbers("--set", settings).items():
+    for name, value in _numbers("--set", settings or "").items():
         name, dot, field = name.partition(".")
         if name not in ("k1", "b", "k3", "mu", "mix", "c") or (dot and name != "b"):
             raise ParameterError(f"--set has no {name + dot + field!r}; expected k1, b, b.FIELD, k3, mu, mix or c")
         if dot:
-            values.setdefault("b", {})
-            values["b"] = {**values["b"], field: value} if isinstance(values["b"], dict) else {field: value}
+            values["b"] = {**(values["b"] if isinstance(values.get("b"), dict) else {}), field: value}
         else:
             values[name] = value
-    return FirstStage(model or "bm25f", weights=_numbers("--weights", weights), **values)
+    return FirstStage(model or "bm25f", weights=_numbers("--weights", weights or ""), **values)
 
 
 def _numbers(flag: str, text: str) -> dict[str, float]:
@@ -99,7 +123,7 @@ def _numbers(flag: str, text: str) -> dict[str, float]:
     for part in filter(None, map(str.strip, text.split(","))):
         name, sign, value = part.partition("=")
         try:
-            if not sign:
+            if not sign or "_" in value:
                 raise ValueError
             found[name.strip()] = float(value)
         except ValueError:

@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_waiting
-from ranksieve.cli.corpus_options import (
-    Depth,
-    Model,
-    Own,
-    Settings,
-    Stage,
-    Weights,
-    first_stage,
-    own_features,
-    show_notes,
-)
+from ranksieve.cli.corpus_options import Depth, Own, Run, own_features, show_notes, takes_first_stage
 from ranksieve.cli.shared_options import Threads, out_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted, duration
@@ -31,6 +21,7 @@ if TYPE_CHECKING:
 OTHER_ENDINGS = (".csv", ".tsv", ".txt", ".letor", ".jsonl", ".json")
 
 
+@takes_first_stage
 def features(
     index: Annotated[
         Path | None,
@@ -43,9 +34,7 @@ def features(
         ),
     ] = None,
     out: Annotated[Path | None, out_option("Parquet file to write.")] = None,
-    run: Annotated[
-        Path | None, typer.Option(help="TREC run with the candidates. Without it, the first stage retrieves them.")
-    ] = None,
+    run: Run = None,
     qrels: Annotated[
         Path | None, typer.Option(help="Judgements, which become the labels. Without them, all labels are 0.")
     ] = None,
@@ -63,10 +52,7 @@ def features(
         bool, typer.Option("--list", help="List the features of the index, or of any index, and exit.")
     ] = False,
     own: Own = None,
-    model: Model = None,
-    weights: Weights = "",
-    settings: Settings = "",
-    stage: Stage = None,
+    stage: Any = None,
     threads: Threads = 0,
 ) -> None:
     """Compute features of candidates, with labels from judgements: training data for the second stage."""
@@ -82,7 +68,7 @@ def features(
             f"features are written as Parquet, and --out {out} says otherwise; name it {out.stem}.parquet"
         )
     opened = Index(index)
-    check_writable(out, queries, run, qrels, stage)
+    check_writable(out, queries, run, qrels)
     from ranksieve.retrieval.labelling import Pairs, write_features
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
@@ -93,7 +79,7 @@ def features(
     start, notes = time.perf_counter(), Notes()
     pairs = Pairs(
         read_queries(queries),
-        Searcher(opened, first_stage(model, weights, settings, stage), threads or None),
+        Searcher(opened, stage, threads or None),
         depth,
         None if run is None else read_run(run),
         None if qrels is None else read_judgements(qrels),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,27 +13,21 @@ from ranksieve.cli.corpus_options import (
     PANEL,
     Depth,
     IndexArgument,
-    Model,
     QueriesArgument,
-    Settings,
-    Stage,
-    Weights,
-    first_stage,
     show_notes,
+    takes_first_stage,
 )
 from ranksieve.cli.shared_options import OutRun, Threads, metric_option
 from ranksieve.text_formats import counted, duration
 
 
+@takes_first_stage
 def retrieve(
     index: IndexArgument,
     queries: QueriesArgument,
     out: OutRun,
     depth: Depth = 1000,
-    model: Model = None,
-    weights: Weights = "",
-    settings: Settings = "",
-    stage: Stage = None,
+    stage: Any = None,
     tune: Annotated[
         Path | None,
         typer.Option(metavar="QRELS", help="Judgements to tune weights and parameters on.", rich_help_panel=PANEL),
@@ -47,7 +41,7 @@ def retrieve(
     threads: Threads = 0,
 ) -> None:  # fmt: skip
     """Retrieve candidates for queries (first stage)."""
-    check_writable(out, queries, tune, stage)
+    check_writable(out, queries, tune)
     if save_stage is not None:
         check_writable(save_stage, queries, tune)
     from ranksieve.progress import ProgressDisplay
@@ -61,7 +55,7 @@ def retrieve(
 
     show_waiting("retrieving")
     notes, opened, texts = Notes(), Index(index), read_queries(queries)
-    chosen = first_stage(model, weights, settings, stage) or opened.stage or FirstStage()
+    chosen = stage or opened.stage or FirstStage()
     if tune is not None:
         with ProgressDisplay("tuning", kernels="retrieving") as display:
             tuned = tune_stage(

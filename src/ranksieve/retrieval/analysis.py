@@ -107,10 +107,6 @@ class Analyzer:
                 known_ones = ", ".join(sorted(known))
                 raise ParameterError(param("stem"), f" is {self.stem!r}; expected none or one of {known_ones}")
 
-    def as_dict(self) -> dict[str, Any]:
-        """The settings by name, as JSON can hold them."""
-        return asdict(self)
-
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order."""
         return [term for pieces in self.analyse(words_of(text)) for term in pieces]
@@ -221,13 +217,7 @@ class Field:
         return "\n".join(match.group() for match in self._pattern.finditer(text))
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "source": self.source,
-            "pattern": self.pattern,
-            "analyzer": self.analyzer.as_dict(),
-            "positions": self.positions,
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Field:

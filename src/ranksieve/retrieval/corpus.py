@@ -44,7 +44,7 @@ class Corpus:
         files = source if several else [source] if isinstance(source, str | os.PathLike) else []
         self._files = [spool_pipe(file) for file in files]
         self._documents: Iterator[tuple[str, Document]] | None = None if files else _given_documents(source)
-        self.name = ", ".join(self._files) or "the corpus"
+        self.name = ", ".join(map(str, self._files)) or "the corpus"
 
     def first_fields(self, most: int) -> list[tuple[str, dict[str, bool]]]:
         """The places of the first documents, and for each of their fields whether it is text."""

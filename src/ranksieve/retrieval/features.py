@@ -234,12 +234,12 @@ class FeatureMaker:
             return {}
         docs, rows = np.unique(candidates.docs, return_inverse=True)
         shape = (len(docs), N_COMPARED)
-        told = np.empty(len(docs), np.int32), np.empty(shape, np.int32), np.empty(shape, np.float32)
-        tell_all(self.index.forward(docs)[0], docs, self._idf, min(self._threads, max(len(docs), 1)), *told)
+        largest = np.empty(len(docs), np.int32), np.empty(shape, np.int32), np.empty(shape, np.float32)
+        tell_all(self.index.forward(docs)[0], docs, self._idf, min(self._threads, max(len(docs), 1)), *largest)
         made = np.empty((len(candidates.docs), N_NEIGHBOURS))
         scores = within_lists(candidates.scores[:, None], candidates.offsets).ravel()
         describe_neighbours(
-            told, self.index.n_terms, candidates.offsets, rows, scores,
+            largest, self.index.n_terms, candidates.offsets, rows, scores,
             min(self._threads, max(len(candidates.offsets) - 1, 1)), made,
         )  # fmt: skip
         return dict(zip(NEIGHBOURS, made.T, strict=True))

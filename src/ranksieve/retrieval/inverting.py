@@ -27,6 +27,7 @@ RUN_ARRAYS = {  # of a run on disk, one file each: names and types
     "forward_terms": "i4",
     "forward_tfs": "i4",
     "forward_firsts": "u1",
+    "numbers": "i4",  # of the terms in the merged vocabulary, ascending; written by merging
 }
 
 

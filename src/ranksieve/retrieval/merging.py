@@ -18,7 +18,6 @@ from ranksieve.retrieval.storage import IndexWriter
 WRITTEN_TERMS = 1 << 16  # buffered before they are appended
 BYTES_PER_ENTRY = 60  # of the stretch in memory: entries, positions, both once from the run and once merged
 BYTES_PER_TERM = 80  # of a run's terms in memory while vocabularies are merged
-NUMBERS = "numbers"
 
 
 class PostingsRun:
@@ -57,20 +56,15 @@ class PostingsRun:
             self.write_numbers()
 
     def write_numbers(self) -> None:
-        with open(self._stem + NUMBERS, "ab") as file:
+        with open(self._stem + "numbers", "ab") as file:
             self._new.tofile(file)
         del self._new[:]
-
-    def numbers(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """The numbers of the run's terms in the merged vocabulary, ascending."""
-        count = -1 if stop is None else stop - start
-        return np.fromfile(self._stem + NUMBERS, dtype=np.int32, count=count, offset=4 * start)
 
     def between(self, first: int, stop: int) -> tuple[int, int]:
         """Which of the run's terms have merged numbers first:stop."""
         if not self.size("term_ends"):
             return 0, 0
-        numbers = np.memmap(self._stem + NUMBERS, dtype=np.int32, mode="r")
+        numbers = np.memmap(self._stem + "numbers", dtype=np.int32, mode="r")
         a, b = np.searchsorted(numbers, [first, stop])
         return int(a), int(b)
 
@@ -80,7 +74,7 @@ def merge_runs(runs: list[PostingsRun], n_docs: int, n_fields: int, memory: int,
     n_terms, n_term_bytes = _merge_vocabularies(runs, memory, writer)
     entries, n_bytes = np.zeros(n_terms, np.int64), np.zeros(n_terms, np.int64)
     for run in runs:
-        numbers = run.numbers()
+        numbers = run.part("numbers")
         entries[numbers] += np.diff(run.part("entry_starts"))
         n_bytes[numbers] += np.diff(run.part("byte_starts"))
     writer.append("entry_starts", np.concatenate([[0], np.cumsum(entries)]))
@@ -113,7 +107,7 @@ def _append_forward(runs: list[PostingsRun], memory: int, writer: IndexWriter) -
     writer.append("forward_starts", np.concatenate([[0], np.cumsum(counts)]))
     size = max(memory // BYTES_PER_ENTRY, 1)
     for run in runs:
-        numbers, n_forward = run.numbers(), run.size("forward_terms")
+        numbers, n_forward = run.part("numbers"), run.size("forward_terms")
         for start in range(0, n_forward, size):
             stop = min(start + size, n_forward)
             writer.append("forward_terms", numbers[run.part("forward_terms", start, stop)])
@@ -181,7 +175,7 @@ def _merge_stretch(
         parts = tuple(run.part(name, local[0], local[-1]) for name in names)
         some_positions = run.part("positions", local_bytes[0], local_bytes[-1])
         kernels.append_run(
-            local, local_bytes, run.numbers(a, b) - first, parts, some_positions,
+            local, local_bytes, run.part("numbers", a, b) - first, parts, some_positions,
             cursors, byte_cursors, term_bytes, merged, positions,
         )  # fmt: skip
     for name, values in zip(names, merged, strict=True):

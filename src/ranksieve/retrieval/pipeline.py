@@ -192,7 +192,7 @@ class Pipeline:
 def _difference(trained_on: Provenance, pairs: Pairs, used: list[str]) -> RanksieveWarning | None:
     """The warning on features whose meaning changes, as candidates do not come from where those of training did.
 
-    None if there is none. Two runs cannot be told apart.
+    None if there is none, and if both are runs, which cannot be compared.
     """
     given, of_run = pairs.provenance, pairs.run is not None
     if trained_on == given or (trained_on.stage is None and of_run):

@@ -202,7 +202,7 @@ def _joined(chunks: list[list[np.ndarray]], counts: list[list[np.ndarray]]) -> t
 
 
 def note_odd_queries(queries: Queries, prepared: Prepared, notes: Notes) -> None:
-    """Remark on queries that retrieve nothing."""
+    """Note queries that retrieve nothing."""
     for number, id in enumerate(queries):
         if prepared.words[number] == 0:
             notes.add("queries are empty and retrieve nothing", id)

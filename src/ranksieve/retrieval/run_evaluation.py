@@ -84,7 +84,7 @@ def _labels(docs: np.ndarray, scores: np.ndarray, grades: Mapping[str, float]) -
 def _measure(metric: Metric, retrieved: list[np.ndarray], judged: list[np.ndarray]) -> np.ndarray:
     """The metric of every query.
 
-    A metric of the retrieved lists alone knows nothing of relevant documents that are missing from them, so what it
+    A metric of the retrieved lists alone does not count relevant documents that are missing from them, so what it
     divides by is taken from the judgements.
     """
     if metric.name == "avg-ndcg" and metric.k is not None:

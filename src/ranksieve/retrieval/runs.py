@@ -286,10 +286,10 @@ def _graded(rows: Iterable[tuple[str, Any, Any, Any]]) -> Judgements:
 
 
 def note_unknown(judgements: Judgements, queries: Iterable[str], index: Index, notes: Notes) -> None:
-    """Remark on judgements of documents that an index does not have, and of queries that are not there."""
-    known, asked = index.numbers_of_ids, set(queries)
+    """Note judgements of documents that an index does not have, and of queries without a text."""
+    known, with_text = index.numbers_of_ids, set(queries)
     for id, grades in judgements.items():
-        if id in asked:
+        if id in with_text:
             notes.extend("judgements are of documents that are not in the index", (d for d in grades if d not in known))
         else:
             notes.add("judged queries have no text and are left out", id)

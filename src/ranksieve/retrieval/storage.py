@@ -257,12 +257,9 @@ class StoredArrays:
     def _check_offsets(self, name: str, last: int) -> None:
         """Offsets must not fall, and must stay within what they point into."""
         offsets = self.whole(name)
-        starts_at_zero = name.endswith("_ends") or offsets[0] == 0
-        if not len(offsets):
-            good = last == 0
-        else:
-            good = starts_at_zero and offsets[0] >= 0 and offsets[-1] == last and (offsets[1:] >= offsets[:-1]).all()
-        if not good:
+        if name.endswith("_ends"):
+            offsets = np.concatenate([[0], offsets])
+        if offsets[0] != 0 or offsets[-1] != last or (offsets[1:] < offsets[:-1]).any():
             raise DataError(f"{self._path(name)}: holds offsets out of order or range; index the corpus again")
 
     def whole(self, name: str) -> np.ndarray:
