@@ -1,4 +1,4 @@
-"""`ranksieve demo`: the whole way in two minutes, from generated data to compared models, a pruned one and a report."""
+"""`ranksieve demo`: generated data, compared models, a pruned model and a report, in two minutes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ from ranksieve.text_formats import counted, duration
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from ranksieve.experiments.data_sets import Loaded
     from ranksieve.experiments.results import Results
     from ranksieve.experiments.spec import Cell
-    from ranksieve.forest.forest import Forest
 
 METRIC = "ndcg@10"
 STAGES = (50, 100)  # trees after which the models are also measured
@@ -31,8 +29,8 @@ FILES = {"λ-MART": "lambdamart.txt", "SelGB": "selgb.txt", "SelGB, half the tre
 SPEC = Template("""\
 title = "λ-MART, SelGB and half of its trees on generated two-stage lists"
 about = '''
-What ranksieve demo ran. The lists are generated so that few negatives matter, which suits SelGB; on real lists it
-saves time more than it adds quality (docs/selections.md).'''
+The experiment of ranksieve demo. The lists are generated so that few negatives matter, which suits SelGB; on real lists
+it saves time more than it adds quality (docs/selections.md).'''
 figures = ["table", "curves", "sizes", "removed", "weights"]
 stages = [50, 100]
 baseline = "λ-MART"
@@ -89,15 +87,12 @@ def demo(
     n_docs = sum(part.binned.lists.n_docs for part in (loaded.train, loaded.valid, loaded.test))
     show_note(f"{counted(document=n_docs)} with {counted(feature=loaded.train.binned.binning.n_features)}")
     results = run_experiment(spec, out / "results", jobs=1, callback_for=lambda cell: _progress(cell, compiling))
-    groups = results.groups("two-stage")
-    models = {group.run: group.cells[0].model() for group in groups}
-    seconds = {group.run: group.seconds_per_tree for group in groups if group.seconds_per_tree is not None}
-    for name, model in models.items():
-        model.save(out / FILES[name])
-    _show(models, seconds, loaded)
+    for cell in results.cells:
+        cell.model().save(out / FILES[cell.run])
+    _show(results)
     show_line(f"models in {out}")
     show_line(_report(results, out))
-    show_line(f"{duration(time.monotonic() - begin)} in all")
+    show_line(f"{duration(time.monotonic() - begin)} in total")
 
 
 def _compile_training() -> None:
@@ -113,7 +108,7 @@ def _compile_training() -> None:
 
 @contextmanager
 def _progress(cell: Cell, compiling: BaseProcess) -> Iterator[Any]:
-    """What is shown while a cell is made; the one that prunes waits for what it needs."""
+    """The progress of a cell; the one that prunes waits until its kernels are compiled."""
     from ranksieve.progress import PruningProgress, TrainingProgress
 
     if cell.prune is None:
@@ -121,37 +116,29 @@ def _progress(cell: Cell, compiling: BaseProcess) -> Iterator[Any]:
             yield training
         return
     compiling.join()
-    show_note("pruning SelGB: half of its trees are removed, the others are re-weighted…")
+    show_note("pruning SelGB: removing half of its trees, re-weighting the others…")
     with PruningProgress() as pruning:
         yield pruning
 
 
-def _show(models: dict[str, Forest], seconds: dict[str, float], loaded: Loaded) -> None:
-    from ranksieve.evaluation.evaluate import evaluate
-    from ranksieve.experiments.train_cell import scores_on_bins
+def _show(results: Results) -> None:
+    from ranksieve.report.tables import compare
 
-    test, lists = loaded.test.binned, loaded.test.binned.lists
-    stages = {str(stage): stage for stage in STAGES} | {"all": None}
-    scores = {
-        f"{name} {label}": scores_on_bins(model if stage is None else model.first(stage), test)
-        for name, model in models.items()
-        for label, stage in stages.items()
-    }
-    result = evaluate(scores, lists, METRIC)
+    groups = {group.run: group for group in results.groups("two-stage")}
+    columns = {f"{stage} trees": f"{METRIC} at {stage}" for stage in STAGES} | {"all trees": METRIC}
     rows = []
-    for name, model in models.items():
-        shown = stages if name in seconds else ["all"]  # the first trees of a pruned model are no model
-        means = [f"{result.mean(f'{name} {label}'):.4f}" if label in shown else "" for label in stages]
-        rows.append([name, *means, str(model.n_trees), f"{seconds[name]:.4f}" if name in seconds else ""])
-    show_table(
-        ["", *(f"{label} trees" for label in stages), "trees", "s/tree (median)"],
-        rows,
-        title=f"{METRIC} on {lists.n_queries} test queries",
-    )
+    for name, group in groups.items():
+        known = [column for column in columns.values() if group.has_stages or column == METRIC]
+        means = [f"{group.value(column):.4f}" if column in known else "" for column in columns.values()]
+        seconds = group.seconds_per_tree
+        rows.append([name, *means, f"{group.n_trees:.0f}", "" if seconds is None else f"{seconds:.4f}"])
+    n_queries = len(groups["SelGB"].per_query(METRIC)[0])
+    show_table(["", *columns, "trees", "s/tree (median)"], rows, title=f"{METRIC} on {n_queries} test queries")
     for first, second in (("λ-MART", "SelGB"), ("SelGB", "SelGB, half the trees")):
-        show_line(f"{second} − {first}: {result.compare(f'{second} all', f'{first} all')}")
-    show_line(result.conventions[0])
-    show_line("generated lists suit SelGB; on real lists it saves time rather than improving quality")
+        test, _ = compare(groups[second], groups[first], METRIC)
+        show_line(f"{second} − {first}: {test}")
+    show_line(results.cells[0].facts["conventions"][0])
+    show_line("SelGB suits generated lists; on real lists it saves time more than it adds quality")
 
 
 def _report(results: Results, out: Path) -> str:
@@ -162,4 +149,4 @@ def _report(results: Results, out: Path) -> str:
         without_display()
         return f"report in {write_report(results, out / 'report')}"
     except MissingExtraError:
-        return "no report: its pictures need matplotlib; pip install 'ranksieve[plots]'"
+        return "no report: its figures need matplotlib; pip install 'ranksieve[plots]'"
