@@ -107,10 +107,8 @@ def measure(name: str, path: Path, X: np.ndarray, batches: tuple[int, ...], thre
     converted = time.perf_counter() - start - read
     scorers = {"ranksieve": lambda X: forest.predict(X, threads=threads)}
     for peer, make in bench.PEERS.items():
-        if peer != "lleaves":
-            predict = make(path, forest.n_features, threads)
-            if predict is not None:
-                scorers[peer] = predict
+        if peer != "lleaves" and not bench.absent(peer):
+            scorers[peer] = make(path, forest.n_features, threads)
     expected = forest.predict(X[:2_000])
     largest = np.abs(expected).max()
     # converted to ONNX, thresholds are float32: checked against the forest with such thresholds, told against the true

@@ -52,3 +52,9 @@ def test_the_reference_lists_the_public_names_and_nothing_else():
     listed = {line.removeprefix("::: ") for line in generate.reference().splitlines() if line.startswith("::: ")}
     values = (getattr(module, name) for module, name in NAMES)
     assert listed == {f"{value.__module__}.{value.__qualname__}" for value in values}
+
+
+def test_the_estimator_has_useful_types():
+    for method in ("fit", "predict", "score"):
+        parameters = inspect.signature(getattr(ranksieve.Ranker, method)).parameters.values()
+        assert not [p.name for p in parameters if p.name != "self" and p.annotation in (p.empty, "Any")]

@@ -1,6 +1,23 @@
-"""Every array type of the package, each with its one reason."""
+"""Every array type of the package, each with its one reason; and the types of arrays that users give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+    import scipy.sparse
+
+Vector: TypeAlias = numpy.typing.ArrayLike  # one value per row or per query: an array, a list, a column of a table
+# one row per document, one column per feature
+Features: TypeAlias = (
+    "np.ndarray | scipy.sparse.sparray | scipy.sparse.spmatrix | pandas.DataFrame | polars.DataFrame | pyarrow.Table"
+)
 
 FEATURE = np.float32  # what search engines compute and serve; half the memory of float64
 LABEL = np.float32  # grades may be fractions; gains are computed in float64

@@ -9,8 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ranksieve.boosting.callbacks import Record
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.tables import split_table
+from ranksieve.dtypes import Features, Vector
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.importance import importance
@@ -153,22 +155,46 @@ class Ranker(BaseEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: Features,
+        y: Vector,
         *,
-        qid: Any = None,
-        group: Any = None,
-        sample_weight: Any = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
-        eval_sample_weight: Any = None,
+        qid: Vector | None = None,
+        group: Vector | None = None,
+        sample_weight: Vector | None = None,
+        eval_set: tuple[Features, Vector] | Sequence[tuple[Features, Vector]] | None = None,
+        eval_qid: Vector | Sequence[Vector] | None = None,
+        eval_group: Vector | Sequence[Vector] | None = None,
+        eval_sample_weight: Vector | Sequence[Vector] | None = None,
         eval_metric: str | None = None,
-        callbacks: Sequence[Callable[..., Any]] | None = None,
+        callbacks: Sequence[Callable[[Record], None]] | None = None,
     ) -> Ranker:
-        """Train on the documents `X` with labels `y`; `eval_set` is a list of `(X, y)` pairs to validate on.
+        """Train on documents and their labels.
 
-        `sample_weight`, and each of `eval_sample_weight`, is one weight per document or one per query.
+        Parameters
+        ----------
+        X : array, sparse matrix or table
+            One row per document, one column per feature.
+        y : array
+            One label per document; 0 is not relevant.
+        qid : array, optional
+            The query of each document.
+        group : array, optional
+            The number of documents of each query, if the documents of a query are adjacent.
+        sample_weight : array, optional
+            One weight per document or one per query.
+        eval_set : pair (X, y) or list of pairs, optional
+            Validation sets. The first decides when to stop; the model is the best one on it.
+        eval_qid, eval_group, eval_sample_weight : array or list of arrays, optional
+            `qid`, `group` and `sample_weight` of each validation set.
+        eval_metric : str, optional
+            Validation metric, instead of the parameter `metric`.
+        callbacks : list of functions, optional
+            Each is called with a `Record` after each tree.
+
+        Returns
+        -------
+        Ranker
+            The fitted estimator itself.
         """
         matrix, names, column = split_table(X)
         if qid is None and group is None:
@@ -186,16 +212,24 @@ class Ranker(BaseEstimator):
             del self.feature_names_in_
         return self
 
-    def predict(self, X: Any, *, contributions: bool = False) -> np.ndarray:
-        """Scores of the documents, in the order of the rows; the larger, the better. A `qid` column is ignored.
+    def predict(self, X: Features, *, contributions: bool = False) -> np.ndarray:
+        """Scores of the documents, in the order of the rows; larger is better. A `qid` column is ignored.
 
-        With `contributions`, what each feature adds to each score and the expected score in a last column.
+        With `contributions`, the contribution of each feature to each score, and the expected score in a last column.
         """
         check_is_fitted(self, "model_")
         matrix, names, _ = split_table(X, getattr(self, "feature_names_in_", None))
         return self._scores(matrix, names, contributions=contributions)
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Features,
+        y: Vector,
+        *,
+        qid: Vector | None = None,
+        group: Vector | None = None,
+        sample_weight: Vector | None = None,
+    ) -> float:
         """Mean of `metric` over the queries (NDCG@10 by default), by the conventions of `ranksieve.evaluate`.
 
         With `sample_weight`, per document or per query, a query counts by the mean weight of its documents.

@@ -254,7 +254,7 @@ def test_bench_shows_a_table(files, run, model):
         patch.setattr(
             bench, "PEERS", {name: lambda *_: None for name in ("gone", "json")} | {"broken": lambda *_: 1 / 0}
         )
-        patch.setattr(bench, "MODULES", {"json": ("json", "nowhere")})
+        patch.setattr(bench, "MODULES", {"json": ("json", "nowhere"), "broken": ("json",)})
         patch.setattr(bench, "MOST_DOCUMENTS", 100)
         told = run("bench", model, files / "test.txt", "--threads", "1").output
         assert "scored: the first 100 of 168 documents" in told

@@ -64,9 +64,9 @@ def bench(
         forest.save(path)
         for name, make in PEERS.items():
             try:
-                predict = make(path, forest.n_features, threads) if forest.n_trees else None
-                if predict is None:
+                if absent(name) or not forest.n_trees:
                     continue
+                predict = make(path, forest.n_features, threads)
                 theirs = np.asarray(predict(documents), dtype=np.float64).ravel()
                 taken = seconds(lambda predict=predict: predict(documents), repeat=repeat)  # type: ignore[misc]
             except Exception as error:  # an error of one peer must not hide the others
@@ -137,20 +137,16 @@ def absent(peer: str) -> list[str]:
     return [name for name in MODULES.get(peer, (peer,)) if importlib.util.find_spec(name) is None]
 
 
-def lightgbm_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+def lightgbm_peer(path: Path, n_features: int, threads: int) -> Predict:
     """LightGBM's own predict."""
-    if absent("lightgbm"):
-        return None
     import lightgbm
 
     booster = lightgbm.Booster(model_file=str(path))
     return lambda X: booster.predict(X, num_threads=threads)
 
 
-def onnx_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+def onnx_peer(path: Path, n_features: int, threads: int) -> Predict:
     """ONNX Runtime. Its thresholds are float32 too: a document next to a threshold may go the other way."""
-    if absent("onnxruntime"):
-        return None
     import lightgbm
     import onnxmltools
     import onnxruntime
@@ -175,20 +171,16 @@ def _as_regression(booster: Any, path: Path) -> Any:
     return lightgbm.Booster(model_str="\n".join(lines))
 
 
-def treelite_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+def treelite_peer(path: Path, n_features: int, threads: int) -> Predict:
     """Treelite's interpreter."""
-    if absent("treelite"):
-        return None
     import treelite
 
     model = treelite.frontend.load_lightgbm_model(path)
     return lambda X: treelite.gtil.predict(model, X, nthread=threads, pred_margin=True)
 
 
-def tl2cgen_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+def tl2cgen_peer(path: Path, n_features: int, threads: int) -> Predict:
     """Treelite's trees as C, compiled by the system's compiler."""
-    if absent("tl2cgen"):
-        return None
     import tl2cgen
     import treelite
 
@@ -200,10 +192,8 @@ def tl2cgen_peer(path: Path, n_features: int, threads: int) -> Predict | None:
     return lambda X: predictor.predict(tl2cgen.DMatrix(X), pred_margin=True)
 
 
-def lleaves_peer(path: Path, n_features: int, threads: int) -> Predict | None:
+def lleaves_peer(path: Path, n_features: int, threads: int) -> Predict:
     """lleaves: trees compiled by LLVM."""
-    if absent("lleaves"):
-        return None
     import lleaves
 
     model = lleaves.Model(model_file=str(path))
@@ -211,7 +201,7 @@ def lleaves_peer(path: Path, n_features: int, threads: int) -> Predict | None:
     return lambda X: model.predict(X, n_jobs=threads)
 
 
-PEERS: dict[str, Callable[[Path, int, int], Predict | None]] = {
+PEERS: dict[str, Callable[[Path, int, int], Predict]] = {
     "lightgbm": lightgbm_peer,
     "onnxruntime": onnx_peer,
     "treelite": treelite_peer,
