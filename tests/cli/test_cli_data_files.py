@@ -69,7 +69,11 @@ def test_experiments_with_columns(tables, run, tmp_path):
     spec.write_text(
         'title = "t"\n[params]\ntrees = 3\nleaves = 4\nmin-docs = 3\n[[runs]]\nname = "a"\nalgo = "lambdamart"\n'
     )
-    done = run("experiment", spec, "--data", tables / "train.parquet", "--out", tmp_path / "o", "--jobs", 1, *COLUMNS)
+    table = pq.read_table(tables / "train.parquet")
+    pq.write_table(table.append_column("title", [["text"] * len(table)]), tmp_path / "data.parquet")
+    words = ("experiment", spec, "--data", tmp_path / "data.parquet", "--out", tmp_path / "o", "--jobs", 1, *COLUMNS)
+    assert "--ignore title" in run(*words).output
+    done = run(*words, "--ignore", "title")
     assert done.code == 0, done.output
 
 

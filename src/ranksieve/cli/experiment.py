@@ -103,7 +103,7 @@ def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, comm
 
     given = {name: os.fspath(path) for name, path in parts.items() if path is not None}
     for one in (*files, *parts.values()):
-        common |= DataFile(one).columns  # the same of all
+        common |= DataFile(one).given  # the same of all
     if given and files:
         raise ParameterError("--data and --train, --valid, --test are mutually exclusive")
     if "background" in common and not (given or files):

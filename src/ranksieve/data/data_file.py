@@ -20,6 +20,7 @@ from ranksieve.text_formats import some_of
 
 USUAL = {"label": ("label",), "qid": ("qid",), "docid": ("docid", "doc_id"), "weight": ("weight",)}
 RESERVED = frozenset(name for names in USUAL.values() for name in names)  # never features
+NAMED = (*USUAL, "ignore")  # parameters of `DataFile` besides the path
 NEEDED = ("label", "qid")
 STANDARD_INPUT = ("-", "/dev/stdin")
 OTHERS = {  # other frequent names, for advice
@@ -62,7 +63,7 @@ class DataFile(os.PathLike[str]):
         inner = self.path
         if isinstance(inner, DataFile):  # what is given here replaces what is given there
             object.__setattr__(self, "path", inner.path)
-            for name in (*USUAL, "ignore"):
+            for name in NAMED:
                 if getattr(self, name) is None:
                     object.__setattr__(self, name, getattr(inner, name))
 
@@ -77,10 +78,14 @@ class DataFile(os.PathLike[str]):
         return replace(self, path=os.path.abspath(self.path)) if isinstance(self.path, str | os.PathLike) else self
 
     @property
+    def given(self) -> dict[str, str]:
+        """The names that were given, by parameter."""
+        return {name: getattr(self, name) for name in NAMED if getattr(self, name) is not None}
+
+    @property
     def columns(self) -> dict[str, str]:
         """The columns with other than the usual names, by role."""
-        given = {role: getattr(self, role) for role in USUAL}
-        return {role: name for role, name in given.items() if name is not None}
+        return {role: name for role, name in self.given.items() if role in USUAL}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
 from ranksieve.data.blocks import Block, Source, check_narrow, widened
-from ranksieve.data.data_file import USUAL, DataFile, SpooledPath
+from ranksieve.data.data_file import NAMED, DataFile, SpooledPath
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
@@ -55,6 +55,7 @@ class DataSpec:
     qid: str | None = None
     docid: str | None = None
     weight: str | None = None
+    ignore: str | None = None  # columns that are not features
     background: str | tuple[str, ...] | None = None  # files of another domain, to start from
     background_queries: int | None = None  # the same of generated data, of another seed
     background_seed: int | None = None
@@ -146,7 +147,7 @@ class DataSpec:
         return self._open(self.file or self.train).first_stage is not None  # type: ignore[arg-type]
 
     def _open(self, path: str) -> Source:
-        file = DataFile(path, **{role: getattr(self, role) for role in USUAL})
+        file = DataFile(path, **{name: getattr(self, name) for name in NAMED})
         return open_data(file, missing=self.missing, first_stage=self.first_stage)
 
     def sources(self) -> list[Source]:
