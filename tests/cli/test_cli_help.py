@@ -73,10 +73,13 @@ def test_flags_are_one_vocabulary():
 
 
 def test_help_is_whole_in_80_columns(run, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERMINAL_WIDTH", "80")
-    for command in COMMANDS:
-        assert not re.search(r"\S… *│", run(command, "--help").output), command
+    for columns in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        for command in ((), *((name,) for name in COMMANDS)):
+            text = run(*command, "--help").output
+            assert max(map(len, text.splitlines())) <= columns and "───" not in text, command
+            narrow = [line for line in text.splitlines() if line.startswith(" " * 40)]
+            assert not narrow, narrow  # the column of texts is at least half as wide as the screen
 
 
 def test_train_has_a_flag_for_every_parameter(run, monkeypatch):

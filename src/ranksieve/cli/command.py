@@ -85,7 +85,7 @@ def metavar(command: Any, param: Any) -> str:
     if param.is_flag or param.metavar is not None:
         return param.metavar or ""
     kind, _ = _declaration(command, param.name)
-    return METAVARS.get(kind, "TEXT")
+    return METAVARS[kind]
 
 
 def spelled(param: Any) -> str:
@@ -100,15 +100,15 @@ def _is_required_option(param: Any) -> bool:
     return bool(param.param_type_name == "option" and param.required)
 
 
-def _declaration(command: Any, name: str) -> tuple[type | None, Any]:
+def _declaration(command: Any, name: str) -> tuple[type, Any]:
     """The type of a parameter, or of the items where it is a list, and typer's information on it."""
     declared = inspect.signature(command.callback, eval_str=True).parameters.get(name)
     if declared is None:
-        return None, None
+        return str, None
     annotation, info = get_args(declared.annotation)
     kinds = [kind for kind in (annotation, *get_args(annotation)) if kind in METAVARS]
     nested = [kind for outer in get_args(annotation) for kind in get_args(outer) if kind in METAVARS]
-    return next(iter((*kinds, *nested)), None), info
+    return (*kinds, *nested, str)[0], info
 
 
 def usage_message(error: Any) -> str:
@@ -138,7 +138,7 @@ def _expected(command: Any, param: Any) -> str:
     if expected is not None:
         return f"expected {expected}"
     kind, info = _declaration(command, param.name)
-    number = NUMBERS.get(kind or str, "a value")  # all that typer refuses besides numbers is what is missing
+    number = NUMBERS.get(kind, "a value")  # all that typer refuses besides numbers is what is missing
     if param.nargs > 1:
         return f"expected {param.nargs} numbers"
     low, high = getattr(info, "min", None), getattr(info, "max", None)

@@ -101,7 +101,7 @@ def _own_data(files: list[Path], parts: dict[str, Path | None], folds: int, comm
     from ranksieve.data.data_file import DataFile
     from ranksieve.experiments.data_sets import DataSpec
 
-    given = {name: os.fspath(path) for name, path in parts.items() if path is not None}
+    given: dict[str, Any] = {name: os.fspath(path) for name, path in parts.items() if path is not None}
     for one in (*files, *parts.values()):
         common |= DataFile(one).given  # the same of all
     if given and files:
