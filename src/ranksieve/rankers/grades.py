@@ -86,6 +86,7 @@ class Cumulative:
         return _weighted_sum(probabilities, np.diff(grades), float(grades[0]))
 
 
+MOST_CLASSES = 1000  # of a model without trees: a small file must not make a large one
 HEADER = 1000  # bytes of a LightGBM text model that contain its objective
 LINKS: dict[str, Link] = {"multinomial": Multinomial(), "cumulative": Cumulative()}
 
@@ -166,7 +167,7 @@ def read_grades(text: str, source: str) -> Grades:
     """The model in the text of a LightGBM model of several classes, ours or LightGBM's own; `source` names it."""
     forest, header = parse_text(text, source, _check_classes)
     classes = int(header.values["num_class"])
-    if forest.n_trees % classes:
+    if forest.n_trees % classes or (classes > MOST_CLASSES and not forest.n_trees):
         raise header.error("num_class", f"{forest.n_trees} trees are not whole rounds of {classes}; {REMEDY}")
     info = dict(forest.info)
     grades, link = info.pop("grades", None), info.pop("link", "multinomial")

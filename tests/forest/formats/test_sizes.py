@@ -10,9 +10,11 @@ import pytest
 
 from naive_forest import random_forest
 from ranksieve.errors import ModelError
+from ranksieve.forest.forest import empty_forest
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.model_files import read
 from ranksieve.forest.formats.xgboost import to_xgboost
+from ranksieve.rankers.load import read_model
 
 TREE = "<tree id='1' weight='1'><split><output>0.5</output></split></tree>"
 SPLIT = (
@@ -72,6 +74,24 @@ def test_declared_sizes_are_checked_before_anything_is_allocated(content):
     with pytest.raises(ModelError, match=r"^m: "):
         read(content, "m")
     assert time.perf_counter() - start < 1.0
+
+
+def test_arrays_of_constants_do_not_multiply():
+    size = 60_000
+    inner = b"[$Z#I" + (30_000).to_bytes(2, "big")
+    content = b"{U\x07learner[" + inner * (size // len(inner)) + b"]}"
+    start = time.perf_counter()
+    with pytest.raises(ModelError, match="values without content"):
+        read(content, "m")
+    assert time.perf_counter() - start < 1.0
+
+
+def test_classes_without_trees_are_limited():
+    text = to_text(empty_forest(["a"])).replace("num_class=1\n", "num_class=999999999\n")
+    text = text.replace("num_tree_per_iteration=1\n", "num_tree_per_iteration=999999999\n")
+    text = text.replace("objective=lambdarank\n", "objective=multiclass num_class:999999999\n")
+    with pytest.raises(ModelError, match=r"^m:\d+: 0 trees are not whole rounds of 999999999"):
+        read_model(text.encode(), "m")
 
 
 def test_a_sparse_feature_number_is_read():

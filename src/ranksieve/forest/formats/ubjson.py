@@ -33,6 +33,9 @@ class _Decoder:
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.at = 0
+        self.most_constants = len(
+            content
+        )  # values without bytes; a limit for small files
 
     def take(self, size: int) -> bytes:
         piece = self.content[self.at : self.at + size]
@@ -89,8 +92,10 @@ class _Decoder:
             return np.frombuffer(self.take(dtype.itemsize * (size or 0)), dtype).astype(dtype.newbyteorder("="))
         values = []
         if size is not None:
-            if kind is not None and size > len(self.content):  # values of some types take no bytes
-                raise ValueError(f"{size} values at byte {self.at}")
+            if kind in CONSTANTS:
+                self.most_constants -= size
+                if self.most_constants < 0:
+                    raise ValueError(f"{size} values without content at byte {self.at}")
             for _ in range(size):
                 values.append(self.value(kind or self.mark(), depth))
             return values
