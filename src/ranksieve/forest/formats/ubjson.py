@@ -33,9 +33,7 @@ class _Decoder:
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.at = 0
-        self.most_constants = len(
-            content
-        )  # values without bytes; a limit for small files
+        self.most_constants = len(content)  # values without bytes; a limit for small files
 
     def take(self, size: int) -> bytes:
         piece = self.content[self.at : self.at + size]
