@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
+from ranksieve.errors import ParameterError, ParamName, RanksieveError, did_you_mean
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -49,16 +49,16 @@ class TomlFile:
             raise ParameterError(f"{path}: nested too deeply; expected {like}") from None
         self._lines = {_plain(place): line for place, line in key_lines(self.text).items()}
 
-    def error(self, place: Sequence[str | int], message: str) -> ParameterError:
+    def error(self, place: Place, *message: str | ParamName) -> ParameterError:
         """An error about a key, or the table nearest to it."""
-        return ParameterError(f"{self.position(tuple(place))}: {message}")
+        return ParameterError(f"{self.position(place)}: ", *message)
 
-    def check(self, place: Sequence[str | int], function: Callable[..., T], *arguments: Any) -> T:
+    def check(self, place: Place, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function; its errors get the position of a key."""
         try:
             return function(*arguments)
         except RanksieveError as error:
-            raise ParameterError(f"{self.position(tuple(place))}: ", *error.parts) from None
+            raise self.error(place, *error.parts) from None
 
     def read(
         self,

@@ -215,7 +215,7 @@ class _Reader:
         prune = check((*place, "prune"), run_options.prune_table, run, list(own))
         params = self._used(place, self._all_params(run, own), run, own)
         seeds = (run.seeds or self._head.seeds)[: self._quick.seeds]
-        choices = check(place, list, grid_choices(params, run.sample, prune))
+        choices: list[Any] = check(place, list, grid_choices(params, run.sample, prune))
         for grid, (one_params, one_sample, one_prune) in choices:
             if one_sample is not None:
                 check((*place, "sample"), run_options.check_sample, one_sample, data)
@@ -295,7 +295,7 @@ class _Reader:
             names = [name.rstrip("_").replace("_", "-") for name in error.parameters]
             names += [key for key in params if f"--{key} " in error.for_command_line()]
             key = next((name for name in names if name in params), "algo")
-            return self._file.check(self._where(place, key, own), _raise, error)
+            raise self._file.error(self._where(place, key, own), *error.parts) from None
         return settings
 
     def _where(self, place: Place, key: str, own: Mapping[str, Any]) -> Place:
@@ -308,10 +308,6 @@ class _Reader:
             if name in self._replaced:
                 raise ParameterError(f"--set {name}: no run of {self._file.path} uses it; leave it out")
             raise self._file.error(("params", name), f"{name} is not used by any run; leave it out")
-
-
-def _raise(error: RanksieveError) -> Any:
-    raise error
 
 
 def check_selection(params: Params, *, run_code: bool = False) -> None:
