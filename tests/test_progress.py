@@ -32,7 +32,7 @@ def test_the_bar_and_the_counter_stay_whatever_the_width(width: int) -> None:
     assert len(last) <= width
     assert "oblivious-lambdamart ━" in last and "123/1,000" in last
     assert "valid ndcg@10 0.4312" in last
-    assert ("s/tree" in last) == (width == 150)
+    assert ("trees/s" in last) == (width == 150)
     assert "…" not in last  # what does not fit is left out as a whole
 
 
@@ -44,7 +44,7 @@ def test_lines_are_printed_each_tenth_and_at_the_end() -> None:
     lines = screen.getvalue().splitlines()
     assert lines[0].startswith("selgb: reading the data")
     assert [line.split()[1] for line in lines[1:]] == [f"{step}/50" for step in (5, 10, 15, 20, 25)]
-    assert all("valid ndcg@10 0.4312  best 0.4400 at 17" in line for line in lines[1:])
+    assert all("trees  valid ndcg@10 0.4312  " in line and "best 0.4400 at 17" in line for line in lines[1:])
 
 
 def test_a_new_title_prints_the_state_of_the_old_one() -> None:

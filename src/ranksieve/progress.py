@@ -118,7 +118,9 @@ class ProgressDisplay:
             self._title = title
             self._times.clear()
             self._printed = (self._printed[0], 0.0)
-        shown = [*details, *self._speed(done, total, unit, estimate)]
+        left, speed = self._speed(done, total, unit)
+        left = [estimate.format(one) for one in left if estimate]
+        shown = [*details[:1], *left, *details[1:], *speed]
         amount = _amount(done, total, unit)
         if self._bar is not None:
             self._bar.update(
@@ -132,19 +134,17 @@ class ProgressDisplay:
             self._printed = (at, done)
             self._print(self._line)
 
-    def _speed(self, done: float, total: float | None, unit: str, estimate: str) -> list[str]:
-        """Time left, and seconds per unit. The first step is not counted: it may have compiled kernels."""
+    def _speed(self, done: float, total: float | None, unit: str) -> tuple[list[str], list[str]]:
+        """Time left, and time per unit, once known. The first step is not counted: it may have compiled kernels."""
         self._times.append((time.monotonic(), done))
         (start, first), (now, _) = self._times[0], self._times[-1]
         if done <= first:
-            return []
+            return [], []
         seconds = (now - start) / (done - first)
         left = seconds * (total - done) if total is not None else 0.0
-        is_known = left > 0 and estimate and (unit or now - start > SECONDS_BEFORE_ESTIMATE)
-        return [
-            *([estimate.format(duration(left))] if is_known else []),
-            *([f"{seconds:.3g} s/{unit}"] if unit else []),
-        ]
+        is_known = left > 0 and (bool(unit) or now - start > SECONDS_BEFORE_ESTIMATE)
+        speed = f"{seconds:.3g} s/{unit}" if seconds > 1e-3 else f"{1 / max(seconds, 1e-9):,.0f} {unit}s/s"
+        return [duration(left)] * is_known, [speed] * bool(unit)
 
     def _with_title(self, text: str) -> str:
         return f"{self._title}: {text}" if self._title else text
