@@ -22,7 +22,7 @@ import ranksieve as rs
 from bug_lists import Fold, feature_files, shortened
 from kept import kept_path
 from ranksieve.boosting.scores import Choice
-from ranksieve.boosting.selections import Selection, View
+from ranksieve.boosting.training_rows import Selection, View
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.negatives import Negatives
 from ranksieve.data.read import read_source

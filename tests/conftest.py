@@ -35,12 +35,15 @@ def close_figures():
 
 @pytest.fixture
 def nothing_registered():
-    """Pages and docstrings show how to register selections and metrics; other tests must not see them."""
-    from ranksieve.boosting.registry import SELECTIONS
+    """Pages and docstrings show how to register rules and metrics; other tests must not see them."""
     from ranksieve.evaluation.metric_table import METRICS
+    from ranksieve.params import SLOTS, load_rules
 
-    known = [(table, set(table)) for table in (SELECTIONS, METRICS)]
+    load_rules()
+    known = [(registry, registry.items()) for registry in SLOTS]
+    metrics = dict(METRICS)
     yield
-    for table, names in known:
-        for name in table.keys() - names:
-            del table[name]
+    for registry, rules in known:
+        registry.restore(dict(rules))
+    for name in METRICS.keys() - metrics.keys():
+        del METRICS[name]

@@ -24,9 +24,9 @@ import sklearn
 import typer.main
 from typer.testing import CliRunner
 
-from ranksieve.boosting.registry import SELECTIONS
 from ranksieve.cli.app import app
 from ranksieve.pruning.strategies import STRATEGIES
+from ranksieve.rules import SELECTIONS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -38,11 +38,21 @@ def fitted(arrays):
 
 
 def test_parameters_are_those_of_train():
-    signature = inspect.signature(rs.Ranker.__init__).parameters
-    defaults = {name: p.default for name, p in signature.items() if name != "self"}
-    assert defaults == rs.params.Params().as_dict()
-    assert all(p.kind is p.KEYWORD_ONLY for name, p in signature.items() if name != "self")
-    assert rs.Ranker().get_params() == rs.params.Params().as_dict()
+    defaults = {name: one.default for name, one in rs.params.table().items()}
+    signature = inspect.signature(rs.Ranker).parameters
+    assert {name: p.default for name, p in signature.items()} == defaults
+    assert all(p.kind is p.KEYWORD_ONLY for p in signature.values())
+    assert rs.Ranker().get_params() == defaults
+
+
+def test_other_names_of_parameters():
+    ranker = rs.Ranker(n_estimators=7, num_leaves=5, random_state=3, n_jobs=-1)
+    assert [ranker.get_params()[name] for name in ("trees", "leaves", "seed", "threads")] == [7, 5, 3, 0]
+    assert (ranker.n_estimators, ranker.set_params(num_leaves=9).leaves, clone(ranker).trees) == (7, 9, 7)
+    with pytest.raises(TypeError, match="unknown parameter 'n_leaves'; did you mean 'num_leaves'"):
+        rs.Ranker(n_leaves=3)
+    with pytest.raises(rs.errors.ParameterError, match="trees is given twice"):
+        rs.train(rs.synth.cubic(4), trees=3, n_estimators=4)
 
 
 def test_fit_learns_and_tells(arrays, fitted):

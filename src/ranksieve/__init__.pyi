@@ -13,7 +13,7 @@ from . import (
     significance,
     synth,
 )
-from .boosting.registry import register_selection
+from .boosting.registration import register_objective, register_selection
 from .data.data_file import DataFile
 from .data.dataset import Dataset
 from .data.read import read
@@ -59,6 +59,7 @@ __all__ = [
     "pruning",
     "read",
     "register_metric",
+    "register_objective",
     "register_selection",
     "retrieval",
     "sampling",

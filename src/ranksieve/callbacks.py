@@ -1,5 +1,5 @@
 """What training reports after each tree."""
 
-from ranksieve.boosting.callbacks import Record, Tally
+from ranksieve.boosting.callbacks import Record, SelectionCounter
 
-__all__ = ["Record", "Tally"]
+__all__ = ["Record", "SelectionCounter"]

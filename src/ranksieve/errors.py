@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ClusterError",
     "DataError",
-    "IdleParameterWarning",
     "InterruptedTraining",
     "MissingExtraError",
     "ModelError",
     "ParameterError",
     "RanksieveError",
     "RanksieveWarning",
+    "UnusedParameterWarning",
 ]
 
 FLAG = re.compile(r"(?<![\w./\\-])--([a-z][a-z0-9-]*)(?:=([^\s;,()]+))?")
@@ -122,8 +122,8 @@ class ClusterError(RanksieveError):
     """A cluster that lost its scheduler, all its workers, or workers too small for their lists."""
 
 
-class IdleParameterWarning(UserWarning):
-    """A parameter that the chosen algorithm does not heed; of options for several algorithms it may be silenced."""
+class UnusedParameterWarning(RanksieveWarning):
+    """A parameter that the chosen algorithm does not use."""
 
 
 class InterruptedTraining(KeyboardInterrupt):

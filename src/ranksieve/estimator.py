@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,17 +20,26 @@ from ranksieve.evaluation.importance import importance
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
-from ranksieve.params import Params
+from ranksieve.params import ALIASES, Params, from_alias, table, unknown_parameter
 from ranksieve.rankers.train import train
 from ranksieve.text_formats import counted
+
+
+class _Signature:
+    """The signature of `Ranker`: a keyword per parameter, those of rules registered meanwhile included."""
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Signature([inspect.Parameter(p.name, keyword, default=p.default) for p in table().values()])
 
 
 class Ranker(BaseEstimator):
     """Gradient-boosted trees that rank the documents of a query.
 
-    The parameters are those of `ranksieve.train`, by the same names and with the same defaults. `X` is a numpy array,
-    a scipy sparse matrix, or a pandas, polars or Arrow table; rows of one query share a `qid`, or come together and
-    `group` gives the size of each query. A column named `qid` of a table serves where neither is given.
+    The parameters are those of `ranksieve.train`, by the same names and with the same defaults. `n_estimators`,
+    `num_leaves`, `random_state` and `n_jobs` are other names of `trees`, `leaves`, `seed` and `threads`. `X` is a numpy
+    array, a scipy sparse matrix, or a pandas, polars or Arrow table. Rows of one query share a `qid`, or are adjacent
+    and `group` gives the size of each query. A column `qid` of a table is used where neither is given.
 
     Attributes
     ----------
@@ -59,99 +69,31 @@ class Ranker(BaseEstimator):
     """
 
     _estimator_type = "ranker"
+    __signature__ = _Signature()
 
-    def __init__(
-        self,
-        *,
-        algo: str = "selgb",
-        trees: int = 1000,
-        leaves: int = 64,
-        learning_rate: float = 0.05,
-        step: str = "shrinkage",
-        step_range: tuple[float, float] = (0.1, 5.0),
-        step_on: str = "train",
-        step_shrinkage: float = 1.0,
-        negatives: float = 0.01,
-        min_negatives: int = -1,
-        max_negatives: float = 0.5,
-        rest: float = 0.01,
-        margin: float = 1.5,
-        selection: str = "auto",
-        every: int = 1,
-        metric: str = "ndcg@10",
-        early_stopping: int = 100,
-        objective: str = "ndcg",
-        truncation: int = 30,
-        normalize: bool = True,
-        first_tree: str = "lambdas",
-        gain: str = "auto",
-        min_docs: int = 5,
-        min_hessian: float = 0.0,
-        l2: float = 1.0,
-        max_depth: int = 0,
-        collapse: float = 0.0,
-        feature_fraction: float = 1.0,
-        features: Any = "*",
-        monotone: Any = "none",
-        gains: Any = "auto",
-        row_fraction: float = 1.0,
-        max_bins: int = 255,
-        base: str = "lambdamart",
-        grow: int = 400,
-        rate: float = 0.75,
-        strategy: str = "quality-loss",
-        global_: bool = False,
-        c: float = 1.0,
-        hidden: int = 10,
-        epochs: int = 100,
-        feature: str = "first-stage",
-        threads: int = 0,
-        seed: int = 0,
-    ) -> None:
-        self.algo = algo
-        self.trees = trees
-        self.leaves = leaves
-        self.learning_rate = learning_rate
-        self.step = step
-        self.step_range = step_range
-        self.step_on = step_on
-        self.step_shrinkage = step_shrinkage
-        self.negatives = negatives
-        self.min_negatives = min_negatives
-        self.max_negatives = max_negatives
-        self.rest = rest
-        self.margin = margin
-        self.selection = selection
-        self.every = every
-        self.metric = metric
-        self.early_stopping = early_stopping
-        self.objective = objective
-        self.truncation = truncation
-        self.normalize = normalize
-        self.first_tree = first_tree
-        self.gain = gain
-        self.min_docs = min_docs
-        self.min_hessian = min_hessian
-        self.l2 = l2
-        self.max_depth = max_depth
-        self.collapse = collapse
-        self.feature_fraction = feature_fraction
-        self.features = features
-        self.monotone = monotone
-        self.gains = gains
-        self.row_fraction = row_fraction
-        self.max_bins = max_bins
-        self.base = base
-        self.grow = grow
-        self.rate = rate
-        self.strategy = strategy
-        self.global_ = global_
-        self.c = c
-        self.hidden = hidden
-        self.epochs = epochs
-        self.feature = feature
-        self.threads = threads
-        self.seed = seed
+    def __init__(self, **params: Any) -> None:
+        known = table()
+        for name, value in params.items():
+            plain = ALIASES.get(name, name)
+            if plain not in known:
+                raise TypeError(f"Ranker has {unknown_parameter(name, known)}")
+            setattr(self, plain, value if plain == name else from_alias(name, value))
+
+    def __getattr__(self, name: str) -> Any:
+        """Parameters that were not given have their defaults."""
+        known = {} if name.startswith("_") else table()
+        plain = ALIASES.get(name, name)
+        if plain not in known:
+            raise AttributeError(f"'Ranker' object has no attribute {name!r}")
+        return self.__dict__.get(plain, known[plain].default)
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(table())
+
+    def set_params(self, **params: Any) -> Ranker:
+        """Set parameters by name or alias."""
+        return super().set_params(**{ALIASES.get(k, k): from_alias(k, v) for k, v in params.items()})
 
     def fit(
         self,

@@ -1,275 +1,441 @@
-"""Every training parameter: one table that the Python API, the estimator, TOML files and the command line share."""
+"""The parameters of training: one table for the Python API, the estimator, TOML files and the command line.
+
+The table joins the parameters in `Core` with the fields of all registered rules (see `rules`). An `Algorithm` says
+which of them it uses.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
-import numpy as np
-
 from ranksieve.dtypes import MAX_BINS
-from ranksieve.errors import ParameterError, did_you_mean
-from ranksieve.heeding import EVERYWHERE, OPTIMAL, RANKERS, SELECTING, of_boosting
-from ranksieve.text_formats import AUTO, are_gains, are_signs, features_text, is_monotone, numbers_text, signs_text
+from ranksieve.errors import ParameterError, ParamName, did_you_mean, param
+from ranksieve.rules import (
+    AUTO,
+    OBJECTIVES,
+    SELECTIONS,
+    STEPS,
+    STRATEGIES,
+    Parameter,
+    Registry,
+    choice,
+    integer,
+    number,
+    parameter,
+    parameters_of,
+    share,
+    switch,
+)
+from ranksieve.text_formats import are_gains, are_signs, features_text, is_monotone, numbers_text, signs_text
 
 __all__ = ["Params"]
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
-ALGORITHMS = {
-    # name: (selection, objective, grower)
-    "lambdamart": ("everything", "lambda", "best-first"),
-    "selgb": ("top", "lambda", "best-first"),
-    "sieve": ("adaptive", "lambda", "best-first"),  # measured beside selgb in docs/selections.md
-    "negsgb": ("random", "lambda", "best-first"),
-    "sgb": ("rows", "lambda", "best-first"),
-    "mart": ("everything", "squared", "best-first"),
-    "gbrt": ("everything", "squared", "best-first"),  # another name of MART
-    "oblivious-lambdamart": ("everything", "lambda", "oblivious"),
-    "oblivious-mart": ("everything", "squared", "oblivious"),
+# Where the rules are: modules, and packages all of whose modules are loaded.
+RULES = (
+    "ranksieve.boosting.selections",
+    "ranksieve.boosting.objectives",
+    "ranksieve.boosting.steps",
+    "ranksieve.pruning.strategies",
+)
+SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)
+ALIASES = {
+    # names that users of scikit-learn and LightGBM expect
+    "n_estimators": "trees",
+    "num_leaves": "leaves",
+    "random_state": "seed",
+    "n_jobs": "threads",
 }
-STRATEGIES = ("last", "random", "skip", "low-weights", "quality-loss", "quality-loss-once", "score-loss")
 
-
-def _param(
-    default: Any, help: str, check: Callable[[Any], bool], expected: str, *, convert: Callable[[Any], Any] | None = None
-) -> Any:
-    return field(default=default, metadata={"help": help, "check": check, "expected": expected, "convert": convert})
+COMMON = ("algo", "metric", "gains", "threads", "seed")
+GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
+           "feature_fraction", "max_bins")  # fmt: skip
+BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction")
 
 
 @dataclass(frozen=True)
-class _OneOf:
-    """A check that a value is one of some names, which knows them for advice."""
+class Algorithm:
+    """What an algorithm uses: parameters by name and, for a boosted forest, its default rules and its grower."""
 
-    names: tuple[str, ...]
+    parameters: tuple[str, ...]
+    selection: str = ""
+    objective: str = ""
+    grower: str = ""
 
-    def __call__(self, value: Any) -> bool:
-        return value in self.names
-
-
-def _one_of(*names: str) -> tuple[Callable[[Any], bool], str]:
-    return _OneOf(names), "one of " + ", ".join(names)
-
-
-def _positive_int(value: Any) -> bool:
-    return isinstance(value, int) and value >= 1
+    @property
+    def is_forest(self) -> bool:
+        """Whether the boosting loop trains it."""
+        return bool(self.grower)
 
 
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and value >= 0
+def _boosted(selection: str, objective: str, grower: str = "best-first") -> Algorithm:
+    return Algorithm(BOOSTING, selection, objective, grower)
 
 
-def _fraction(value: Any) -> bool:
-    return 0 < value <= 1
-
-
-def _not_negative(value: Any) -> bool:
-    return 0 <= value < float("inf")
-
-
-def _range(value: Any) -> bool:
-    low, high = value
-    return -float("inf") < low < high < float("inf")
+FORESTS = {
+    "lambdamart": _boosted("everything", "ndcg"),
+    "selgb": _boosted("top", "ndcg"),
+    "sieve": _boosted("adaptive", "ndcg"),
+    "negsgb": _boosted("random", "ndcg"),
+    "sgb": _boosted("rows", "ndcg"),
+    "mart": _boosted("everything", "squared"),
+    "gbrt": _boosted("everything", "squared"),  # another name of MART
+    "oblivious-lambdamart": _boosted("everything", "ndcg", "oblivious"),
+    "oblivious-mart": _boosted("everything", "squared", "oblivious"),
+}
+RANKERS = {
+    "ranksvm": Algorithm(("c",)),
+    "lambdarank": Algorithm(("hidden", "epochs", "learning_rate", "truncation", "normalize", "early_stopping")),
+    "mcrank": Algorithm((*GROWING, "learning_rate")),
+    "mcrank-ordinal": Algorithm((*GROWING, "learning_rate")),
+    "feature": Algorithm(("feature",)),
+    "lightgbm": Algorithm(
+        ("trees", "leaves", "learning_rate", "early_stopping", "min_docs", "min_hessian", "l2", "max_depth",
+         "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize")
+    ),
+    "xcleaver": Algorithm(("base", "grow", "rate", "strategy", "global_")),  # and what its base uses
+}  # fmt: skip
+ALGORITHMS = {**FORESTS, **RANKERS}
 
 
 @dataclass(frozen=True, kw_only=True)
+class Core:
+    """The parameters that belong to no rule."""
+
+    algo: str = choice("selgb", "Algorithm", tuple(ALGORITHMS))
+    trees: int = integer(1000, "Most trees to grow (mcrank: rounds)", 1)
+    leaves: int = integer(64, "Leaves of a tree", 2, MAX_LEAVES)
+    metric: str = parameter("ndcg@10", "Metric of validation and early stopping", "a metric name", bool)
+    early_stopping: int = integer(100, "Stop after this many trees or epochs without improvement (0: never)")
+    gain: str = choice(AUTO, "Split gain: variance, or newton, better for lambdamart on long lists with few positives "
+                       "(auto: newton for sieve, else variance)", (AUTO, "variance", "newton"))  # fmt: skip
+    min_docs: int = integer(5, "Fewest documents in a leaf", 1)
+    min_hessian: float = number(0.0, "Smallest sum of second derivatives in a leaf")
+    l2: float = number(1.0, "L2 regularisation of leaf values")
+    max_depth: int = integer(0, "Largest depth of a tree (0: no limit)")
+    collapse: float = number(
+        0.0, "Collapse a tree's deepest leaves until its depth is within this share of a balanced tree's (0: never)"
+    )
+    feature_fraction: float = share(1.0, "Share of the features each tree may use")
+    row_fraction: float = share(1.0, "Share of the training rows each tree is grown on; λ are those of the whole lists")
+    features: str = parameter(
+        "*", "Features to train on: names, globs, numbers from 1, ranges, with commas; ! excludes",
+        "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text,
+    )  # fmt: skip
+    monotone: str = parameter(
+        "none", "Features along which scores never fall (+1) or never rise (-1)",
+        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", are_signs,
+        convert=signs_text,
+    )  # fmt: skip
+    gains: str = parameter(
+        AUTO, "Gain of each label from 0 up, in λ of ndcg and in metrics ndcg, dcg and avg-ndcg (auto: 2^label - 1, or "
+        "as the metric says)",
+        "numbers as in '0,1,3,7' that begin with 0 and never fall", are_gains, convert=numbers_text,
+    )  # fmt: skip
+    max_bins: int = integer(MAX_BINS, "Bins of a feature", 2, MAX_BINS)
+    base: str = choice("lambdamart", "Algorithm that grows the trees (xcleaver)", tuple(FORESTS))
+    grow: int = integer(400, "Trees grown per round (xcleaver)", 1)
+    rate: float = parameter(0.75, "Share of them removed (xcleaver)", "a number in [0, 1)", lambda v: 0 <= v < 1)
+    global_: bool = switch(False, "Prune and re-weight all trees each round, not only the new ones (xcleaver)")
+    c: float = parameter(1.0, "Weight of the pair losses (ranksvm)", "a number above 0",
+                         lambda value: 0 < value < float("inf"))  # fmt: skip
+    hidden: int = integer(10, "Hidden units of the net (lambdarank)", 1)
+    epochs: int = integer(100, "Most passes over the queries (lambdarank)", 1)
+    feature: str = parameter("first-stage", "Feature to rank by (feature)", "a feature's name, or first-stage", bool)
+    threads: int = integer(0, "Threads (0: all cores); the model does not depend on it")
+    seed: int = integer(0, "Seed of everything random")
+
+
+_SLOT_HELP = {
+    "selection": "Rows that a tree is trained on",
+    "objective": "What the trees fit",
+    "step": "Step size of each tree: a constant shrinkage, or the optimal step for the metric",
+    "strategy": "Which trees are removed (xcleaver)",
+}
+_SLOT_DEFAULTS = {"selection": AUTO, "objective": AUTO, "step": "shrinkage", "strategy": "quality-loss"}
+
+
+@cache
+def load_rules() -> None:
+    """Import the modules that register rules."""
+    for name in RULES:
+        module = importlib.import_module(name)
+        for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+            importlib.import_module(f"{name}.{found.name}")
+
+
+def table() -> dict[str, Parameter]:
+    """Every parameter by name: those in `Core`, the rules to choose, and the rules' own."""
+    load_rules()
+    core = parameters_of(Core)
+    found = {name: core[name] for name in ("algo", "trees", "leaves")}
+    for registry in SLOTS:
+        found[registry.kind] = _slot(registry)
+        for name in registry:
+            rule = registry[name]
+            for own in parameters_of(rule).values() if isinstance(rule, type) else ():
+                known = core.get(own.name) or found.setdefault(own.name, own)
+                if (known.type, known.default) != (own.type, own.default):
+                    raise ParameterError(
+                        f"the {registry.kind} {name!r} has a parameter {own.name!r} that exists with default "
+                        f"{known.default!r}; give it another name"
+                    )
+    return {**found, **core}
+
+
+def _slot(registry: Registry) -> Parameter:
+    """The parameter that chooses a rule of a kind."""
+    kind, names = registry.kind, tuple(registry)
+    if _SLOT_DEFAULTS[kind] != AUTO:
+        expected, check = "one of " + ", ".join(names), lambda value: callable(value) or value in names
+    else:
+        expected, check = "a name, or file.py:function", lambda value: callable(value) or bool(value)
+    text = _SLOT_HELP[kind] + (f": {', '.join(names)} (auto: by algorithm)" if _SLOT_DEFAULTS[kind] == AUTO else "")
+    return Parameter(kind, object, _SLOT_DEFAULTS[kind], text, expected, check, names=names)
+
+
 class Params:
-    """Parameters of `train`; names are the same in Python, TOML (with dashes) and on the command line.
+    """The checked parameters of a run, by name as attributes.
+
+    Names are the same in Python, in TOML files and on the command line (there with dashes).
+
+    Parameters
+    ----------
+    **values
+        Any of `table()`; the others have their defaults. `selection` and `objective` may be rules or functions.
 
     Examples
     --------
-    >>> Params(trees=300).trees, Params().algo
-    (300, 'selgb')
+    >>> params = Params(algo="selgb", negatives=0.05)
+    >>> params.negatives, params.leaves, params.selection_rule
+    (0.05, 64, TopNegatives(every=1, negatives=0.05, min_negatives=-1))
+    >>> params.unused(["margin", "leaves"])
+    []
+    >>> Params(algo="lambdamart", margin=2.0).unused()
+    ['margin']
     """
 
-    algo: str = _param("selgb", "Algorithm", *_one_of(*ALGORITHMS, *RANKERS))
-    trees: int = _param(1000, "Most trees to grow (mcrank: rounds)", _positive_int, "a whole number from 1")
-    leaves: int = _param(64, "Leaves of a tree", lambda v: isinstance(v, int) and 2 <= v <= MAX_LEAVES,
-                         f"a whole number from 2 to {MAX_LEAVES}")  # fmt: skip
-    learning_rate: float = _param(0.05, "Shrinkage of each tree; step of lambdarank", _fraction, "a number in (0, 1]")
-    step: str = _param("shrinkage", "How far to go with a tree: shrinkage, or the optimal step for the metric",
-                       *_one_of("shrinkage", "optimal"))  # fmt: skip
-    step_range: tuple[float, float] = _param((0.1, 5.0), "Smallest and largest optimal step", _range,
-                                             "two numbers, the smaller one first", convert=tuple)  # fmt: skip
-    step_on: str = _param("train", "Lists for which a step is optimal: the training or the first validation set",
-                          *_one_of("train", "valid"))  # fmt: skip
-    step_shrinkage: float = _param(1.0, "Factor of the optimal step", _fraction, "a number in (0, 1]")
-    negatives: float = _param(0.01, "Share of a query's negatives (sgb: of all rows) kept", _fraction, "in (0, 1]")
-    min_negatives: int = _param(
-        -1, "Fewest negatives kept of a query that has them (-1 means 1, or 20 for adaptive and progress)",
-        lambda v: isinstance(v, int) and v >= -1, "a whole number from -1",
-    )  # fmt: skip
-    max_negatives: float = _param(0.5, "Largest share of a query's negatives adaptive and progress keep",
-                                  _fraction, "a number in (0, 1]")  # fmt: skip
-    rest: float = _param(0.01, "Second share, of random or lowest ones: top+random, top+bottom, goss",
-                         lambda v: 0 <= v <= 1, "a number in [0, 1]")  # fmt: skip
-    margin: float = _param(1.5, "How far below the lowest positive negatives still count: adaptive, progress",
-                           lambda v: -float("inf") < v < float("inf"), "a number")  # fmt: skip
-    selection: str = _param(
-        AUTO, "Who teaches a tree: everything, top, random, rows, gradient, adaptive, progress, top+random, "
-        "top+bottom, goss, your file.py:function (auto: as the algorithm says)",
-        lambda v: isinstance(v, str) and bool(v), "the name of a selection",
-    )  # fmt: skip
-    every: int = _param(1, "Trees between two selections", _positive_int, "a whole number from 1")
-    metric: str = _param("ndcg@10", "Metric that validation reports and early stopping watches", bool, "a metric name")
-    early_stopping: int = _param(100, "Stop after this many trees or epochs without gain (0: never)", _count,
-                                 "a number from 0")  # fmt: skip
-    objective: str = _param("ndcg", "Metric whose λ the trees fit", *_one_of("ndcg", "map", "mrr", "err"))
-    truncation: int = _param(
-        30, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)",
-        lambda v: isinstance(v, int) and v >= -1, "a whole number from -1",
-    )  # fmt: skip
-    normalize: bool = _param(True, "Normalise λ by score distance and per query, as LightGBM does",
-                             lambda v: isinstance(v, bool), "true or false")  # fmt: skip
-    first_tree: str = _param("lambdas", "What the first tree fits", *_one_of("lambdas", "labels"))
-    gain: str = _param(AUTO, "Split gain: variance, or newton, better for lambdamart on long lists with few positives "
-                       "(auto: newton for sieve, else variance)", *_one_of(AUTO, "variance", "newton"))  # fmt: skip
-    min_docs: int = _param(5, "Fewest documents in a leaf", _positive_int, "a whole number from 1")
-    min_hessian: float = _param(0.0, "Smallest sum of second derivatives in a leaf", _not_negative, "a number from 0")
-    l2: float = _param(1.0, "L2 regularisation of leaf values", _not_negative, "a number from 0")
-    max_depth: int = _param(0, "Deepest leaf (0: no limit)", _count, "a whole number from 0")
-    collapse: float = _param(
-        0.0, "Collapse a tree's deepest leaves until its depth is within this share of a balanced tree's (0: never)",
-        _not_negative, "a number from 0",
-    )  # fmt: skip
-    feature_fraction: float = _param(1.0, "Share of the features each tree may use", _fraction, "a number in (0, 1]")
-    features: str = _param(
-        "*", "Features to learn from: names, globs, numbers from 1, ranges, with commas; ! takes away",
-        lambda v: isinstance(v, str) and bool(v.strip(" ,")), "names as in 'bm25_*,7,!length'", convert=features_text,
-    )  # fmt: skip
-    monotone: str = _param(
-        "none", "Features along which scores never fall (+1) or never rise (-1)", are_signs,
-        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", convert=signs_text,
-    )  # fmt: skip
-    gains: str = _param(
-        AUTO, "Gain of each label from 0 up, in λ of ndcg and in metrics ndcg, dcg and avg-ndcg (auto: 2^label - 1, "
-        "or as the metric says)",
-        are_gains, "numbers as in '0,1,3,7' that begin with 0 and never fall", convert=numbers_text,
-    )  # fmt: skip
-    row_fraction: float = _param(1.0, "Share of the rows each tree is grown on; λ are of the whole lists", _fraction,
-                                 "a number in (0, 1]")  # fmt: skip
-    max_bins: int = _param(MAX_BINS, "Bins of a feature", lambda v: isinstance(v, int) and 2 <= v <= MAX_BINS,
-                           f"a whole number from 2 to {MAX_BINS}")  # fmt: skip
-    base: str = _param("lambdamart", "Algorithm that grows the trees (xcleaver)", *_one_of(*ALGORITHMS))
-    grow: int = _param(400, "Trees grown per round (xcleaver)", _positive_int, "a whole number from 1")
-    rate: float = _param(0.75, "Share of them removed (xcleaver)", lambda v: 0 <= v < 1, "a number in [0, 1)")
-    strategy: str = _param("quality-loss", "Which of them are removed (xcleaver)", *_one_of(*STRATEGIES))
-    global_: bool = _param(False, "Prune and weigh all trees each round, not only the new ones (xcleaver)",
-                           lambda v: isinstance(v, bool), "true or false")  # fmt: skip
-    c: float = _param(1.0, "Weight of the pair losses (ranksvm)", lambda v: 0 < v < float("inf"), "a number above 0")
-    hidden: int = _param(10, "Hidden units of the net (lambdarank)", _positive_int, "a whole number from 1")
-    epochs: int = _param(100, "Most passes over the queries (lambdarank)", _positive_int, "a whole number from 1")
-    feature: str = _param("first-stage", "What to rank by (feature)", lambda v: isinstance(v, str) and bool(v),
-                          "a feature's name, or first-stage")  # fmt: skip
-    threads: int = _param(0, "Threads (0: all cores); the model does not depend on it", _count, "a number from 0")
-    seed: int = _param(0, "Seed of everything random", _count, "a whole number from 0")
-
-    def __post_init__(self) -> None:
-        for item in dataclasses.fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, np.generic):
-                value = value.item()
-                object.__setattr__(self, item.name, value)
-            if isinstance(value, int) and not isinstance(value, bool) and item.type == "float":
-                object.__setattr__(self, item.name, float(value))
-            try:
-                if item.metadata["convert"] is not None:
-                    value = item.metadata["convert"](value)
-                    object.__setattr__(self, item.name, value)
-                good = type(value) is not bool if item.type != "bool" else True
-                good = good and bool(item.metadata["check"](value))
-            except (TypeError, ValueError, AttributeError):
-                good = False
-            if not good:
-                hint = did_you_mean(value, getattr(item.metadata["check"], "names", ()))
-                raise ParameterError(f"{flag(item.name)} is {value!r}; {hint}expected {item.metadata['expected']}")
-        if self.step_range[0] < 0 and is_monotone({"params": {"monotone": self.monotone}}):
+    def __init__(self, **values: Any) -> None:
+        known = table()
+        given = {}
+        for name, value in values.items():
+            plain = _plain(name, known)
+            if plain in given:
+                raise ParameterError(param(plain), " is given twice, under two names; give it once")
+            given[plain] = value if plain == name else from_alias(name, value)
+        self._file_parameters = self._load_own_parameters(given, known)
+        known |= self._file_parameters
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ParameterError(unknown_parameter(unknown[0], known))
+        self._values = {name: one.checked(given[name]) if name in given else one.default for name, one in known.items()}
+        low = self._values["step_range"][0]
+        if low < 0 and is_monotone({"params": {"monotone": self.monotone}}):
             raise ParameterError(
-                f"--step-range begins at {self.step_range[0]:g}, and with a negative step a tree would break the "
-                "promise of --monotone; begin at 0 or above"
-            )
+                param("step_range"), f" begins at {low:g}, and a negative step would break ", param("monotone"),
+                "; begin at 0 or above",
+            )  # fmt: skip
+
+    @staticmethod
+    def _load_own_parameters(given: Mapping[str, Any], known: Mapping[str, Parameter]) -> dict[str, Parameter]:
+        """The parameters of rules that are passed as objects or named as file.py:Class.
+
+        A file is imported only where an unknown name may be a parameter of its rule.
+        """
+        found: dict[str, Parameter] = {}
+        for registry in SLOTS:
+            rule = given.get(registry.kind)
+            if isinstance(rule, str) and ":" in rule and set(given) - set(known):
+                rule = registry.find(rule)
+            own = parameters_of(rule if isinstance(rule, type) else type(rule))
+            found |= {name: one for name, one in own.items() if name not in known}
+        return found
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, source: str = "parameters") -> Params:
-        """Parameters from names with underscores or dashes; unknown ones are refused with the nearest known name."""
-        known = [item.name for item in dataclasses.fields(cls)]
-        given = {}
-        for name, value in values.items():
-            plain = name.replace("-", "_")
-            plain = plain if plain in known else f"{plain}_" if f"{plain}_" in known else plain
-            if plain not in known:
-                hint = did_you_mean(plain, known).strip() or f"known: {', '.join(known)}"
-                raise ParameterError(f"{source}: unknown parameter {name!r}; {hint}")
-            given[plain] = value
-        return cls(**given)
+        """Parameters from names with underscores or dashes; errors begin with the source."""
+        try:
+            return cls(**{name.replace("-", "_"): value for name, value in values.items()})
+        except ParameterError as error:
+            raise error.with_prefix(f"{source}: ") from None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(f"no parameter {name!r}")
+        return self._values[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled parameters carry their rules, which may be registered under other names, or not at all, elsewhere."""
+        if self.forest_algorithm.is_forest:
+            _ = self.selection_rule, self.objective_rule, self.step_rule
+        return self.__dict__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Params) and self.as_dict() == other.as_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Params({', '.join(f'{name}={value!r}' for name, value in self.as_dict().items())})"
+
+    def replace(self, **changes: Any) -> Params:
+        """The same parameters with others in some places."""
+        return Params(**{**self._values, **changes})
 
     @property
-    def heeded(self) -> frozenset[str]:
-        """Names of the parameters that count, the algorithm, its selection and its steps being what they are."""
-        own = RANKERS.get(self.algo, ())
-        if self.algo in (*ALGORITHMS, "xcleaver"):
-            rule, objective, _ = ALGORITHMS[self.base if self.algo == "xcleaver" else self.algo]
-            own = (*own, *of_boosting(rule if self.selection == AUTO else self.selection, objective, self.step))
-        return frozenset((*EVERYWHERE, *own)) - ({"step_on"} if self.algo == "xcleaver" else set())
-
-    def with_heeded_alone(self) -> Params:
-        """The same training, what does not count set to its default."""
-        return Params(**{name: value for name, value in self.as_dict().items() if name in self.heeded})
-
-    def check_heeded(self, names: Iterable[str] | None = None) -> None:
-        """Refuse parameters, some or all, that are set to anything but their default and that training ignores.
-
-        In Python boosted forests only warn of them, since one set of options may go through several of them; X-CLEaVER
-        and the rankers that are no forest refuse them.
-        """
-        idle = self.idle(names)
-        if idle:
-            raise ParameterError(f"{idle}; leave it out, or choose another algorithm")
-
-    def idle(self, names: Iterable[str] | None = None) -> str:
-        """What to say of such parameters; nothing where there are none."""
-        idle = [item.name for item in dataclasses.fields(self) if (names is None or item.name in names)
-                and item.name not in self.heeded and getattr(self, item.name) != item.default]  # fmt: skip
-        if not idle:
-            return ""
-        if self.algo in (*ALGORITHMS, "xcleaver"):  # which heed too many to tell
-            others = "; ".join(f"{flag(name)} is for {self._where_heeded(name)}" for name in idle)
-        else:
-            others = f"which heeds {', '.join(map(flag, RANKERS[self.algo]))}"
-        what = f"--algo={self.algo}" + ("" if self.selection == AUTO else f" with --selection={self.selection}")
-        return f"{', '.join(map(flag, idle))}: not for {what}, {others}"
-
-    def _where_heeded(self, name: str) -> str:
-        """What has to be chosen for a parameter to count."""
-        rules = [rule for rule, names in SELECTING.items() if name in names]
-        if rules:
-            return f"--selection={'|'.join(rules)}"
-        other = "shrinkage" if name == "learning_rate" else "optimal"
-        if name in (*OPTIMAL, "learning_rate") and self.step != other:
-            return f"--step={other}"
-        learners = [algo for algo in (*ALGORITHMS, *RANKERS) if name in Params(algo=algo, step=self.step).heeded]
-        return f"--algo={'|'.join(learners)}"
+    def algorithm(self) -> Algorithm:
+        return ALGORITHMS[self.algo]
 
     @property
-    def takes_newton_gain(self) -> bool:
+    def forest_algorithm(self) -> Algorithm:
+        """The algorithm that grows the trees: for X-CLEaVER, that of its base."""
+        return ALGORITHMS[self.base] if self.algo == "xcleaver" else self.algorithm
+
+    @cached_property
+    def selection_rule(self) -> Any:
+        """The selection: a rule with its parameters, or the user's function."""
+        return self._rule(SELECTIONS, self.forest_algorithm.selection)
+
+    @cached_property
+    def objective_rule(self) -> Any:
+        """The objective: a rule with its parameters, or the user's function."""
+        return self._rule(OBJECTIVES, self.forest_algorithm.objective or "ndcg")
+
+    @cached_property
+    def step_rule(self) -> Any:
+        return self._rule(STEPS, self.step)
+
+    @cached_property
+    def strategy_rule(self) -> Any:
+        return self._rule(STRATEGIES, self.strategy)
+
+    def _rule(self, registry: Registry, default: str) -> Any:
+        load_rules()
+        chosen = self._values[registry.kind]
+        if isinstance(chosen, str):
+            chosen = registry.find(default if chosen == AUTO else chosen)
+        return registry.build(chosen, self._values)
+
+    @property
+    def newton_gain(self) -> bool:
         """Whether splits are chosen by the gain with second derivatives."""
         algo = self.base if self.algo == "xcleaver" else self.algo
         return self.gain == "newton" or (self.gain == AUTO and algo == "sieve")
 
     @property
-    def learns_gains(self) -> bool:
-        """Whether λ-gradients read `gains`."""
-        algo = self.base if self.algo == "xcleaver" else self.algo
-        follows = algo in ("lambdarank", "lightgbm") or (algo in ALGORITHMS and ALGORITHMS[algo][1] == "lambda")
-        return follows and self.objective == "ndcg"
+    def uses_gains(self) -> bool:
+        """Whether the gradients depend on `gains`."""
+        uses_lambdas = self.forest_algorithm.is_forest or self.algo in ("lambdarank", "lightgbm")
+        return uses_lambdas and getattr(self.objective_rule, "uses_gains", False)
+
+    @cached_property
+    def used(self) -> tuple[str, ...]:
+        """The parameters that have an effect, in the order of the table."""
+        forest = self.forest_algorithm
+        names = {*COMMON, *self.algorithm.parameters, *forest.parameters}
+        if "strategy" in names:
+            names |= self._rule_parameters(STRATEGIES, "")
+        if forest.is_forest:
+            names |= self._rule_parameters(SELECTIONS, forest.selection)
+            names |= self._rule_parameters(OBJECTIVES, forest.objective) | self._rule_parameters(STEPS, "")
+        if self.algo == "xcleaver":
+            names.discard("step_on")  # its rounds are grown without validation data
+        return tuple(name for name in self._values if name in names)
+
+    def _rule_parameters(self, registry: Registry, default: str) -> set[str]:
+        """The parameters of the chosen rule of a kind. A file.py:function is not imported for this."""
+        rule = self._values[registry.kind]
+        if isinstance(rule, str):
+            name = default if rule == AUTO else rule
+            rule = None if ":" in name and name not in registry else registry.find(name)
+        own = parameters_of(rule if isinstance(rule, type) else type(rule))
+        if own or not (rule is None or inspect.isroutine(rule)):
+            return set(own)
+        return {*self._file_parameters, *(["every"] if registry is SELECTIONS else [])}
+
+    def unused(self, names: Iterable[str] | None = None) -> list[str]:
+        """Those of the names (default: all) that differ from their default and have no effect."""
+        known = {**table(), **self._file_parameters}
+        wanted = set(self._values if names is None else names)
+        return [
+            name for name, value in self._values.items()
+            if name in wanted and name not in self.used and value != known[name].default
+        ]  # fmt: skip
+
+    def check_used(self, names: Iterable[str] | None = None) -> None:
+        """Refuse parameters that have no effect."""
+        message = self.unused_message(names)
+        if message:
+            raise ParameterError(*message, "; leave it out, or choose another algorithm")
+
+    def unused_message(self, names: Iterable[str] | None = None) -> list[str | ParamName]:
+        """A sentence about each parameter without effect: what does not use it, and what does."""
+        message: list[str | ParamName] = []
+        for name in self.unused(names):
+            message += ["; " if message else "", param(name), " is not used by ", param("algo", self.algo)]
+            if self._values["selection"] != AUTO and self.forest_algorithm.is_forest:
+                message += [" with ", param("selection", label(self._values["selection"]))]
+            message += [", only by ", *self._users(name)]
+        return message
+
+    def _users(self, name: str) -> list[str | ParamName]:
+        """What has to be chosen for a parameter to have an effect."""
+        for registry in SLOTS:
+            rules = [rule for rule in registry if isinstance(registry[rule], type)]
+            users = [rule for rule in rules if name in parameters_of(registry[rule])]
+            if users and not (registry is STEPS and not self.forest_algorithm.is_forest):
+                return [param(registry.kind), f" {', '.join(users)}"]
+        users = [algo for algo, one in ALGORITHMS.items() if name in one.parameters]
+        return [param("algo"), f" {', '.join(users)}"]
 
     def as_dict(self) -> dict[str, Any]:
-        """All parameters by name."""
-        return dataclasses.asdict(self)
+        """The parameters that have an effect; rules and functions as their names."""
+        values = {name: self._values[name] for name in self.used}
+        for registry in SLOTS:
+            rule = values.get(registry.kind)
+            if rule is not None and not isinstance(rule, str):
+                values[registry.kind] = label(rule)
+                if dataclasses.is_dataclass(rule) and not isinstance(rule, type):
+                    values |= {item.name: getattr(rule, item.name) for item in dataclasses.fields(rule)}
+        return values
+
+
+def label(rule: Any) -> str:
+    """A rule's name in model files and messages: its registered name, or where its code is."""
+    if isinstance(rule, str):
+        return rule
+    kind = rule if isinstance(rule, type) or inspect.isroutine(rule) else type(rule)
+    for registry in SLOTS:
+        for name in registry:
+            if registry[name] is kind or registry[name] is rule:
+                return name
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _plain(name: str, known: Mapping[str, Parameter]) -> str:
+    if name in ALIASES:
+        return ALIASES[name]
+    return f"{name}_" if name not in known and f"{name}_" in known else name
+
+
+def from_alias(name: str, value: Any) -> Any:
+    """The value of an alias: scikit-learn's -1 and None are our 0."""
+    return 0 if (name, value) in (("n_jobs", -1), ("n_jobs", None), ("random_state", None)) else value
+
+
+def unknown_parameter(name: str, known: Iterable[str]) -> str:
+    names = [*known, *ALIASES]
+    return f"unknown parameter {name!r}; " + (did_you_mean(name, names).strip() or f"known: {', '.join(names)}")
 
 
 def flag(name: str) -> str:
     """The parameter's spelling on the command line: `min_docs` → `--min-docs`, `global_` → `--global`."""
-    return "--" + name.rstrip("_").replace("_", "-")
+    return param(name).flag

@@ -138,6 +138,13 @@ class Registry:
     def remove(self, name: str) -> None:
         del self._rules[name]
 
+    def items(self) -> list[tuple[str, Any]]:
+        return list(self._rules.items())
+
+    def restore(self, rules: Mapping[str, Any]) -> None:
+        """Hold these rules and no others."""
+        self._rules = dict(rules)
+
     def register(self, name: str) -> Callable[[Any], Any]:
         """Register the class or function below."""
 

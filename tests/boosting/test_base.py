@@ -5,7 +5,8 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.boosting.callbacks import Record
-from ranksieve.boosting.train import train
+from ranksieve.boosting.job import TrainingJob
+from ranksieve.boosting.train import train_forest
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
@@ -82,7 +83,7 @@ def test_trees_that_only_harm_the_base_are_not_kept(data, background):
 
 def test_a_feature_or_any_ranker_stays_beneath_the_trees(data):
     lists = named(data)
-    model = train(lists, init="x2", **SMALL)
+    model = train_forest(TrainingJob(lists, rs.params.Params(**SMALL), init="x2"))
     assert isinstance(model, Sum)
     expected = np.nan_to_num(data.features)[:, 2] + model.forest.predict(lists)
     np.testing.assert_array_equal(model.predict(lists), expected)
@@ -92,7 +93,7 @@ def test_a_feature_or_any_ranker_stays_beneath_the_trees(data):
         def predict(self, X):
             return X[:, 2].astype(float)
 
-    ranker = train(lists, init=Linear(), **SMALL)
+    ranker = train_forest(TrainingJob(lists, rs.params.Params(**SMALL), init=Linear()))
     np.testing.assert_array_equal(ranker.forest.leaf_values, model.forest.leaf_values)
 
 

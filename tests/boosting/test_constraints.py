@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import naive
 import ranksieve as rs
 from ranksieve.boosting.grower import Grower
-from ranksieve.boosting.objectives import lambda_ndcg
+from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import bin_data
 from ranksieve.data.features import monotone_signs
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.text_formats import SIGNS
+from rule_samples import lambda_gradients
 from samples import small_dataset
 
 SMALL = {"trees": 8, "leaves": 12, "min_docs": 2, "learning_rate": 0.3, "threads": 1}
@@ -73,7 +74,7 @@ def test_first_split_is_the_naive_best_among_those_allowed(seed, gain):
     grad, hess = rng.standard_normal(len(binned.bins)), rng.random(len(binned.bins))
     signs = np.array([1, -1, 1, -1, 1, -1, 1])
     params = rs.params.Params(leaves=2, min_docs=5, gain=gain, l2=0.5, monotone=signs.tolist())
-    tree, _ = Grower(binned, params, threads=2).grow(None, grad, hess, rng)
+    tree, _ = Grower(binned, params, threads=2).grow(TreeTarget(None, grad, hess), rng)
     _, feature, split_bin, _ = naive.best_split(
         binned.bins, binned.binning.n_bins, grad, hess, min_docs=5, newton=gain == "newton", l2=0.5,
         signs=signs[binned.binning.features],
@@ -116,9 +117,9 @@ def test_gains_count_in_gradients_and_in_metrics(data):
     same = rs.train(data, valid=data, algo="lambdamart", gains="0,1,3,7,15", early_stopping=0, **SMALL)
     np.testing.assert_array_equal(same.leaf_values, plain.leaf_values)
     labels, offsets = data.labels, data.offsets
-    grad, _ = lambda_ndcg(gain=table)(labels, np.zeros(len(labels)), offsets)
+    grad, _ = lambda_gradients(labels, np.zeros(len(labels)), offsets, gain=table)
     equal = np.where(labels == 4, 2, np.minimum(labels, 1)).astype(np.float32)  # grades 1 to 3 are alike
-    expected, _ = lambda_ndcg(gain=(0.0, 1.0, 7.0))(equal, np.zeros(len(labels)), offsets)
+    expected, _ = lambda_gradients(equal, np.zeros(len(labels)), offsets, gain=(0.0, 1.0, 7.0))
     np.testing.assert_array_equal(grad, expected)
 
 
@@ -142,7 +143,7 @@ def test_labels_beyond_the_table_are_refused(data):
         ({"features": "f1x"}, "did you mean 'f1'"),
         ({"features": [7]}, "feature 8 does not exist; there are 7"),
         ({"features": "!f*"}, "selects no feature"),
-        ({"monotone": "f1:+1", "algo": "ranksvm"}, "monotone: not for algo='ranksvm'"),
+        ({"monotone": "f1:+1", "algo": "ranksvm"}, "monotone is not used by algo='ranksvm'"),
         ({"monotone": "1,f2:-1"}, "not a mixture"),
         ({"monotone": "f1:+1,:-1"}, "^monotone is 'f1:.1,:-1'"),
         ({"monotone": "f1:+1", "step": "optimal", "step_range": (-1, 2)}, "^step_range begins at -1"),

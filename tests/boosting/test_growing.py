@@ -10,6 +10,7 @@ import naive
 import ranksieve as rs
 from ranksieve.boosting.fixed_point import Extent, Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.kernels.gain import Node, SplitRules
 from ranksieve.kernels.histograms import LANES, TreeRows, add_histogram, build_histogram
@@ -42,7 +43,7 @@ def test_first_split_is_the_naive_best(seed, gain, l2):
     binned = bin_data(small_dataset(seed=seed, n_queries=4), max_bins=16)
     grad, hess = gradients(len(binned.bins), seed)
     params = Params(leaves=2, min_docs=5, gain=gain, l2=l2)
-    tree, _ = Grower(binned, params, threads=1).grow(None, grad, hess, np.random.default_rng(0))
+    tree, _ = Grower(binned, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(0))
     _, feature, split_bin, missing_left = naive.best_split(
         binned.bins, binned.binning.n_bins, grad, hess, min_docs=5, newton=gain == "newton", l2=l2
     )
@@ -54,7 +55,7 @@ def test_first_split_is_the_naive_best(seed, gain, l2):
 def test_leaves_hold_the_rows_that_walk_into_them(binned):
     grad, hess = gradients(len(binned.bins))
     params = Params(leaves=9, min_docs=3, l2=0.5)
-    tree, leaves = Grower(binned, params, threads=2).grow(None, grad, hess, np.random.default_rng(0))
+    tree, leaves = Grower(binned, params, threads=2).grow(TreeTarget(None, grad, hess), np.random.default_rng(0))
     walked = walk(tree, binned.bins)
     for leaf, (start, stop) in enumerate(leaves.bounds):
         rows = leaves.rows[start:stop]
@@ -71,8 +72,8 @@ def test_a_tree_on_some_rows_is_the_tree_on_a_data_set_of_those_rows(binned, row
     grad, hess = gradients(len(chosen))
     params = Params(leaves=6, min_docs=2)
     reduced = Binned(binned.bins[chosen], binned.lists, binned.binning, binned.info)
-    a, _ = Grower(binned, params, threads=1).grow(chosen, grad, hess, np.random.default_rng(0))
-    b, _ = Grower(reduced, params, threads=1).grow(None, grad, hess, np.random.default_rng(0))
+    a, _ = Grower(binned, params, threads=1).grow(TreeTarget(chosen, grad, hess), np.random.default_rng(0))
+    b, _ = Grower(reduced, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(0))
     np.testing.assert_array_equal(a.splits, b.splits)
     np.testing.assert_array_equal(a.leaf_values, b.leaf_values)
 
@@ -93,16 +94,20 @@ def test_parent_histogram_is_left_plus_right(binned):
 
 def test_limits_on_leaves(binned):
     grad, hess = gradients(len(binned.bins))
-    rng = np.random.default_rng(0)
-    tree, _ = Grower(binned, Params(leaves=64, max_depth=2, min_docs=1), threads=1).grow(None, grad, hess, rng)
+    rng, target = np.random.default_rng(0), TreeTarget(None, grad, hess)
+    tree, _ = Grower(binned, Params(leaves=64, max_depth=2, min_docs=1), threads=1).grow(
+        TreeTarget(None, grad, hess), rng
+    )
     assert len(tree.leaf_values) <= 4
-    tree, _ = Grower(binned, Params(leaves=64, min_docs=50), threads=1).grow(None, grad, hess, rng)
+    tree, _ = Grower(binned, Params(leaves=64, min_docs=50), threads=1).grow(target, rng)
     assert tree.leaf_counts.min() >= 50
-    tree, _ = Grower(binned, Params(leaves=64, min_docs=1, min_hessian=9.0), threads=1).grow(None, grad, hess, rng)
+    tree, _ = Grower(binned, Params(leaves=64, min_docs=1, min_hessian=9.0), threads=1).grow(
+        TreeTarget(None, grad, hess), rng
+    )
     assert tree.leaf_weights.min() >= 9.0
-    tree, _ = Grower(binned, Params(leaves=64, min_docs=10**6), threads=1).grow(None, grad, hess, rng)
+    tree, _ = Grower(binned, Params(leaves=64, min_docs=10**6), threads=1).grow(target, rng)
     assert len(tree.splits) == 0 and len(tree.leaf_values) == 1
-    tree, _ = Grower(binned, Params(leaves=8, feature_fraction=0.15), threads=1).grow(None, grad, hess, rng)
+    tree, _ = Grower(binned, Params(leaves=8, feature_fraction=0.15), threads=1).grow(target, rng)
     assert len(set(tree.splits[:, 0])) == 1
 
 
@@ -186,5 +191,7 @@ def test_cuts_that_round_to_nearly_equal_gains_do_not_depend_on_threads():
     for _ in range(1239):  # of these trees the last has two cuts whose gains are one rounding apart
         grad = random.random() * random.integers(-2, 3, n_docs)
     params = Params(leaves=2, min_docs=1, l2=1.0)
-    one, two = (Grower(binned, params, threads=n).grow(None, grad, np.ones(n_docs), random)[0] for n in (1, 2))
+    one, two = (
+        Grower(binned, params, threads=n).grow(TreeTarget(None, grad, np.ones(n_docs)), random)[0] for n in (1, 2)
+    )
     assert np.array_equal(one.splits, two.splits) and np.array_equal(one.gains, two.gains)

@@ -7,6 +7,7 @@ from test_growing import gradients, walk
 import ranksieve as rs
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.oblivious import ObliviousGrower
+from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import bin_data
 from ranksieve.params import Params
 from samples import small_dataset
@@ -47,7 +48,9 @@ def test_levels_are_those_of_the_naive_grower(seed, gain, l2, threads):
     binned = bin_data(small_dataset(seed=seed, n_queries=3), max_bins=8)
     grad, hess = gradients(len(binned.bins), seed)
     params = Params(leaves=8, min_docs=4, gain=gain, l2=l2)
-    tree, leaves = ObliviousGrower(binned, params, threads=threads).grow(None, grad, hess, np.random.default_rng(0))
+    tree, leaves = ObliviousGrower(binned, params, threads=threads).grow(
+        TreeTarget(None, grad, hess), np.random.default_rng(0)
+    )
     tests, expected = naive_levels(
         binned.bins, binned.binning.n_bins, grad, hess, depth=3, min_docs=4, newton=gain == "newton", l2=l2
     )
@@ -101,9 +104,9 @@ def test_collapsed_trees_are_balanced_and_their_values_are_those_of_their_rows(b
     grad, hess = gradients(len(binned.bins), 3)
     grad[:40] += 30.0  # a few rows worth splitting again and again
     params = Params(leaves=24, min_docs=1, l2=0.5)
-    full, _ = Grower(binned, params, threads=1).grow(None, grad, hess, np.random.default_rng(0))
+    full, _ = Grower(binned, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(0))
     params = Params(leaves=24, min_docs=1, l2=0.5, collapse=tolerance)
-    tree, leaves = Grower(binned, params, threads=1).grow(None, grad, hess, np.random.default_rng(0))
+    tree, leaves = Grower(binned, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(0))
     assert depth(full) > 1.2 * np.log2(len(full.leaf_values))
     assert depth(tree) <= (1 + tolerance) * np.log2(len(tree.leaf_values))
     assert 2 <= len(tree.leaf_values) < len(full.leaf_values)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_selections import LAMBDA, naive_scores, random_tree
 
 import naive
 import ranksieve as rs
-from ranksieve.boosting.adaptive_selections import by_progress, near_positives
-from ranksieve.boosting.gradient_selections import goss, steepest_negatives
-from ranksieve.boosting.mixed_selections import skip, top_and_bottom, top_and_random
-from ranksieve.boosting.registry import SELECTIONS
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.selections import Negatives, View
+from ranksieve.boosting.selections.adaptive import ByProgress, NearPositives
+from ranksieve.boosting.selections.gradient import Goss, LargestGradients
+from ranksieve.boosting.selections.top import TopAndBottom, TopAndRandom, skip
+from ranksieve.boosting.training_rows import Selected, View
 from ranksieve.data.binned import bin_data
+from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
+from ranksieve.rules import SELECTIONS
+from rule_samples import naive_scores, random_tree, training_lists
 from samples import small_dataset
 
 
@@ -23,7 +24,7 @@ def views(seed=0, n_steps=20, **sizes):
     """A growing forest of random trees: a view and the naive scores, now and then after several trees."""
     binned = bin_data(small_dataset(seed=seed, **sizes), max_bins=32)
     rng = np.random.default_rng(seed)
-    scores, trees, last = Scores(binned), [], None
+    scores, trees, last, training = Scores(binned), [], None, training_lists(binned.lists)
     for step in range(1, n_steps):
         tree = random_tree(rng, binned.binning.n_features)
         tree.leaf_values[:] = tree.leaf_values.round(1)  # ties
@@ -31,7 +32,7 @@ def views(seed=0, n_steps=20, **sizes):
         scores.add(tree)
         if step % 3 == 0:
             continue
-        view = View(binned.lists, scores, step, np.random.default_rng([seed, step]), LAMBDA, last)
+        view = View(training, scores, step, np.random.default_rng([seed, step]), last)
         last = yield view, naive_scores(binned.bins, trees)
 
 
@@ -48,7 +49,7 @@ def each(generator, check):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("margin", "at_least", "at_most"), [(0.1, 2, 0.5), (0.5, 5, 0.25), (-0.2, 0, 1.0)])
 def test_adaptive_keeps_what_stands_near_the_positives(seed, margin, at_least, at_most):
-    rule = near_positives(margin=margin, at_least=at_least, at_most=at_most)
+    rule = NearPositives(margin=margin, min_negatives=at_least, max_negatives=at_most)
 
     def check(view, scores):
         rows, lists = rule(view), view.lists
@@ -65,15 +66,15 @@ def test_adaptive_survives_queries_without_positives_and_without_negatives():
     binned = bin_data(data)
     scores = Scores(binned)
     scores.add(random_tree(np.random.default_rng(0), 1))
-    view = View(data.lists, scores, 1, np.random.default_rng(0), LAMBDA)
-    rows = near_positives(margin=9.0, at_least=2, at_most=1.0)(view)
+    view = View(training_lists(data.lists), scores, 1, np.random.default_rng(0))
+    rows = NearPositives(margin=9.0, min_negatives=2, max_negatives=1.0)(view)
     assert rows.tolist() == naive.near_positives(data.labels, scores.all(), data.offsets, 9.0, 2, 1.0)
-    assert len(by_progress(share=0.1, margin=0.1, at_least=2, at_most=0.5)(view)) == 2 + 3 + 1 + 2
+    assert len(ByProgress(negatives=0.1, margin=0.1, min_negatives=2, max_negatives=0.5)(view)) == 2 + 3 + 1 + 2
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_progress_makes_learned_lists_shorter_and_others_longer(seed):
-    rule = by_progress(share=0.2, margin=-0.2, at_least=2, at_most=0.5)
+    rule = ByProgress(negatives=0.2, margin=-0.2, min_negatives=2, max_negatives=0.5)
     seen = []
 
     def check(view, scores):
@@ -102,7 +103,7 @@ def test_progress_makes_learned_lists_shorter_and_others_longer(seed):
 
 
 def test_top_and_bottom_are_both_ends():
-    rule = top_and_bottom(share=0.1, rest=0.15, at_least=2)
+    rule = TopAndBottom(negatives=0.1, rest=0.15, min_negatives=2)
 
     def check(view, scores):
         lists = view.lists
@@ -120,7 +121,7 @@ def test_top_and_bottom_are_both_ends():
 
 
 def test_top_and_random_draws_from_the_others():
-    rule = top_and_random(share=0.1, rest=0.3, at_least=2)
+    rule = TopAndRandom(negatives=0.1, rest=0.3, min_negatives=2)
     drawn = []
 
     def check(view, scores):
@@ -148,7 +149,7 @@ def test_skip_counts_past_the_taken():
 
 
 def test_gradient_keeps_the_steepest_of_the_full_lists():
-    rule = steepest_negatives(share=0.15, at_least=2)
+    rule = LargestGradients(negatives=0.15, min_negatives=2)
 
     def check(view, scores):
         lists = view.lists
@@ -165,7 +166,7 @@ def test_gradient_keeps_the_steepest_of_the_full_lists():
 
 
 def test_goss_keeps_the_largest_and_weighs_the_drawn():
-    rule = goss(share=0.2, rest=0.1)
+    rule = Goss(negatives=0.2, rest=0.1)
 
     def check(view, scores):
         n = view.lists.n_docs
@@ -214,15 +215,13 @@ def test_the_sieve_is_the_adaptive_rule_with_newton_gain():
     assert not np.array_equal(sieve.predict(data), everybody.predict(data))
 
 
+@pytest.mark.usefixtures("nothing_registered")
 def test_own_rules_go_by_name_and_by_file(tmp_path):
     data = small_dataset()
     rule = "import numpy as np\ndef half(view):\n    return np.arange(0, view.lists.n_docs, 2)\nnumber = 3\n"
     (tmp_path / "my_rules.py").write_text(rule)
     rs.register_selection("every-other", lambda view: np.arange(0, view.lists.n_docs, 2))
-    try:
-        by_name = rs.train(data, selection="every-other", trees=4, leaves=4)
-    finally:
-        SELECTIONS.pop("every-other")
+    by_name = rs.train(data, selection="every-other", trees=4, leaves=4)
     by_file = rs.train(data, selection=f"{tmp_path}/my_rules.py:half", trees=4, leaves=4)
     np.testing.assert_array_equal(by_name.predict(data), by_file.predict(data))
     for wrong, message in {
@@ -240,8 +239,6 @@ def test_own_rules_go_by_name_and_by_file(tmp_path):
 
 
 def test_bad_weights_of_a_rule_are_refused():
-    from ranksieve.boosting.selections import Selected
-
     data = small_dataset()
     for selected in (
         Selected(np.array([3, 1]), np.ones(2)),
@@ -252,22 +249,22 @@ def test_bad_weights_of_a_rule_are_refused():
             rs.train(data, selection=lambda view, s=selected: s, trees=3)
 
 
-def test_a_tally_counts_who_taught():
+def test_a_counter_counts_the_trees_of_each_document():
     data, seen = small_dataset(), []
 
     def rule(view):
         seen.append(np.sort(view.rng.choice(view.lists.n_docs, 30, replace=False)))
         return seen[-1]
 
-    tally = rs.callbacks.Tally()
-    rs.train(data, selection=rule, trees=8, leaves=4, every=2, tally=tally)
+    counter = rs.callbacks.SelectionCounter()
+    rs.train(data, selection=rule, trees=8, leaves=4, every=2, counter=counter)
     expected = np.bincount(np.concatenate(seen), minlength=data.n_docs) * 2
-    assert tally.n_trees == 6
-    np.testing.assert_array_equal(tally.counts, expected)
-    rs.train(data, algo="lambdamart", trees=2, leaves=4, tally=tally)
-    assert tally.n_trees == tally.counts.sum() == 0
-    assert tally.lessons == 2 * data.n_docs
-    rs.train(data, algo="lambdamart", trees=2, leaves=4, row_fraction=0.5, tally=tally)
-    assert tally.lessons == 2 * np.ceil(0.5 * data.lists.sizes).sum()
-    with pytest.raises(ParameterError, match="tally"):
-        rs.train(data, trees=2, tally=tally, resume=True, checkpoint="never-made")
+    assert counter.n_trees == 6
+    np.testing.assert_array_equal(counter.counts, expected)
+    rs.train(data, algo="lambdamart", trees=2, leaves=4, counter=counter)
+    assert counter.n_trees == counter.counts.sum() == 0
+    assert counter.n_rows == 2 * data.n_docs
+    rs.train(data, algo="lambdamart", trees=2, leaves=4, row_fraction=0.5, counter=counter)
+    assert counter.n_rows == 2 * np.ceil(0.5 * data.lists.sizes).sum()
+    with pytest.raises(ParameterError, match="counter"):
+        rs.train(data, trees=2, counter=counter, resume=True, checkpoint="never-made")

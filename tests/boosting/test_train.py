@@ -5,12 +5,15 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.selections import top_negatives
+from ranksieve.boosting.selections.top import TopNegatives
+from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import bin_data
-from ranksieve.errors import DataError, IdleParameterWarning, ParameterError
+from ranksieve.errors import DataError, ParameterError, UnusedParameterWarning
 from ranksieve.forest.formats.lightgbm_writer import to_text
+from rule_samples import lambda_gradients
 from samples import small_dataset
 
 SMALL = {"trees": 12, "leaves": 6, "min_docs": 3, "learning_rate": 0.2}
@@ -55,20 +58,19 @@ def test_selgb_is_lambdamart_on_the_reduced_lists(data):
     both = rs.train(binned, algo="selgb", negatives=0.2, trees=2, **options)
     known = first.predict(data)
     rows = np.array(_selected(data, known, 0.2))
-    from ranksieve.boosting.grower import Grower
-    from ranksieve.boosting.objectives import lambda_ndcg
-
     offsets = np.searchsorted(rows, data.offsets)
-    grad, hess = lambda_ndcg()(data.labels[rows], known[rows], offsets)
+    grad, hess = lambda_gradients(data.labels[rows], known[rows], offsets)
     params = rs.params.Params(**options)
-    tree, _ = Grower(binned, params, threads=1).grow(rows.astype(np.int32), grad, hess, np.random.default_rng(0))
+    tree, _ = Grower(binned, params, threads=1).grow(
+        TreeTarget(rows.astype(np.int32), grad, hess), np.random.default_rng(0)
+    )
     np.testing.assert_array_equal(both.leaf_values[both.leaf_offsets[1] :], tree.leaf_values * 0.05)
     assert both.split_count[both.split_offsets[1]] == len(rows)
 
 
 def _selected(data, scores, share):
     import naive
-    from ranksieve.boosting.selections import Negatives
+    from ranksieve.data.negatives import Negatives
 
     counts = Negatives(data.lists).counts(share, 1)
     return naive.top_negatives(data.labels, scores, data.offsets, counts)
@@ -79,7 +81,7 @@ def test_selection_waits_for_its_turn(data):
 
     def select(view):
         calls.append(view.step)
-        return top_negatives(share=0.2)(view)
+        return TopNegatives(negatives=0.2)(view)
 
     rs.train(data, selection=select, every=5, **SMALL)
     assert calls == [5, 10]
@@ -148,16 +150,14 @@ def test_own_selections_may_be_unsorted_and_bad_ones_are_refused(data):
 
 
 @pytest.mark.parametrize("given", [{"negatives": 0.3}, {"step": "optimal", "learning_rate": 0.3}, {"margin": 2.0}])
-def test_parameters_without_effect_are_told(data, given):
+def test_parameters_without_effect_are_reported(data, given):
     name = list(given)[-1]
     options = {"trees": 1, "leaves": 4, "algo": "lambdamart"}
-    with pytest.warns(
-        IdleParameterWarning, match=rf"^{name}: not for algo='lambdamart', {name} is for .*without effect"
-    ):
+    with pytest.warns(UnusedParameterWarning, match=rf"^{name} is not used by algo='lambdamart', only by "):
         rs.train(data, **given, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rs.train(data, negatives=0.3, **options, selection=lambda view: np.arange(50))  # it may heed them
+        rs.train(data, negatives=0.3, **options, selection=lambda view: np.arange(50))  # it may use them
         rs.train(data, **{**options, **rs.params.Params(**options).as_dict()})
 
 
@@ -212,8 +212,7 @@ def test_features_in_another_order_are_refused(tmp_path, data):
     for valid in (turned, tmp_path / "turned.parquet"):
         with pytest.raises(DataError, match="feature 1 is 'x6'"):
             rs.train(train, valid=valid, **SMALL)
-    with pytest.raises(DataError, match="feature 1 is 'x6'"):
-        model.predict(turned)
+    np.testing.assert_array_equal(model.predict(turned), model.predict(train))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +242,7 @@ def test_bins_of_other_thresholds_are_refused(data):
     binned, other = bin_data(data), bin_data(small_dataset(seed=3))
     with pytest.raises(DataError, match="other thresholds"):
         rs.train(binned, valid=other, **SMALL)
-    with pytest.raises(DataError, match="bin it anew"):
+    with pytest.raises(DataError, match="bin it again"):
         rs.train(binned, max_bins=4, **SMALL)
 
 

@@ -202,15 +202,15 @@ def test_what_a_cluster_refuses(client, parts):
     train = rs.cluster.train
     with pytest.raises(ParameterError, match="goss' compares documents"):
         train(client, parts, selection="goss")
-    with pytest.raises(ParameterError, match="ranksvm trains on one machine"):
+    with pytest.raises(ParameterError, match="algo='ranksvm' trains on one machine"):
         train(client, parts, algo="ranksvm")
     with pytest.raises(ParameterError, match="exchange is 'up'"):
         train(client, parts, exchange="up")
     with pytest.raises(ClusterError, match="no worker has the address"):
         train(client, parts, workers=["tcp://nowhere"])
-    with pytest.raises(ParameterError, match="oblivious-mart trains on one machine"):
+    with pytest.raises(ParameterError, match="algo='oblivious-mart' trains on one machine"):
         train(client, parts, algo="oblivious-mart")
-    with pytest.raises(ParameterError, match="step=optimal works on one machine"):
+    with pytest.raises(ParameterError, match="step='optimal' works on one machine"):
         train(client, parts, step="optimal")
     with pytest.raises(ParameterError, match="array of scores"):
         train(client, parts, init=np.zeros(3), **SMALL)

@@ -63,7 +63,17 @@ def test_a_saved_model_scores_the_same(data, model, tmp_path):
     model.save(tmp_path / "model.json")
     again = rs.load(tmp_path / "model.json")
     assert np.array_equal(again.predict(data), model.predict(data))
-    assert again.info["params"] == model.info["params"] == {"algo": "ranksvm", "metric": "ndcg@10", "c": 1.0}
+    assert (
+        again.info["params"]
+        == model.info["params"]
+        == {
+            "algo": "ranksvm",
+            "metric": "ndcg@10",
+            "gains": "auto",
+            "c": 1.0,
+            "seed": 0,
+        }
+    )
     again.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()
 

@@ -164,13 +164,13 @@ def test_bad_input_is_told() -> None:
     with pytest.raises(DataError, match="every label is 1"):
         rs.train(same, algo="ranksvm")
     apart = rs.Dataset.from_arrays(data.features[:4], [0, 0, 1, 1], group=[2, 2])
-    with pytest.raises(DataError, match="no pair to learn from"):
+    with pytest.raises(DataError, match="no pairs to train on"):
         rs.train(apart, algo="ranksvm")
     with pytest.raises(ParameterError, match=r"^c is 0"):
         rs.train(data, algo="ranksvm", c=0)
     with pytest.raises(DataError, match="the data is Linear; give a file name"):
         rs.train(rs.train(data, algo="ranksvm"), algo="ranksvm")
-    with pytest.raises(ParameterError, match=r"selection is for boosted forests, not for algo='ranksvm'"):
+    with pytest.raises(ParameterError, match=r"selection is not used by algo='ranksvm'"):
         rs.train(data, algo="ranksvm", selection=lambda view: None)
     with pytest.raises(ParameterError, match="missing is 'x'"):
         rs.train(data, algo="ranksvm", missing="x")
@@ -185,5 +185,5 @@ def test_bad_input_is_told() -> None:
 def test_scores_to_start_from_are_refused():
     data = small_dataset()
     for scores in (np.zeros(data.n_docs), {"train": np.zeros(data.n_docs)}, [0.0]):
-        with pytest.raises(ParameterError, match=r"init is for boosted forests, not for algo='ranksvm'"):
+        with pytest.raises(ParameterError, match=r"init is not used by algo='ranksvm', only by boosted forests"):
             rs.train(data, algo="ranksvm", init=scores)

@@ -1,10 +1,10 @@
-"""What happens after each tree: measuring, early stopping, telling the user."""
+"""What happens after each tree: measuring, early stopping, reporting."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.lists import Lists
@@ -50,28 +51,17 @@ class Record:
         return "  ".join((f"{self.step}/{self.n_trees} {self.round}s", *self.measured()))
 
     def measured(self) -> list[str]:
-        """What there is to tell, as in `valid ndcg@10 0.4312`, `best 0.4400 at 17`."""
-        told = [
+        """The measured values, as in `valid ndcg@10 0.4312`, `best 0.4400 at 17`."""
+        shown = [
             f"{name} {metric} {value:.4f}"
             for name, values in self.evaluations.items()
             for metric, value in values.items()
         ]
-        return told if self.best_value is None else [*told, f"best {self.best_value:.4f} at {self.best_step}"]
+        return shown if self.best_value is None else [*shown, f"best {self.best_value:.4f} at {self.best_step}"]
 
 
-def named_sets(valid: Any) -> Mapping[str, Any]:
-    """What the user gave to validate on, each set with a name."""
-    if valid is None:
-        return {}
-    if isinstance(valid, Mapping):
-        return valid
-    if isinstance(valid, (list, tuple)):
-        return {f"valid_{i}": data for i, data in enumerate(valid)}
-    return {"valid": valid}
-
-
-class Course(Protocol):
-    """Training in rounds (trees, epochs): how far it is, and what was measured on the way."""
+class Rounds(Protocol):
+    """Training in rounds (trees, epochs): how many there are, and what was measured."""
 
     @property
     def step(self) -> int: ...
@@ -81,8 +71,8 @@ class Course(Protocol):
     stopped: bool
 
 
-class Watch(Protocol):
-    """A data set whose metric is followed."""
+class MeasuredSet(Protocol):
+    """A data set that is measured after each round."""
 
     @property
     def name(self) -> str: ...
@@ -104,8 +94,8 @@ def defined_mean(values: np.ndarray, weights: np.ndarray | None, metric: Metric,
 
 
 @dataclass
-class Watched:
-    """A data set whose metric is followed, with its scores."""
+class ValidationSet:
+    """A data set that is measured after each tree, with its scores."""
 
     name: str
     data: Binned
@@ -133,35 +123,35 @@ class Watched:
         return scores
 
 
-class Tally:
-    """Counts how many trees each document taught, as the selection chose; trees taught by everybody count for nobody.
+class SelectionCounter:
+    """Counts for how many trees each document was selected; trees trained on all rows do not count.
 
     Examples
     --------
     >>> import ranksieve as rs
-    >>> tally = rs.callbacks.Tally()
-    >>> _ = rs.train(rs.synth.cubic(4), negatives=0.1, trees=6, leaves=4, tally=tally)
-    >>> tally.n_trees, int(tally.counts.max()), len(tally.counts)
+    >>> counter = rs.callbacks.SelectionCounter()
+    >>> _ = rs.train(rs.synth.cubic(4), negatives=0.1, trees=6, leaves=4, counter=counter)
+    >>> counter.n_trees, int(counter.counts.max()), len(counter.counts)
     (5, 5, 200)
     """
 
     def __init__(self) -> None:
         self.counts = np.empty(0, np.int32)  # per document, in the order of the data set's lists
-        self.n_trees = 0  # trees that a selection taught
-        self.lessons = 0  # documents a tree was grown on, summed over all trees, those taught by everybody included
+        self.n_trees = 0  # trees trained on a selection
+        self.n_rows = 0  # training rows summed over all trees, those trained on all rows included
         self._row_fraction = 1.0
 
     def begin(self, lists: Lists, *, resume: bool, row_fraction: float = 1.0) -> None:
         """Start counting; training calls it before the first tree."""
         if resume:
-            raise ParameterError("a tally does not know the trees before a checkpoint; leave out resume or tally")
-        self.counts, self.n_trees, self.lessons = np.zeros(lists.n_docs, np.int32), 0, 0
+            raise ParameterError("a counter has not seen the trees of a checkpoint; leave out resume or counter")
+        self.counts, self.n_trees, self.n_rows = np.zeros(lists.n_docs, np.int32), 0, 0
         self._row_fraction = row_fraction
 
-    def __call__(self, state: State) -> None:
-        rows = state.sample.rows
-        sizes = np.diff(state.sample.offsets)
-        self.lessons += int((sizes if self._row_fraction == 1.0 else share_of(sizes, self._row_fraction)).sum())
+    def __call__(self, state: State[TrainingRows]) -> None:
+        rows = state.rows.rows
+        sizes = np.diff(state.rows.offsets)
+        self.n_rows += int((sizes if self._row_fraction == 1.0 else share_of(sizes, self._row_fraction)).sum())
         if rows is not None:
             self.counts[rows] += 1
             self.n_trees += 1
@@ -169,9 +159,9 @@ class Tally:
 
 @dataclass
 class Monitor:
-    """Measures the watched sets, remembers the best round of the first, stops when it lies too far back."""
+    """Measures the validation sets after each round, and stops when the first has not improved for too long."""
 
-    watched: Sequence[Watch]
+    sets: Sequence[MeasuredSet]
     metric: Metric
     n_trees: int
     early_stopping: int
@@ -179,16 +169,16 @@ class Monitor:
     best_step: int | None = None
     best_value: float | None = None
     round: str = "tree"
-    base_value: float | None = None  # of the first watched set before the first tree, where there is a base
+    base_value: float | None = None  # of the first set before the first tree, where there is a base
     _clock: float = field(default_factory=time.perf_counter)
 
-    def __call__(self, state: Course) -> None:
+    def __call__(self, state: Rounds) -> None:
         name = str(self.metric)
         values = {}
         grown = time.perf_counter()
-        for watched in self.watched:
-            values[watched.name] = {name: watched.measure(state, self.metric)}
-            state.history.setdefault(watched.name, {}).setdefault(name, []).append(values[watched.name][name])
+        for measured in self.sets:
+            values[measured.name] = {name: measured.measure(state, self.metric)}
+            state.history.setdefault(measured.name, {}).setdefault(name, []).append(values[measured.name][name])
         now = time.perf_counter()
         state.seconds.append(now - self._clock)
         self._clock = now
@@ -209,16 +199,16 @@ class Monitor:
         for callback in self.callbacks:
             callback(record)
 
-    def measure_base(self, state: Course) -> None:
-        """Remember what the base alone is worth: trees that only make it worse are not kept."""
-        if self.watched:
-            self.base_value = self.watched[0].measure(state, self.metric)
+    def measure_base(self, state: Rounds) -> None:
+        """Measure the base alone: trees that only make it worse are not kept."""
+        if self.sets:
+            self.base_value = self.sets[0].measure(state, self.metric)
 
-    def too_late(self, state: Course) -> bool:
-        """Find the best tree of the first watched set; True if it lies too far back to go on."""
-        if not self.watched or not state.step:
+    def too_late(self, state: Rounds) -> bool:
+        """Find the best round of the first set; True if it is so long ago that training stops."""
+        if not self.sets or not state.step:
             return False
-        curve = np.array(state.history[self.watched[0].name][str(self.metric)])
+        curve = np.array(state.history[self.sets[0].name][str(self.metric)])
         best = int(np.argmax(curve))
         self.best_step, self.best_value = best + 1, float(curve[best])
         if self.base_value is not None and self.base_value >= self.best_value:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.lessons import Sample
+from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.selections import Selected
+from ranksieve.boosting.training_rows import Selected, TrainingRows
 from ranksieve.boosting.tree import to_forest, to_trees
 from ranksieve.data.binned import Binned
-from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveError
+from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveError, param
 from ranksieve.files import atomic_path
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.forest.formats.lightgbm_writer import to_text
@@ -36,47 +36,39 @@ MAY_CHANGE = ("trees", "threads", "early_stopping")  # a resumed run may set the
 
 
 @dataclass(frozen=True)
-class Keep:
-    """Where and how often to keep checkpoints, and whether to go on from one."""
+class CheckpointOptions:
+    """Where and how often to save checkpoints, and whether to continue from one."""
 
-    folder: str | os.PathLike[str] | None
-    every: int
-    minutes: float
-    resume: bool
+    folder: str | os.PathLike[str] | None = None
+    every: int = 50
+    minutes: float = 5.0
+    resume: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.every, int | np.integer) or self.every < 1:
-            raise ParameterError(f"--checkpoint-every is {self.every!r}; expected a whole number of trees from 1")
+            raise ParameterError(
+                param("checkpoint_every"), f" is {self.every!r}; expected a whole number of trees from 1"
+            )
         if not self.minutes >= 0:
-            raise ParameterError(f"--checkpoint-minutes is {self.minutes!r}; expected a number from 0")
+            raise ParameterError(param("checkpoint_minutes"), f" is {self.minutes!r}; expected a number from 0")
 
 
 def fingerprint(
-    data: Binned,
-    watched: Sequence[tuple[str, Binned]],
-    starts: Sequence[Scores],
-    params: Params,
-    selection: Any,
-    objective: Any,
+    data: Binned, valid_sets: Sequence[ValidationSet], starts: Sequence[Scores], params: Params
 ) -> dict[str, Any]:
-    """What must be equal for a checkpoint to fit: the sets, where they start, and the choices that shape the model."""
+    """What must be equal for a checkpoint to fit: the data sets, their initial scores, and the parameters."""
     return {
         "training data": _sums(data),
-        "validation data": {name: _sums(other) for name, other in watched},
+        "validation data": {one.name: _sums(one.data) for one in valid_sets},
         "init": [zlib.crc32(start.all().tobytes()) for start in starts],
-        **choices(data.feature_names, params, selection, objective),
+        **choices(data.feature_names, params),
     }
 
 
-def choices(names: Sequence[str], params: Params, selection: Any, objective: Any) -> dict[str, Any]:
-    """The choices that shape a model, as a checkpoint gives them back."""
+def choices(names: Sequence[str], params: Params) -> dict[str, Any]:
+    """The features and parameters that determine a model, as they are read back from a checkpoint."""
     settings = {name: value for name, value in params.as_dict().items() if name not in MAY_CHANGE}
-    return {
-        "feature names": zlib.crc32("\n".join(names).encode()),
-        "own selection": selection is not None,
-        "own objective": objective is not None,
-        **json.loads(json.dumps(settings)),
-    }
+    return {"feature names": zlib.crc32("\n".join(names).encode()), **json.loads(json.dumps(settings))}
 
 
 def _sums(data: Binned) -> list[int]:
@@ -90,17 +82,11 @@ def _sums(data: Binned) -> list[int]:
 class Checkpointer:
     """Saves the state every so many trees or minutes, and at the end; loads it where a run goes on."""
 
-    def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        data: Binned,
-        params: Params,
-        mark: dict[str, Any],
-        every: int,
-        minutes: float,
-    ) -> None:
-        self._folder, self._data, self._params, self._mark = Path(folder), data, params, mark
-        self._every, self._seconds = every, 60.0 * minutes
+    def __init__(self, options: CheckpointOptions, data: Binned, params: Params, mark: dict[str, Any]) -> None:
+        assert options.folder is not None
+        folder = self._folder = Path(options.folder)
+        self._data, self._params, self._mark = data, params, mark
+        self._every, self._seconds = options.every, 60.0 * options.minutes
         self._saved = time.monotonic()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -110,36 +96,36 @@ class Checkpointer:
     def refuse_to_overwrite(self) -> None:
         if (self._folder / FILE).exists():
             raise ParameterError(
-                f"{self._folder} holds a checkpoint; --resume goes on from it; to start anew, delete it "
-                "or choose another folder"
-            )
+                f"{self._folder} holds a checkpoint; ", param("resume"), " continues from it; to start anew, delete it "
+                "or choose another folder",
+            )  # fmt: skip
 
-    def load(self, state: State) -> State:
+    def load(self, state: State[Any]) -> State[Any]:
         return load_checkpoint(self._folder, state, self._data, self._params, self._mark)
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: State[Any]) -> None:
         n_trees = len(state.trees)
         late = time.monotonic() - self._saved > self._seconds
         if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.trees:
             self.save(state)
             self._saved = time.monotonic()
 
-    def save(self, state: State) -> None:
+    def save(self, state: State[Any]) -> None:
         save_checkpoint(self._folder, state, self._data, self._mark)
 
 
-def finished(state: State) -> State:
+def finished(state: State[Any]) -> State[Any]:
     """The trees that were measured, where a run ends in the middle of one."""
     n = len(state.seconds)
     history = {name: {key: values[:n] for key, values in found.items()} for name, found in state.history.items()}
     return replace(state, trees=state.trees[:n], steps=state.steps[:n], history=history)
 
 
-def save_checkpoint(folder: Path, state: State, data: Binned, mark: dict[str, Any]) -> None:
+def save_checkpoint(folder: Path, state: State[Any], data: Binned, mark: dict[str, Any]) -> None:
     """Write the state; `mark` is the run's fingerprint."""
     forest = to_forest(state.trees, data.binning, data.feature_names, {})
     meta = {"fingerprint": mark, "history": state.history, "seconds": state.seconds, "steps": state.steps}
-    rows, chosen = state.sample.rows, state.sample.chosen or Selected(np.empty(0))
+    rows, chosen = state.rows.rows, state.rows.selected or Selected(np.empty(0))
     with atomic_path(folder / FILE) as path, open(path, "wb") as file:
         np.savez(
             file,
@@ -173,7 +159,7 @@ def _check_progress(meta: dict[str, Any]) -> None:
         raise ValueError("its history does not have one number per tree")
 
 
-def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, mark: dict[str, Any]) -> State:
+def load_checkpoint(folder: Path, state: State[Any], data: Binned, params: Params, mark: dict[str, Any]) -> State[Any]:
     """`state` moved on to the checkpoint in `folder`; unchanged where there is none yet."""
     path = folder / FILE
     if not path.exists():
@@ -202,6 +188,6 @@ def load_checkpoint(folder: Path, state: State, data: Binned, params: Params, ma
         raise ModelError(f"{path}: has {len(state.trees)} trees already; ask for at least as many, or start anew")
     for tree in state.trees:
         state.scores.add(tree)
-    state.sample = Sample.of(data.lists, selected)
+    state.rows = TrainingRows.of(data.lists, selected)
     state.history, state.seconds, state.steps = meta["history"], meta["seconds"], meta["steps"]
     return state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.gain import SMALLEST_WEIGHT, SplitRules
 from ranksieve.kernels.histograms import LANES, Columns, TreeRows
 from ranksieve.params import Params
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.training_rows import TreeTarget
 
 GATHER_SHARE = 0.25  # up to this share of the rows, a compact copy of them is faster than working in place
 COPIED_ROWS = 65_536  # at a time, where only some columns are taken
@@ -39,7 +43,7 @@ class Grower:
         self._bins = _only_columns(data.bins, self._columns, data.binning.n_features)
         width = self._bins.shape[1]
         self._params = params
-        self._newton = params.takes_newton_gain
+        self._newton = params.newton_gain
         signs = monotone_signs(params.monotone, data.feature_names)
         self._signs = np.zeros(0 if signs is None else width, np.int8)
         if signs is not None:
@@ -51,17 +55,15 @@ class Grower:
         self._hist = np.empty((self._most_leaves(), width // LANES, self._planes, 256, LANES), FIXED)
         self._spare = np.empty((len(self._borders) - 2, *self._hist.shape[1:]), FIXED)
 
-    def grow(
-        self, rows: np.ndarray | None, grad: np.ndarray, hess: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Tree, Leaves | None]:
-        """A tree fitted to the gradients of `rows` (None: all); also its leaves where every row took part."""
-        fixed = to_fixed_point(grad, hess)
-        placed, fixed_hess = self._place(rows, fixed)
+    def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, Leaves | None]:
+        """A tree fitted to the gradients of some rows (None: all); also its leaves where every row took part."""
+        fixed = to_fixed_point(target.grad, target.hess)
+        placed, fixed_hess = self._place(target, fixed)
         grown = self._split(placed, self._choose_columns(rng), self._rules(fixed.scale))
         grown = collapse(grown, self._params.collapse) if self._params.collapse > 0 else grown
         hess_totals = np.empty(len(grown.bounds), FIXED)
         kernels.sum_leaves(placed.members, grown.bounds, fixed_hess, hess_totals)
-        leaves = Leaves(placed.members, grown.bounds) if rows is None else None
+        leaves = Leaves(placed.members, grown.bounds) if len(placed.members) == len(self._bins) else None
         return self._tree(fixed.scale, grown, hess_totals), leaves
 
     def _most_leaves(self) -> int:
@@ -107,9 +109,9 @@ class Grower:
         used = scale.hess_sum(hess_totals) + self._params.l2
         return np.divide(scale.grad_sum(totals), used, out=np.zeros(len(totals)), where=used > SMALLEST_WEIGHT)
 
-    def _place(self, rows: np.ndarray | None, fixed: FixedPoint) -> tuple[TreeRows, np.ndarray]:
+    def _place(self, target: TreeTarget, fixed: FixedPoint) -> tuple[TreeRows, np.ndarray]:
         """The rows for the kernels, where few of all in a copy, and their second derivatives."""
-        bins = self._bins
+        bins, rows = self._bins, target.rows
         if rows is None:
             return self._all_of(bins, fixed)
         if len(rows) <= GATHER_SHARE * len(bins):

@@ -1,33 +1,39 @@
-"""The boosting loop. There is one; an algorithm is a choice of its slots."""
+"""The boosting loop. There is one: an algorithm is a choice of its parts (Lucchese et al. 2018, Algorithm 1)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ranksieve.boosting.grower import Grower
-from ranksieve.boosting.lessons import Sample
-from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.steps import Step
+from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.tree import Tree
 
-GROWING = 1  # tells a tree's random numbers from those of its selection
+GROWING = 1  # separates the random numbers of growing a tree from those of its selection
+
+Rows = TypeVar("Rows")  # the selected rows: `TrainingRows`, or those on workers
+Target = TypeVar("Target")  # what a tree is fitted to: `TreeTarget`, or sums on workers
+
+
+class BoostedScores(Protocol):
+    """Scores of the training set under the trees so far."""
+
+    def add(self, tree: Tree, leaves: Leaves | None = None) -> None: ...
 
 
 @dataclass
-class State:
+class State(Generic[Rows]):
     """What the loop has made so far; a checkpoint is this."""
 
     trees: list[Tree]
-    scores: Scores
-    sample: Sample
+    scores: Any  # BoostedScores
+    rows: Rows
     stopped: bool = False
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
-    steps: list[float] = field(default_factory=list)  # how far was gone with each tree
+    steps: list[float] = field(default_factory=list)  # the step size of each tree
 
     @property
     def step(self) -> int:
@@ -35,40 +41,55 @@ class State:
         return len(self.trees)
 
 
-class LessonMaker(Protocol):
-    """Says who teaches a tree, and what the ranking wants of them; `Lessons` where the lists are on this machine."""
+class RowSource(Protocol[Rows, Target]):
+    """Selects training rows and computes their gradients; `TrainingLists` on this machine."""
 
-    def lesson(self, sample: Sample, scores: Any, step: int) -> Any: ...
+    def select_rows(self, last: Rows, scores: Any, step: int, rng: np.random.Generator) -> Rows: ...
+
+    def gradients(self, rows: Rows, scores: Any, step: int, rng: np.random.Generator) -> Target: ...
+
+
+class TreeGrower(Protocol[Target]):
+    """Fits a tree to a target; also returns where each row ended, if every row took part."""
+
+    def grow(self, target: Target, rng: np.random.Generator) -> tuple[Tree, Leaves | None]: ...
+
+
+StepSize = Callable[[Tree, "Leaves | None", State], float]
 
 
 @dataclass(frozen=True)
-class Slots:
-    """The choices that make an algorithm: who teaches and what, how a tree grows, how far to go with it."""
+class Parts(Generic[Rows, Target]):
+    """The parts of the loop that make an algorithm."""
 
-    lessons: LessonMaker
-    grower: Grower
-    step: Step
+    lists: RowSource[Rows, Target]
+    grower: TreeGrower[Target]
+    step_size: StepSize
 
 
 def boost(
-    slots: Slots, state: State, *, n_trees: int, seed: int, after_tree: Sequence[Callable[[State], None]]
-) -> State:
+    parts: Parts[Rows, Target],
+    state: State[Rows],
+    *,
+    n_trees: int,
+    seed: int,
+    callbacks: Sequence[Callable[[State[Rows]], None]] = (),
+) -> State[Rows]:
     """Grow trees until there are `n_trees` or a callback sets `state.stopped`.
 
-    The trees go on from where `state.scores` stands: zero, or the scores of a base. Randomness depends on (seed, step)
-    alone, so a resumed run goes on as if it had never stopped.
+    The scores start at `state.scores`: zero, or those of a base model. Randomness depends on (seed, step) alone, so a
+    resumed run continues as if it had never stopped.
     """
-    scores = state.scores
     for step in range(len(state.trees), 0 if state.stopped else n_trees):
-        lesson = slots.lessons.lesson(state.sample, scores, step)  # who teaches, and what the ranking wants of them
-        state.sample = lesson.sample
-        rng = np.random.default_rng([seed, step, GROWING])
-        tree, leaves = slots.grower.grow(lesson.rows, lesson.grad, lesson.hess, rng)
-        state.steps.append(slots.step(tree, leaves, state))
+        rng = np.random.default_rng([seed, step])
+        state.rows = parts.lists.select_rows(state.rows, state.scores, step, rng)
+        target = parts.lists.gradients(state.rows, state.scores, step, rng)
+        tree, leaves = parts.grower.grow(target, np.random.default_rng([seed, step, GROWING]))
+        state.steps.append(parts.step_size(tree, leaves, state))
         tree.leaf_values[:] *= state.steps[-1]
         state.trees.append(tree)
-        scores.add(tree, leaves)
-        for callback in after_tree:
+        state.scores.add(tree, leaves)
+        for callback in callbacks:
             callback(state)
         if state.stopped:
             break

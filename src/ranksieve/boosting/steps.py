@@ -1,53 +1,66 @@
-"""Steps: how far to go with a new tree. A step is a function of the tree that returns the factor of its leaf values."""
+"""Step sizes: the factor of a new tree's leaf values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
 
 from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.line_search import LineSearch, best_step
+from ranksieve.boosting.loop import State, StepSize
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
-from ranksieve.errors import ParameterError
-from ranksieve.evaluation.metrics import Metric, metric_of
-from ranksieve.params import Params
+from ranksieve.errors import ParameterError, param
+from ranksieve.evaluation.metrics import Metric
+from ranksieve.rules import STEPS, choice, parameter, share
 
-if TYPE_CHECKING:
-    from ranksieve.boosting.loop import State
-
-# the tree, where every training document ended in it (None: not known yet), and what there was before it
-Step = Callable[[Tree, "Leaves | None", "State"], float]
+ScoredSet = tuple[Binned, Scores]
 
 
-def shrinkage(rate: float) -> Step:
-    """The same small step with every tree (Friedman 2001)."""
-    return lambda tree, leaves, state: rate
+@STEPS.register("shrinkage")
+@dataclass(frozen=True)
+class Shrinkage:
+    """The same small step for every tree (Friedman 2001)."""
+
+    learning_rate: float = share(0.05, "Shrinkage of each tree; step of lambdarank")
+
+    def __call__(self, train: ScoredSet, valid: Sequence[ScoredSet], metric: Metric) -> StepSize:
+        return lambda tree, leaves, state: self.learning_rate
 
 
-def optimal(data: Binned, scores: Scores, metric: Metric, low: float, high: float, shrink: float = 1.0) -> Step:
-    """The step between low and high that is best for a metric on full lists, exactly, times a factor.
-
-    `scores` are those of the lists under the trees so far; they may lag behind.
-    """
-    search = LineSearch(data.lists, metric)
-
-    def step(tree: Tree, leaves: Leaves | None, state: State) -> float:
-        for earlier in state.trees[scores.n_trees :]:
-            scores.add(earlier)
-        direction = Scores(data)
-        direction.add(tree, leaves if scores is state.scores else None)
-        return shrink * best_step(search, scores.all(), direction.all(), low, high)[0]
-
-    return step
+def _is_range(value: tuple[float, float]) -> bool:
+    low, high = value
+    return -np.inf < low < high < np.inf
 
 
-def named_step(params: Params, train: tuple[Binned, Scores], valid: Sequence[tuple[Binned, Scores]]) -> Step:
-    """The step that the parameters name; training and validation sets come with their scores."""
-    if params.step == "shrinkage":
-        return shrinkage(params.learning_rate)
-    if params.step_on == "valid" and not valid:
-        raise ParameterError("--step-on=valid needs a validation set; give --valid")
-    data, scores = train if params.step_on == "train" else valid[0]
-    return optimal(data, scores, metric_of(params), *params.step_range, params.step_shrinkage)
+@STEPS.register("optimal")
+@dataclass(frozen=True)
+class OptimalStep:
+    """The step in a range that is best for the metric on full lists, exactly (Wu et al. 2010, §4), times a factor."""
+
+    step_range: tuple[float, float] = parameter(
+        (0.1, 5.0), "Smallest and largest optimal step", "two numbers, the smaller one first", _is_range, convert=tuple
+    )
+    step_on: str = choice("train", "Data set that a step is optimal for", ("train", "valid"))
+    step_shrinkage: float = share(1.0, "Factor of the optimal step")
+
+    one_machine_only: ClassVar[bool] = True
+
+    def __call__(self, train: ScoredSet, valid: Sequence[ScoredSet], metric: Metric) -> StepSize:
+        if self.step_on == "valid" and not valid:
+            raise ParameterError(param("step_on", "valid"), " needs validation data; give ", param("valid"))
+        data, scores = train if self.step_on == "train" else valid[0]
+        search = LineSearch(data.lists, metric)
+
+        def step_size(tree: Tree, leaves: Leaves | None, state: State) -> float:
+            for earlier in state.trees[scores.n_trees :]:
+                scores.add(earlier)
+            direction = Scores(data)
+            direction.add(tree, leaves if scores is state.scores else None)
+            return self.step_shrinkage * best_step(search, scores.all(), direction.all(), *self.step_range)[0]
+
+        return step_size

@@ -48,7 +48,8 @@ class LazyCommands(Mapping[str, Any]):
         if name not in self._loaded:
             module = importlib.import_module(f"ranksieve.cli.{MODULES[name]}")
             single = typer.Typer(add_completion=False, **SETTINGS)
-            single.command(cls=Command)(getattr(module, name))
+            function = getattr(module, name)
+            single.command(cls=getattr(function, "command_class", Command))(function)
             self._loaded[name] = typer.main.get_command(single)
         return self._loaded[name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from pathlib import Path
 from typing import Any, get_args
@@ -31,6 +30,10 @@ class WholeWords:
 
 class Command(WholeWords, TyperCommand):
     """A command with plain help in two columns, grouped by the panels of its options."""
+
+    def training_parameters(self) -> dict[str, Any]:
+        """The training parameters among its options."""
+        return {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[WORDS] = list(args)
@@ -84,8 +87,9 @@ def metavar(command: Any, param: Any) -> str:
     """What stands for the value of an option; nothing for flags."""
     if param.is_flag or param.metavar is not None:
         return param.metavar or ""
-    kind, _ = _declaration(command, param.name)
-    return METAVARS[kind]
+    training = command.training_parameters().get(param.name)
+    kind = _declaration(command, param.name)[0] if training is None else training.type
+    return METAVARS.get(kind, "TEXT")
 
 
 def spelled(param: Any) -> str:
@@ -134,22 +138,15 @@ def unknown_command(context: Any, name: str) -> str:
 
 
 def _expected(command: Any, param: Any) -> str:
-    expected = _training_parameters().get(param.name)
-    if expected is not None:
-        return f"expected {expected}"
+    training = command.training_parameters().get(param.name)
+    if training is not None:
+        return f"expected {training.expected}"
     kind, info = _declaration(command, param.name)
     number = NUMBERS.get(kind, "a value")  # all that typer refuses besides numbers is what is missing
     if param.nargs > 1:
         return f"expected {param.nargs} numbers"
     low, high = getattr(info, "min", None), getattr(info, "max", None)
     return f"expected {number}" + ("" if low is None else f" from {low:g}") + ("" if high is None else f" to {high:g}")
-
-
-def _training_parameters() -> dict[str, str]:
-    """What is expected of the values of training parameters, by name."""
-    from ranksieve.params import Params
-
-    return {item.name: item.metadata["expected"] for item in dataclasses.fields(Params)}
 
 
 def _name(context: Any) -> str:

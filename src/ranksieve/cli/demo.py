@@ -97,9 +97,9 @@ def demo(
 
 def _compile_training() -> None:
     """Train a little, so that compiling does not count as training in the report."""
-    from ranksieve.boosting.train import train
     from ranksieve.data.binned import bin_data
     from ranksieve.data.generators import two_stage
+    from ranksieve.rankers.train import train
 
     few = bin_data(two_stage(2))
     for algo in ("lambdamart", "selgb"):

@@ -15,7 +15,7 @@ from ranksieve.cli.console import file_size, show_facts, show_table
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import Missing
 from ranksieve.errors import ParameterError
-from ranksieve.params import Params
+from ranksieve.params import table
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _describe_model(model: Model) -> None:
 
 def _chosen(params: dict[str, Any]) -> str:
     """The algorithm, and the parameters that are not at their defaults."""
-    defaults = json.loads(json.dumps(Params().as_dict()))  # tuples are lists in a model file
+    defaults = json.loads(json.dumps({name: one.default for name, one in table().items()}))  # tuples become lists
     shown = [f"{name} {value}" for name, value in params.items() if name == "algo" or value != defaults.get(name)]
     return f"{', '.join(shown)}; all others at their defaults"
 

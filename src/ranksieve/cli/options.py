@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -10,36 +9,61 @@ from typing import Annotated, Any
 
 import typer
 
+from ranksieve.cli.command import Command
 from ranksieve.errors import ParameterError
-from ranksieve.params import Params, flag
+from ranksieve.params import Params, flag, table
+from ranksieve.rules import Parameter
 from ranksieve.toml_file import TomlFile
 
-TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
-TYPES["tuple[float, float]"] = tuple[float, float]
 PANEL = "Training parameters"
 SHORT = {"metric": ("-m",)}  # as in the other commands
-OF_THE_RUN = ("missing",)  # options of the command itself that the TOML file may set too
+VALUES = "ranksieve.params"  # where a command leaves the values of its training parameters
+RUN_OPTIONS = ("missing",)  # options of the command itself that the TOML file may set too
+
+
+class ParamsCommand(Command):
+    """A command with one option per training parameter.
+
+    The options are made when the command is first used, since the table of parameters imports the training code.
+    """
+
+    def training_parameters(self) -> dict[str, Any]:
+        return table()
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return [*super().get_params(ctx), *_options()]
+
+    def invoke(self, ctx: Any) -> Any:
+        ctx.meta[VALUES] = {name: ctx.params.pop(name) for name in table() if name in ctx.params}
+        return super().invoke(ctx)
 
 
 def with_params(command: Callable[..., None]) -> Callable[..., None]:
-    """Add one option per training parameter to a command, which receives their values as keywords."""
-    own = inspect.signature(command, eval_str=True)
-    named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    signature = own.replace(parameters=[*named, *(_option(item) for item in dataclasses.fields(Params))])
-    command.__signature__ = signature  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    """Add one option per training parameter to a command; `chosen_params` returns their values."""
+    command.command_class = ParamsCommand  # type: ignore[attr-defined]
     return command
 
 
-def _option(item: dataclasses.Field[Any]) -> inspect.Parameter:
-    name = flag(item.name)
-    kind = TYPES[str(item.type)]
+def _options() -> list[Any]:
+    """The options, made by typer from a signature as those of every command."""
+
+    def parameters() -> None: ...
+
+    options = [_option(one) for one in table().values()]
+    parameters.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    parameters.__annotations__ = {one.name: one.annotation for one in options}
+    app = typer.Typer(add_completion=False)
+    app.command()(parameters)
+    return typer.main.get_command(app).params
+
+
+def _option(item: Parameter) -> inspect.Parameter:
+    name, kind = flag(item.name), str if item.type is object else item.type
+    is_pair = kind not in (str, int, float, bool)
     spelling = f"{name}/--no-{name[2:]}" if kind is bool else name
-    text = item.metadata["help"]
-    if kind is not bool:
-        text = f"{text}; {item.metadata['expected']}"
+    text = item.help if kind is bool else f"{item.help}; {item.expected}"
     # the two types of a pair would make the column so wide that 80 columns leave no room for examples in the help
-    metavar = "LOW HIGH" if item.type == "tuple[float, float]" else None
+    metavar = "LOW HIGH" if is_pair else None
     option = typer.Option(spelling, *SHORT.get(item.name, ()), help=f"{text}.", rich_help_panel=PANEL, metavar=metavar)
     return inspect.Parameter(
         item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=Annotated[kind, option]
@@ -49,17 +73,17 @@ def _option(item: dataclasses.Field[Any]) -> inspect.Parameter:
 def chosen_params(context: typer.Context, file: Path | None) -> Params:
     """The parameters of a run: flags given on the command line, else the TOML file's values, else the defaults.
 
-    What the file says of the options `OF_THE_RUN` goes to `context.params`, where no flag was given.
+    What the file says of the options `RUN_OPTIONS` goes to `context.params`, where no flag was given.
     """
     given, of_run = read_toml(file) if file else ({}, {})
     context.params.update((name, value) for name, value in of_run.items() if not is_flag(context, name))
-    flags = [item.name for item in dataclasses.fields(Params) if is_flag(context, item.name)]
+    flags = [name for name in table() if is_flag(context, name)]
     for name in flags:
         given.pop(name, None)
         given.pop(name.replace("_", "-"), None)
-        given[name] = context.params[name]
-    chosen = Params.from_mapping(given, source=str(file) if file else "command line")
-    chosen.check_heeded(flags)  # a file may be for several algorithms
+        given[name] = context.meta[VALUES][name]
+    chosen = Params(**{name.replace("-", "_"): value for name, value in given.items()})
+    chosen.check_used(flags)  # a file may be for several algorithms
     return chosen
 
 
@@ -73,7 +97,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The top-level keys of a TOML file: parameters, checked so that an error names file and line; others."""
     file = TomlFile(path, like="lines such as 'learning-rate = 0.05'")
     values = dict(file.values)
-    of_run = {name: values.pop(name) for name in OF_THE_RUN if name in values}
+    of_run = {name: values.pop(name) for name in RUN_OPTIONS if name in values}
     for name, value in values.items():
         _check({name: value}, file.position((name,)))
     _check(values, str(path))
@@ -82,6 +106,6 @@ def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _check(values: dict[str, Any], place: str) -> None:
     try:
-        Params.from_mapping(values, source=place)
+        Params(**{name.replace("-", "_"): value for name, value in values.items()})
     except ParameterError as error:
-        raise ParameterError(f"{place}: {error.by_flags.removeprefix(f'{place}: ')}") from None
+        raise error.with_prefix(f"{place}: ") from None

@@ -16,7 +16,7 @@ from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
 from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.files import check_folder
-from ranksieve.params import ALGORITHMS
+from ranksieve.params import FORESTS
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def train(
         bool, typer.Option("--no-copies", help="On a cluster: keep no copies of the bins on the workers' disks.")
     ] = False,
     quiet: Quiet = False,
-    **_values: Any,
 ) -> None:
     """Train a model on documents, and say how good it is.
 
@@ -76,7 +75,7 @@ def train(
     if checkpoint is not None:
         check_folder(checkpoint)
     read = (*data, *(valid or ()), test, init, params)
-    check_model_file(out, *read, is_forest=init is None and chosen.algo in ALGORITHMS)
+    check_model_file(out, *read, is_forest=init is None and chosen.algo in FORESTS)
     from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import PruningProgress, TrainingProgress
@@ -96,7 +95,7 @@ def train(
         "checkpoint_minutes": checkpoint_minutes,
         "resume": resume,
         "missing": missing,
-        **chosen.with_heeded_alone().as_dict(),  # a TOML file may be for several algorithms
+        **chosen.as_dict(),  # those that are used: a TOML file may be for several algorithms
     }
     try:
         with bar as progress:

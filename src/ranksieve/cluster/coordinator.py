@@ -10,8 +10,8 @@ import numpy as np
 from ranksieve.boosting.callbacks import defined_mean
 from ranksieve.boosting.fixed_point import Extent
 from ranksieve.boosting.grower import Leaves
-from ranksieve.boosting.lessons import NOBODY, Sample
 from ranksieve.boosting.loop import State
+from ranksieve.boosting.training_rows import NO_ROWS, TrainingRows
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.messages import SelectedRows
 from ranksieve.cluster.worker_pool import WorkerPool
@@ -46,53 +46,46 @@ class RemoteValidationSet:
 
 
 @dataclass(frozen=True)
-class RemoteRows:
-    """Rows that stay on the workers; the coordinator sees their sums."""
+class RemoteTarget:
+    """What a tree is fitted to: rows that the workers have sent, or, without bins, rows that stay on the workers."""
 
     extent: Extent
-
-
-@dataclass(frozen=True)
-class RemoteLesson:
-    """A lesson whose rows are bins sent by the workers, or stay where they are."""
-
-    sample: Sample
-    rows: np.ndarray | RemoteRows
-    grad: np.ndarray
-    hess: np.ndarray
+    bins: np.ndarray | None = None
+    grad: np.ndarray | None = None
+    hess: np.ndarray | None = None
 
 
 @dataclass
-class RemoteLessons:
-    """Puts the lesson together from what the workers report."""
+class RemoteLists:
+    """Training lists on the workers: these select the rows and compute the gradients."""
 
     pool: WorkerPool
-    sample: Sample  # of no documents: nothing of them is here
     _caches: dict[int, _Cache] = field(default_factory=dict)
 
-    def lesson(self, sample: Sample, scores: Any, step: int) -> RemoteLesson:
+    def select_rows(self, last: TrainingRows, scores: Any, step: int, rng: np.random.Generator) -> TrainingRows:
+        """The workers select when they compute the gradients."""
+        return last
+
+    def gradients(self, rows: TrainingRows, scores: Any, step: int, rng: np.random.Generator) -> RemoteTarget:
+        """The gradients that the workers report, with the bins of their rows where these are few."""
         reports = self.pool.reports(with_gradients=True)
         extent = Extent.joined(report.extent for report in reports if report.extent is not None)
         if extent.n == 0:
-            raise ParameterError(NOBODY)
+            raise ParameterError(NO_ROWS)
         parts = [report.rows for report in reports if report.rows is not None]
         caches = [self._caches.setdefault(i, _Cache()) for i in range(len(reports))]
         for cache, report in zip(caches, reports, strict=True):
             if report.rows is not None:
                 cache.keep(report.rows)
         if len(parts) < len(reports):  # one of them has too many
-            return RemoteLesson(self.sample, RemoteRows(extent), np.empty(0), np.empty(0))
+            return RemoteTarget(extent)
         bins = np.empty((extent.n, parts[0].new.shape[1]), BIN)
         stop = 0
-        for cache, rows in zip(caches, parts, strict=True):
-            start, stop = stop, stop + len(rows.grad)
+        for cache, sent in zip(caches, parts, strict=True):
+            start, stop = stop, stop + len(sent.grad)
             cache.take(bins[start:stop])
-        return RemoteLesson(
-            self.sample,
-            bins,
-            np.concatenate([rows.grad for rows in parts]),
-            np.concatenate([rows.hess for rows in parts]),
-        )
+        grad, hess = (np.concatenate([getattr(sent, name) for sent in parts]) for name in ("grad", "hess"))
+        return RemoteTarget(extent, bins, grad, hess)
 
 
 class _Cache:
@@ -103,7 +96,7 @@ class _Cache:
         self._places = np.empty(0, ROW)
 
     def keep(self, rows: SelectedRows) -> None:
-        """Keep new rows, and note which teach now."""
+        """Keep new rows, and the places of the current training rows."""
         stop = rows.first + len(rows.new)
         if stop > len(self._bins):
             longer = np.empty((stop + stop // 4, rows.new.shape[1]), BIN)
@@ -116,6 +109,6 @@ class _Cache:
             self._places = rows.places
 
     def take(self, out: np.ndarray) -> None:
-        """Write the bins of the rows that teach now."""
+        """Write the bins of the current training rows."""
         if len(out):
             np.take(self._bins, self._places, axis=0, out=out, mode="clip")  # other modes would copy once more

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksieve.boosting.fixed_point import Scale, to_fixed_point
 from ranksieve.boosting.grower import Grower, Leaves
-from ranksieve.boosting.lessons import Lesson
+from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.cluster.messages import HistogramRequest, LeafSplit, RootHistogram, SplitPoint
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, MISSING_BIN
@@ -38,13 +38,13 @@ class LeafSums(Grower):
         """Bins of all documents, the columns that trees may use."""
         return self._bins
 
-    def begin(self, lesson: Lesson, scale: Scale) -> RootHistogram:
-        """All rows of the lesson in one leaf."""
-        fixed = to_fixed_point(lesson.grad, lesson.hess, scale)
-        self._rows, self._fixed_hess = self._place(lesson.rows, fixed)
+    def begin(self, target: TreeTarget, scale: Scale) -> RootHistogram:
+        """All training rows in one leaf."""
+        fixed = to_fixed_point(target.grad, target.hess, scale)
+        self._rows, self._fixed_hess = self._place(target, fixed)
         self._bounds = np.zeros((self._params.leaves, 2), np.int64)
         self._bounds[0, 1] = len(self._rows.members)
-        self._n_leaves, self._complete = 1, lesson.rows is None
+        self._n_leaves, self._complete = 1, target.rows is None
         self._ahead.clear()
         return RootHistogram(int(fixed.packed.sum()), int(fixed.hess.sum()), self.of(HistogramRequest(0)))
 

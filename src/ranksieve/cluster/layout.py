@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksieve.boosting.initial_scores import TRAIN
-from ranksieve.boosting.selections import Portion
+from ranksieve.boosting.training_rows import Portion
 from ranksieve.cluster.connect import worker_states
 from ranksieve.cluster.messages import RunConfig
 from ranksieve.cluster.partitions import Partition, PartitionedData, PartitionScan

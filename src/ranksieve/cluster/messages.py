@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranksieve.boosting.fixed_point import Extent
-from ranksieve.boosting.objectives import Objective
-from ranksieve.boosting.selections import Selection
 from ranksieve.data.binning import Binning
 from ranksieve.errors import DataError
 from ranksieve.evaluation.metric_table import Definition
@@ -21,17 +19,19 @@ class RunConfig:
     """What all workers of a run must know."""
 
     params: Params
-    selection: Selection | None  # the user's own
-    objective: Objective | None  # the user's own
     metric: Metric
     own_metric: Definition | None
     binning: Binning
     feature_names: tuple[str, ...]
     missing: str
     highest: dict[str, float]  # label of each set
-    remembers: bool  # whether a selection depends on those before it
-    most_rows: int  # a worker with more rows that teach does not send them: then trees grow on sums of histograms
+    most_rows: int  # a worker with more training rows does not send them: then trees grow on sums of histograms
     copies: bool  # whether workers keep what they hold on their disks, too
+
+    @property
+    def needs_last_selection(self) -> bool:
+        """Whether a selection depends on those before it; functions of the user's own may."""
+        return getattr(self.params.selection_rule, "needs_last_selection", True)
 
     @property
     def bytes_per_doc(self) -> int:
@@ -64,7 +64,7 @@ class SetSummary:
 
 @dataclass(frozen=True)
 class SelectedRows:
-    """The rows that teach: their places in the coordinator's cache, and the bins of those that are not in it yet.
+    """Training rows: their places in the coordinator's cache, and the bins of those that are not in it yet.
 
     `new` go to places `first` and following; `first=0` empties the cache. Without `places` the rows are those of the
     last time.
@@ -79,7 +79,7 @@ class SelectedRows:
 
 @dataclass(frozen=True)
 class ShardReport:
-    """A worker's answer to new trees: its validation lists measured, and its part of the next lesson."""
+    """A worker's answer to new trees: its validation lists measured, and its part of the next training rows."""
 
     values: dict[str, np.ndarray] = field(default_factory=dict)
     extent: Extent | None = None
@@ -115,7 +115,7 @@ class HistogramRequest:
 
 @dataclass(frozen=True)
 class RootHistogram:
-    """Fixed-point sums of a lesson: of all its rows, and its histogram, the bins that exist one after the other."""
+    """Fixed-point sums of the training rows, and their histogram: the bins that exist, one after the other."""
 
     total: int
     hess_total: int

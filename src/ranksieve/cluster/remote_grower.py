@@ -11,7 +11,6 @@ from ranksieve.boosting.collapse import Grown
 from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
-from ranksieve.cluster.coordinator import RemoteRows
 from ranksieve.cluster.growing import live_places
 from ranksieve.cluster.messages import HistogramRequest, LeafSplit, SplitPoint
 from ranksieve.cluster.worker_pool import Restart, WorkerPool
@@ -35,20 +34,19 @@ class RemoteGrower(Grower):
     def _most_leaves(self) -> int:
         return max(1, min(self._params.leaves, self._n_docs // self._params.min_docs))
 
-    def grow(self, rows: Any, grad: np.ndarray, hess: np.ndarray, rng: np.random.Generator) -> tuple[Tree, None]:
-        """The tree of one machine."""
-        if not isinstance(rows, RemoteRows):
-            return super().grow(rows, grad, hess, rng)[0], None
+    def grow(self, target: Any, rng: np.random.Generator) -> tuple[Tree, None]:
+        """The tree of one machine, fitted to a `RemoteTarget`."""
+        if target.bins is not None:
+            return super().grow(target, rng)[0], None
         columns = self._choose_columns(rng)
         while True:
             try:
-                return self._grow_on_sums(rows.extent, columns), None
+                return self._grow_on_sums(target.extent, columns), None
             except Restart:
                 continue
 
-    def _place(self, rows: np.ndarray | None, fixed: FixedPoint) -> tuple[TreeRows, np.ndarray]:
-        assert rows is not None
-        return self._all_of(rows, fixed)
+    def _place(self, target: Any, fixed: FixedPoint) -> tuple[TreeRows, np.ndarray]:
+        return self._all_of(target.bins, fixed)
 
     def _grow_on_sums(self, extent: Extent, columns: Columns) -> Tree:
         """Like `kernels.growing.grow_tree`, where the rows are the workers'."""

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.callbacks import Watched
+from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.fixed_point import Extent, Scale
 from ranksieve.boosting.initial_scores import TRAIN, Base
-from ranksieve.boosting.lessons import Lesson, Lessons, Sample
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.slots import make_rules
-from ranksieve.boosting.train import label_sums
+from ranksieve.boosting.train import first_selection, label_sums
+from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
 from ranksieve.cluster.growing import LeafSums
@@ -91,11 +90,12 @@ class Shard:
             self._watched = [
                 _watched(name, data, starts[name], config.highest[name]) for name, data in sets.items() if name != TRAIN
             ]
-            rules = make_rules(config.params, base, config.selection, config.objective, config.highest[TRAIN])
-            lists = sets[TRAIN].lists
-            self._lessons = Lessons(lists, rules, config.params.seed, self._portion)
-            self._sample = Sample.of(lists, None)
-            self._lesson: Lesson | None = None
+            lists, highest = sets[TRAIN].lists, config.highest[TRAIN]
+            self._lists = TrainingLists(
+                lists, config.params, config.metric, first_selection(base), self._portion, highest
+            )
+            self._rows = self._lists.all_rows
+            self._target: TreeTarget | None = None
             self._trees: list[Tree] = []
             self._place = np.full(lists.n_docs, -1, ROW)  # of each row in the coordinator's cache
             self._n_places = 0
@@ -114,25 +114,28 @@ class Shard:
         return held.starts
 
     def _replay(self, trees: Sequence[Tree]) -> None:
-        """Add trees that taught lessons made elsewhere, with the selections that still matter."""
-        rules, first = self._lessons.rules, len(self._trees)
+        """Add trees that were grown elsewhere, with the selections that still matter."""
+        selects_at, first = self._lists.selects_at, len(self._trees)
         stop = first + len(trees)
-        steps = [step for step in range(first + (self._lesson is not None), stop) if rules.selects_at(step)]
-        if not self._config.remembers:
-            steps = [] if rules.selects_at(stop) else steps[-1:]
+        steps = [step for step in range(first + (self._target is not None), stop) if selects_at(step)]
+        if not self._config.needs_last_selection:
+            steps = [] if selects_at(stop) else steps[-1:]
         for step, tree in enumerate(trees, start=first):
             if step in steps:
-                self._sample = self._lessons.lesson(self._sample, self._scores, step).sample
+                self._rows = self._lists.select_rows(self._rows, self._scores, step, self._rng(step))
             self._add(tree)
 
+    def _rng(self, step: int) -> np.random.Generator:
+        return np.random.default_rng([self._config.params.seed, step])
+
     def _add(self, tree: Tree) -> None:
-        everybody = self._lesson is not None and self._lesson.rows is None
-        self._scores.add(tree, self._sums.leaves() if everybody else None)
+        all_rows = self._target is not None and self._target.rows is None
+        self._scores.add(tree, self._sums.leaves() if all_rows else None)
         self._trees.append(tree)
         self._sums.forget()
 
     def advance(self, trees: Sequence[Tree], with_gradients: bool) -> ShardReport:
-        """Take new trees; measure the validation lists, and make the lesson of the next tree if it is wanted."""
+        """Add new trees; measure the validation lists, and compute the gradients for the next tree if asked for."""
         with NUMBA_LOCK, using_threads(self._threads):
             self._replay(trees)
             self._copy.touch()
@@ -140,23 +143,25 @@ class Shard:
             values = {w.name: w.per_query(self._trees, metric)[:n] for w, n in self._watched}
             if not with_gradients:
                 return ShardReport(values)
-            lesson = self._lessons.lesson(self._sample, self._scores, len(self._trees))
-            self._lesson, self._sample = lesson, lesson.sample
-            n_rows = len(lesson.grad)
-            if lesson.rows is None or n_rows > self._config.most_rows:
-                return ShardReport(values, Extent.of(lesson.grad, lesson.hess))
-            return ShardReport(values, Extent.of(lesson.grad, lesson.hess), self._rows(lesson))
+            step = len(self._trees)
+            rng = self._rng(step)
+            self._rows = self._lists.select_rows(self._rows, self._scores, step, rng)
+            target = self._target = self._lists.gradients(self._rows, self._scores, step, rng)
+            extent = Extent.of(target.grad, target.hess)
+            if target.rows is None or len(target.grad) > self._config.most_rows:
+                return ShardReport(values, extent)
+            return ShardReport(values, extent, self._sent_rows(target))
 
     def update_scores(self) -> None:
         """Score all documents now, though nobody asks yet."""
         with NUMBA_LOCK, using_threads(self._threads):
             self._scores.all()
 
-    def _rows(self, lesson: Lesson) -> SelectedRows:
-        bins, rows = self._sums.bins, lesson.rows
+    def _sent_rows(self, target: TreeTarget) -> SelectedRows:
+        bins, rows = self._sums.bins, target.rows
         assert rows is not None
         if rows is self._shipped:
-            return SelectedRows(self._n_places, np.empty((0, bins.shape[1]), BIN), None, lesson.grad, lesson.hess)
+            return SelectedRows(self._n_places, np.empty((0, bins.shape[1]), BIN), None, target.grad, target.hess)
         self._shipped = rows
         new = rows[self._place[rows] < 0]
         if self._n_places + len(new) > CACHED * len(rows):
@@ -165,18 +170,18 @@ class Shard:
         first = self._n_places
         self._n_places += len(new)
         self._place[new] = np.arange(first, self._n_places, dtype=ROW)
-        return SelectedRows(first, bins[new], self._place[rows], lesson.grad, lesson.hess)
+        return SelectedRows(first, bins[new], self._place[rows], target.grad, target.hess)
 
     def absolute(self, extent: Extent) -> int:
         """The sum of this shard's gradients that the common scale needs."""
-        assert self._lesson is not None
-        return extent.absolute(self._lesson.grad)
+        assert self._target is not None
+        return extent.absolute(self._target.grad)
 
     def root(self, scale: Scale) -> RootHistogram:
-        """Begin a tree on the lesson: the sums of all its rows."""
-        assert self._lesson is not None
+        """Begin a tree: the sums of all training rows."""
+        assert self._target is not None
         with NUMBA_LOCK, using_threads(self._threads):
-            return self._sums.begin(self._lesson, scale)
+            return self._sums.begin(self._target, scale)
 
     def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
         """Split leaves; returns the requested histograms, one per row."""
@@ -191,7 +196,7 @@ class Shard:
             return self._sums.hess_totals()
 
 
-def _watched(name: str, data: Binned, start: np.ndarray, highest: float) -> tuple[Watched, int]:
+def _watched(name: str, data: Binned, start: np.ndarray, highest: float) -> tuple[ValidationSet, int]:
     """A validation set, and its number of queries.
 
     A set that lacks the highest label of the whole gets one more query with it: ERR depends on that label.
@@ -205,7 +210,7 @@ def _watched(name: str, data: Binned, start: np.ndarray, highest: float) -> tupl
         )
         data = replace(data, bins=np.concatenate([data.bins, np.zeros_like(data.bins[:1])]), lists=lists)
         start = np.append(start, 0.0)
-    return Watched(name, data, Scores(data, start=start)), n_queries
+    return ValidationSet(name, data, Scores(data, start=start)), n_queries
 
 
 def _summarize(data: Binned) -> SetSummary:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksieve.boosting.callbacks import Record
-from ranksieve.boosting.checkpoint import Keep, choices
+from ranksieve.boosting.checkpoint import CheckpointOptions, choices
 from ranksieve.boosting.initial_scores import TRAIN, Base, ScoresBase, make_base
-from ranksieve.boosting.lessons import Sample
-from ranksieve.boosting.loop import Slots, State
-from ranksieve.boosting.objectives import Objective
-from ranksieve.boosting.registry import named_selection, selection_name
-from ranksieve.boosting.selections import Selection
-from ranksieve.boosting.slots import make_rules, settle
-from ranksieve.boosting.steps import shrinkage
-from ranksieve.boosting.train import check_grades, constant_of, starts_at_mean, watch_and_boost
+from ranksieve.boosting.job import check_grades
+from ranksieve.boosting.loop import Parts, State
+from ranksieve.boosting.train import BoostingRun, check_start, constant_of, needs_pairs, starts_at_mean
+from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.cluster.connect import workers_of
-from ranksieve.cluster.coordinator import RemoteLessons, RemoteScores, RemoteValidationSet
+from ranksieve.cluster.coordinator import RemoteLists, RemoteScores, RemoteValidationSet
 from ranksieve.cluster.layout import assign
 from ranksieve.cluster.messages import RunConfig, SetSummary
 from ranksieve.cluster.partitions import PartitionedData
@@ -32,10 +28,10 @@ from ranksieve.data.binning import Binning
 from ranksieve.data.features import check_feature_names, default_names
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import check_missing
-from ranksieve.errors import ClusterError, ParameterError
+from ranksieve.errors import ClusterError, ParameterError, param
 from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
-from ranksieve.params import ALGORITHMS, Params
+from ranksieve.params import FORESTS, Params
 from ranksieve.rankers.load import load
 from ranksieve.threads import using_threads
 
@@ -45,7 +41,6 @@ if TYPE_CHECKING:
 # A worker with more rows that teach keeps them: from here on sums of histograms are fewer bytes than new rows.
 MOST_ROWS = 131_072
 EXCHANGE = {"auto": MOST_ROWS, "rows": np.iinfo(np.int64).max, "histograms": -1}
-ALONE = ("goss",)  # selections that compare documents of all queries
 
 
 def train(
@@ -55,8 +50,6 @@ def train(
     valid: Any = None,
     init: Any = None,
     callbacks: Sequence[Callable[[Record], None]] = (),
-    selection: Selection | str | None = None,
-    objective: Objective | str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 50,
     checkpoint_minutes: float = 5.0,
@@ -80,8 +73,8 @@ def train(
         Sets to measure after each tree, spread over the workers too. A list is the partitions of one set.
     init : model file, feature name or fitted ranker, optional
         What to start from.
-    callbacks, selection, objective, checkpoint, checkpoint_every, checkpoint_minutes, resume, binning, missing
-        As for one machine. Own functions travel to the workers and see the queries of one worker at a time.
+    callbacks, checkpoint, checkpoint_every, checkpoint_minutes, resume, binning, missing
+        As for one machine.
     workers : addresses, optional
         The workers to spread the lists over, in this order, in place of all.
     exchange : "auto", "rows" or "histograms"
@@ -91,7 +84,8 @@ def train(
         Whether each worker writes its bins to its local directory too, a byte for each feature of each document. A
         worker that is started again on that machine then reads those in place of the source. They go with the run.
     **params
-        Everything in `Params`; `threads` is for this process, workers have their own.
+        Everything in `Params`; `threads` is for this process, workers have their own. Own selections and objectives
+        are sent to the workers and see the queries of one worker at a time.
 
     Returns
     -------
@@ -108,15 +102,14 @@ def train(
     >>> model.n_trees
     5
     """
-    settings, own_rule, objective = settle(params, selection, objective)
+    settings = Params(**{name: value for name, value in params.items() if value is not None})
     _check(settings, missing, exchange)
-    keep = Keep(checkpoint, checkpoint_every, checkpoint_minutes, resume)
-    rule = own_rule or _own(named_selection(settings))
+    keep = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     threads = workers_of(client, workers)
     sets = {TRAIN: PartitionedData.scan(client, partitions, missing, 0 if binning else settings.max_bins)}
     for name, given in _named(valid).items():
         sets[name] = PartitionedData.scan(client, given, missing, 0)
-    config = _config(sets, settings, rule, objective, binning, missing, EXCHANGE[exchange], copies)
+    config = _config(sets, settings, binning, missing, EXCHANGE[exchange], copies)
     homes, shares = assign(client, threads, sets, config)
     pool = WorkerPool(client, config, {name: found.parts for name, found in sets.items()}, shares)
     try:
@@ -133,8 +126,6 @@ def train(
 def _config(
     sets: dict[str, PartitionedData],
     params: Params,
-    selection: Selection | None,
-    objective: Objective | None,
     binning: Binning | None,
     missing: str,
     most_rows: int,
@@ -149,15 +140,12 @@ def _config(
     metric = metric_of(params)
     return RunConfig(
         params=params,
-        selection=selection,
-        objective=objective,
         metric=metric,
         own_metric=None if metric.name in BUILT_IN else METRICS[metric.name],
         binning=binning,
         feature_names=names,
         missing=missing,
         highest={name: found.highest for name, found in sets.items()},
-        remembers=selection is not None or selection_name(params) == "progress",
         most_rows=most_rows,
         copies=copies,
     )
@@ -165,13 +153,13 @@ def _config(
 
 def _base(init: Any, data: Binned, config: RunConfig, summary: SetSummary) -> Base:
     """What to start from, checked together with all that can be: complaints come from here rather than a worker."""
-    params, objective = config.params, config.objective
-    _check_grades(summary, data.source, pairs=objective is None and ALGORITHMS[params.algo][1] == "lambda")
-    constant = constant_of(summary.sums, summary.weights) if starts_at_mean(params, objective) else 0.0
+    params = config.params
+    _check_grades(summary, data.source, pairs=needs_pairs(params))
+    constant = constant_of(summary.sums, summary.weights) if starts_at_mean(params) else 0.0
     base = make_base(init, constant, data, None, load)
     if isinstance(base, ScoresBase):
         raise ParameterError("init is an array of scores; on a cluster give a model or a feature to start from")
-    make_rules(params, base, config.selection, objective, config.highest[TRAIN])
+    check_start(params, base)
     return base
 
 
@@ -183,24 +171,30 @@ def _boost(
     summaries: dict[str, SetSummary],
     mark: dict[str, Any],
     callbacks: Sequence[Callable[[Record], None]],
-    keep: Keep,
+    keep: CheckpointOptions,
 ) -> Any:
     params = config.params
-    nobody = Sample.of(data.lists, None)
+    none_here = TrainingRows.of(data.lists, None)
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
-        slots = Slots(
-            lessons=RemoteLessons(pool, nobody),
-            grower=RemoteGrower(data, params, pool, threads=threads, n_docs=summaries[TRAIN].n_docs),
-            step=shrinkage(params.learning_rate),
-        )
-        state = State([], cast(Any, RemoteScores(pool)), nobody)
-        watched = [
+        grower = RemoteGrower(data, params, pool, threads=threads, n_docs=summaries[TRAIN].n_docs)
+        valid_sets = [
             RemoteValidationSet(name, pool, found.query_weights if len(found.query_weights) else None, params.trees)
             for name, found in summaries.items()
             if name != TRAIN
         ]
+        run = BoostingRun(
+            params=params,
+            data=data,
+            base=base,
+            parts=Parts(RemoteLists(pool), grower, lambda *_: params.learning_rate),
+            state=State([], RemoteScores(pool), none_here),
+            valid_sets=valid_sets,
+            callbacks=callbacks,
+            checkpoint=keep,
+            fingerprint=lambda: mark,
+        )
         try:
-            return watch_and_boost(slots, state, data, base, params, watched, callbacks, keep, lambda: mark)
+            return run.train()
         except ClusterError as error:
             hint = "; resume=True (--resume) goes on from the checkpoint" if keep.folder else ""
             raise ClusterError(f"{error}{hint}") from error
@@ -210,22 +204,21 @@ def _check(params: Params, missing: str, exchange: str) -> None:
     check_missing(missing)
     if exchange not in EXCHANGE:
         raise ParameterError(f"exchange is {exchange!r}; expected one of {', '.join(EXCHANGE)}")
-    able = [algo for algo, (_, _, grower) in ALGORITHMS.items() if grower == "best-first"]
+    able = [algo for algo, one in FORESTS.items() if one.grower == "best-first"]
     if params.algo not in able:
-        raise ParameterError(f"algo={params.algo} trains on one machine; on a cluster use {', '.join(able)}")
-    for name, idle in (("collapse", 0.0), ("step", "shrinkage")):
-        if getattr(params, name) != idle:
-            raise ParameterError(f"{name}={getattr(params, name)} works on one machine; on a cluster leave it out")
-    if selection_name(params) in ALONE:
         raise ParameterError(
-            f"--selection={params.selection} compares documents of all queries, so it works on one machine only; "
-            "choose a selection that looks at each query alone"
+            param("algo", params.algo), f" trains on one machine; on a cluster use one of {', '.join(able)}"
         )
-
-
-def _own(rule: Selection) -> Selection | None:
-    """A rule that workers cannot look up by name: the user's."""
-    return None if rule.__module__.startswith("ranksieve.") else rule
+    for name, default in (("collapse", 0.0), ("step", "shrinkage")):
+        if getattr(params, name) != default:
+            raise ParameterError(
+                param(name, getattr(params, name)), " works on one machine only; on a cluster leave it out"
+            )
+    if getattr(params.selection_rule, "needs_all_queries", False):
+        raise ParameterError(
+            param("selection", params.selection), " compares documents of all queries and works on one machine only; "
+            "choose a selection that looks at each query alone",
+        )  # fmt: skip
 
 
 def _named(valid: Any) -> Mapping[str, Any]:
@@ -254,5 +247,5 @@ def _mark(config: RunConfig, summaries: dict[str, SetSummary], starts: np.ndarra
         "training data": [*sums.pop(TRAIN), zlib.crc32(config.binning.thresholds.tobytes())],
         "validation data": sums,
         "init": zlib.crc32(starts.tobytes()),
-        **choices(config.feature_names, config.params, config.selection, config.objective),
+        **choices(config.feature_names, config.params),
     }

@@ -233,7 +233,7 @@ def metric_of(params: Params) -> Metric:
     if params.gains == AUTO:
         return parse_metric(params.metric)
     metric = parse_metric(params.metric, gain=read_gains(params.gains))
-    if not known_metric(metric.name).is_graded and not params.learns_gains:
+    if not known_metric(metric.name).is_graded and not params.uses_gains:
         raise ParameterError(
             param("gains"),
             f" is {params.gains}, and neither the metric {metric} nor the objective of ",

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ranksieve.boosting.callbacks import Record, Tally
-from ranksieve.boosting.registry import selection_name
+from ranksieve.boosting.callbacks import Record, SelectionCounter
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.blocks import widened
@@ -76,15 +75,15 @@ def _staged(cell: Cell, forest: Forest, loaded: Loaded, metric: str) -> dict[str
     return history
 
 
-def docs_per_tree(cell: Cell, tally: Tally | None, n_trees: int, n_docs: int) -> float | None:
+def docs_per_tree(cell: Cell, counter: SelectionCounter | None, n_trees: int, n_docs: int) -> float | None:
     """How many documents a tree is trained on, on average; None for interpolations and pruned forests, which are not
     trained, and for forests that draw or select rows without counting them.
     """
     if cell.interpolated or cell.prune is not None:
         return None
-    if tally is not None:
-        return tally.lessons / n_trees
-    selects = cell.in_rounds and selection_name(cell.params) != "everything"
+    if counter is not None:
+        return counter.n_rows / n_trees
+    selects = cell.in_rounds and "every" in cell.params.used  # a parameter of all selections but everything
     return None if selects or cell.params.row_fraction < 1 else float(n_docs)
 
 
@@ -163,7 +162,7 @@ def documents(test: Part, scores: np.ndarray) -> pa.Table:
     return pa.table(columns)
 
 
-def selected(train: Part, tally: Tally) -> pa.Table:
+def selected(train: Part, counter: SelectionCounter) -> pa.Table:
     """How often each negative was selected, by its query's number and its first-stage rank, without those that never
     were.
     """
@@ -171,10 +170,10 @@ def selected(train: Part, tally: Tally) -> pa.Table:
     ranks = np.arange(lists.n_docs) - np.repeat(lists.offsets[:-1], lists.sizes) + 1
     if train.first_stage is not None:
         ranks = list_ranks(train.first_stage, lists.offsets)
-    rows = np.flatnonzero((tally.counts > 0) & (lists.labels == 0))
+    rows = np.flatnonzero((counter.counts > 0) & (lists.labels == 0))
     query = np.searchsorted(lists.offsets, rows, side="right") - 1
     return pa.table(
-        {"query": query.astype(np.int32), "rank": ranks[rows].astype(np.int32), "count": tally.counts[rows]}
+        {"query": query.astype(np.int32), "rank": ranks[rows].astype(np.int32), "count": counter.counts[rows]}
     )
 
 

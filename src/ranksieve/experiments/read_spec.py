@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ranksieve.boosting.registry import named_selection
 from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import run_options
@@ -19,15 +18,14 @@ from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.run_options import RunTable, grid_choices
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.tune import check_space
-from ranksieve.heeding import EVERYWHERE, PRUNING
-from ranksieve.params import RANKERS, Params, flag
+from ranksieve.params import COMMON, RANKERS, Params, flag
+from ranksieve.params import table as parameter_table
 from ranksieve.rankers.train import check_extra
 from ranksieve.toml_file import Place, TomlFile
 
 FIGURES = ("curves", "steps", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency",
            "by-size", "speed", "removed", "weights", "phases", "costs")  # fmt: skip
 CHOOSING = ("algo", "base", "selection", "step")  # parameters that decide which others are used
-PARAMS = [item.name.rstrip("_") for item in dataclasses.fields(Params)]  # as TOML spells them, but for dashes
 
 
 @dataclass(frozen=True)
@@ -99,9 +97,9 @@ class _Reader:
         self._head = file.read(Head, file.values)
         small = file.read(Quick, self._head.quick, ("quick",))
         self._quick = small if quick else Quick()
-        file.check_keys(small.params, PARAMS, ("quick", "params"))
+        file.check_keys(small.params, _names(), ("quick", "params"))
         self._params = _dashed(self._head.params)
-        file.check_keys(self._params, PARAMS, ("params",))
+        file.check_keys(self._params, _names(), ("params",))
         self._unused = {*self._params, *replaced}  # until a run uses them
 
     def spec(self, replaced: tuple[DataSpec, ...]) -> Spec:
@@ -185,7 +183,7 @@ class _Reader:
         found = []
         options = [item.name for item in dataclasses.fields(RunTable)]
         for number, values in enumerate(self._head.runs):
-            run = self._file.read(RunTable, values, ("runs", number), more=PARAMS)
+            run = self._file.read(RunTable, values, ("runs", number), more=_names())
             found.append((run, _dashed({k: v for k, v in values.items() if k.replace("-", "_") not in options})))
         return found
 
@@ -277,7 +275,7 @@ class _Reader:
         for name in own:
             if name not in used and name not in self._replaced:
                 what = ", ".join(f"{key} = {params[key]!r}" for key in CHOOSING if key in params)
-                known = ", ".join(key for key in _dashed(dict.fromkeys(PARAMS)) if key in used)
+                known = ", ".join(key for key in _dashed(dict.fromkeys(_names())) if key in used)
                 what = "prune" if run.prune is not None else what
                 raise self._file.error((*place, name), f"{name} is not used with {what}; used are {known}")
         return {name: value for name, value in params.items() if name in used}
@@ -288,7 +286,7 @@ class _Reader:
         try:
             settings = Params.from_mapping(params)
             if not prunes:
-                settings = settings.with_heeded_alone()
+                settings = Params(**settings.as_dict())
                 check_extra(settings.algo)
             check_selection(settings)
         except RanksieveError as error:
@@ -310,19 +308,24 @@ class _Reader:
             raise self._file.error(("params", name), f"{name} is not used by any run; leave it out")
 
 
+def _names() -> list[str]:
+    """The training parameters as TOML spells them, but for dashes."""
+    return [name.rstrip("_") for name in parameter_table()]
+
+
 def check_selection(params: Params, *, run_code: bool = False) -> None:
     """Refuse an unknown selection; one of the user's own, `file.py:function`, is only looked at with `run_code`."""
     if (params.algo == "xcleaver" or params.algo not in RANKERS) and (run_code or ":" not in params.selection):
-        named_selection(params)
+        _ = params.selection_rule
 
 
 def _used_keys(params: Mapping[str, Any], *, prunes: bool = False) -> set[str]:
     """What some choice of a run's grid uses, or what pruning uses, spelled as in TOML."""
     if prunes:
-        return {flag(name)[2:] for name in (*EVERYWHERE, *PRUNING)}
+        return {flag(name)[2:] for name in (*COMMON, "rate", "strategy")}
     used: set[str] = set()
     for _, (one,) in grid_choices({key: params[key] for key in CHOOSING if key in params}):
         chosen = Params.from_mapping(one)
         check_selection(chosen)
-        used.update(flag(name)[2:] for name in chosen.heeded)
+        used.update(flag(name)[2:] for name in chosen.used)
     return used

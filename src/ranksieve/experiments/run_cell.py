@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve import __version__
-from ranksieve.boosting.callbacks import Tally
+from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import measure
@@ -42,7 +42,7 @@ class Trained:
 
     model: Any
     data: CellData
-    tally: Tally | None
+    counter: SelectionCounter | None
     stopwatch: measure.Stopwatch
     history: dict[str, list[float]]
 
@@ -92,16 +92,16 @@ def run_cell(
 def _trained(cell: Cell, out: Path, data: CellData, threads: int, callback_for: CallbackFor | None) -> Trained:
     """Train, with the time of every tree and the rows it is trained on."""
     stopwatch = measure.Stopwatch()
-    tally = Tally() if cell.grows_trees else None
+    counter = SelectionCounter() if cell.grows_trees else None
     sets = ("valid", "test", *(("train",) if cell.follow_training else ()))
     with nullcontext() if callback_for is None else callback_for(cell) as more:
         callbacks = (*(() if cell.has_no_history else (stopwatch,)), *(() if more is None else (more,)))
         start = time.perf_counter()
-        model = train_cell(cell, out, data, TrainOptions(sets, threads, callbacks, tally))
+        model = train_cell(cell, out, data, TrainOptions(sets, threads, callbacks, counter))
         total = time.perf_counter() - start
     history = measure.history_of(cell, model, data.loaded)
     stopwatch.fill(len(history["valid"]), total)
-    return Trained(model, data, tally, stopwatch, history)
+    return Trained(model, data, counter, stopwatch, history)
 
 
 def _tables(cell: Cell, trained: Trained) -> dict[str, pa.Table]:
@@ -109,8 +109,8 @@ def _tables(cell: Cell, trained: Trained) -> dict[str, pa.Table]:
     trees = max(trained.trees_per_round, 1) * np.arange(1, trained.n_rounds + 1)
     steps = {"step": trained.model.info["steps"]} if "steps" in trained.model.info else {}
     tables = {"curve": pa.table({"trees": trees, **trained.history, "seconds": trained.stopwatch.seconds, **steps})}
-    if cell.selections and trained.tally is not None:
-        tables["selected"] = measure.selected(trained.data.train, trained.tally)
+    if cell.selections and trained.counter is not None:
+        tables["selected"] = measure.selected(trained.data.train, trained.counter)
     if cell.shared_leaves:
         lists = trained.data.loaded.train.binned.lists
         tables["shared_leaves"] = measure.pairs_by_shared_leaves(cell, trained.model, lists)
@@ -122,7 +122,7 @@ def _facts(cell: Cell, trained: Trained) -> dict[str, Any]:
     model, data = trained.model, trained.data
     lists = data.values("train").lists if cell.background else data.train.binned.lists
     n_docs = lists.n_docs if cell.background else data.loaded.train.binned.lists.n_docs  # before the sample
-    per_tree = measure.docs_per_tree(cell, trained.tally, trained.n_rounds, lists.n_docs)
+    per_tree = measure.docs_per_tree(cell, trained.counter, trained.n_rounds, lists.n_docs)
     return {
         "key": cell.key,
         "label": cell.label,

@@ -11,7 +11,7 @@ from typing import Any
 from ranksieve.errors import ParameterError, check_key
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.spec import Cell
-from ranksieve.params import ALGORITHMS, RANKERS
+from ranksieve.params import FORESTS, RANKERS
 
 SAMPLES: dict[str, tuple[str, ...]] = {  # with their keys
     "truncate": ("k", "positives"),
@@ -144,8 +144,8 @@ def check_run(run: RunTable, algo: str, data: DataSpec, others: Sequence[str]) -
         yield "selections", f"algo = {algo!r} does not record selections; leave the key out"
     if run.shared_leaves and algo in RANKERS and algo not in ("xcleaver", "lightgbm"):
         yield "shared-leaves", f"algo = {algo!r} makes no forest; leave the key out"
-    if run.init is not None and algo not in ALGORITHMS:
-        yield "init", f"algo = {algo!r} cannot start from a model; use one of {', '.join(ALGORITHMS)}"
+    if run.init is not None and algo not in FORESTS:
+        yield "init", f"algo = {algo!r} cannot start from a model; use one of {', '.join(FORESTS)}"
     if run.interpolate:
         if len(run.interpolate) < 2 or len(set(run.interpolate)) < len(run.interpolate):
             yield (

@@ -9,7 +9,7 @@ from typing import Any
 
 from ranksieve import __version__
 from ranksieve.experiments.data_sets import DataSpec
-from ranksieve.params import ALGORITHMS, Params
+from ranksieve.params import FORESTS, Params
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Cell:
     @property
     def grows_trees(self) -> bool:
         """Whether our boosting grows the forest tree by tree, and can count the rows of each tree."""
-        return self.params.algo in ALGORITHMS and not (self.has_no_history or self.interpolated)
+        return self.params.algo in FORESTS and not (self.has_no_history or self.interpolated)
 
     @property
     def on_bins(self) -> bool:
@@ -66,7 +66,7 @@ class Cell:
         So do forests of several domains, which share no bins.
         """
         alone = not (self.background or self.init or self.interpolated)
-        return alone and (self.params.algo in ALGORITHMS or self.has_no_history)
+        return alone and (self.params.algo in FORESTS or self.has_no_history)
 
     @property
     def needs(self) -> tuple[Cell, ...]:
@@ -76,6 +76,8 @@ class Cell:
     def settings(self) -> dict[str, Any]:
         """Everything the result depends on, for the record and for the key."""
         params = self.params.as_dict()
+        if self.prune is not None:
+            params |= {"rate": self.params.rate, "strategy": self.params.strategy}
         params.pop("threads")
         return {
             "data": self.data.identity(),

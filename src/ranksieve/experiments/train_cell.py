@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.callbacks import Tally
+from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
@@ -71,7 +71,7 @@ class TrainOptions:
     sets: tuple[str, ...] = ("valid",)
     threads: int = 0
     callbacks: tuple[Callable[[Any], None], ...] = ()
-    tally: Tally | None = None
+    counter: SelectionCounter | None = None
 
 
 def load_cell(cell: Cell, out: Path) -> CellData:
@@ -140,7 +140,7 @@ def train_cell(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> 
         valid={name: read(name) for name in options.sets},
         init=None if cell.init is None else read_model(out, cell.init),
         callbacks=options.callbacks,
-        tally=options.tally,
+        counter=options.counter,
         **{**cell.params.as_dict(), "threads": threads},
     )
     return _finished(model) if cell.on_bins else model

@@ -82,7 +82,7 @@ def studies(cells: Iterable[Cell], space: Mapping[str, Any], n_trials: int) -> l
 
 def _used(cell: Cell, space: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of a search space that the cell's algorithm uses."""
-    used = set(map(flag, cell.params.heeded))
+    used = set(map(flag, cell.params.used))
     return {name: wanted for name, wanted in space.items() if flag(name) in used}
 
 
@@ -124,10 +124,7 @@ def tuned_cells(cells: Sequence[Cell], study: Study, best: Mapping[str, Any]) ->
     chosen = _chosen(study, best)
     mine = [cell for cell in cells if (cell.data, cell.run) == (chosen.data, chosen.run)]
     seeds = dict.fromkeys(cell.seed for cell in mine)
-    return [
-        dataclasses.replace(chosen, grid={}, seed=seed, params=dataclasses.replace(chosen.params, seed=seed))
-        for seed in seeds
-    ]
+    return [dataclasses.replace(chosen, grid={}, seed=seed, params=chosen.params.replace(seed=seed)) for seed in seeds]
 
 
 def _value(study: Study, trial: Any, out: Path, threads: int) -> float:
@@ -155,7 +152,7 @@ def _chosen(study: Study, values: Mapping[str, Any]) -> Cell:
     label = values.get(CHOICE, study.cells[0].label)
     cell = next(cell for cell in study.cells if cell.label == label)
     own = {name.replace("-", "_"): value for name, value in values.items() if name != CHOICE}
-    return dataclasses.replace(cell, params=dataclasses.replace(cell.params, **own))
+    return dataclasses.replace(cell, params=cell.params.replace(**own))
 
 
 def load_optuna() -> Any:

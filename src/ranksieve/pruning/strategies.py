@@ -110,7 +110,7 @@ class Last:
 class Random:
     """The best of some random sets by the metric."""
 
-    draws: int = integer(100, "Random sets of trees to try (strategy random).", low=1)
+    draws: int = integer(100, "Random sets of trees to try (strategy random)", low=1)
 
     def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> Iterator[Proposal]:
         best, best_total = np.empty(0, np.int64), -1

@@ -4,42 +4,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from ranksieve import __version__
-from ranksieve.boosting.callbacks import Tally, named_sets
 from ranksieve.boosting.initial_scores import ModelBase
-from ranksieve.boosting.loop import State
-from ranksieve.boosting.train import train as train_forest
-from ranksieve.boosting.tree import Tree, to_forest
+from ranksieve.boosting.job import TrainingJob, model_info, named_sets
+from ranksieve.boosting.train import train_forest
+from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.features import check_feature_names
-from ranksieve.data.lists import Lists
+from ranksieve.errors import InterruptedTraining
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.params import Params
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.progress import Callbacks, Reporter
+from ranksieve.pruning.progress import Reporter
 from ranksieve.pruning.reweighting import WeightSearch
-from ranksieve.pruning.strategies import find_strategy
-
-OWN = ("algo", "trees", "base", "grow", "rate", "strategy", "global_", "early_stopping", "seed", "first_tree")
 
 
-def train_xcleaver(data: Any, valid: Any, missing: str, params: Params, callbacks: Callbacks) -> Forest:
+def train_xcleaver(job: TrainingJob) -> Forest:
     """Learn a forest of `params.trees` trees: grow `grow` from the model so far, keep the best, weigh them, repeat.
 
     It ends early when a round does not improve the metric, on the first validation set or, without one, on the
     training lists. Interrupted with Ctrl-C it returns the best forest so far.
     """
-    train_set = bin_data(data, max_bins=params.max_bins, missing=missing)
-    sets = [bin_data(given, binning=train_set.binning, missing=missing) for given in named_sets(valid).values()]
+    params = job.params
+    train_set = bin_data(job.data, max_bins=params.max_bins, missing=job.missing)
+    valid = named_sets(job.valid).values()
+    sets = [bin_data(given, binning=train_set.binning, missing=job.missing) for given in valid]
     for other in sets:
         check_feature_names(other.feature_names, train_set.feature_names, other.source)
-    rounds = _Rounds(train_set, sets[0] if sets else None, params, Reporter(params.metric, callbacks))
+    rounds = _Rounds(train_set, sets[0] if sets else None, params, Reporter(params.metric, job.callbacks))
     while rounds.model.n_trees < params.trees and rounds.interrupted is None and rounds.round():
         pass
     return rounds.finished()
@@ -79,7 +76,7 @@ class _Rounds:
         facts["after_growing"] = task.before
         if self.interrupted is None:
             if n_removed:
-                strategy, rng = find_strategy(self.params.strategy), np.random.default_rng(self._seed())
+                strategy, rng = self.params.strategy_rule, np.random.default_rng(self._seed())
                 task.prune(strategy, n_removed, WeightSearch(), rng)
                 facts["after_pruning"] = task.measure()
             if task.interrupted is None:
@@ -109,30 +106,25 @@ class _Rounds:
 
     def _grow(self, n: int) -> Forest | None:
         """The model with n more trees; fewer if interrupted, None if then there is nothing new to keep."""
-        settings = {name: value for name, value in self.params.as_dict().items() if name not in OWN}
-        first = self.model.n_trees == 0
-        trees = _Trees()
+        params, first = self.params, self.model.n_trees == 0
+        changes: dict[str, Any] = {} if first else {"first_tree": "lambdas"}
+        params = params.replace(algo=params.base, trees=n, early_stopping=0, seed=self._seed(), **changes)
         with self.reporter.phase("grow") as report:
             try:
-                return train_forest(
+                job = TrainingJob(
                     self.train_set,
+                    params,
                     init=None if first else self.model,
                     callbacks=[lambda record: report(record.step / n, None, self.best)],
-                    tally=trees,
-                    algo=self.params.base,
-                    trees=n,
-                    early_stopping=0,
-                    first_tree=self.params.first_tree if first else "lambdas",
-                    seed=self._seed(),
-                    **settings,
                 )
-            except KeyboardInterrupt:
+                return cast(Forest, train_forest(job))
+            except KeyboardInterrupt as stopped:
                 self.interrupted = "grow"
                 if not first:
                     return None
-                if not trees.grown:
+                if not isinstance(stopped, InterruptedTraining):
                     raise
-                return to_forest(trees.grown, self.train_set.binning, self.train_set.feature_names, {})
+                return stopped.model
 
     def _task(self, grown: Forest) -> tuple[ForestPruner, dict[str, list[float]]]:
         """The trees to be pruned, on top of the scores of those that are not; and the curve of their growing."""
@@ -150,35 +142,17 @@ class _Rounds:
 
     def finished(self) -> Forest:
         """The model, and how it was made."""
-        settings = self.params.as_dict()
-        settings.pop("threads")  # the model does not depend on it
-        data = self.train_set
-        info = {
-            "params": settings,
-            "round": "round",
-            "seconds": self.seconds,  # model files leave times out
-            "phase_seconds": self.phase_seconds,
-            "best_score": self.best if self.valid_set is not None else None,
-            "rounds": self.rounds,
-            "interrupted": self.interrupted,
-            "ranksieve": __version__,
-            **data.info.for_model(),
-        }
+        info = model_info(
+            self.params,
+            self.train_set.info,
+            round="round",
+            seconds=self.seconds,  # model files leave times out
+            phase_seconds=self.phase_seconds,
+            best_score=self.best if self.valid_set is not None else None,
+            rounds=self.rounds,
+            interrupted=self.interrupted,
+        )
         return replace(self.model, info=info)
-
-
-class _Trees(Tally):
-    """Keeps hold of the trees that a run has grown, in case it is interrupted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.grown: list[Tree] = []
-
-    def begin(self, lists: Lists, *, resume: bool, row_fraction: float = 1.0) -> None:
-        pass
-
-    def __call__(self, state: State) -> None:
-        self.grown = state.trees
 
 
 def plan(params: Params, n_trees: int) -> tuple[int, int]:

@@ -1,17 +1,15 @@
-"""What rankers that see feature values are given: data sets in memory, and how their features are standardised."""
+"""Input of the rankers that use feature values: data sets in memory, and standardised features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ranksieve import __version__
-from ranksieve.boosting.callbacks import named_sets
-from ranksieve.data.binned import Binned
+from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.lists import Lists
@@ -20,61 +18,42 @@ from ranksieve.errors import DataError
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.model import Model
-from ranksieve.params import RANKERS, Params
+from ranksieve.params import Params
 
 BLOCK_ROWS = 65_536  # rows of whole queries that are worked on together
 
 
-@dataclass(frozen=True)
-class Task:
-    """What the user asked for: data, what to validate on, how absent features are read, parameters, callbacks."""
-
-    data: Any
-    valid: Any
-    missing: str
-    params: Params
-    callbacks: Sequence[Callable[[Any], None]]  # of a `Record`, or what the ranker says it tells
-    threads: int
-
-    def dataset(self) -> Dataset:
-        """The training set in memory."""
-        return read(self.data, missing=self.missing)
-
-    def valid_sets(self, train_set: Dataset) -> list[tuple[str, Dataset]]:
-        """The validation sets by name, in memory, with the features of the training set."""
-        return list(_fitting_sets(self.valid, train_set, self.missing))
-
-    def info(self, train_set: Dataset | Binned) -> dict[str, Any]:
-        """What a model tells of its making, whatever its kind."""
-        params = self.params.as_dict()
-        return {
-            "params": {name: params[name] for name in ("algo", "metric", *RANKERS[self.params.algo])},
-            "ranksieve": __version__,
-            **train_set.info.for_model(),
-        }
-
-    def measured(self, model: Model, valid_sets: Sequence[tuple[str, Dataset]]) -> dict[str, Any]:
-        """The metric of a finished model on the validation sets, as its `info` tells it."""
-        metric = metric_of(self.params)
-        history = {
-            name: {str(metric): [evaluate(model, data, metric, weighted=data.lists.weights is not None).mean()]}
-            for name, data in valid_sets
-        }
-        first = next(iter(history.values()), None)
-        return {"history": history, "best_score": None if first is None else first[str(metric)][0]}
+def training_set(job: TrainingJob) -> Dataset:
+    """The training set in memory."""
+    return read(job.data, missing=job.missing)
 
 
-def _fitting_sets(valid: Any, train_set: Dataset, missing: str) -> Iterator[tuple[str, Dataset]]:
-    for name, given in named_sets(valid).items():
-        data = read(given, missing=missing)
+def validation_sets(job: TrainingJob, train_set: Dataset) -> list[tuple[str, Dataset]]:
+    """The validation sets by name, in memory, with the features of the training set."""
+    return list(_matching_sets(job, train_set))
+
+
+def _matching_sets(job: TrainingJob, train_set: Dataset) -> Iterator[tuple[str, Dataset]]:
+    for name, given in named_sets(job.valid).items():
+        data = read(given, missing=job.missing)
         lacking = train_set.n_features - data.n_features
         if lacking > 0 and not isinstance(given, Dataset):
             # LETOR text leaves out trailing zeros, so a narrower file is complete
             features = np.pad(data.features, ((0, 0), (0, lacking)), constant_values=data.absent)
-            info = replace(data.info, feature_names=train_set.feature_names)
-            data = replace(data, features=features, info=info)
+            data = replace(data, features=features, info=replace(data.info, feature_names=train_set.feature_names))
         check_feature_names(data.feature_names, train_set.feature_names, data.source)
         yield name, data
+
+
+def measured(params: Params, model: Model, valid_sets: Sequence[tuple[str, Dataset]]) -> dict[str, Any]:
+    """The metric of a finished model on the validation sets, for its `info`."""
+    metric = metric_of(params)
+    history = {
+        name: {str(metric): [evaluate(model, data, metric, weighted=data.lists.weights is not None).mean()]}
+        for name, data in valid_sets
+    }
+    first = next(iter(history.values()), None)
+    return {"history": history, "best_score": None if first is None else first[str(metric)][0]}
 
 
 def query_blocks(lists: Lists) -> Iterator[tuple[int, int]]:

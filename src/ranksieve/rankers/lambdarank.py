@@ -9,14 +9,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
-from ranksieve.boosting.objectives import Objective, lambda_objective
-from ranksieve.boosting.train import check_grades
+from ranksieve.boosting.job import TrainingJob, check_grades, model_info
+from ranksieve.boosting.objectives.lambdas import batch_gradients
+from ranksieve.boosting.training_rows import Objective
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import InterruptedTraining, ModelError, param
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.params import Params
-from ranksieve.rankers.inputs import Standard, Task
+from ranksieve.rankers.inputs import Standard, training_set, validation_sets
 from ranksieve.rankers.net import Net
 
 
@@ -43,13 +44,13 @@ class NetValidSet:
         return checked_mean(metric, lists, scores if lists.order is None else scores[lists.order], self.name)
 
 
-def train_lambdarank(task: Task) -> Net:
+def train_lambdarank(job: TrainingJob) -> Net:
     """Pass over the queries in random order, `epochs` times; returns the net that is best on validation."""
-    data, params = task.dataset(), task.params
+    data, params = training_set(job), job.params
     check_grades(data.lists, data.source, pairs=True)
-    watched = [NetValidSet(name, valid) for name, valid in task.valid_sets(data)]
-    monitor = Monitor(watched, metric_of(params), params.epochs, params.early_stopping, task.callbacks, round="epoch")
-    objective = lambda_objective(params, highest_grade(data.labels))
+    watched = [NetValidSet(name, valid) for name, valid in validation_sets(job, data)]
+    monitor = Monitor(watched, metric_of(params), params.epochs, params.early_stopping, job.callbacks, round="epoch")
+    objective = batch_gradients(params.objective_rule, metric_of(params), highest_grade(data.labels))
     state = NetState(first_net(data, params))
     best = state.net
     before, interrupted = (state.net, 0), False
@@ -73,7 +74,7 @@ def train_lambdarank(task: Task) -> Net:
             if monitor.best_step in (None, state.step):
                 best = state.net
     info = {
-        **task.info(data),
+        **model_info(job.params, data.info),
         "history": state.history,
         "seconds": state.seconds,
         "best_iteration": monitor.best_step or state.step,

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
-from ranksieve.boosting.train import check_grades
+from ranksieve.boosting.job import TrainingJob, check_grades, model_info
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, MissingExtraError, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.params import Params
-from ranksieve.rankers.inputs import Task
+from ranksieve.rankers.inputs import training_set, validation_sets
 from ranksieve.text_formats import AUTO, read_gains
 
 ALL_RANKS = 2**31 - 1
@@ -53,18 +53,18 @@ class LightgbmValidSet:
         return checked_mean(metric, self.data.lists, fetched[0], self.name)
 
 
-def train_lightgbm(task: Task) -> Forest:
+def train_lightgbm(job: TrainingJob) -> Forest:
     """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at the best tree by our metric."""
     lightgbm = load_lightgbm()
-    params, data = task.params, task.dataset()
+    params, data = job.params, training_set(job)
     check_grades(data.lists, data.source, pairs=True)
-    settings = {**_settings(params, data), "num_threads": task.threads}
+    settings = {**_settings(params, data), "num_threads": job.threads}
     train = _lightgbm_data(lightgbm, data, settings)
     watched = [
         LightgbmValidSet(name, valid, _lightgbm_data(lightgbm, valid, settings, train))
-        for name, valid in task.valid_sets(data)
+        for name, valid in validation_sets(job, data)
     ]
-    monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, task.callbacks)
+    monitor = Monitor(watched, metric_of(params), params.trees, params.early_stopping, job.callbacks)
     booster = lightgbm.Booster(settings, train)
     state = LightgbmState(booster)
     for one in watched:
@@ -78,7 +78,7 @@ def train_lightgbm(task: Task) -> Forest:
     best = monitor.best_step or state.step
     forest = from_text(booster.model_to_string(num_iteration=best if params.early_stopping else -1), source="LightGBM")
     info = {
-        **task.info(data),
+        **model_info(job.params, data.info),
         "history": state.history,
         "seconds": state.seconds,
         "best_iteration": best,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.job import TrainingJob, model_info
 from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ParameterError, param
@@ -16,7 +17,7 @@ from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import Model
 from ranksieve.forest.scorer import in_user_order
 from ranksieve.kernels.affine import weighted_sums
-from ranksieve.rankers.inputs import Standard, Task
+from ranksieve.rankers.inputs import Standard, measured, training_set, validation_sets
 from ranksieve.rankers.json_model import numbers, parse_model, write_model
 from ranksieve.threads import using_threads
 
@@ -80,11 +81,12 @@ def one_feature(feature: int | str, feature_names: Sequence[str], info: Mapping[
     return Linear(weights, plain, tuple(feature_names), dict(info or {}))
 
 
-def train_feature(task: Task) -> Linear:
+def train_feature(job: TrainingJob) -> Linear:
     """The ranker that scores by one feature, such as the first stage's score; validation data is measured as usual."""
-    data = task.dataset()
-    model = one_feature(_feature_number(task.params.feature, data), data.feature_names)
-    return replace(model, info={**task.info(data), **task.measured(model, task.valid_sets(data))})
+    data = training_set(job)
+    model = one_feature(_feature_number(job.params.feature, data), data.feature_names)
+    values = measured(job.params, model, validation_sets(job, data))
+    return replace(model, info={**model_info(job.params, data.info), **values})
 
 
 def _feature_number(name: str, data: Dataset) -> int:

@@ -11,22 +11,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranksieve.boosting.callbacks import Monitor, checked_mean, named_sets
+from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.grower import Grower
-from ranksieve.boosting.lessons import Lessons, Rules, Sample
-from ranksieve.boosting.loop import Slots, State, boost
-from ranksieve.boosting.objectives import Objective
+from ranksieve.boosting.job import TrainingJob, check_grades, model_info, named_sets
+from ranksieve.boosting.loop import Parts, State, boost
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.selections import everything
-from ranksieve.boosting.steps import shrinkage
-from ranksieve.boosting.train import check_grades
+from ranksieve.boosting.training_rows import Objective, TrainingLists, TrainingRows
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.features import check_feature_names
 from ranksieve.errors import DataError, InterruptedTraining, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.rankers.grades import LINKS, Grades, Link
-from ranksieve.rankers.inputs import Task
 
 MOST_GRADES = 100
 LINK_OF = {"mcrank": "multinomial", "mcrank-ordinal": "cumulative"}
@@ -88,42 +84,38 @@ class GradesValidSet:
         return checked_mean(metric, self.data.lists, expected, self.name)
 
 
-def train_mcrank(task: Task) -> Grades:
+def train_mcrank(job: TrainingJob) -> Grades:
     """Grow one tree per output and round until validation stops improving or there are `trees` rounds."""
-    params = task.params
-    data = bin_data(task.data, max_bins=params.max_bins, missing=task.missing)
+    params = job.params
+    data = bin_data(job.data, max_bins=params.max_bins, missing=job.missing)
     lists = data.lists
     check_grades(lists, data.source, pairs=False)
     grades = _grades(lists.labels, data.source)
     link = LINKS[LINK_OF[params.algo]]
     targets = link.targets(lists.labels, grades)
     starts = link.initial_sums(np.average(targets, axis=1, weights=lists.weights))
-    states = [State([], Scores(data, start=start), Sample.of(lists, None)) for start in starts]
+    states = [State([], Scores(data, start=start), TrainingRows.of(lists, None)) for start in starts]
     outputs = Outputs(states, link, np.empty(0))
-    grower = Grower(data, params, threads=task.threads)
-    slots = [
-        Slots(
-            lessons=Lessons(lists, _rules(outputs.objective(k, targets[k])), params.seed),
-            grower=grower,
-            step=shrinkage(params.learning_rate),
-        )
-        for k in range(len(states))
-    ]
-    watched = list(_watched(task, data, grades, starts))
     metric = metric_of(params)
-    monitor = Monitor(watched, metric, params.trees, params.early_stopping, task.callbacks, round="round")
+    grower = Grower(data, params, threads=job.threads)
+    parts = []
+    for k in range(len(states)):
+        one = params.replace(algo="mart", objective=outputs.objective(k, targets[k]), row_fraction=1.0)
+        parts.append(Parts(TrainingLists(lists, one, metric), grower, lambda *_: params.learning_rate))
+    watched = list(_watched(job, data, grades, starts))
+    monitor = Monitor(watched, metric, params.trees, params.early_stopping, job.callbacks, round="round")
     try:
         while outputs.step < params.trees and not outputs.stopped:
             outputs.update_probabilities()
-            for slot, state in zip(slots, states, strict=True):
-                boost(slot, state, n_trees=state.step + 1, seed=params.seed, after_tree=())
+            for part, state in zip(parts, states, strict=True):
+                boost(part, state, n_trees=state.step + 1, seed=params.seed)
             monitor(outputs)
     except KeyboardInterrupt:
         outputs.drop_unfinished()
         if not outputs.step:
             raise
-        raise InterruptedTraining(_model(task, data, outputs, monitor, grades, starts)) from None
-    return _model(task, data, outputs, monitor, grades, starts)
+        raise InterruptedTraining(_model(job, data, outputs, monitor, grades, starts)) from None
+    return _model(job, data, outputs, monitor, grades, starts)
 
 
 def _grades(labels: np.ndarray, source: str) -> np.ndarray:
@@ -138,32 +130,28 @@ def _grades(labels: np.ndarray, source: str) -> np.ndarray:
     return grades.astype(np.float64)
 
 
-def _rules(objective: Objective) -> Rules:
-    return Rules(select=everything, first_selection=1, every=1, objective=objective, first_objective=objective)
-
-
-def _watched(task: Task, data: Binned, grades: np.ndarray, starts: np.ndarray) -> Iterator[GradesValidSet]:
-    for name, given in named_sets(task.valid).items():
-        binned = bin_data(given, binning=data.binning, missing=task.missing)
+def _watched(job: TrainingJob, data: Binned, grades: np.ndarray, starts: np.ndarray) -> Iterator[GradesValidSet]:
+    for name, given in named_sets(job.valid).items():
+        binned = bin_data(given, binning=data.binning, missing=job.missing)
         check_feature_names(binned.feature_names, data.feature_names, binned.source)
         yield GradesValidSet(name, binned, [Scores(binned, start=start) for start in starts], grades)
 
 
 def _model(
-    task: Task, data: Binned, outputs: Outputs, monitor: Monitor, grades: np.ndarray, starts: np.ndarray
+    job: TrainingJob, data: Binned, outputs: Outputs, monitor: Monitor, grades: np.ndarray, starts: np.ndarray
 ) -> Grades:
     """The trees of the best rounds in turn; the first tree of each output includes its initial sum."""
     best = monitor.best_step or outputs.step
-    kept = best if task.params.early_stopping else outputs.step
+    kept = best if job.params.early_stopping else outputs.step
     for state, start in zip(outputs.states, starts, strict=True):
         state.trees[0].leaf_values[:] += start
     trees = [state.trees[number] for number in range(kept) for state in outputs.states]
     info = {
-        **task.info(data),
+        **model_info(job.params, data.info),
         "history": outputs.history,
         "seconds": outputs.seconds,
         "best_iteration": best,
         "best_score": monitor.best_value,
         "round": "round",
     }
-    return Grades(to_forest(trees, data.binning, data.feature_names, info), grades, LINK_OF[task.params.algo])
+    return Grades(to_forest(trees, data.binning, data.feature_names, info), grades, LINK_OF[job.params.algo])

@@ -11,11 +11,11 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from ranksieve.boosting.callbacks import Record
-from ranksieve.boosting.train import check_grades
+from ranksieve.boosting.job import TrainingJob, check_grades, model_info
 from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
 from ranksieve.kernels.hinge import PARTS, block_curvature, block_hinge, grade_numbers
-from ranksieve.rankers.inputs import Standard, Task, query_blocks
+from ranksieve.rankers.inputs import Standard, measured, query_blocks, training_set, validation_sets
 from ranksieve.rankers.linear import Linear
 
 MAX_ITERATIONS = 100
@@ -143,11 +143,11 @@ def _solved(curvature: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(curvature, lower=True), slope))
 
 
-def train_ranksvm(task: Task) -> Linear:
+def train_ranksvm(job: TrainingJob) -> Linear:
     """Find the weights with Newton's method: each step makes two passes over the data in blocks, without a copy."""
-    data, params = task.dataset(), task.params
+    data, params = training_set(job), job.params
     check_grades(data.lists, data.source, pairs=True)
-    valid_sets = task.valid_sets(data)
+    valid_sets = validation_sets(job, data)
     standard = Standard.of(data)
     objective = PairLoss(data, standard, params.c)
     n_pairs, _ = objective.pairs(np.zeros(data.n_features, SCORE))
@@ -161,15 +161,15 @@ def train_ranksvm(task: Task) -> Linear:
         clock = now
         values = {"train": {"objective": value / (params.c * n_pairs)}}  # 1 at zero weights
         record = Record(len(seconds), MAX_ITERATIONS, values, seconds[-1], "objective", None, None, "iteration")
-        for callback in task.callbacks:
+        for callback in job.callbacks:
             callback(record)
 
     with threadpool_limits(1, user_api="blas"):  # products of matrices on several threads could change bits
         found = newton(objective, data.n_features, after_iteration)
     model = Linear(found.weights, standard, data.feature_names)
     info = {
-        **task.info(data),
-        **task.measured(model, valid_sets),
+        **model_info(job.params, data.info),
+        **measured(job.params, model, valid_sets),
         "objective": found.value,
         "pairs": float(n_pairs),
         "iterations": found.iterations,

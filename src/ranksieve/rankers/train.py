@@ -1,25 +1,28 @@
-"""`train`: the one door to every learner, boosted forests and the rankers beside them."""
+"""`train`: one function for every algorithm, boosted forests and the other rankers."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.train import train as train_forest
-from ranksieve.errors import IdleParameterWarning, InterruptedTraining, ParameterError, in_python
+from ranksieve.boosting.callbacks import SelectionCounter
+from ranksieve.boosting.checkpoint import CheckpointOptions
+from ranksieve.boosting.job import TrainingJob
+from ranksieve.boosting.train import train_forest
+from ranksieve.data.binning import Binning
+from ranksieve.errors import InterruptedTraining, UnusedParameterWarning
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.sum import Feature, Sum
 from ranksieve.kernels.numba_cache import tell_first_use
-from ranksieve.params import ALGORITHMS, Params, flag
+from ranksieve.params import Params
 from ranksieve.pruning.xcleaver import train_xcleaver
 from ranksieve.rankers.blend import Blend
-from ranksieve.rankers.inputs import Task
 from ranksieve.rankers.lambdarank import train_lambdarank
 from ranksieve.rankers.lightgbm import load_lightgbm, train_lightgbm
 from ranksieve.rankers.linear import one_feature, train_feature
@@ -28,14 +31,14 @@ from ranksieve.rankers.mcrank import train_mcrank
 from ranksieve.rankers.ranksvm import train_ranksvm
 from ranksieve.threads import using_threads
 
-TRAINERS: dict[str, Callable[[Task], Any]] = {
+TRAINERS: dict[str, Callable[[TrainingJob], Any]] = {
     "ranksvm": train_ranksvm,
     "lambdarank": train_lambdarank,
     "mcrank": train_mcrank,
     "mcrank-ordinal": train_mcrank,
     "feature": train_feature,
     "lightgbm": train_lightgbm,
-    "xcleaver": lambda task: train_xcleaver(task.data, task.valid, task.missing, task.params, task.callbacks),
+    "xcleaver": train_xcleaver,
 }
 
 
@@ -45,10 +48,16 @@ def train(
     valid: Any = None,
     init: Any = None,
     callbacks: Sequence[Callable[[Any], None]] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 50,
+    checkpoint_minutes: float = 5.0,
+    resume: bool = False,
+    counter: SelectionCounter | None = None,
+    binning: Binning | None = None,
     missing: str = "zero",
-    **options: Any,
+    **params: Any,
 ) -> Any:
-    """Learn to rank.
+    """Train a ranker.
 
     Parameters
     ----------
@@ -56,19 +65,25 @@ def train(
         The training lists. For a forest a file is streamed into bins; its float matrix is never held whole.
     valid : the same, a list of them, or a mapping of names, optional
         Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
-    callbacks : functions of a `Record`
-        Called after each tree, epoch or iteration; those of `algo="xcleaver"` get a `PruningRecord`.
     init : model file, feature name, fitted ranker, or array of scores, optional
-        What a boosted forest starts from in place of zero scores: the trees then mend its mistakes (LambdaSMART). The
+        What a boosted forest starts from in place of zero scores: the trees correct its errors (LambdaSMART). The
         result scores as base plus new trees: one forest where the base is one, else a `Blend` of both. Scores are an
         array for the training set, or a mapping with one array for `"train"` and for each validation set; the forest
         returned then holds the new trees alone.
+    callbacks : functions of a `Record`
+        Called after each tree, epoch or iteration; those of `algo="xcleaver"` get a `PruningRecord`.
+    checkpoint : folder, optional
+        Where a boosted forest saves its state every `checkpoint_every` trees and every `checkpoint_minutes` minutes;
+        `resume=True` continues from there to the same model bit for bit.
+    counter : SelectionCounter, optional
+        Counts for how many trees each document was selected.
+    binning : Binning, optional
+        Thresholds to use in place of learned ones.
     missing : "zero" or "nan"
         What a feature absent from a LETOR line means.
-    **options
-        Everything in `Params`: algo, trees, leaves, learning_rate, negatives, …; and, for boosted forests, what
-        `ranksieve.boosting.train.train` takes: selection, objective, checkpoint, resume, binning, … The metric may be
-        a function of yours, `(labels, scores, offsets, k) -> one number per query`.
+    **params
+        Everything in `Params`: algo, trees, leaves, learning_rate, negatives, … `selection` and `objective` are names,
+        rules or functions. `metric` may be a function `(labels, scores, offsets, k) -> one number per query`.
 
     Returns
     -------
@@ -89,31 +104,37 @@ def train(
     >>> rs.train(data, algo="ranksvm")
     Linear(50 weights)
     """
-    if callable(options.get("metric")):
-        options["metric"] = str(parse_metric(options["metric"]))
+    if callable(params.get("metric")):
+        params["metric"] = str(parse_metric(params["metric"]))
+    parsed = Params(**{name: value for name, value in params.items() if value is not None})
+    options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
+    job = TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning, load)
+    if parsed.algorithm.is_forest:
+        _warn_of_unused(parsed)
+    return run(job)
+
+
+def run(job: TrainingJob) -> Any:
+    """Train what the job says."""
     tell_first_use("growing")
-    trainer = TRAINERS.get(str(options.get("algo", Params().algo)))
-    if trainer is None:
-        options.setdefault("read_model", load)
-        _warn_of_idle(options)
+    params = job.params
+    if params.algorithm.is_forest:
         try:
-            forest = train_forest(data, valid=valid, init=init, callbacks=callbacks, missing=missing, **options)
+            return _saveable(train_forest(job))
         except InterruptedTraining as stopped:
             raise InterruptedTraining(_saveable(stopped.model)) from None
-        return _saveable(forest)
-    params = Params.from_mapping(_without_forest_options({**options, "init": init}))
-    params.check_heeded()
+    job.check_forest_options()
+    params.check_used()
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
-        return trainer(Task(data, valid, missing, params, callbacks, threads))
+        return TRAINERS[params.algo](replace(job, threads=threads))
 
 
-def _warn_of_idle(options: Mapping[str, Any]) -> None:
-    """Tell of parameters that a boosted forest ignores; functions of the user's own may heed whatever they like."""
-    if not any(callable(options.get(slot)) for slot in ("selection", "objective")):
-        known = {name: value for name, value in options.items() if name in Params().as_dict() and value is not None}
-        idle = Params.from_mapping(known).idle()
-        if idle:
-            warnings.warn(in_python(f"{idle}; without effect"), IdleParameterWarning, stacklevel=3)
+def _warn_of_unused(params: Params) -> None:
+    """Warn of parameters without effect; functions of the user's own may use any."""
+    functions = [value for value in (params.selection, params.objective) if not isinstance(value, str)]
+    message = params.unused_message()
+    if message and not functions:
+        warnings.warn(UnusedParameterWarning(*message), stacklevel=3)
 
 
 def check_extra(algo: str) -> None:
@@ -130,23 +151,3 @@ def _saveable(model: Forest | Sum) -> Forest | Blend:
     if isinstance(base, Feature):
         base = one_feature(base.number, base.feature_names)
     return Blend((base, model.forest), np.ones(2), model.forest.feature_names, model.info)
-
-
-def _without_forest_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The parameters among the options; what only boosting can heed is refused unless it asks for nothing."""
-    known, defaults = dict(inspect.signature(train_forest).parameters), Params().as_dict()
-    if options["algo"] == "xcleaver":  # a selection and an objective by name are parameters, handed on to boosting
-        named = {name for name in defaults if isinstance(options.get(name), str)}
-        known = {name: one for name, one in known.items() if name not in named}
-    for name, value in options.items():
-        if name in known and not _says_nothing(value, known[name].default, defaults.get(name)):
-            raise ParameterError(
-                f"{flag(name)} is for boosted forests, not for --algo={options['algo']}; leave it out, or use "
-                f"one of {', '.join(ALGORITHMS)}"
-            )
-    return {name: value for name, value in options.items() if name not in known}
-
-
-def _says_nothing(value: Any, *defaults: Any) -> bool:
-    """Whether an option, which may be an array, is one of its defaults."""
-    return any(value is default for default in defaults) or (np.isscalar(value) and value in defaults)

@@ -1,0 +1,85 @@
+"""`TrainingJob`: what the user asked for, parsed once, whichever algorithm trains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ranksieve import __version__
+from ranksieve.boosting.callbacks import SelectionCounter
+from ranksieve.boosting.checkpoint import CheckpointOptions
+from ranksieve.data.binning import Binning
+from ranksieve.data.features import FeatureInfo
+from ranksieve.data.lists import Lists
+from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.forest.formats.model_files import load_forest
+from ranksieve.params import Params
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """Data to train and validate on, parameters, and what else a run needs.
+
+    `read_model` reads a model file that `init` names.
+    """
+
+    data: Any
+    params: Params
+    valid: Any = None
+    init: Any = None
+    callbacks: Sequence[Callable[[Any], None]] = ()
+    missing: str = "zero"
+    checkpoint: CheckpointOptions = field(default_factory=CheckpointOptions)
+    counter: SelectionCounter | None = None
+    binning: Binning | None = None
+    read_model: Callable[..., Any] = load_forest
+    threads: int = 1
+
+    def check_forest_options(self) -> None:
+        """Refuse what only boosted forests use."""
+        given = {
+            "init": self.init is not None,
+            "checkpoint": self.checkpoint.folder is not None,
+            "resume": self.checkpoint.resume,
+            "counter": self.counter is not None,
+            "binning": self.binning is not None,
+        }
+        for name in (name for name, is_given in given.items() if is_given):
+            raise ParameterError(
+                param(name), " is not used by ", param("algo", self.params.algo), ", only by boosted forests; leave it "
+                "out, or choose another algorithm",
+            )  # fmt: skip
+
+
+def model_info(params: Params, features: FeatureInfo, **facts: Any) -> dict[str, Any]:
+    """What every model says about its training."""
+    settings = params.as_dict()
+    settings.pop("threads")  # the model does not depend on it
+    return {"params": settings, **facts, "ranksieve": __version__, **features.for_model()}
+
+
+def named_sets(valid: Any) -> Mapping[str, Any]:
+    """The validation sets, each with a name."""
+    if valid is None:
+        return {}
+    if isinstance(valid, Mapping):
+        return valid
+    if isinstance(valid, (list, tuple)):
+        return {f"valid_{i}": data for i, data in enumerate(valid)}
+    return {"valid": valid}
+
+
+def check_grades(lists: Lists, source: str, *, pairs: bool) -> None:
+    """Refuse labels that are all equal; with `pairs`, some query must have documents of two grades."""
+    labels = lists.labels
+    if labels.min() == labels.max():
+        raise DataError(f"{source}: every label is {labels[0]:g}; training needs documents of at least two grades")
+    highest, lowest = (ufunc.reduceat(labels, lists.offsets[:-1]) for ufunc in (np.maximum, np.minimum))
+    if pairs and (highest == lowest).all():
+        raise DataError(
+            f"{source}: no query has documents of two grades, so there are no pairs to train on; check the query ids, "
+            "or use ", param("algo", "mart"),
+        )  # fmt: skip

@@ -1,0 +1,107 @@
+"""λ-gradients of NDCG, MAP, MRR and ERR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranksieve.boosting.training_rows import Gradients, ObjectiveView
+from ranksieve.evaluation.metric_table import graded_gains, positive_gains, stopping
+from ranksieve.evaluation.metrics import Metric
+from ranksieve.kernels import lambdas as kernels
+from ranksieve.rules import OBJECTIVES, choice, integer, switch
+
+ALL_RANKS = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, kw_only=True)
+class LambdaObjective:
+    """λ-gradients: each pair of documents counts by how much the metric changes if they change places."""
+
+    truncation: int = integer(30, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)", -1)
+    normalize: bool = switch(True, "Normalise λ by score distance and per query, as LightGBM does")
+    first_tree: str = choice("lambdas", "What the first tree fits", ("lambdas", "labels"))
+
+    kind: ClassVar[int]
+    needs_pairs: ClassVar[bool] = True  # pairs of documents with different labels
+
+    def gains(self, view: ObjectiveView) -> np.ndarray:
+        """What a document contributes to the metric."""
+        return positive_gains(view.labels)
+
+    def __call__(self, view: ObjectiveView) -> Gradients:
+        n_docs = len(view.labels)
+        if view.step == 0 and self.first_tree == "labels":  # Lucchese et al. 2018, §4
+            return view.labels.astype(np.float64), np.ones(n_docs)
+        truncation = self.truncation or view.metric.k or -1
+        truncation = ALL_RANKS if truncation < 0 else truncation
+        if self not in view.cache:
+            gains, ideals = self.gains(view), np.empty(len(view.offsets) - 1)
+            kernels.all_ideals(self.kind, gains, view.offsets, truncation, ideals)
+            view.cache[self] = gains, ideals
+        gains, ideals = view.cache[self]
+        grad, hess = np.empty(n_docs), np.empty(n_docs)
+        kernels.all_lambdas(self.kind, gains, view.scores, view.offsets, ideals, truncation, self.normalize, grad, hess)
+        return grad, hess
+
+
+@OBJECTIVES.register("ndcg")
+@dataclass(frozen=True)
+class LambdaNdcg(LambdaObjective):
+    """λ-gradients of NDCG (Burges; Wu et al. 2010)."""
+
+    kind: ClassVar[int] = kernels.NDCG
+    uses_gains: ClassVar[bool] = True
+
+    def gains(self, view: ObjectiveView) -> np.ndarray:
+        return sparse_gains(view.labels, view.metric)
+
+
+@OBJECTIVES.register("map")
+@dataclass(frozen=True)
+class LambdaMap(LambdaObjective):
+    """λ-gradients of MAP."""
+
+    kind: ClassVar[int] = kernels.PRECISION
+
+
+@OBJECTIVES.register("mrr")
+@dataclass(frozen=True)
+class LambdaMrr(LambdaObjective):
+    """λ-gradients of MRR: only pairs that move the first positive count."""
+
+    kind: ClassVar[int] = kernels.RECIPROCAL
+
+
+@OBJECTIVES.register("err")
+@dataclass(frozen=True)
+class LambdaErr(LambdaObjective):
+    """λ-gradients of ERR."""
+
+    kind: ClassVar[int] = kernels.STOPPING
+
+    def gains(self, view: ObjectiveView) -> np.ndarray:
+        return stopping(view.labels, view.highest_grade)
+
+
+def sparse_gains(labels: np.ndarray, metric: Metric) -> np.ndarray:
+    """The gains of the labels; only positives are looked up, as most documents are negatives."""
+    gains = np.zeros(len(labels))
+    positive = np.flatnonzero(labels)
+    gains[positive] = graded_gains(labels[positive], metric.gain)
+    return gains
+
+
+def batch_gradients(
+    rule: LambdaObjective, metric: Metric, highest_grade: float
+) -> Callable[[np.ndarray, np.ndarray, np.ndarray], Gradients]:
+    """The rule as a function of (labels, scores, offsets), for lists that are different at each call."""
+
+    def gradients(labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Gradients:
+        rows = np.arange(len(labels))
+        return rule(ObjectiveView(labels, scores, offsets, rows, 1, 0, metric, highest_grade, {}))
+
+    return gradients

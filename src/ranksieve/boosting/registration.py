@@ -1,0 +1,72 @@
+"""Registering the user's own selections and objectives under a name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ranksieve.params import load_rules, table
+from ranksieve.rules import OBJECTIVES, SELECTIONS, Registry
+
+
+def register_selection(name: str, rule: Any) -> None:
+    """Give a selection a name, usable as `selection="name"` (`--selection name`) from then on.
+
+    Parameters
+    ----------
+    name : str
+    rule : function or class
+        A function `(view) -> rows`: the numbers of the rows that the next tree is trained on, positives included;
+        None for all. `view` has the lists, the current scores, the step, a random generator, and the gradients. Or a
+        frozen dataclass whose fields are parameters with defaults, and whose `__call__` is such a function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ranksieve as rs
+    >>> def first_ten(view):
+    ...     rank = np.arange(view.lists.n_docs) - np.repeat(view.lists.offsets[:-1], view.lists.sizes)
+    ...     return np.flatnonzero((view.lists.labels > 0) | (rank < 10))
+    >>> rs.register_selection("first-ten", first_ten)
+    >>> rs.train(rs.synth.cubic(20), selection="first-ten", trees=3, leaves=4).n_trees
+    3
+    """
+    _register(SELECTIONS, name, rule)
+
+
+def register_objective(name: str, rule: Any) -> None:
+    """Give an objective a name, usable as `objective="name"` (`--objective name`) from then on.
+
+    Parameters
+    ----------
+    name : str
+    rule : function or class
+        A function `(labels, scores, offsets) -> (gradients, second derivatives)`; query q owns the documents
+        `offsets[q]:offsets[q + 1]`, and positive gradients raise scores. Or a frozen dataclass whose fields are
+        parameters with defaults, and whose `__call__` takes an `ObjectiveView` with labels, scores, offsets and more.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import ranksieve as rs
+    >>> @dataclass(frozen=True)
+    ... class Huber:
+    ...     limit: float = 0.5
+    ...     def __call__(self, view):
+    ...         return np.clip(view.labels - view.scores, -self.limit, self.limit), np.ones(len(view.labels))
+    >>> rs.register_objective("huber", Huber)
+    >>> rs.train(rs.synth.cubic(20), objective="huber", limit=0.8, trees=3, leaves=4).info["params"]["limit"]
+    0.8
+    """
+    _register(OBJECTIVES, name, rule)
+
+
+def _register(registry: Registry, name: str, rule: Any) -> None:
+    load_rules()
+    before = dict(registry.items())
+    registry.add(name, rule)
+    try:
+        table()
+    except ValueError:
+        registry.restore(before)
+        raise

@@ -1,0 +1,79 @@
+"""Selections that find for each query how many negatives it needs (Lucchese et al. 2018, §6, future work)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranksieve.boosting.selections.fields import ADAPTIVE_MINIMUM, Margin, Share, merge_rows
+from ranksieve.boosting.selections.top import LAST
+from ranksieve.boosting.training_rows import View
+from ranksieve.rules import SELECTIONS
+
+STEP = 1.25  # how much longer, or shorter, a query's list may get from one selection to the next
+
+
+@SELECTIONS.register("adaptive")
+@dataclass(frozen=True)
+class NearPositives(Margin):
+    """All positives, and the negatives scored above the query's lowest positive minus a margin.
+
+    At least `min_negatives` negatives, and at most the share `max_negatives` of them; the best-scored ones.
+    """
+
+    def __call__(self, view: View) -> np.ndarray:
+        lows, highs = self._bounds(view)
+        return self._best(view, self._thresholds(view), lows, highs)
+
+    def _bounds(self, view: View) -> tuple[np.ndarray, np.ndarray]:
+        """The fewest and the most negatives that each query may keep."""
+        lows = view.negatives.counts(0.0, self.at_least(ADAPTIVE_MINIMUM))
+        return lows, np.maximum(view.negatives.counts(self.max_negatives, 1), lows)
+
+    def _thresholds(self, view: View) -> np.ndarray:
+        """The score of each query's lowest positive minus the margin; infinity where it has none."""
+        offsets = np.searchsorted(view.negatives.positives, view.lists.offsets)
+        scores = np.append(view.scores.at(view.negatives.positives), np.inf)
+        lowest = np.minimum.reduceat(scores, offsets[:-1])
+        return np.where(np.diff(offsets) > 0, lowest, np.inf) - self.margin
+
+    def _best(self, view: View, thresholds: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+        negatives = view.negatives
+        last = view.cache.get(LAST)
+        view.cache[LAST] = view.scores.choose(negatives.rows, negatives.offsets, thresholds, lows, highs, last)
+        return merge_rows(negatives.positives, view.cache[LAST].rows)
+
+
+@SELECTIONS.register("progress")
+@dataclass(frozen=True)
+class ByProgress(NearPositives, Share):
+    """All positives, and the best-scored negatives, as many as the query's recent progress asks for.
+
+    A query starts with the share `negatives`. A negative selected last time is learned when it scores below the lowest
+    positive minus the margin. Where most are learned, the next list is a fifth shorter, elsewhere a quarter longer,
+    within the bounds. The rule depends on the last selection alone, so a resumed run continues with the same lists.
+    """
+
+    needs_last_selection: ClassVar[bool] = True
+
+    def __call__(self, view: View) -> np.ndarray:
+        lows, highs = self._bounds(view)
+        if view.last is None:
+            counts = view.negatives.counts(self.negatives, self.at_least(ADAPTIVE_MINIMUM))
+        else:
+            learned, selected = _learned(view, self._thresholds(view))
+            counts = np.where(2 * learned > selected, selected // STEP, np.ceil(selected * STEP)).astype(np.int64)
+        counts = np.clip(counts, lows, highs)
+        return self._best(view, np.full(len(counts), np.inf), counts, counts)
+
+
+def _learned(view: View, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Per query: negatives selected last that now score below the threshold, and all that were selected."""
+    assert view.last is not None
+    selected = view.last[view.lists.labels[view.last] == 0]
+    query = np.searchsorted(view.lists.offsets, selected, side="right") - 1
+    below = view.scores.at(selected) < thresholds[query]
+    n = view.lists.n_queries
+    return np.bincount(query[below], minlength=n), np.bincount(query, minlength=n)

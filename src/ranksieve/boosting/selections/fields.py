@@ -1,0 +1,65 @@
+"""Parameters that several selections share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranksieve.rules import integer, parameter, share
+
+ADAPTIVE_MINIMUM = 20  # lists that depend on scores alone can get so short that training becomes unstable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Periodic:
+    """A selection that is made anew every so many trees."""
+
+    every: int = integer(1, "Trees between two selections", 1)
+
+    needs_last_selection: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Periodic):
+    """A selection of a share of the negatives."""
+
+    negatives: float = share(0.01, "Share of a query's negatives (sgb, goss: of all rows) to train on")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Minimum(Periodic):
+    """A selection of at least some negatives of each query."""
+
+    min_negatives: int = integer(
+        -1, "Fewest negatives of a query to train on (-1 means 1, or 20 for adaptive and progress)", -1
+    )
+
+    def at_least(self, default: int = 1) -> int:
+        return default if self.min_negatives < 0 else self.min_negatives
+
+
+@dataclass(frozen=True, kw_only=True)
+class Margin(Minimum):
+    """A selection by how far negatives score below the lowest positive of their query."""
+
+    margin: float = parameter(
+        1.5, "How far below the lowest positive negatives are still selected: adaptive, progress", "a number",
+        lambda value: -np.inf < value < np.inf,
+    )  # fmt: skip
+    max_negatives: float = share(0.5, "Largest share of a query's negatives that adaptive and progress select")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rest(Periodic):
+    """A selection of two shares."""
+
+    rest: float = share(0.01, "Second share, of random or lowest ones: top+random, top+bottom, goss", zero=True)
+
+
+def merge_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Two sorted sets of rows as one."""
+    both = np.concatenate([a, b])
+    both.sort(kind="stable")
+    return both

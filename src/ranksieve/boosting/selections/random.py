@@ -1,0 +1,48 @@
+"""All rows, and random ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranksieve.boosting.selections.fields import Minimum, Periodic, Share, merge_rows
+from ranksieve.boosting.training_rows import View
+from ranksieve.data.negatives import share_of
+from ranksieve.dtypes import ROW
+from ranksieve.rules import SELECTIONS
+
+
+@SELECTIONS.register("everything")
+@dataclass(frozen=True)
+class Everything:
+    """All rows: λ-MART."""
+
+    needs_last_selection: ClassVar[bool] = False
+
+    def __call__(self, view: View) -> None:
+        return None
+
+
+@SELECTIONS.register("random")
+@dataclass(frozen=True)
+class RandomNegatives(Minimum, Share):
+    """All positives and a fresh random share of each query's negatives: NegSGB."""
+
+    def __call__(self, view: View) -> np.ndarray:
+        counts = view.negatives.counts(self.negatives, self.at_least())
+        drawn = view.negatives.draw(counts, view.rng, first_query=view.portion.first_query)
+        return merge_rows(view.negatives.positives, drawn)
+
+
+@SELECTIONS.register("rows")
+@dataclass(frozen=True)
+class RandomRows(Share, Periodic):
+    """A fresh random share of all rows, whatever their query and label: SGB (Friedman 2002)."""
+
+    def __call__(self, view: View) -> np.ndarray:
+        first, n_here = view.portion.first_row, view.lists.n_docs
+        n = view.portion.n_docs or n_here
+        rows = np.sort(view.rng.choice(n, share_of(n, self.negatives), replace=False))
+        return (rows[slice(*np.searchsorted(rows, [first, first + n_here]))] - first).astype(ROW)

@@ -1,0 +1,80 @@
+"""The best-scored negatives: SelGB, alone and together with random ones or with the lowest ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksieve.boosting.selections.fields import Minimum, Rest, Share, merge_rows
+from ranksieve.boosting.training_rows import View
+from ranksieve.data.negatives import draw_places
+from ranksieve.rules import SELECTIONS
+
+LAST = "last selection"  # in the run's cache: makes the next one faster and does not change it
+
+
+@SELECTIONS.register("top")
+@dataclass(frozen=True)
+class TopNegatives(Minimum, Share):
+    """All positives and the best-scored share of each query's negatives: SelGB."""
+
+    def __call__(self, view: View) -> np.ndarray:
+        return merge_rows(view.negatives.positives, self.best(view))
+
+    def best(self, view: View) -> np.ndarray:
+        """The best-scored negatives alone."""
+        negatives = view.negatives
+        counts = negatives.counts(self.negatives, self.at_least())
+        last = view.cache.get(LAST)
+        view.cache[LAST] = view.scores.top(negatives.rows, negatives.offsets, counts, last)
+        return view.cache[LAST]
+
+
+@SELECTIONS.register("top+random")
+@dataclass(frozen=True)
+class TopAndRandom(Rest, TopNegatives):
+    """SelGB's rows, and a fresh random share `rest` of each query's negatives among the others."""
+
+    def __call__(self, view: View) -> np.ndarray:
+        negatives, best = view.negatives, self.best(view)
+        counts = negatives.counts(self.negatives, self.at_least())
+        n_others = np.diff(negatives.offsets) - counts
+        n_drawn = np.minimum(negatives.counts(self.rest, 0), n_others)
+        drawn = draw_places(n_others, n_drawn, view.rng, first_query=view.portion.first_query)
+        places = np.searchsorted(negatives.rows, best) - np.repeat(negatives.offsets[:-1], counts)
+        others = [
+            start + skip(places_drawn, taken)
+            for start, places_drawn, taken in zip(
+                negatives.offsets[:-1],
+                np.split(drawn, np.cumsum(n_drawn)[:-1]),
+                np.split(places, np.cumsum(counts)[:-1]),
+                strict=True,
+            )
+        ]
+        chosen = merge_rows(best, negatives.rows[np.concatenate(others)])
+        return merge_rows(negatives.positives, chosen)
+
+
+def skip(places: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """Places counted without the taken ones (ascending), counted with them.
+
+    >>> skip(np.array([0, 1, 2]), np.array([1, 2])).tolist()
+    [0, 3, 4]
+    """
+    return places + np.searchsorted(taken - np.arange(len(taken)), places, side="right")
+
+
+@SELECTIONS.register("top+bottom")
+@dataclass(frozen=True)
+class TopAndBottom(Rest, TopNegatives):
+    """SelGB's rows, and the lowest-scored share `rest` of each query's negatives (High_Low_Sampl, 2023)."""
+
+    def __call__(self, view: View) -> np.ndarray:
+        negatives, key = view.negatives, (LAST, "lowest")
+        counts = negatives.counts(self.rest, 0)
+        view.cache[key] = view.scores.choose(
+            negatives.rows, negatives.offsets, np.full(len(counts), np.inf), counts, counts, view.cache.get(key),
+            lowest=True,
+        )  # fmt: skip
+        return np.union1d(super().__call__(view), view.cache[key].rows)
