@@ -19,7 +19,7 @@ import numpy as np
 import ranksieve as rs
 from ranksieve.data.blocks import Block
 from ranksieve.data.parquet import write_blocks
-from ranksieve.retrieval.features import FeatureMaker
+from ranksieve.retrieval.features import FeatureExtractor
 from ranksieve.retrieval.labelling import Pairs, labelled_blocks, write_features
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.searching import Searcher
@@ -54,15 +54,15 @@ def pooled(folder: Path, out: Path, *, depth: int, reports: int, select: tuple[s
             corpus = folder / f"bugs-{name}" / "corpus.jsonl.xz"
             index = rs.Index.build(corpus, f"{temporary}/{name}", fields=FIELDS[f"bugs-{name}"])
             pairs = Pairs(queries, Searcher(index), depth, judgements=judgements)
-            parts.append((pairs, FeatureMaker(index, select, threads=threads)))
+            parts.append((pairs, FeatureExtractor(index, select, threads=threads)))
         _write_pooled(parts, out)
     return out
 
 
-def _write_pooled(parts: list[tuple[Pairs, FeatureMaker]], out: Path) -> None:
+def _write_pooled(parts: list[tuple[Pairs, FeatureExtractor]], out: Path) -> None:
     def blocks() -> Iterator[Block]:
-        for pairs, maker in parts:
-            yield from labelled_blocks(pairs, maker, Notes())
+        for pairs, extractor in parts:
+            yield from labelled_blocks(pairs, extractor, Notes())
 
     first = parts[0][1]
     write_blocks(

@@ -25,7 +25,7 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve.retrieval.corpus import read_documents
-from ranksieve.retrieval.features import FeatureMaker
+from ranksieve.retrieval.features import FeatureExtractor
 from ranksieve.retrieval.queries import QueryAnalysis, read_queries
 from ranksieve.retrieval.searching import Searcher
 from results import save
@@ -150,11 +150,11 @@ def features(folder: Path, fields: list[str], out: Path, n_queries: int = 60) ->
     texts = list(read_queries(folder / "queries.tsv.xz").values())[:n_queries]
     prepared = QueryAnalysis(index).prepare(texts)
     candidates = Searcher(index).of_prepared(prepared, 1000)
-    maker = FeatureMaker(index)
+    extractor = FeatureExtractor(index)
     start = time.perf_counter()
-    maker.make(texts[:1], QueryAnalysis(index).prepare(texts[:1]), Searcher(index).candidates(texts[:1], 10))
+    extractor.extract(texts[:1], QueryAnalysis(index).prepare(texts[:1]), Searcher(index).candidates(texts[:1], 10))
     compiling = time.perf_counter() - start
-    made, wall, cpu = timed(lambda: maker.make(texts, prepared, candidates))
+    made, wall, cpu = timed(lambda: extractor.extract(texts, prepared, candidates))
     return {
         "what": "features", "collection": folder.name, "pairs": len(made), "features": made.shape[1],
         "terms per query": round(len(prepared.terms) / len(texts), 1), "threads": numba.get_num_threads(),
@@ -178,9 +178,9 @@ def serving(folder: Path, out: Path, n_queries: int = 93) -> dict:
         pipeline.search(text, k=10)
         spans.append(1000 * (time.perf_counter() - start))
     prepared = QueryAnalysis(index).prepare(texts)
-    searcher, maker = Searcher(index, threads=1), FeatureMaker(index, threads=1)
+    searcher, extractor = Searcher(index, threads=1), FeatureExtractor(index, threads=1)
     candidates, _, first = timed(lambda: searcher.of_prepared(prepared, 1000))
-    rows, _, described = timed(lambda: maker.make(texts, prepared, candidates))
+    rows, _, described = timed(lambda: extractor.extract(texts, prepared, candidates))
     _, _, scored = timed(lambda: model.predict(rows, threads=1))
     per_query = {name: round(1000 * cpu / len(texts), 2) for name, cpu in
                  (("first stage ms", first), ("features ms", described), ("model ms", scored))}  # fmt: skip

@@ -23,7 +23,7 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import matching
 from ranksieve.kernels.neighbours import LEVELS, largest, nearest
 from ranksieve.retrieval.feature_names import layout_of
-from ranksieve.retrieval.features import FeatureMaker
+from ranksieve.retrieval.features import FeatureExtractor
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import Pairs, extract_features, to_dataset, write_features
 from ranksieve.retrieval.notes import Notes
@@ -34,7 +34,7 @@ from ranksieve.retrieval.searching import Searcher, retrieve
 
 def features_of(index: Index, queries: dict[str, str], **options) -> rs.Dataset:
     pairs = Pairs(queries, Searcher(index), depth=40, **options)
-    return to_dataset(pairs, FeatureMaker(index), Notes())
+    return to_dataset(pairs, FeatureExtractor(index), Notes())
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_names_are_documented_and_unique(index):
 
 def test_neither_threads_nor_other_queries_change_a_bit(index, data, monkeypatch):
     pairs = Pairs(QUERIES, Searcher(index), 40)
-    one = to_dataset(pairs, FeatureMaker(index, threads=1), Notes())
+    one = to_dataset(pairs, FeatureExtractor(index, threads=1), Notes())
     np.testing.assert_array_equal(one.features, data.features)
     alone = features_of(index, {"7": QUERIES["7"]})
     np.testing.assert_array_equal(alone.features, data.features[data.offsets[2] :])
@@ -107,7 +107,7 @@ def test_neither_threads_nor_other_queries_change_a_bit(index, data, monkeypatch
 def test_searching_long_lists_finds_what_scanning_finds(index, data):
     few = Run.from_lists([(id, docs[:1], scores[:1]) for id, docs, scores in retrieve(index, QUERIES, 40).lists()])
     assert index.document_frequency[:, -1].max() > matching.RARE * 1
-    got = to_dataset(Pairs(QUERIES, Searcher(index), 40, run=few), FeatureMaker(index), Notes())
+    got = to_dataset(Pairs(QUERIES, Searcher(index), 40, run=few), FeatureExtractor(index), Notes())
     for name in data.feature_names:
         if not name.startswith(("feedback.", "expanded.", "neighbours.")):  # which are about the other candidates
             np.testing.assert_array_equal(got.column(name), data.column(name)[data.offsets[:-1]])
@@ -237,11 +237,11 @@ def test_candidates_without_neighbours(tmp_path):
 
 
 def test_several_threads_share_one_maker(index):
-    maker, analysis = FeatureMaker(index, ["neighbours.*", "feedback.*", "expanded.*"]), QueryAnalysis(index)
+    extractor, analysis = FeatureExtractor(index, ["neighbours.*", "feedback.*", "expanded.*"]), QueryAnalysis(index)
     found = {id: Searcher(index, threads=1).candidates([text], 40) for id, text in QUERIES.items()}
 
     def make(id: str) -> np.ndarray:
-        return maker.make([QUERIES[id]], analysis.prepare([QUERIES[id]]), found[id])
+        return extractor.extract([QUERIES[id]], analysis.prepare([QUERIES[id]]), found[id])
 
     expected = {id: make(id) for id in QUERIES}
     if numba.threading_layer() == "workqueue":
@@ -252,19 +252,19 @@ def test_several_threads_share_one_maker(index):
 
 
 def test_features_are_chosen_by_pattern(index, data):
-    maker = FeatureMaker(index, ["bm25*.title", "nearness.body", "first.rank"])
-    assert maker.names == ("bm25.title", "bm25_flat.title", "bm25_steep.title", "nearness.body", "first.rank")
-    some = to_dataset(Pairs(QUERIES, Searcher(index), 40), maker, Notes())
-    for name in maker.names:
+    extractor = FeatureExtractor(index, ["bm25*.title", "nearness.body", "first.rank"])
+    assert extractor.names == ("bm25.title", "bm25_flat.title", "bm25_steep.title", "nearness.body", "first.rank")
+    some = to_dataset(Pairs(QUERIES, Searcher(index), 40), extractor, Notes())
+    for name in extractor.names:
         np.testing.assert_array_equal(some.column(name), data.column(name))
     with pytest.raises(ParameterError, match="no feature matches 'pagerank'"):
-        FeatureMaker(index, ["pagerank"])
+        FeatureExtractor(index, ["pagerank"])
 
 
 def test_relative_features_run_from_0_to_1_within_every_list(index, data):
-    maker = FeatureMaker(index, ["*.title", "relative.*.title", "relative.first.score", "relative.mine"],
+    extractor = FeatureExtractor(index, ["*.title", "relative.*.title", "relative.first.score", "relative.mine"],
                          {"mine": lambda query, documents: np.arange(len(documents))})  # fmt: skip
-    some = to_dataset(Pairs(QUERIES, Searcher(index), 40), maker, Notes())
+    some = to_dataset(Pairs(QUERIES, Searcher(index), 40), extractor, Notes())
     assert "first.score" not in some.feature_names
     assert some.feature_names[some.first_stage] == "relative.first.score"
     names = [name for name in some.feature_names if name.startswith("relative.") and name != "relative.mine"]
@@ -278,7 +278,7 @@ def test_relative_features_run_from_0_to_1_within_every_list(index, data):
             np.testing.assert_allclose(some.column(name)[start:stop], expected, rtol=1e-5, atol=1e-6)
     assert some.column("relative.mine")[: some.offsets[1]][[0, -1]].tolist() == [0, 1]
     with pytest.raises(ParameterError, match=r"no feature matches 'relative\.query\.\*'"):
-        FeatureMaker(index, ["relative.query.*"])
+        FeatureExtractor(index, ["relative.query.*"])
 
 
 def test_users_add_their_own(index):
@@ -286,13 +286,13 @@ def test_users_add_their_own(index):
         return [len(query) * 1000 + int(doc[1:]) for doc in documents]
 
     pairs = Pairs(QUERIES, Searcher(index), 5)
-    data = to_dataset(pairs, FeatureMaker(index, ["bm25.all", "mine"], {"mine": id_number}), Notes())
+    data = to_dataset(pairs, FeatureExtractor(index, ["bm25.all", "mine"], {"mine": id_number}), Notes())
     assert data.feature_names == ("bm25.all", "mine")
     assert data.column("mine")[6] == len(QUERIES["2"]) * 1000 + int(data.lists.doc_ids[6][1:])
     with pytest.raises(ParameterError, match=r"named 'bm25\.all' already"):
-        FeatureMaker(index, (), {"bm25.all": id_number})
+        FeatureExtractor(index, (), {"bm25.all": id_number})
     with pytest.raises(DataError, match="one number per document"):
-        to_dataset(pairs, FeatureMaker(index, (), {"mine": lambda query, documents: [1.0]}), Notes())
+        to_dataset(pairs, FeatureExtractor(index, (), {"mine": lambda query, documents: [1.0]}), Notes())
     for wrong, message in (
         (lambda query, documents: list(documents), "could not convert string"),
         (
@@ -302,9 +302,9 @@ def test_users_add_their_own(index):
         (lambda query, documents: [np.inf] * len(documents), "returned an infinite number"),
     ):
         with pytest.raises(DataError, match=message):
-            to_dataset(pairs, FeatureMaker(index, "mine", {"mine": wrong}), Notes())
+            to_dataset(pairs, FeatureExtractor(index, "mine", {"mine": wrong}), Notes())
     with pytest.raises(ParameterError, match="expected a function"):
-        FeatureMaker(index, (), {"mine": 7})
+        FeatureExtractor(index, (), {"mine": 7})
 
 
 def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, tmp_path):
@@ -345,7 +345,7 @@ def test_without_notes_what_was_left_out_is_logged(index, caplog, tmp_path):
 def test_candidates_of_another_system(index):
     run = Run.from_rows([("2", "d3", 0.9), ("2", "nope", 0.8), ("2", "d1", 0.7), ("99", "d1", 0.5)])
     notes = Notes()
-    data = to_dataset(Pairs(QUERIES, Searcher(index), run=run), FeatureMaker(index), notes)
+    data = to_dataset(Pairs(QUERIES, Searcher(index), run=run), FeatureExtractor(index), notes)
     assert data.lists.doc_ids.tolist() == ["d3", "d1"]
     np.testing.assert_allclose(data.column("first.score"), [0.9, 0.7], rtol=1e-6)
     assert list(notes) == [
@@ -354,4 +354,6 @@ def test_candidates_of_another_system(index):
         "queries are not in the run and are left out: 2 (1, 7)",
     ]
     with pytest.raises(DataError, match="no query of the run is among the queries"):
-        to_dataset(Pairs(QUERIES, Searcher(index), run=Run.from_rows([("99", "d1", 1.0)])), FeatureMaker(index), notes)
+        to_dataset(
+            Pairs(QUERIES, Searcher(index), run=Run.from_rows([("99", "d1", 1.0)])), FeatureExtractor(index), notes
+        )

@@ -1,4 +1,4 @@
-"""`FeatureMaker`: the features of candidates, block by block."""
+"""`FeatureExtractor`: computes the features of candidates, block by block."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ JELINEK_MERCER_MIX = 0.5
 K3 = 8.0  # saturation of repeated query terms, as in the first stage's default
 
 
-class FeatureMaker:
+class FeatureExtractor:
     """Computes the features of candidates.
 
     Parameters
@@ -86,7 +86,7 @@ class FeatureMaker:
         )
 
     def _plan(self) -> tuple[np.ndarray, np.ndarray]:
-        """The fields whose positions are needed, and the columns to take of what the kernel makes of them."""
+        """The fields whose positions are needed, and the columns to take of what the kernel computes."""
         n_lexical, positional = len(self._layout.columns) * lexical.N_LEXICAL, self._layout.positional
         n_kernel = n_lexical + len(positional) * N_PROXIMITY
         chosen = np.array([number for number in self._columns if number < n_kernel], dtype=np.int64)
@@ -109,17 +109,18 @@ class FeatureMaker:
 
     @cached_property
     def _made(self) -> tuple[str, ...]:
-        """Names of the features that are made, each once."""
+        """Names of the features that are computed, each once."""
         return (*(self._layout.names[number] for number in self._columns), *self._extra)
 
-    def make(self, texts: Sequence[str], prepared: Prepared, candidates: Candidates) -> np.ndarray:
+    def extract(self, texts: Sequence[str], prepared: Prepared, candidates: Candidates) -> np.ndarray:
         """The features of all candidates, one row each."""
-        made = self._make(texts, prepared, candidates)
+        made = self._all_once(texts, prepared, candidates)
         plain, relative = ([self._made.index(name) for name in names] for names in self._choice)
         kept = made if len(plain) == len(self._made) else made[:, plain]
         return np.hstack([kept, within_lists(made[:, relative], candidates.offsets)]) if relative else kept
 
-    def _make(self, texts: Sequence[str], prepared: Prepared, candidates: Candidates) -> np.ndarray:
+    def _all_once(self, texts: Sequence[str], prepared: Prepared, candidates: Candidates) -> np.ndarray:
+        """The features that are computed, before some are scaled."""
         n_rows, made = len(candidates.docs), self._from_postings(prepared, candidates)
         others = self._others(prepared, candidates)
         for name, make in self._extra.items():

@@ -16,7 +16,7 @@ from ranksieve.data.features import FeatureInfo
 from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.retrieval.features import FeatureMaker, UserFeature
+from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.notes import Notes, collected_notes
@@ -97,7 +97,7 @@ class Pairs:
                 return None
         return len(scores) if len(ours) > len(scores) else self.searcher.index.n_docs  # all that there are
 
-    def blocks(self, maker: FeatureMaker, notes: Notes) -> Iterator[tuple[list[str], Candidates, np.ndarray]]:
+    def blocks(self, extractor: FeatureExtractor, notes: Notes) -> Iterator[tuple[list[str], Candidates, np.ndarray]]:
         """Ids of some queries, their candidates, and the features of these."""
         index = self.searcher.index
         lists = None if self.run is None else self._lists_of_run(self.run, notes)
@@ -108,7 +108,7 @@ class Pairs:
             texts = [self.queries[id] for id in some]
             prepared = self.searcher.analysis.prepare(texts)
             found = self._candidates(some, prepared, lists, notes)
-            yield some, found, maker.make(texts, prepared, found)
+            yield some, found, extractor.extract(texts, prepared, found)
 
     def _candidates(self, ids: list[str], prepared: Prepared, lists: Any, notes: Notes) -> Candidates:
         if lists is None:
@@ -138,15 +138,18 @@ class Pairs:
         return lists
 
 
-def labelled_blocks(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Iterator[Block]:
+def labelled_blocks(pairs: Pairs, extractor: FeatureExtractor, notes: Notes) -> Iterator[Block]:
     """The pairs as blocks of a data file, unjudged documents with label 0."""
     index, judgements = pairs.searcher.index, pairs.judgements or {}
+    number_of = index.numbers_of_ids
     if pairs.judgements is not None:
-        note_odd_judgements(pairs, notes)
-    for ids, found, features in pairs.blocks(maker, notes):
+        note_unknown(judgements, pairs.queries, index, notes)
+        unjudged = (id for id in pairs.queries if id not in judgements)
+        notes.extend("queries have no judgements; their documents get label 0", unjudged)
+    for ids, found, features in pairs.blocks(extractor, notes):
         labels = np.zeros(len(found.docs), dtype=LABEL)
         for number, id in enumerate(ids):
-            grades = _numbered(judgements.get(id, {}), index)
+            grades = {number_of[doc]: grade for doc, grade in judgements.get(id, {}).items() if doc in number_of}
             docs, _ = found.list_of(number)
             part = labels[found.offsets[number] : found.offsets[number + 1]]
             for place in np.flatnonzero(np.isin(docs, np.array(list(grades), dtype=np.int64))):
@@ -159,20 +162,6 @@ def labelled_blocks(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Iterator
         filled = np.flatnonzero(sizes)
         if len(filled):
             yield Block(features, labels, [ids[q] for q in filled], sizes[filled], doc_ids=index.ids[found.docs])
-
-
-def _numbered(grades: Mapping[str, float], index: Index) -> dict[int, float]:
-    number_of = index.numbers_of_ids
-    return {number_of[doc]: grade for doc, grade in grades.items() if doc in number_of}
-
-
-def note_odd_judgements(pairs: Pairs, notes: Notes) -> None:
-    """Note judgements that cannot be used, and queries without any."""
-    judgements = pairs.judgements or {}
-    note_unknown(judgements, pairs.queries, pairs.searcher.index, notes)
-    notes.extend(
-        "queries have no judgements; their documents get label 0", (q for q in pairs.queries if q not in judgements)
-    )
 
 
 class Written(NamedTuple):
@@ -194,21 +183,21 @@ def write_features(
     threads: int | None = None,
 ) -> Written:
     """Write the features of all pairs to a Parquet file, a block of queries at a time."""
-    maker = FeatureMaker(pairs.searcher.index, select, extra, threads)
+    extractor = FeatureExtractor(pairs.searcher.index, select, extra, threads)
     counts = Counter[str]()
 
     def counted() -> Iterator[Block]:
-        for block in labelled_blocks(pairs, maker, collected):
+        for block in labelled_blocks(pairs, extractor, collected):
             counts.update(queries=len(block.run_ids), docs=block.n_docs, positives=int(np.count_nonzero(block.labels)))
             yield block
         if not counts["docs"]:
             raise _nothing(collected)
 
     with collected_notes(notes) as collected:
-        first_stage = None if maker.first_stage is None else maker.names.index(maker.first_stage)
-        info = FeatureInfo(maker.names, first_stage, candidates=pairs.provenance.as_dict())
+        first_stage = None if extractor.first_stage is None else extractor.names.index(extractor.first_stage)
+        info = FeatureInfo(extractor.names, first_stage, candidates=pairs.provenance.as_dict())
         write_blocks(counted(), path, info, query_ids=pairs.queries)
-    return Written(counts["queries"], counts["docs"], counts["positives"], len(maker.names))
+    return Written(counts["queries"], counts["docs"], counts["positives"], len(extractor.names))
 
 
 def extract_features(
@@ -261,12 +250,12 @@ def extract_features(
     """
     pairs = Pairs(as_queries(queries), Searcher(index, stage), depth, as_run(run), as_judgements(judgements))
     with collected_notes(notes) as collected:
-        return to_dataset(pairs, FeatureMaker(index, select, extra), collected)
+        return to_dataset(pairs, FeatureExtractor(index, select, extra), collected)
 
 
-def to_dataset(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Dataset:
+def to_dataset(pairs: Pairs, extractor: FeatureExtractor, notes: Notes) -> Dataset:
     """The features of all pairs in memory."""
-    blocks = list(labelled_blocks(pairs, maker, notes))
+    blocks = list(labelled_blocks(pairs, extractor, notes))
     if not blocks:
         raise _nothing(notes)
     run_ids = [id for block in blocks for id in block.run_ids]
@@ -275,8 +264,8 @@ def to_dataset(pairs: Pairs, maker: FeatureMaker, notes: Notes) -> Dataset:
         np.concatenate([block.labels for block in blocks]),
         qid=np.repeat(np.array(run_ids, dtype=object), np.concatenate([block.run_lengths for block in blocks])),
         doc_ids=np.concatenate([block.doc_ids for block in blocks]),
-        feature_names=maker.names,
-        first_stage=maker.first_stage,
+        feature_names=extractor.names,
+        first_stage=extractor.first_stage,
     )
     return replace(data, info=replace(data.info, candidates=pairs.provenance.as_dict()))
 

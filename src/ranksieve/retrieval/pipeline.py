@@ -14,7 +14,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model
 from ranksieve.rankers.load import load
 from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates, depends_on_list
-from ranksieve.retrieval.features import FeatureMaker, UserFeature
+from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import Pairs, Provenance
@@ -87,15 +87,15 @@ class Pipeline:
         self._warned: set[str] = set()
         self._has_searched = False
         self._searcher = Searcher(self.index, chosen, threads)
-        self._maker = FeatureMaker(self.index, self._needed(extra or {}), extra, threads)
-        names = self._maker.names
+        self._extractor = FeatureExtractor(self.index, self._needed(extra or {}), extra, threads)
+        names = self._extractor.names
         order = [names.index(name) for name in self.model.feature_names]
         self._order = None if order == list(range(len(names))) else np.array(order)
 
     def close(self) -> None:
         """Close the index, unless it was given opened; the pipeline cannot be used any more."""
         self.__dict__.pop("_searcher", None)
-        self.__dict__.pop("_maker", None)
+        self.__dict__.pop("_extractor", None)
         if self._owns_index:
             self.index.close()
 
@@ -107,7 +107,7 @@ class Pipeline:
 
     def _needed(self, extra: Mapping[str, UserFeature]) -> tuple[str, ...]:
         """The model's features, each of which the index or the user can make."""
-        plain = (*FeatureMaker(self.index).names, *extra)
+        plain = (*FeatureExtractor(self.index).names, *extra)
         known = {*plain, *(RELATIVE + name for name in plain)}
         missing = [name for name in self.model.feature_names if name not in known]
         if missing:
@@ -169,7 +169,7 @@ class Pipeline:
         return Pairs(queries, self._searcher, self.depth, run)
 
     def _lists(self, pairs: Pairs, notes: Notes) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        for ids, found, features in pairs.blocks(self._maker, notes):
+        for ids, found, features in pairs.blocks(self._extractor, notes):
             rows = features if self._order is None else features[:, self._order]
             scores = self.model.predict(rows, threads=self._threads) if len(rows) else np.empty(0)
             for number, id in enumerate(ids):
