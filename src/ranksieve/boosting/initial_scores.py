@@ -18,7 +18,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.letor import TextSource
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.errors import DataError, ModelError, ParameterError, param
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.forest.sum import Feature, Sum
 from ranksieve.text_formats import some_of
@@ -79,8 +79,9 @@ class ModelBase:
             found = np.concatenate([part.ravel() for part in parts])
         if len(found) != binned.lists.n_docs:
             raise ModelError(
-                f"--init {self.name!r} gave {len(found)} scores for {binned.lists.n_docs} documents of "
-                f"{binned.source}; expected one per document"
+                param("init", self.name),
+                f" gave {len(found)} scores for {binned.lists.n_docs} documents of {binned.source}; expected one per "
+                "document",
             )
         if isinstance(given, Source) and binned.lists.order is not None:
             found = found[binned.lists.order]
@@ -133,13 +134,14 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any, read_mo
         return ScoresBase(init)
     if isinstance(init, str) and init in train_set.feature_names:
         if Path(init).exists():
-            raise ParameterError(f"--init {init!r} is a feature and a file; write ./{init} to mean the file")
+            raise ParameterError(param("init", init), f" is a feature and a file; write ./{init} to mean the file")
         return ModelBase(Feature(train_set.feature_names.index(init), train_set.feature_names), init)
     if isinstance(init, str | os.PathLike):
         if not Path(init).exists():
             raise ModelError(
-                f"--init {os.fspath(init)!r} is neither a model file nor a feature of {train_set.source}; "
-                f"features are {some_of(train_set.feature_names)}"
+                param("init", os.fspath(init)),
+                f" is neither a model file nor a feature of {train_set.source}; features are "
+                f"{some_of(train_set.feature_names)}",
             )
         model = read_model(init, n_features=len(train_set.feature_names))
         return _model_base(model, str(init), train_set, given)
@@ -151,7 +153,8 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any, read_mo
     if isinstance(init, np.ndarray | list | tuple):
         return ScoresBase({TRAIN: init})
     raise ParameterError(
-        f"init is {type(init).__name__}; expected a model file, a feature name, an array of scores, or a fitted ranker"
+        param("init"),
+        f" is {type(init).__name__}; expected a model file, a feature name, an array of scores, or a fitted ranker",
     )
 
 
@@ -161,13 +164,17 @@ def _model_base(model: Any, name: str, train_set: Binned, given: Any) -> ModelBa
         try:
             check_feature_names(names, train_set.feature_names, f"init={name}")
         except DataError as error:
-            raise ModelError(f"the base model does not fit the training data: {error}") from error
+            raise ModelError("the base model does not fit the training data: ", *error.parts) from error
     absent = dict(getattr(model, "info", None) or {}).get("missing")
     here = train_set.info.missing
     if isinstance(given, TextSource) and absent is not None and absent != here:
         raise ParameterError(
-            f"--init {name!r} was trained with --missing={absent} and this run has --missing={here}; "
-            "both must read absent features alike"
+            param("init", name),
+            " was trained with ",
+            param("missing", absent),
+            " and this run has ",
+            param("missing", here),
+            "; both must read absent features alike",
         )
     return ModelBase(model, name)
 
@@ -184,12 +191,15 @@ def _rows(given: Any, binned: Binned) -> Iterator[np.ndarray]:
 def _scores_of_bins(model: Any, data: Binned, name: str) -> np.ndarray:
     """A forest's scores where only bins are left of the features: its thresholds must be borders of the bins."""
     if not isinstance(model, Forest):
-        raise ParameterError(f"--init {name!r} needs features, but only bins were given; give a Dataset or a file")
+        raise ParameterError(param("init", name), " needs features, but only bins were given; give a Dataset or a file")
     try:
         trees = to_trees(model, data.binning)
     except ModelError as error:
         raise ModelError(
-            f"--init {name!r} cannot score data that is binned already ({error}); give a Dataset or a file"
+            param("init", name),
+            " cannot score data that is binned already (",
+            *error.parts,
+            "); give a Dataset or a file",
         ) from error
     scores = Scores(data)
     for tree in trees:

@@ -10,7 +10,7 @@ from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, param
 from ranksieve.kernels import oblivious as kernels
 from ranksieve.kernels.gain import SplitRules
 from ranksieve.kernels.histograms import Columns, TreeRows
@@ -27,7 +27,12 @@ class ObliviousGrower(Grower):
     def __init__(self, data: Binned, params: Params, *, threads: int) -> None:
         super().__init__(data, params, threads=threads)
         if len(self._signs):
-            raise ParameterError(f"--monotone is not for --algo={params.algo}; leave it out, or use lambdamart or mart")
+            raise ParameterError(
+                param("monotone"),
+                " is not for ",
+                param("algo", params.algo),
+                "; leave it out, or use lambdamart or mart",
+            )
 
     @property
     def depth(self) -> int:
