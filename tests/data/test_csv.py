@@ -131,3 +131,12 @@ def test_commas_in_comments_of_letor_make_no_table(tmp_path):
 def test_names_in_capitals_are_advised(tmp_path):
     with pytest.raises(DataError, match=r"no column 'label'.*label='Label'"):
         read(written(tmp_path, "Label,qid,f\n1,a,2\n"))
+
+
+def test_odd_cells_below_the_names_do_not_make_letor(tmp_path):
+    data = read(written(tmp_path, f"label,qid,docid,f\n1,a,{'x' * 200_000},2\n0,a,y,1\n"))
+    assert data.feature_names == ("f",) and len(data.lists.doc_ids[0]) == 200_000
+
+
+def test_labels_that_are_true_or_false(tmp_path):
+    assert read(written(tmp_path, "label,qid,f\ntrue,a,2\nFalse,a,1\n")).labels.tolist() == [1, 0]

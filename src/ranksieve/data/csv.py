@@ -150,12 +150,12 @@ def _first_lines(path: str) -> tuple[list[str], str, list[list[str]]]:
     first, *others = bytes(buffer[:size]).split(b"\n", SAMPLE_LINES)
     line = first.decode("utf-8-sig", errors="replace").rstrip("\r")
     separator = max(SEPARATORS, key=line.count)
-    try:
-        names = next(csv.reader([line], delimiter=separator), [])
-        lines = [other.decode(errors="replace").rstrip("\r") for other in others[: SAMPLE_LINES - 1]]
-        return names, separator, list(csv.reader(lines, delimiter=separator))
-    except csv.Error:  # bytes that no table has
-        return [], separator, []
+    lines = [line, *(other.decode(errors="replace").rstrip("\r") for other in others[: SAMPLE_LINES - 1])]
+    cells: list[list[str]] = []
+    with contextlib.suppress(csv.Error):  # bytes that no table has
+        cells.extend(csv.reader([line], delimiter=separator))
+        cells.extend(csv.reader(lines[1:], delimiter=separator))
+    return cells[0] if cells else [], separator, cells[1:]
 
 
 def _kind(column: int, sample: list[list[str]]) -> pa.DataType:
