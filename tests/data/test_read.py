@@ -12,8 +12,8 @@ import pytest
 import ranksieve as rs
 from ranksieve.data.binned import bin_data
 from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
-from ranksieve.data.read import open_data, read
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.data.read import open_data, read, read_like
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning
 from ranksieve.forest.score_file import open_for, score_file
 
 OPTIONS = {"trees": 3, "leaves": 4, "min_docs": 1, "algo": "lambdamart"}
@@ -148,3 +148,18 @@ def test_some_queries_of_a_source():
     by_id = read(JoinedSource([Piece(source, frozenset(ids[2:4]))]))
     assert by_number.source == "part" and by_number.query_ids.tolist() == by_id.query_ids.tolist() == ids[2:4]
     np.testing.assert_array_equal(by_number.features, by_id.features)
+
+
+def test_validation_data_has_the_features_of_the_training_data(tmp_path):
+    train = dataset()
+    rs.io.write_parquet(train, tmp_path / "train.parquet")
+    narrow = pq.read_table(tmp_path / "train.parquet").drop_columns(["age"])
+    pq.write_table(narrow, tmp_path / "narrow.parquet")
+    with pytest.raises(DataError, match="1 feature, but the training data has 2"):
+        rs.train(train, valid=tmp_path / "narrow.parquet", algo="ranksvm")
+    moved = {name: columns()[name] for name in ("age", "qid", "label", "bm25")}
+    np.testing.assert_array_equal(read_like(pd.DataFrame(moved), train).features, np.float32(train.features))
+    (tmp_path / "text").write_text("1 qid:1 1:1\n0 qid:1\n")
+    with pytest.warns(RanksieveWarning, match="no feature beyond 1 occurs"):
+        found = read_like(tmp_path / "text", rs.Dataset.from_arrays(np.eye(2), [1, 0], [1, 1]))
+    assert found.features.tolist() == [[1, 0], [0, 0]]

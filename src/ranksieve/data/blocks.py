@@ -16,7 +16,7 @@ from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import Described, to_float
 from ranksieve.data.lists import runs_of
 from ranksieve.dtypes import OFFSET
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, RanksieveWarning
 
 
 @dataclass
@@ -95,12 +95,14 @@ def check_narrow(source: Source, width: int, n_features: int) -> None:
     if source.dense:
         raise DataError(
             f"{source.path}: every line names features 1 to {width} and no other, but {n_features} are expected; give "
-            f"data with the same features, or where the others are zeros left out, name the last: {n_features}:0"
+            f"data with the same features, or if the others are left-out zeros, name the last one: {n_features}:0"
         )
     if width < 0.9 * n_features:
         warnings.warn(
-            f"{source.path}: no feature beyond {width} occurs, but {n_features} are expected; the others are "
-            "read as absent; check that this is the right file",
+            RanksieveWarning(
+                f"{source.path}: no feature beyond {width} occurs, but {n_features} are expected; the others are "
+                "read as absent; check that this is the right file"
+            ),
             stacklevel=2,
         )
 

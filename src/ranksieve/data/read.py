@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
 
-from ranksieve.data.blocks import Source
+from ranksieve.data.blocks import Source, check_narrow, widened
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
 from ranksieve.data.data_file import NEEDED, DataFile, ReadOptions, spool_pipe
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.features import Described
+from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.letor import TextSource
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.parquet import MAGIC, ParquetSource
@@ -108,9 +109,9 @@ def _open_file(path: str, options: ReadOptions) -> Source:
     return TextSource(path, options)
 
 
-def open_values(given: Any, *, missing: str = "zero", first_stage: int | str | None = None) -> Dataset | Source:
+def open_values(given: Any, **options: Any) -> Dataset | Source:
     """As `open_data`, but for use of the feature values: bins are refused."""
-    data = open_data(given, missing=missing, first_stage=first_stage)
+    data = open_data(given, **options)
     if not isinstance(data, Dataset | Source):
         raise DataError(f"{data.source}: has bins and no feature values; give a Dataset or a file name")
     return data
@@ -145,6 +146,21 @@ def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = No
         raise ParameterError(f"read has no parameter {unknown!r}; expected missing, first_stage, or those of DataFile")
     opened = open_values(DataFile(data, **columns) if columns else data, missing=missing, first_stage=first_stage)
     return opened if isinstance(opened, Dataset) else read_source(opened)
+
+
+def read_like(given: Any, train_set: Dataset, *, missing: str = "zero") -> Dataset:
+    """Validation or test data of any kind in memory, with the features of the training set.
+
+    Tables are matched by name. Text may leave out the last features.
+    """
+    opened = open_values(given, missing=missing, wanted=train_set.feature_names)
+    data = opened if isinstance(opened, Dataset) else read_source(opened)
+    if isinstance(opened, Source) and opened.feature_names is None and data.n_features < train_set.n_features:
+        check_narrow(opened, data.n_features, train_set.n_features)
+        features = widened(data.features, train_set.n_features, data.absent)
+        data = replace(data, features=features, info=replace(data.info, feature_names=train_set.feature_names))
+    check_feature_names(data.feature_names, train_set.feature_names, data.source)
+    return data
 
 
 def read_source(source: Source, *, query: Any = None) -> Dataset:

@@ -17,13 +17,12 @@ import numpy as np
 
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.binning import Binning
-from ranksieve.data.blocks import Block, Source, check_narrow, widened
+from ranksieve.data.blocks import Block, Source
 from ranksieve.data.data_file import NAMED, DataFile, SpooledPath
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
-from ranksieve.data.features import check_feature_names
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
 from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
-from ranksieve.data.read import open_data, read_source
+from ranksieve.data.read import open_data, read_like, read_source
 from ranksieve.data.splits import fold_queries, split_queries
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
@@ -256,19 +255,7 @@ def _load_values(identity: str, data: DataSpec) -> dict[str, Dataset]:
     if background is not None:
         sources[BACKGROUND] = background
     train = read_source(sources.pop("train"))
-    return {"train": train, **{name: _fitting(source, train) for name, source in sources.items()}}
-
-
-def _fitting(source: Source, train: Dataset) -> Dataset:
-    """A part's values, refused where its features are not those of the training part."""
-    values = read_source(source)
-    if source.feature_names is None and values.n_features < train.n_features:
-        check_narrow(source, values.n_features, train.n_features)
-        features = widened(values.features, train.n_features, values.absent)
-        info = dataclasses.replace(values.info, feature_names=train.feature_names)
-        values = dataclasses.replace(values, features=features, info=info)
-    check_feature_names(values.feature_names, train.feature_names, values.source)
-    return values
+    return {"train": train, **{name: read_like(source, train) for name, source in sources.items()}}
 
 
 class _RecordingSource(Source):

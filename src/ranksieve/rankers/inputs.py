@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,8 @@ import numpy as np
 
 from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.features import check_feature_names
 from ranksieve.data.lists import Lists
-from ranksieve.data.read import read
+from ranksieve.data.read import read, read_like
 from ranksieve.errors import DataError
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.metrics import metric_of
@@ -30,19 +29,8 @@ def training_set(job: TrainingJob) -> Dataset:
 
 def validation_sets(job: TrainingJob, train_set: Dataset) -> list[tuple[str, Dataset]]:
     """The validation sets by name, in memory, with the features of the training set."""
-    return list(_matching_sets(job, train_set))
-
-
-def _matching_sets(job: TrainingJob, train_set: Dataset) -> Iterator[tuple[str, Dataset]]:
-    for name, given in named_sets(job.valid).items():
-        data = read(given, missing=job.missing)
-        lacking = train_set.n_features - data.n_features
-        if lacking > 0 and not isinstance(given, Dataset):
-            # LETOR text leaves out trailing zeros, so a narrower file is complete
-            features = np.pad(data.features, ((0, 0), (0, lacking)), constant_values=data.absent)
-            data = replace(data, features=features, info=replace(data.info, feature_names=train_set.feature_names))
-        check_feature_names(data.feature_names, train_set.feature_names, data.source)
-        yield name, data
+    sets = named_sets(job.valid)
+    return [(name, read_like(given, train_set, missing=job.missing)) for name, given in sets.items()]
 
 
 def measured(params: Params, model: Model, valid_sets: Sequence[tuple[str, Dataset]]) -> dict[str, Any]:
