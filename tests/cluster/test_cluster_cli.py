@@ -16,7 +16,8 @@ from ranksieve.cli.app import app
 def files(tmp_path) -> list[str]:
     names = [str(tmp_path / f"{name}.parquet") for name in ("a", "b", "valid")]
     for i, name in enumerate(names):
-        rs.io.write_parquet(replace(rs.synth.cubic(8, start=8 * i), candidates="all fifty"), name)
+        data = rs.synth.cubic(8, start=8 * i)
+        rs.io.write_parquet(replace(data, info=replace(data.info, candidates={"index": "all fifty"})), name)
     return names
 
 
@@ -24,21 +25,21 @@ def run(*arguments: object):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_parts_give_the_same_file_here_and_there(client, files, tmp_path):
+def test_partitions_give_the_same_model_file_on_a_cluster(client, files, tmp_path):
     first, second, valid = files
     common = ("train", first, second, "--valid", valid, "--trees", 4, "--leaves", 4, "--negatives", 0.3, "--quiet")
     here = run(*common, "--out", tmp_path / "here.txt")
     assert here.exit_code == 0, here.output
     level = logging.getLogger("distributed.client").level
     there = run(*common, "--cluster", client.scheduler.address, "--no-copies", "--out", tmp_path / "there.txt")
-    assert logging.getLogger("distributed.client").level == level, "quiet only meanwhile"
+    assert logging.getLogger("distributed.client").level == level, "the level is restored"
     assert there.exit_code == 0, there.output
     assert "validation" in there.output
     assert (tmp_path / "here.txt").read_bytes() == (tmp_path / "there.txt").read_bytes()
     assert "all fifty" in (tmp_path / "there.txt").read_text(), "where the documents come from"
 
 
-def test_wrong_addresses_and_too_many_answers(files, tmp_path, monkeypatch):
+def test_wrong_addresses_and_flags_are_refused(files, tmp_path, monkeypatch):
     monkeypatch.setattr("ranksieve.cluster.connect.CONNECT_TIMEOUT", 0.2)
     result = run("train", files[0], "--cluster", "tcp://127.0.0.1:1", "--out", tmp_path / "x.txt", "--quiet")
     assert result.exit_code == 2 and "no scheduler answers" in result.output

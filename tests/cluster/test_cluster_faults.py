@@ -141,7 +141,7 @@ def test_a_damaged_copy_is_no_harm(mortals, files, copied, monkeypatch):
             mortals.run(damage)
         kill(record)
 
-    monkeypatch.setattr(worker_pool, "TRIES", 2)
+    monkeypatch.setattr(worker_pool, "MAX_LOSSES", 2)
     kill = killer(mortals, at=4)
     survived = rs.cluster.train(mortals, files, callbacks=[damage_and_kill], **SMALL)
     assert to_text(survived) == alone(files, **SMALL)
@@ -165,7 +165,7 @@ def test_a_source_that_changed_meanwhile_is_refused(mortals, data, tmp_path):
 
 
 def test_a_worker_that_dies_of_its_lists_is_named_with_their_sizes(mortals, files, monkeypatch):
-    monkeypatch.setattr(worker_pool, "TRIES", 2)
+    monkeypatch.setattr(worker_pool, "MAX_LOSSES", 2)
 
     def deadly(labels, scores, offsets):
         os._exit(1)
@@ -181,7 +181,9 @@ def test_lost_connections_and_files_end_the_run_at_once_and_keep_its_trees(clien
     started = time.monotonic()
     with pytest.raises(ClusterError, match=r"worker tcp://.*Permission denied.*notes.txt"):
         rs.cluster.train(client, files, objective=unreadable, **SMALL)
-    assert time.monotonic() - started < worker_pool.NOTICE, "the worker is there, so nobody waits until it is gone"
+    assert time.monotonic() - started < worker_pool.LOSS_TIMEOUT, (
+        "the worker is there, so nobody waits until it is gone"
+    )
 
     def cut(record) -> None:
         if record.step == 3:
@@ -241,7 +243,7 @@ def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client
         raise KilledWorker("task", None, 4)
 
     killing = SimpleNamespace(gather=killed)
-    with pytest.raises(ClusterError, match=r"lost one after the other while they read 2 partitions"):
+    with pytest.raises(ClusterError, match=r"several workers were lost while they read 2 partitions"):
         gather_results(killing, [SimpleNamespace(status="error", release=lambda: None)], parts)
 
 
@@ -267,7 +269,7 @@ def processes(tmp_path: Path, n_workers: int) -> Iterator[tuple[Client, list[sub
 
 
 def test_those_that_are_left_take_over_where_no_new_worker_comes(client, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(worker_pool, "REPLACEMENT", 0.5)
+    monkeypatch.setattr(worker_pool, "REPLACEMENT_TIMEOUT", 0.5)
     with processes(tmp_path, n_workers=3) as (few, (_, first, second, _)):
 
         def kill(record) -> None:

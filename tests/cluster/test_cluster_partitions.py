@@ -8,7 +8,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.cluster.layout import make_shares, reassign
-from ranksieve.cluster.partitions import Partition, PartitionScan, list_partitions
+from ranksieve.cluster.partitions import Partition, PartitionedData, PartitionScan, list_partitions
 from ranksieve.data.features import FeatureInfo
 from ranksieve.errors import DataError
 from samples import small_dataset
@@ -23,25 +23,25 @@ def frame_of(data: rs.Dataset) -> pd.DataFrame:
     return frame
 
 
-def scan_of(queries: dict[str, int]) -> PartitionScan:
-    sizes = np.array(list(queries.values()))
-    return PartitionScan(int(sizes.sum()), list(queries), sizes, FeatureInfo(("a",)), 1, 1.0, None)
-
-
-def partitions_like(scans) -> list[Partition]:
-    return [Partition(f"part-{i}", None) for i in range(len(scans))]
+def data_of(*partitions: dict[str, int]) -> PartitionedData:
+    """A data set with the given sizes of queries in each partition."""
+    scans = [
+        PartitionScan(list(queries), np.array(list(queries.values())), FeatureInfo(("a",)), 1.0, None)
+        for queries in partitions
+    ]
+    return PartitionedData([Partition(f"part-{i}", None) for i in range(len(scans))], scans)
 
 
 def test_shares_are_even_whole_and_in_order():
-    scans = [scan_of({"a": 10, "b": 10}), scan_of({"b": 5, "c": 30}), scan_of({"d": 20, "e": 21})]
-    shares = make_shares(partitions_like(scans), scans, [1, 1])
-    assert [share.pieces for share in shares] == [((0, None), (1, None)), ((2, None),)], "55 and 41: a near border"
+    data = data_of({"a": 10, "b": 10}, {"b": 5, "c": 30}, {"d": 20, "e": 21})
+    shares = make_shares(data, [1, 1])
+    assert [share.pieces for share in shares] == [((0, None), (1, None)), ((2, None),)], "55 and 41 documents"
     assert [share.portion.first_row for share in shares] == [0, 55]
-    shares = make_shares(partitions_like(scans), scans, [1, 1, 2])
+    shares = make_shares(data, [1, 1, 2])
     assert [share.n_docs for share in shares] == [25, 30, 41]
-    assert shares[0].pieces == ((0, None), (1, range(1))), "the query cut between two parts is whole in one share"
+    assert shares[0].pieces == ((0, None), (1, range(1))), "the query in two partitions is whole in one share"
     assert [share.portion.first_query for share in shares] == [0, 2, 3]
-    assert sum(share.n_docs > 0 for share in make_shares(partitions_like(scans[:1]), scans[:1], [1] * 5)) == 2
+    assert sum(share.n_docs > 0 for share in make_shares(data_of({"a": 10, "b": 10}), [1] * 5)) == 2
 
 
 def test_lost_shares_go_where_their_copies_are():
@@ -52,20 +52,19 @@ def test_lost_shares_go_where_their_copies_are():
 
 
 def test_a_query_in_two_places_is_refused_by_name():
-    scans = [scan_of({"a": 1, "b": 2}), scan_of({"c": 1, "a": 2})]
     with pytest.raises(DataError, match="query a is in part-0 and again in part-1"):
-        make_shares(partitions_like(scans), scans, [1])
+        make_shares(data_of({"a": 1, "b": 2}, {"c": 1, "a": 2}), [1])
 
 
 def test_files_are_found_by_pattern_and_folder(tmp_path):
     for name in ("b.parquet", "a.parquet", "c.txt"):
         (tmp_path / name).write_text("")
     for given in (tmp_path, str(tmp_path / "*.parquet")):
-        assert [part.given for part in list_partitions(given)] == [
+        assert [part.data for part in list_partitions(given)] == [
             str(tmp_path / "a.parquet"),
             str(tmp_path / "b.parquet"),
         ]
-    assert [part.given for part in list_partitions(tmp_path / "c.txt")] == [str(tmp_path / "c.txt")]
+    assert [part.data for part in list_partitions(tmp_path / "c.txt")] == [str(tmp_path / "c.txt")]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "letor", "dask", "scattered"])

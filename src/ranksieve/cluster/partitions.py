@@ -1,4 +1,4 @@
-"""Partitions as the user gave them, and what a first look at each of them tells."""
+"""Partitions of a data set as the user gave them, and the first pass over them on the workers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ranksieve.data.blocks import blocks_of
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
+from ranksieve.data.joined import check_alike
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_values
 from ranksieve.dtypes import BIN, LABEL
@@ -29,7 +30,7 @@ from ranksieve.threads import using_threads
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-NUMBA_LOCK = threading.Lock()  # tasks share a worker's process, and Numba's threads
+NUMBA_LOCK = threading.Lock()  # the tasks of a worker share its process and Numba's threads
 
 
 @dataclass(frozen=True)
@@ -37,41 +38,41 @@ class Partition:
     """One partition: the name of a file that every worker can read, a data set, or a delayed DataFrame."""
 
     name: str
-    given: Any
+    data: Any
 
-    def sent(self, client: Client, worker: str | None = None) -> Any:
-        """What to hand to a task in its place: itself, or a future of what it stands for."""
+    def argument(self, client: Client, worker: str | None = None) -> Any:
+        """What to pass to a task: the file's name, or a future of the data."""
         workers = None if worker is None else [worker]
-        if isinstance(self.given, str | DataFile):
-            return self.given
-        if hasattr(self.given, "dask") or hasattr(self.given, "__dask_graph__"):
-            return client.compute(self.given, workers=workers)
-        return client.scatter(self.given, workers=workers, hash=False)
+        if isinstance(self.data, str | DataFile):
+            return self.data
+        if hasattr(self.data, "dask") or hasattr(self.data, "__dask_graph__"):
+            return client.compute(self.data, workers=workers)
+        return client.scatter(self.data, workers=workers, hash=False)
 
 
 def list_partitions(partitions: Any) -> list[Partition]:
-    """The partitions in order: a file, a folder or pattern of Parquet files, a Dask DataFrame, or a list."""
+    """The partitions in order; given a file, a folder or pattern of Parquet files, a Dask DataFrame, or a list."""
     if hasattr(partitions, "to_delayed"):
-        return [Partition(f"partition {i}", given) for i, given in enumerate(partitions.to_delayed())]
+        return [Partition(f"partition {i}", data) for i, data in enumerate(partitions.to_delayed())]
     if isinstance(partitions, str | os.PathLike):
-        partitions = _files(os.fspath(partitions))
+        partitions = _list_files(os.fspath(partitions))
     elif isinstance(partitions, Dataset) or not isinstance(partitions, Sequence):
         partitions = [partitions]
     if not partitions:
         raise DataError("there are no partitions; give at least one file, Dataset or DataFrame")
-    parts = []
-    for i, given in enumerate(partitions):
-        is_file = isinstance(given, str | os.PathLike)
-        name = (
-            os.fspath(given) if is_file else f"partition {i} ({getattr(given, 'source', None) or type(given).__name__})"
-        )
-        if is_file and "://" not in name:  # workers have working folders of their own
-            given = given.absolute() if isinstance(given, DataFile) else os.path.abspath(given)
-        parts.append(Partition(name, given))
-    return parts
+    return [_make_partition(i, data) for i, data in enumerate(partitions)]
 
 
-def _files(path: str) -> list[str]:
+def _make_partition(number: int, data: Any) -> Partition:
+    if not isinstance(data, str | os.PathLike):
+        return Partition(f"partition {number} ({getattr(data, 'source', None) or type(data).__name__})", data)
+    name = os.fspath(data)
+    if "://" not in name:  # the working folders of workers differ from this one
+        data = data.absolute() if isinstance(data, DataFile) else os.path.abspath(data)
+    return Partition(name, data)
+
+
+def _list_files(path: str) -> list[str]:
     if Path(path).is_dir():
         path = os.path.join(path, "*.parquet")
     if not glob.has_magic(path):
@@ -84,88 +85,127 @@ def _files(path: str) -> list[str]:
 
 @dataclass(frozen=True)
 class PartitionScan:
-    """What one pass over a part tells."""
+    """The result of one pass over a partition."""
 
-    n_docs: int
     query_ids: list[str]
     query_sizes: np.ndarray
     info: FeatureInfo
-    n_features: int
     highest: float  # label, at least 1
     sketch: BinningSketch | None
 
     @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """None for text, whose features have numbers."""
-        return self.info.feature_names or None
+    def n_docs(self) -> int:
+        return int(self.query_sizes.sum())
 
 
-def count_docs(given: Any, missing: str) -> int:
-    """The number of documents of a part; a text file is read for it."""
-    if hasattr(given, "iloc") and not len(given):
-        return 0  # DataFrames have empty partitions now and then
-    data = open_values(given, missing=missing)
-    return data.n_docs if data.n_docs is not None else sum(block.n_docs for block in blocks_of(data))
+def count_docs(data: Any, missing: str) -> int:
+    """The number of documents of a partition; a text file is read for it."""
+    if hasattr(data, "iloc") and not len(data):
+        return 0  # Dask DataFrames may have empty partitions
+    opened = open_values(data, missing=missing)
+    return opened.n_docs if opened.n_docs is not None else sum(block.n_docs for block in blocks_of(opened))
 
 
-def scan(given: Any, name: str, missing: str, max_bins: int, first_row: int, n_all: int, threads: int) -> PartitionScan:
-    """Read a part: its queries, and a sketch of its features where thresholds are to be learned (`max_bins` > 0)."""
-    data = open_values(given, missing=missing)
-    sketch = BinningSketch(max_bins=max_bins, fill=data.absent, first_row=first_row, n_all=n_all) if max_bins else None
+def scan(data: Any, name: str, missing: str, max_bins: int, first_row: int, n_all: int, threads: int) -> PartitionScan:
+    """Read a partition: its queries, and a sketch of its features if `max_bins` > 0.
+
+    `first_row` and `n_all` place its rows among those of all partitions.
+    """
+    opened = open_values(data, missing=missing)
+    sketch = None
+    if max_bins:
+        sketch = BinningSketch(max_bins=max_bins, fill=opened.absent, first_row=first_row, n_all=n_all)
     sizes: dict[str, int] = {}
-    width = n_docs = 0
     highest = 1.0
     with NUMBA_LOCK, using_threads(threads):
-        for block in blocks_of(data):
+        for block in blocks_of(opened):
             if sketch is not None:
                 sketch.add(block.features, source=name)
-            width, n_docs = max(width, block.features.shape[1]), n_docs + block.n_docs
             highest = max(highest, float(block.labels.max()))
             for query, size in zip(block.run_ids, block.run_lengths.tolist(), strict=True):
                 sizes[str(query)] = sizes.get(str(query), 0) + size
-    return PartitionScan(
-        n_docs=n_docs,
-        query_ids=list(sizes),
-        query_sizes=np.array(list(sizes.values()), np.int64),
-        info=data.info,
-        n_features=width,
-        highest=highest,
-        sketch=sketch,
-    )
+    return PartitionScan(list(sizes), np.array(list(sizes.values()), np.int64), opened.info, highest, sketch)
 
 
-def scan_all(
-    client: Client, parts: Sequence[Partition], missing: str, max_bins: int
-) -> tuple[list[Partition], list[PartitionScan]]:
-    """The parts that hold documents, and what the workers found in them; `max_bins=0` sketches nothing."""
-    threads = min(workers_of(client).values())
-    given = [part.sent(client) for part in parts]
-    counts: list[Future] = client.map(count_docs, given, missing=missing, key=keys("count", parts), pure=False)
-    kept = [(part, n) for part, n in zip(parts, gather_results(client, counts, parts), strict=True) if n]
-    if not kept:
-        raise DataError(f"{parts[0].name}: no documents in any of {len(parts)} partitions")
-    starts = np.concatenate([[0], np.cumsum([n for _, n in kept])]).tolist()
-    parts = [part for part, _ in kept]
-    scans = [
-        client.submit(scan, part.sent(client), part.name, missing, max_bins, start, starts[-1], threads,
-                      key=key, pure=False)
-        for part, start, key in zip(parts, starts[:-1], keys("scan", parts), strict=True)
-    ]  # fmt: skip
-    return parts, gather_results(client, scans, parts, [n for _, n in kept])
+@dataclass(frozen=True)
+class PartitionedData:
+    """A data set in partitions, each with its scan; partitions without documents are left out."""
+
+    partitions: list[Partition]
+    scans: list[PartitionScan]
+
+    @classmethod
+    def scan(cls, client: Client, given: Any, missing: str, max_bins: int) -> PartitionedData:
+        """Scan the given partitions on the workers; `max_bins=0` makes no sketches."""
+        partitions = list_partitions(given)
+        threads = min(workers_of(client).values())
+        arguments = [partition.argument(client) for partition in partitions]
+        keys = task_keys("count", partitions)
+        tasks: list[Future] = client.map(count_docs, arguments, missing=missing, key=keys, pure=False)
+        counts = gather_results(client, tasks, partitions)
+        kept = [partition for partition, n in zip(partitions, counts, strict=True) if n]
+        if not kept:
+            raise DataError(f"{partitions[0].name}: no documents in any of {len(partitions)} partitions")
+        counts = [n for n in counts if n]
+        starts = np.concatenate([[0], np.cumsum(counts)]).tolist()
+        scans = [
+            client.submit(scan, partition.argument(client), partition.name, missing, max_bins, start, starts[-1],
+                          threads, key=key, pure=False)
+            for partition, start, key in zip(kept, starts[:-1], task_keys("scan", kept), strict=True)
+        ]  # fmt: skip
+        found = cls(kept, gather_results(client, scans, kept, counts))
+        check_alike([partition.name for partition in kept], [_names(scan) for scan in found.scans])
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the features; None for text, whose features have numbers."""
+        return next((names for names in map(_names, self.scans) if names is not None), None)
+
+    @property
+    def highest(self) -> float:
+        """The highest label."""
+        return max(scan.highest for scan in self.scans)
+
+    @property
+    def largest(self) -> tuple[str, int]:
+        """The name and the number of documents of the largest partition."""
+        sizes = [scan.n_docs for scan in self.scans]
+        return self.partitions[int(np.argmax(sizes))].name, max(sizes)
+
+    def learn_binning(self) -> Binning:
+        """The thresholds of all partitions together."""
+        sketches = [scan.sketch for scan in self.scans if scan.sketch is not None]
+        for sketch in sketches[1:]:
+            sketches[0].merge(sketch)
+        return sketches[0].finish()
+
+    def without_documents(self, binning: Binning, names: tuple[str, ...]) -> Binned:
+        """The data set in the form that training takes, without its documents."""
+        empty = Lists(np.empty(0, LABEL), np.zeros(1, np.int64), np.empty(0, np.int64))
+        width = -(-binning.n_features // LANES) * LANES
+        more = len(self.partitions) - 1
+        source = self.partitions[0].name + (f" and {more} more" if more else "")
+        info = replace(self.scans[0].info, feature_names=names, source=source)
+        return Binned(np.empty((0, width), BIN), empty, binning, info)
+
+
+def _names(scan: PartitionScan) -> tuple[str, ...] | None:
+    return scan.info.feature_names or None
 
 
 def gather_results(
-    client: Client, tasks: Sequence[Future], parts: Sequence[Partition], documents: Sequence[int] | None = None
+    client: Client, tasks: Sequence[Future], partitions: Sequence[Partition], documents: Sequence[int] | None = None
 ) -> list[Any]:
-    """What the tasks made of the parts, one of each; complains of workers that lack the memory for it.
+    """The results of the tasks, one for each partition; `ClusterError` if workers lack memory for them.
 
-    The tasks are let go: those that linger would be computed again when the worker that keeps their results is lost.
+    The tasks are released: Dask would run those that are kept again when it loses the worker with their results.
     """
     from distributed import KilledWorker, wait
 
-    what = f"{len(parts)} partitions"
+    what = f"{len(partitions)} partitions"
     if documents is not None:
-        largest = parts[int(np.argmax(documents))].name
+        largest = partitions[int(np.argmax(documents))].name
         what += f" of {sum(documents):,} documents (the largest, {largest}, has {max(documents):,})"
     remedy = "give workers more memory, or fewer threads"
     pause_timer = PauseTimer(client)
@@ -177,50 +217,17 @@ def gather_results(
             except TIMEOUTS:
                 if pause_timer.is_too_long():
                     raise ClusterError(
-                        f"all workers are paused, their memory nearly full, over {what}; {remedy}"
+                        f"Dask has paused all workers because their memory is nearly full; they read {what}; {remedy}"
                     ) from None
         return client.gather(tasks)
     except KilledWorker as error:
-        raise ClusterError(f"workers were lost one after the other while they read {what}; {remedy}") from error
+        raise ClusterError(f"several workers were lost while they read {what}; {remedy}") from error
     finally:
         for task in tasks:
             task.release()
 
 
-class PartitionedData:
-    """A data set in parts, as the coordinator knows it."""
-
-    def __init__(self, parts: list[Partition], scans: list[PartitionScan]) -> None:
-        self.parts, self.scans = parts, scans
-        self.names = next((scan.feature_names for scan in scans if scan.feature_names is not None), None)
-
-    @classmethod
-    def scan(cls, client: Client, partitions: Any, missing: str, max_bins: int) -> PartitionedData:
-        """What the workers find in the partitions; `max_bins=0` sketches nothing."""
-        return cls(*scan_all(client, list_partitions(partitions), missing, max_bins))
-
-    @property
-    def highest(self) -> float:
-        """The highest label."""
-        return max(scan.highest for scan in self.scans)
-
-    def learned_binning(self) -> Binning:
-        """The thresholds of all parts together."""
-        sketches = [scan.sketch for scan in self.scans if scan.sketch is not None]
-        for sketch in sketches[1:]:
-            sketches[0].merge(sketch)
-        return sketches[0].finish()
-
-    def without_documents(self, binning: Binning, names: tuple[str, ...]) -> Binned:
-        """The set in the form that training takes, all but its documents."""
-        empty = Lists(np.empty(0, LABEL), np.zeros(1, np.int64), np.empty(0, np.int64))
-        width = -(-binning.n_features // LANES) * LANES
-        source = self.parts[0].name + (f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else "")
-        info = replace(self.scans[0].info, feature_names=names, source=source)
-        return Binned(np.empty((0, width), BIN), empty, binning, info)
-
-
-def keys(what: str, parts: Sequence[Partition]) -> list[str]:
-    """Names of tasks as the dashboard shows them."""
+def task_keys(kind: str, partitions: Sequence[Partition]) -> list[str]:
+    """The names of tasks on Dask's dashboard."""
     run = os.urandom(4).hex()
-    return [f"ranksieve-{what}-{Path(part.name).stem}-{i}-{run}" for i, part in enumerate(parts)]
+    return [f"ranksieve-{kind}-{Path(partition.name).stem}-{i}-{run}" for i, partition in enumerate(partitions)]

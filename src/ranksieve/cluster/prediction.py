@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.cluster.connect import workers_of
-from ranksieve.cluster.partitions import NUMBA_LOCK, gather_results, keys, list_partitions
+from ranksieve.cluster.partitions import NUMBA_LOCK, gather_results, list_partitions, task_keys
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.files import atomic_path
 from ranksieve.forest.model import Model
@@ -72,8 +72,8 @@ def predict(
     shared = client.scatter(loaded, broadcast=True, hash=False)
     kind = missing or str(loaded.info.get("missing", "zero"))
     scored = [
-        client.submit(_score, part.sent(client), shared, kind, threads, name, key=key, pure=False)
-        for part, name, key in zip(parts, names, keys("score", parts), strict=True)
+        client.submit(_score, part.argument(client), shared, kind, threads, name, key=key, pure=False)
+        for part, name, key in zip(parts, names, task_keys("score", parts), strict=True)
     ]
     return gather_results(client, scored, parts)
 

@@ -110,11 +110,9 @@ def train(
     for name, given in _named(valid).items():
         sets[name] = PartitionedData.scan(client, given, missing, 0)
     config = _config(sets, settings, binning, missing, EXCHANGE[exchange], copies)
-    homes, shares = assign(client, threads, sets, config)
-    pool = WorkerPool(client, config, {name: found.parts for name, found in sets.items()}, shares)
+    pool = WorkerPool(client, config, sets, assign(client, threads, sets, config))
     try:
-        told = pool.load(homes)
-        summaries = {name: SetSummary.joined([one[name] for one in told if name in one]) for name in sets}
+        summaries = pool.load()
         data = sets[TRAIN].without_documents(config.binning, config.feature_names)
         base = _base(init, data, config, summaries[TRAIN])
         mark = _mark(config, summaries, pool.begin(base))
@@ -132,11 +130,11 @@ def _config(
     copies: bool,
 ) -> RunConfig:
     """What all workers must know; refuses sets whose features differ from those of the training set."""
-    binning = binning or sets[TRAIN].learned_binning()
+    binning = binning or sets[TRAIN].learn_binning()
     unnamed = default_names(binning.n_features)
     names = sets[TRAIN].names or unnamed
     for found in sets.values():
-        check_feature_names(found.names or unnamed, names, found.parts[0].name)
+        check_feature_names(found.names or unnamed, names, found.partitions[0].name)
     metric = metric_of(params)
     return RunConfig(
         params=params,

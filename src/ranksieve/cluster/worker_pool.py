@@ -1,10 +1,10 @@
-"""`WorkerPool`: the shards of a run, and what happens when a worker is lost."""
+"""`WorkerPool`: the shards of a run on the workers, and how lost workers are replaced."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -15,107 +15,108 @@ from ranksieve.boosting.initial_scores import Base
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.connect import POLL_SECONDS, TIMEOUTS, PauseTimer, as_cluster_errors, run_on_workers
 from ranksieve.cluster.copies import NoCopy, list_copies, remove_copies
-from ranksieve.cluster.layout import Share, memory_message, reassign
+from ranksieve.cluster.layout import Shares, memory_message, reassign
 from ranksieve.cluster.messages import RunConfig, SetSummary, ShardReport
-from ranksieve.cluster.partitions import Partition
+from ranksieve.cluster.partitions import PartitionedData
 from ranksieve.cluster.shard import Shard
 from ranksieve.errors import ClusterError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-NOTICE = 30.0  # seconds for the scheduler to notice that a worker which cannot be reached is gone
-REPLACEMENT = 5.0  # seconds to wait for a new worker before a lost one's lists go to one that has its own already
-RETURN = 60.0  # seconds to wait for a worker where none is left
-TRIES = 3  # workers lost over one shard from one tree to the next, before its lists are called too large
+LOSS_TIMEOUT = 30.0  # seconds for the scheduler to notice that a worker which cannot be reached is lost
+REPLACEMENT_TIMEOUT = 5.0  # seconds to wait for a new worker before a lost shard goes to one that has a shard
+RETURN_TIMEOUT = 60.0  # seconds to wait for a worker if none is left
+MAX_LOSSES = 3  # workers that a shard may lose between two trees before its lists are taken to be too large
 
 
 class Restart(Exception):
-    """A worker was lost while a tree grew, and its shard was made anew: the tree begins again."""
+    """A worker was lost while a tree grew, and its shard was loaded again: the tree has to be started again."""
 
 
 class _Lost(Exception):
-    """A worker did not answer because it is gone."""
+    """A worker did not answer because it is lost."""
 
 
 class WorkerPool:
-    """Shards on workers. Their answers come in the order of the shards, which is that of the queries.
+    """The shards of a run, each on a worker. Answers are in the order of the shards, which is that of the queries.
 
-    A shard whose worker is lost is loaded by another, from the copy of the lost one where that is on its disk; it goes
-    through the trees that all have, and is asked again.
+    If a worker is lost, another one loads its shard, from the copy on its disk if there is one. The new shard then
+    applies all trees so far, and the call is repeated.
     """
 
     def __init__(
-        self,
-        client: Client,
-        config: RunConfig,
-        parts: dict[str, Sequence[Partition]],
-        shares: Sequence[dict[str, Share]],
+        self, client: Client, config: RunConfig, sets: Mapping[str, PartitionedData], assigned: Mapping[str, Shares]
     ) -> None:
-        self._client, self._config, self._parts, self._shares = client, config, parts, shares
+        self._client, self._config = client, config
+        self._partitions = {name: data.partitions for name, data in sets.items()}
+        self._shares = list(assigned.values())
+        self._worker_of = dict(enumerate(assigned))
+        self._former_workers: set[str] = set()  # all that have ever had a shard
         self._run = os.urandom(4).hex()
         self._futures: dict[int, Future] = {}
         self._actors: dict[int, Any] = {}
-        self._workers_of: dict[int, str] = {}
-        self._former: set[str] = set()  # all homes there ever were
         self._summaries: list[dict[str, SetSummary]] = []
         self._base: Base | None = None
         self._n_sent = 0  # trees that every shard has
-        self._reports: list[ShardReport] | None = None  # what they said to them
+        self._reports: list[ShardReport] | None = None  # for those trees
         self.trees: list[Tree] = []
-        self._tries: dict[int, int] = {}  # workers that each shard lost since the last tree
+        self._losses: dict[int, int] = {}  # workers that each shard has lost since the last tree
 
     @as_cluster_errors()
-    def load(self, workers: Sequence[str]) -> list[dict[str, SetSummary]]:
-        """Let the workers load their lists."""
-        lost = self._load_shards(dict(enumerate(workers)))
+    def load(self) -> dict[str, SetSummary]:
+        """Load the shards; returns a summary of each data set."""
+        lost = self._load_shards(self._worker_of)
         while lost:
-            homes, _ = self._reassign(lost)
-            lost = self._load_shards(homes)
+            assigned, _ = self._reassign(lost)
+            lost = self._load_shards(assigned)
         self._summaries = self._call_all("summaries")
-        return self._summaries
+        return {
+            name: SetSummary.joined([found[name] for found in self._summaries if name in found])
+            for name in self._partitions
+        }
 
     def begin(self, base: Base) -> np.ndarray:
-        """Tell all shards where boosting starts; returns a checksum of each query's start."""
-        marks = self._call_all("begin", base, [])
+        """Send the start of boosting to all shards; returns a checksum of each query's initial scores."""
+        checksums = self._call_all("begin", base, [])
         self._base = base
-        return np.concatenate(marks)
+        return np.concatenate(checksums)
 
     def reports(self, *, with_gradients: bool) -> list[ShardReport]:
-        """What the shards say to the trees so far; they are asked once, after a tree was added."""
+        """The shards' reports for the trees so far; the shards are called once for each new tree."""
         if self._reports is None or self._n_sent < len(self.trees):
             self._reports = self._call_all("advance", self.trees[self._n_sent :], with_gradients)
             self._n_sent = len(self.trees)
-            self._tries.clear()
+            self._losses.clear()
         return self._reports
 
     @as_cluster_errors()
     def call_or_restart(self, method: str, *arguments: Any) -> list[Any]:
-        """One step of growing a tree together; `Restart` where a worker was lost on the way."""
+        """Call a method of all shards while a tree grows; raises `Restart` if a worker was lost."""
         answers, lost = self._call(self._all(), method, arguments)
         if not lost:
             return [answers[i] for i in sorted(answers)]
-        self._replace_lost(lost)
+        self._replace(lost)
         assert self._reports is not None
         for i, report in self._call_until_answered(lost, "advance", ([], True)).items():
             self._reports[i] = report
         raise Restart
 
     def close(self) -> None:
-        """Let the workers forget everything."""
+        """Release the shards, and remove their copies."""
         self._actors.clear()
         for future in self._futures.values():
             future.release()
         self._futures.clear()
         if self._config.copies and self._client.status == "running":
-            with suppress(Exception):  # whatever it is, the model is there
-                run_on_workers(self._client, self._neighbours(), remove_copies, self._run)
+            with suppress(Exception):  # no error may replace the model
+                run_on_workers(self._client, self._workers_with_copies(), remove_copies, self._run)
 
-    def _neighbours(self) -> list[str]:
-        """The workers on machines that held a shard at some time."""
+    def _workers_with_copies(self) -> list[str]:
+        """The workers on machines that have had a shard."""
         from distributed.comm import get_address_host
 
-        hosts = {get_address_host(worker) for worker in self._former}
+        hosts = {get_address_host(worker) for worker in self._former_workers}
         return [worker for worker in self._client.nthreads() if get_address_host(worker) in hosts]
 
     def _all(self) -> range:
@@ -127,56 +128,56 @@ class WorkerPool:
         return [answers[i] for i in sorted(answers)]
 
     def _call_until_answered(self, shards: Iterable[int], method: str, arguments: Sequence[Any]) -> dict[int, Any]:
-        """The answers of some shards, whatever is lost meanwhile."""
+        """The answers of some shards; lost ones are replaced and called again."""
         answers, lost = self._call(shards, method, arguments)
         while lost:
-            self._replace_lost(lost)
+            self._replace(lost)
             found, lost = self._call(lost, method, arguments)
             answers.update(found)
         return answers
 
     def _call(self, shards: Iterable[int], method: str, arguments: Sequence[Any]) -> tuple[dict[int, Any], list[int]]:
-        """The answers of those that are there, and the numbers of the lost ones."""
-        asked, answers, lost = {}, {}, []
+        """The answers of some shards, and the numbers of those that are lost."""
+        called, answers, lost = {}, {}, []
         for i in shards:
             try:
-                asked[i] = getattr(self._actors[i], method)(*arguments)
-            except RuntimeError:  # Dask knows already
+                called[i] = getattr(self._actors[i], method)(*arguments)
+            except RuntimeError:  # Dask has noticed the loss
                 lost.append(i)
-        for i, future in asked.items():
+        for i, future in called.items():
             try:
                 answers[i] = self._wait(future, i)
             except _Lost:
                 lost.append(i)
         if lost:
-            self._workers()  # complains if it is the scheduler that is gone
+            self._workers()  # raises an error if the scheduler is lost
         return answers, lost
 
     def _wait(self, future: Any, shard: int) -> Any:
+        worker = self._worker_of[shard]
+        is_loading = future is self._futures[shard]
         pause_timer = PauseTimer(self._client)
         while True:
             try:
                 return future.result(timeout=POLL_SECONDS)
             except TIMEOUTS:
-                if self._workers_of[shard] not in self._workers():
+                if worker not in self._workers():
                     raise _Lost from None
-                if future is self._futures[shard] and pause_timer.is_too_long(
-                    [self._workers_of[shard]]
-                ):  # it would never load
+                if is_loading and pause_timer.is_too_long([worker]):  # it would never load
                     raise self._memory_error(shard) from None
             except MemoryError as error:
                 raise self._memory_error(shard) from error
-            except CancelledError as error:  # with the scheduler
+            except CancelledError as error:  # the scheduler is lost
                 raise _Lost from error
             except OSError as error:
-                is_its_own = future is self._futures[shard] or error.errno is not None  # Dask's has no number
-                if not is_its_own and self._is_gone(self._workers_of[shard]):
+                is_its_own = is_loading or error.errno is not None  # Dask's errors have no number
+                if not is_its_own and self._is_lost(worker):
                     raise _Lost from error
-                raise ClusterError(f"worker {self._workers_of[shard]}: {error}") from error
+                raise ClusterError(f"worker {worker}: {error}") from error
 
-    def _is_gone(self, worker: str) -> bool:
-        """Whether a worker that cannot be reached is lost, which the scheduler may hear of a moment later."""
-        deadline = time.monotonic() + NOTICE
+    def _is_lost(self, worker: str) -> bool:
+        """Whether the scheduler drops a worker that cannot be reached; it may notice the loss a moment later."""
+        deadline = time.monotonic() + LOSS_TIMEOUT
         while worker in self._workers():
             if time.monotonic() > deadline:
                 return False
@@ -184,7 +185,7 @@ class WorkerPool:
         return True
 
     def _workers(self) -> dict[str, int]:
-        """The workers there are, with their threads."""
+        """The present workers with their numbers of threads."""
         try:
             if self._client.status != "running":
                 raise OSError(f"the client is {self._client.status}")
@@ -194,47 +195,45 @@ class WorkerPool:
                 f"the scheduler is lost ({error}) after {len(self.trees)} trees; start it and its workers again"
             ) from error
 
-    def _replace_lost(self, lost: Sequence[int]) -> None:
-        """Make lost shards anew elsewhere, with all they knew before the last question."""
+    def _replace(self, lost: Sequence[int]) -> None:
+        """Load lost shards on other workers, and bring them to the state before the last call."""
         self._update_other_scores(lost)
         while lost:
-            homes, holders = self._reassign(lost)
-            failed = self._load_shards(homes, self._with_copies(homes, holders))
-            made = [i for i in lost if i not in failed]
+            assigned, copies = self._reassign(lost)
+            failed = self._load_shards(assigned, self._with_copies(assigned, copies))
             if self._summaries:
-                failed += self._check_unchanged(made)
+                failed += self._check_unchanged([i for i in lost if i not in failed])
             if self._base is not None:
-                made = [i for i in lost if i not in failed]
-                failed += self._call(made, "begin", (self._base, self.trees[: self._n_sent]))[1]
+                loaded = [i for i in lost if i not in failed]
+                failed += self._call(loaded, "begin", (self._base, self.trees[: self._n_sent]))[1]
             lost = failed
 
     def _update_other_scores(self, lost: Sequence[int]) -> None:
-        """Let the others score all their documents meanwhile, as shards made anew will.
+        """Let the other shards score all their documents meanwhile, as new shards do.
 
-        From then on that falls due at about the same trees for all. Where it does not, they wait for each other.
+        From then on all shards have to do so after about the same trees. Otherwise they would wait for each other.
         """
         if self._base is not None:
             for i in set(self._all()).difference(lost):
-                with suppress(RuntimeError):  # it is lost, too: that shows when it is next asked
+                with suppress(RuntimeError):  # it is lost, too; the next call finds that
                     self._actors[i].update_scores()
 
-    def _load_shards(self, homes: dict[int, str], with_copies: Collection[int] = ()) -> list[int]:
-        """Load shards on workers; return those whose workers were lost meanwhile."""
+    def _load_shards(self, assigned: Mapping[int, str], with_copies: Collection[int] = ()) -> list[int]:
+        """Load shards on workers; returns those whose workers were lost meanwhile."""
         threads = self._workers()
-        for i, worker in homes.items():
-            givens = None if i in with_copies else {
-                name: [self._parts[name][number].sent(self._client, worker) for number, _ in share.pieces]
+        for i, worker in assigned.items():
+            partitions = None if i in with_copies else {
+                name: [self._partitions[name][number].argument(self._client, worker) for number, _ in share.pieces]
                 for name, share in self._shares[i].items()
             }  # fmt: skip
-            key = f"ranksieve-shard-{i}-{self._run}-{os.urandom(2).hex()}"
-            self._workers_of[i] = worker
-            self._former.add(worker)
+            self._worker_of[i] = worker
+            self._former_workers.add(worker)
             self._futures[i] = self._client.submit(
-                Shard, self._config, self._shares[i], givens, threads.get(worker, 1), self._copy(i),
-                key=key, workers=[worker], actor=True, pure=False,
+                Shard, self._config, self._shares[i], partitions, threads.get(worker, 1), self._copy_name(i),
+                key=f"ranksieve-shard-{i}-{self._run}-{os.urandom(2).hex()}", workers=[worker], actor=True, pure=False,
             )  # fmt: skip
-        lost, damaged = [], {}
-        for i, worker in homes.items():
+        lost, without_copy = [], {}
+        for i, worker in assigned.items():
             try:
                 self._actors[i] = self._wait(self._futures[i], i)
             except _Lost:
@@ -242,55 +241,57 @@ class WorkerPool:
                 lost.append(i)
             except NoCopy:
                 self._futures[i].release()
-                damaged[i] = worker
-        return lost + self._load_shards(damaged) if damaged else lost
+                without_copy[i] = worker
+        return lost + self._load_shards(without_copy) if without_copy else lost
 
-    def _copy(self, shard: int) -> str:
-        """The name of a shard's copy."""
+    def _copy_name(self, shard: int) -> str:
         return f"{self._run}-{shard}"
 
-    def _with_copies(self, homes: dict[int, str], holders: dict[int, list[str]]) -> list[int]:
-        """The shards whose copies lie on the machines of their new homes."""
-        return [i for i, home in homes.items() if home in holders[i]]
+    def _with_copies(self, assigned: Mapping[int, str], copies: Mapping[int, Sequence[str]]) -> list[int]:
+        """The shards that their new workers can load from copies."""
+        return [i for i, worker in assigned.items() if worker in copies[i]]
 
-    def _holders(self, shards: Sequence[int], workers: Collection[str]) -> dict[int, list[str]]:
-        """The workers on whose machines each shard's copy lies."""
-        names = [self._copy(i) for i in shards]
-        found = run_on_workers(self._client, workers, list_copies, names) if self._config.copies else {}
-        return {i: [w for w, here in found.items() if name in here] for i, name in zip(shards, names, strict=True)}
+    def _find_copies(self, shards: Sequence[int], workers: Collection[str]) -> dict[int, list[str]]:
+        """The workers on whose machines the copy of each shard is."""
+        names = {i: self._copy_name(i) for i in shards}
+        found: dict[str, list[str]] = {}
+        if self._config.copies:
+            found = run_on_workers(self._client, workers, list_copies, list(names.values()))
+        return {i: [worker for worker, here in found.items() if name in here] for i, name in names.items()}
 
     def _check_unchanged(self, shards: Sequence[int]) -> list[int]:
-        """Complain if shards made anew hold other lists than before; return those lost meanwhile."""
-        told, lost = self._call(shards, "summaries", ())
-        for i, summaries in told.items():
-            for name, found in summaries.items():
-                if not np.array_equal(found.checksums, self._summaries[i][name].checksums):
-                    parts = ", ".join(self._parts[name][number].name for number, _ in self._shares[i][name].pieces)
+        """Raise an error if shards hold other data than before the loss; returns those that were lost meanwhile."""
+        answers, lost = self._call(shards, "summaries", ())
+        for i, summaries in answers.items():
+            for name, summary in summaries.items():
+                if not np.array_equal(summary.checksums, self._summaries[i][name].checksums):
+                    numbers = [number for number, _ in self._shares[i][name].pieces]
                     raise ClusterError(
-                        f"{parts}: changed during the run, so a worker that was lost cannot be replaced; leave files "
-                        "as they are until the model is there, and start again"
+                        f"{', '.join(self._partitions[name][number].name for number in numbers)}: changed during the "
+                        "run, so a lost worker cannot be replaced; do not change files while a model is trained on "
+                        "them, and start again"
                     )
         return lost
 
     def _reassign(self, lost: Sequence[int]) -> tuple[dict[int, str], dict[int, list[str]]]:
-        """A worker for each lost shard, one without a shard if one comes soon, and who can read its copy."""
+        """A worker for each lost shard, preferably one without a shard; and the workers that can read its copy."""
         for i in lost:
-            self._tries[i] = self._tries.get(i, 0) + 1
-            if self._tries[i] == TRIES:
+            self._losses[i] = self._losses.get(i, 0) + 1
+            if self._losses[i] == MAX_LOSSES:
                 raise self._memory_error(i)
-        busy = [home for i, home in self._workers_of.items() if i not in lost]
+        busy = [worker for i, worker in self._worker_of.items() if i not in lost]
         started = time.monotonic()
         while True:
             workers = self._workers()
             waited = time.monotonic() - started
-            if waited > RETURN and not workers:
+            if waited > RETURN_TIMEOUT and not workers:
                 raise ClusterError(f"all workers are lost after {len(self.trees)} trees; start new ones and resume")
             free = [worker for worker in workers if worker not in busy]
-            if len(free) >= len(lost) or (waited > REPLACEMENT and workers):
+            if len(free) >= len(lost) or (waited > REPLACEMENT_TIMEOUT and workers):
                 break
             time.sleep(0.1)
-        holders = self._holders(lost, workers)
-        return reassign(holders, list(workers), busy), holders
+        copies = self._find_copies(lost, workers)
+        return reassign(copies, list(workers), busy), copies
 
     def _memory_error(self, shard: int) -> ClusterError:
-        return ClusterError(memory_message(self._shares[shard], self._parts, self._config.bytes_per_doc))
+        return ClusterError(memory_message(self._shares[shard], self._partitions, self._config.bytes_per_doc))
