@@ -44,13 +44,14 @@ SETTINGS = ", ".join(f"{name} {value}" for name, value in BUGS.items())
 ON_BUGS = ("fig1", "fig2", "fig3", "fig4", "fig5", "table2", "fig6", "fig7", "fig8", "static", "efficiency",
            "undersampling", "selections")  # fmt: skip
 ABOUT = {
-    "quick": "Every shipped experiment at its quick size, on generated data: it shows what each makes, not who wins.",
+    "quick": "Every shipped experiment at its quick size, on generated data: it shows what each produces, not which "
+    "run is best.",
     "bugs": f"The experiments on real two-stage lists: {REPORTS} bug reports, drawn at random, of each of the projects "
     f"{', '.join(PROJECTS)}, with all files that BM25F finds, at most {DEPTH:,}: 2,700 a report, 3 of them relevant. "
     "149 features (without `feedback.*`). Split by report: 240 for training, 96 for validation, 144 for test; the "
     "number of trees and every choice are made on validation lists. Lists are as long as in the papers, but reports "
     f"and trees are far fewer ({SETTINGS}), so most differences are within their intervals. Times were taken on a "
-    "busy machine, several times as long as on an idle one, and are good for rough ratios at best.",
+    "busy machine, several times as long as on a free one, and give rough ratios at best.",
 }
 NOTES = {  # what a reader of the page of bugs should know
     "fig1": "Cut at 100 files with the positives beyond them kept, as in the paper, λ-MART learns that a low "
@@ -88,7 +89,7 @@ def write_up(results: Results, name: str, folder: Path) -> str:
     (folder / name / "tables.json").write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
     text = (report / "report.md").read_text(encoding="utf-8")
     if folder.name == "bugs":
-        text = re.sub(r"\*\*The lists\*\*.*?(?=^Cells run)", "", text, flags=re.DOTALL | re.MULTILINE)  # all the same
+        text = re.sub(r"\*\*Data\*\*.*?(?=^Started )", "", text, flags=re.DOTALL | re.MULTILINE)  # all the same
         text = text.replace("\n\n**", f"\n\n{NOTES[name]}\n\n**", 1) if name in NOTES else text
     return text.replace("# ", f"## {name}: ", 1).replace("](figures/", f"]({folder.name}/{name}/")
 

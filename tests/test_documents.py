@@ -3,9 +3,9 @@
 The blocks of a page run in their order in one folder:
 
 - `python` blocks share their names;
-- lines of `sh` blocks, and what stands behind `$` in `text` blocks, are commands, run with less data (`smaller`);
+- lines of `sh` blocks, and the text after `$` in `text` blocks, are commands, run with less data (`smaller`);
 - a `toml` block is put into the file that its first line names;
-- what a page needs and does not show stands in blocks within a comment, `<!-- … -->`.
+- blocks that a page needs and does not show are within a comment, `<!-- … -->`.
 
 A line that ends in `# needs …` is not run, but its flags are checked, as are those of commands within the text.
 `pip`, `make` and `source` are not run either; what they install and make must exist.

@@ -1,4 +1,4 @@
-"""TOML files: tables read into dataclasses, and errors that name the line of a key, which the parser does not tell."""
+"""TOML files: tables read into dataclasses, and errors with the line of a key, which the parser does not keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rankers beside our boosted forests as runs: LightGBM, RankSVM, LambdaRank, McRank, one feature alone."""
+"""Rankers other than our boosted forests as runs: LightGBM, RankSVM, LambdaRank, McRank, one feature alone."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def test_stages_are_of_so_many_trees(results):
 
 def test_tables_say_what_taught_a_tree(results):
     table = all_cells(results, "web")
-    taught = {row[0].text: row[table.columns.index("documents used")].number for row in table.rows}
-    assert taught["λ-MART"] == taught["SVM"] == taught["on BM25F"] == 1
-    assert taught["LightGBM, some rows"] is None  # LightGBM does not tell
-    assert 0.1 < taught["SelGB"] < 0.4  # the first of four trees sees everything
+    shares = {row[0].text: row[table.columns.index("documents used")].number for row in table.rows}
+    assert shares["λ-MART"] == shares["SVM"] == shares["on BM25F"] == 1
+    assert shares["LightGBM, some rows"] is None  # LightGBM does not count them
+    assert 0.1 < shares["SelGB"] < 0.4  # the first of four trees is trained on everything
     assert "LightGBM's times" in table.note
     trees = {row[0].text: row[-1].text for row in comparison(results, "web").rows}
     assert trees["SVM"] == trees["BM25F"] == "–"
@@ -98,11 +98,11 @@ def test_training_lists_are_followed_as_they_taught(tmp_path):
     runs = "".join(run_table(algo, algo, *lines) for algo in ("lambdamart", "lightgbm", "mcrank"))
     path = write_spec(tmp_path, 'figures = ["phases"]\n' + WEB + runs)
     train = rs.synth.two_stage(6, n_features=6)
-    taught = rs.sampling.truncate(train, 300, positives="drop")
+    sampled = rs.sampling.truncate(train, 300, positives="drop")
     for cell in run_experiment(load_spec(path), tmp_path / "out", jobs=1).cells:
         model = cell.model()
-        assert cell.table("curve")["train"][-1] == pytest.approx(rs.evaluate(model, taught).mean()), cell.run
-        assert rs.evaluate(model, taught).mean() != rs.evaluate(model, train).mean()
+        assert cell.table("curve")["train"][-1] == pytest.approx(rs.evaluate(model, sampled).mean()), cell.run
+        assert rs.evaluate(model, sampled).mean() != rs.evaluate(model, train).mean()
 
 
 @pytest.mark.parametrize(

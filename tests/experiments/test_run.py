@@ -128,13 +128,13 @@ def test_only_unfinished_cells_run_again(results, tmp_path, monkeypatch):
     assert len(Results.open(out).unfinished) == 4
     (out / "cells" / ".unfinished-x").mkdir()
     monkeypatch.undo()
-    told = []
-    run_experiment(spec, out, jobs=1, on_cell=lambda cell, n_done, n_cells: told.append((cell.label, n_done, n_cells)))
-    assert [n for _, n, _ in told] == [3, 4, 5, 6]
+    calls = []
+    run_experiment(spec, out, jobs=1, on_cell=lambda cell, n_done, n_cells: calls.append((cell.label, n_done, n_cells)))
+    assert [n for _, n, _ in calls] == [3, 4, 5, 6]
     assert not list(out.glob("cells/.unfinished*"))
     assert contents(out) == contents(results.folder)
-    run_experiment(spec, out, jobs=1, on_cell=lambda *done: told.append(done))
-    assert len(told) == 4
+    run_experiment(spec, out, jobs=1, on_cell=lambda *done: calls.append(done))
+    assert len(calls) == 4
 
 
 def children_of(pid: int) -> list[str]:

@@ -24,7 +24,7 @@ def test_the_best_trial_becomes_the_cell(tmp_path):
     found = [json.loads(path.read_text()) for path in sorted((tmp_path / "out" / "tune").glob("*.json"))]
     assert len(found) == 4
     for cell in results.cells:
-        params = cell.facts["settings"]["params"]
+        params = cell.settings["params"]
         mine = [one for one in found if one["best"]["leaves"] == params["leaves"]]
         assert any(one["best"]["learning-rate"] == params["learning_rate"] for one in mine)
     plain = results.cells[0]

@@ -119,12 +119,12 @@ def test_sizes_are_held_against_the_forest_that_was_pruned(run_quick):
     full = groups["λ-MART"].per_query("ndcg@10")[1]
     found = {n: groups[f"pruned, rate {rate}, strategy skip, first 1000"] for n, rate in ((5, 0.5), (7, 0.3))}
     tests = {n: rs.significance.randomization_test(group.per_query("ndcg@10")[1], full) for n, group in found.items()}
-    alike = [n for n, test in tests.items() if test.difference >= 0 or test.p_value > 0.05]
+    equivalent = [n for n, test in tests.items() if test.difference >= 0 or test.p_value > 0.05]
     row = rows["pruned, strategy skip"]
     assert row[1].number == pytest.approx(found[5].value("ndcg@10"))
-    assert row[4].number == min(alike) and row[5].text == f"{1 - min(alike) / 10:.0%}"
-    assert row[6].number == tests[min(alike)].p_value
-    assert row[1].text.endswith("*") == (min(alike) == 5)
+    assert row[4].number == min(equivalent) and row[5].text == f"{1 - min(equivalent) / 10:.0%}"
+    assert row[6].number == tests[min(equivalent)].p_value
+    assert row[1].text.endswith("*") == (min(equivalent) == 5)
 
 
 def test_scoring_times_are_of_whole_and_equivalent_models(tmp_path):
@@ -157,7 +157,7 @@ def test_scoring_times_are_of_whole_and_equivalent_models(tmp_path):
 def smallest_by_hand(group, full):
     """The smallest size, where a round ended or the end, that is not significantly worse than another forest."""
     whole = int(group.n_trees)
-    ends = [trees for trees in (4, 8) if trees < whole and trees in group.cells[0].facts["rounds"]]
+    ends = [trees for trees in (4, 8) if trees < whole and trees in group.first.facts["rounds"]]
     for trees in [*ends, whole]:
         ours = group.per_query("ndcg@10" if trees == whole else f"ndcg@10 at {trees}")[1]
         test = rs.significance.randomization_test(ours, full.per_query("ndcg@10")[1])

@@ -28,24 +28,25 @@ class CellResult:
     facts: dict[str, Any]
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """Everything the result depends on: `run`, `grid`, `params`, `seed`, …"""
+        return self.facts["settings"]
+
+    @property
     def label(self) -> str:
         return self.facts["label"]
 
     @property
     def run(self) -> str:
-        return self.facts["settings"]["run"]
+        return self.settings["run"]
 
     @property
     def data(self) -> str:
         return self.facts["data"]
 
     @property
-    def grid(self) -> dict[str, Any]:
-        return self.facts["settings"]["grid"]
-
-    @property
     def seed(self) -> int:
-        return self.facts["settings"]["seed"]
+        return self.settings["seed"]
 
     def table(self, name: str) -> dict[str, np.ndarray]:
         """`curve`, `queries`, `documents`, or, where the cell recorded them, `selected` and `shared_leaves`."""
@@ -67,31 +68,35 @@ class Group:
     cells: tuple[CellResult, ...]
 
     @property
+    def first(self) -> CellResult:
+        return self.cells[0]
+
+    @property
     def label(self) -> str:
-        return self.cells[0].label
+        return self.first.label
 
     @property
     def run(self) -> str:
-        return self.cells[0].run
-
-    @property
-    def data(self) -> str:
-        return self.cells[0].data
+        return self.first.run
 
     @property
     def grid(self) -> dict[str, Any]:
-        return self.cells[0].grid
+        return self.first.settings["grid"]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The training parameters of the first cell."""
+        return self.first.settings["params"]
 
     @property
     def pruned(self) -> dict[str, Any] | None:
         """The run whose model was pruned and the number of its trees; None if the cells do not prune."""
-        return self.cells[0].facts["settings"].get("prune")
+        return self.first.settings["prune"]
 
     @property
     def has_stages(self) -> bool:
         """Whether its first trees are a model; they are not if all trees were pruned or re-weighted together."""
-        params = self.cells[0].facts["settings"]["params"]
-        return self.pruned is None and not (params["algo"] == "xcleaver" and params["global_"])
+        return self.pruned is None and not (self.params["algo"] == "xcleaver" and self.params["global_"])
 
     @cached_property
     def valid(self) -> float:

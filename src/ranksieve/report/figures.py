@@ -50,7 +50,7 @@ class Picture:
 
 
 def figures(results: Results) -> Iterator[Picture]:
-    """Every figure an experiment asks for."""
+    """Every figure of the specification."""
     for data in results.data:
         for kind in results.facts["figures"]:
             for number, (title, ax) in enumerate(FIGURES[kind](results, data) if kind in FIGURES else ()):
@@ -94,7 +94,7 @@ def _caption(kind: str, results: Results, data: str) -> str:
 def steps(results: Results, data: str) -> Named:
     """The step along each tree, of the runs whose steps are optimal."""
     groups = results.groups(data)
-    found = {group.label: group.cells[0].table("curve").get("step") for group in groups}
+    found = {group.label: group.first.table("curve").get("step") for group in groups}
     shown = {label: chosen for label, chosen in found.items() if chosen is not None}
     if shown:
         yield f"Step α along each tree on {data}", plots.tree_steps(shown)
@@ -134,16 +134,14 @@ def cumulative(results: Results, data: str) -> Named:
 
 def _with_selections(results: Results, data: str) -> list[CellResult]:
     """The first cell of each group that recorded its selections."""
-    firsts = [group.cells[0] for group in results.groups(data)]
-    return [cell for cell in firsts if cell.facts["settings"]["selections"]]
+    firsts = [group.first for group in results.groups(data)]
+    return [cell for cell in firsts if cell.settings["selections"]]
 
 
 def shared(results: Results, data: str) -> Named:
     """How many leaves pairs of negatives share."""
-    firsts = [group.cells[0] for group in results.groups(data)]
-    counts = {
-        cell.label: cell.table("shared_leaves")["pairs"] for cell in firsts if cell.facts["settings"]["shared_leaves"]
-    }
+    firsts = [group.first for group in results.groups(data)]
+    counts = {cell.label: cell.table("shared_leaves")["pairs"] for cell in firsts if cell.settings["shared_leaves"]}
     yield f"Leaves shared by pairs of training negatives of {data}", plots.shared_leaves(counts)
 
 
@@ -215,25 +213,25 @@ def _pruned(results: Results, data: str) -> Iterator[tuple[str, dict[str, Any]]]
     for group in results.groups(data):
         if group.pruned is not None:
             words = [f"{name} {value}" for name, value in group.grid.items() if name != "strategy"]
-            strategy = group.cells[0].facts["settings"]["params"]["strategy"]
-            found.setdefault(", ".join([group.run, *words]), {})[f"strategy {strategy}"] = group.cells[0].model()
+            strategy = group.params["strategy"]
+            found.setdefault(", ".join([group.run, *words]), {})[f"strategy {strategy}"] = group.first.model()
     yield from found.items()
 
 
 def phases(results: Results, data: str) -> Named:
-    """The metric on training lists through the rounds of every X-CLEaVER run, beside the baseline's."""
+    """The metric on training lists through the rounds of every X-CLEaVER run, and the baseline's."""
     metric = results.facts["metrics"][0]
     baseline = results.groups(data, results.facts["baseline"])
-    values = baseline[0].cells[0].table("curve").get("train") if baseline else None
+    values = baseline[0].first.table("curve").get("train") if baseline else None
     for group in _in_rounds(results, data):
-        ax = plots.rounds(group.cells[0].model(), baseline=values)
+        ax = plots.rounds(group.first.model(), baseline=values)
         dashed = f" (dashed: {baseline[0].label})" if baseline else ""
         yield f"{metric} on the training lists of {data} while {group.label} is trained{dashed}", ax
 
 
 def costs(results: Results, data: str) -> Named:
     """Seconds of every phase of X-CLEaVER."""
-    seconds = {group.label: group.cells[0].facts["seconds"].get("phases") for group in _in_rounds(results, data)}
+    seconds = {group.label: group.first.facts["seconds"].get("phases") for group in _in_rounds(results, data)}
     known = {label: phases for label, phases in seconds.items() if phases is not None}
     if known:
         yield f"Time of the phases of X-CLEaVER on {data}", plots.phase_costs(known)
@@ -242,7 +240,7 @@ def costs(results: Results, data: str) -> Named:
 def _in_rounds(results: Results, data: str) -> list[Group]:
     return [
         group for group in results.groups(data)
-        if group.pruned is None and group.cells[0].facts["settings"]["params"]["algo"] == "xcleaver"
+        if group.pruned is None and group.params["algo"] == "xcleaver"
     ]  # fmt: skip
 
 

@@ -121,7 +121,7 @@ def _settings(results: Results) -> str:
     items = []
     for data in results.data:
         for group in results.groups(data):
-            settings = group.cells[0].facts["settings"]
+            settings = group.first.settings
             given = json.dumps(settings, ensure_ascii=False, indent=1)
             title = html.escape(f"{group.label} on {data}")
             items.append(f"<details><summary>{title}</summary><pre>{html.escape(given)}</pre></details>")

@@ -176,7 +176,7 @@ def _lines(results: Results, data: str, groups: list[Group]) -> Iterator[Line]:
 
 def _stages(results: Results, group: Group) -> list[Sized]:
     """A group at its stages: those at which a round ended, if it is made in rounds; none if it is pruned as a whole."""
-    metric, ends = results.facts["metrics"][0], group.cells[0].facts["rounds"]
+    metric, ends = results.facts["metrics"][0], group.first.facts["rounds"]
     new_trees = (group.n_trees or 0) - group.base_trees
     stages = [stage for stage in sorted(results.facts["stages"]) if stage < new_trees and group.has_stages]
     stages = [stage for stage in stages if not ends or stage in ends]
@@ -185,7 +185,7 @@ def _stages(results: Results, group: Group) -> list[Sized]:
 
 def _reference(results: Results, data: str, group: Group) -> Sized | None:
     """The full model: the trees that were pruned, or the forest of X-CLEaVER's base algorithm."""
-    metric, params = results.facts["metrics"][0], group.cells[0].facts["settings"]["params"]
+    metric, params = results.facts["metrics"][0], group.params
     if group.pruned is not None:
         source = results.groups(data, group.pruned["model"])
         if not source:
@@ -195,6 +195,6 @@ def _reference(results: Results, data: str, group: Group) -> Sized | None:
     if params["algo"] != "xcleaver":
         return None
     plain = [one for one in results.groups(data) if one.pruned is None]
-    same = [one for one in plain if one.cells[0].facts["settings"]["params"]["algo"] == params["base"]]
+    same = [one for one in plain if one.params["algo"] == params["base"]]
     chosen = same or results.groups(data, results.facts["baseline"])
     return Sized(chosen[0], metric) if chosen else None

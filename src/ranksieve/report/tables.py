@@ -159,7 +159,7 @@ def sampled_runs(results: Results, data: str) -> dict[str, list[Group]]:
     """Groups trained on a share of the training set, by run."""
     found: dict[str, list[Group]] = {}
     for group in results.groups(data):
-        if group.cells[0].facts["settings"]["sample"] is not None:
+        if group.first.settings["sample"] is not None:
             found.setdefault(group.run, []).append(group)
     return found
 
