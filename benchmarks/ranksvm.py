@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 import ranksieve as rs
 from ranksieve.data.read import open_data
-from ranksieve.rankers.linear import Linear
+from ranksieve.models.linear import Linear
 from results import save
 
 

@@ -19,6 +19,7 @@ LAYERS = [
     ("kernels",),
     ("data",),
     ("forest",),
+    ("models",),
     ("evaluation",),
     ("boosting",),
     ("pruning",),

@@ -25,10 +25,10 @@ from .evaluation.importance import importance
 from .evaluation.metric_names import register_metric
 from .forest.forest import Forest
 from .forest.formats.from_model import from_model
+from .models.load import load
 from .pruning.prune import prune
 from .rankers.combination import combine
 from .rankers.interpolation import interpolate
-from .rankers.load import load
 from .rankers.train import train
 from .retrieval.index import Index
 from .retrieval.pipeline import Pipeline

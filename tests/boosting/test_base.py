@@ -10,7 +10,8 @@ from ranksieve.boosting.train import train_forest
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
-from ranksieve.forest.sum import Feature, Sum
+from ranksieve.models.blend import Blend
+from ranksieve.models.linear import one_feature
 from samples import small_dataset
 
 SMALL = {"algo": "lambdamart", "trees": 8, "leaves": 6, "min_docs": 3, "learning_rate": 0.2}
@@ -84,17 +85,17 @@ def test_trees_that_only_harm_the_base_are_not_kept(data, background):
 def test_a_feature_or_any_ranker_stays_beneath_the_trees(data):
     lists = named(data)
     model = train_forest(TrainingJob(lists, rs.params.Params(**SMALL), init="x2"))
-    assert isinstance(model, Sum)
-    expected = np.nan_to_num(data.features)[:, 2] + model.forest.predict(lists)
+    assert isinstance(model, Blend)
+    expected = np.nan_to_num(data.features)[:, 2] + model.models[1].predict(lists)
     np.testing.assert_array_equal(model.predict(lists), expected)
-    assert rs.evaluate(model, lists).mean() > rs.evaluate(Feature(2, lists.feature_names), lists).mean()
+    assert rs.evaluate(model, lists).mean() > rs.evaluate(one_feature(2, lists.feature_names), lists).mean()
 
     class Linear:
         def predict(self, X):
             return X[:, 2].astype(float)
 
     ranker = train_forest(TrainingJob(lists, rs.params.Params(**SMALL), init=Linear()))
-    np.testing.assert_array_equal(ranker.forest.leaf_values, model.forest.leaf_values)
+    np.testing.assert_array_equal(ranker.models[1].leaf_values, model.models[1].leaf_values)
 
 
 def test_rows_in_any_order_start_from_their_own_scores(data, background):

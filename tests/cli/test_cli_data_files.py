@@ -16,7 +16,7 @@ from cli_samples import QUICK
 from ranksieve.cli.app import app
 from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
-from ranksieve.rankers.load import load
+from ranksieve.models.load import load
 from ranksieve.retrieval.index import Index
 
 COLUMNS = ("--label", "rel", "--qid", "query")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ranksieve.errors import InterruptedTraining
-from ranksieve.rankers.load import load
+from ranksieve.models.load import load
 
 
 def test_ctrl_c_is_130_without_traceback(files, run, tmp_path, monkeypatch):

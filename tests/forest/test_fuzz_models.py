@@ -16,7 +16,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.xgboost import to_xgboost
 from ranksieve.forest.formats.xml_models import to_quickrank, to_ranklib
-from ranksieve.rankers.load import read_model
+from ranksieve.models.load import read_model
 from samples import small_dataset
 
 FILES = Path(__file__).parent / "formats" / "files"

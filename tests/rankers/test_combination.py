@@ -11,7 +11,7 @@ import naive_combination
 import ranksieve as rs
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.rankers.blend import Blend, blend
+from ranksieve.models.blend import Blend, blend
 from samples import small_dataset
 
 SMALL = {"algo": "lambdamart", "trees": 6, "leaves": 5, "min_docs": 3, "learning_rate": 0.2}

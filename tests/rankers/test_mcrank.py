@@ -10,7 +10,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.errors import DataError, InterruptedTraining, ModelError, ParameterError
-from ranksieve.rankers.grades import LINKS
+from ranksieve.models.grades import LINKS
 from ranksieve.rankers.mcrank import Outputs
 from samples import small_dataset
 

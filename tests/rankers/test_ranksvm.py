@@ -11,8 +11,9 @@ from sklearn.svm import LinearSVC
 import ranksieve as rs
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.hinge import grade_numbers, query_hinge
+from ranksieve.models.linear import Standard
 from ranksieve.rankers import inputs
-from ranksieve.rankers.inputs import Standard, query_blocks
+from ranksieve.rankers.inputs import query_blocks
 from ranksieve.rankers.ranksvm import PairLoss
 from samples import small_dataset
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +20,9 @@ from ranksieve.data.letor import TextSource
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError, param
 from ranksieve.forest.forest import Forest, concatenate
-from ranksieve.forest.sum import Feature, Sum
+from ranksieve.models.blend import Blend
+from ranksieve.models.linear import one_feature
+from ranksieve.models.load import load
 from ranksieve.text_formats import some_of
 
 TRAIN = "train"  # the name of the training set among the sets that have scores
@@ -35,7 +37,7 @@ class Base(Protocol):
         """Scores of a set in the order of its lists; `given` is what the user gave for it."""
         ...
 
-    def join(self, forest: Forest) -> Forest | Sum:
+    def join(self, forest: Forest) -> Forest | Blend:
         """The model whose scores are the start's plus those of the new trees."""
         ...
 
@@ -87,9 +89,9 @@ class ModelBase:
             found = found[binned.lists.order]
         return _finite(found, f"init={self.name}", binned)
 
-    def join(self, forest: Forest) -> Forest | Sum:
+    def join(self, forest: Forest) -> Forest | Blend:
         if not isinstance(self.model, Forest):
-            return Sum(self.model, forest)
+            return Blend((self.model, forest), np.ones(2), forest.feature_names, forest.info)
         return concatenate([replace(self.model, feature_names=forest.feature_names), forest])
 
     def describe(self) -> dict[str, Any]:
@@ -126,7 +128,7 @@ class ScoresBase:
         return {"scores": list(self.arrays)}
 
 
-def make_base(init: Any, constant: float, train_set: Binned, given: Any, read_model: Callable[..., Any]) -> Base:
+def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base:
     """What the user gave as `init`, checked against the training set; the constant where nothing was given."""
     if init is None:
         return Constant(constant)
@@ -135,7 +137,7 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any, read_mo
     if isinstance(init, str) and init in train_set.feature_names:
         if Path(init).exists():
             raise ParameterError(param("init", init), f" is a feature and a file; write ./{init} to mean the file")
-        return ModelBase(Feature(train_set.feature_names.index(init), train_set.feature_names), init)
+        return ModelBase(one_feature(init, train_set.feature_names), init)
     if isinstance(init, str | os.PathLike):
         if not Path(init).exists():
             raise ModelError(
@@ -143,7 +145,7 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any, read_mo
                 f" is neither a model file nor a feature of {train_set.source}; features are "
                 f"{some_of(train_set.feature_names)}",
             )
-        model = read_model(init, n_features=len(train_set.feature_names))
+        model = load(init, n_features=len(train_set.feature_names))
         return _model_base(model, str(init), train_set, given)
     inner = getattr(init, "model_", None)
     if isinstance(inner, Forest):  # an estimator around a forest

@@ -15,16 +15,12 @@ from ranksieve.data.binning import Binning
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.lists import Lists
 from ranksieve.errors import DataError, ParameterError, param
-from ranksieve.forest.formats.model_files import load_forest
 from ranksieve.params import Params
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """Data to train and validate on, parameters, and what else a run needs.
-
-    `read_model` reads a model file that `init` names.
-    """
+    """Data to train and validate on, parameters, and what else a run needs."""
 
     data: Any
     params: Params
@@ -35,7 +31,6 @@ class TrainingJob:
     checkpoint: CheckpointOptions = field(default_factory=CheckpointOptions)
     counter: SelectionCounter | None = None
     binning: Binning | None = None
-    read_model: Callable[..., Any] = load_forest
     threads: int = 1
 
     def check_forest_options(self) -> None:

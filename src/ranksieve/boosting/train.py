@@ -26,14 +26,14 @@ from ranksieve.data.read import open_data
 from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, param
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.sum import Sum
+from ranksieve.models.blend import Blend
 from ranksieve.params import Params
 from ranksieve.threads import using_threads
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 
 
-def train_forest(job: TrainingJob) -> Forest | Sum:
+def train_forest(job: TrainingJob) -> Forest | Blend:
     """Train a boosted forest.
 
     A file is streamed into bins; its float matrix is never held whole. The forest ends at the best tree of the first
@@ -45,7 +45,7 @@ def train_forest(job: TrainingJob) -> Forest | Sum:
         train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning)
         check_grades(train_set.lists, train_set.source, pairs=needs_pairs(params))
         constant = constant_of(*label_sums(train_set.lists)) if starts_at_mean(params) else 0.0
-        base = make_base(job.init, constant, train_set, given, job.read_model)
+        base = make_base(job.init, constant, train_set, given)
         check_start(params, base)
         start = Scores(train_set, start=base.scores(TRAIN, given, train_set))
         valid_sets = list(_validation_sets(job, train_set, base))
@@ -87,7 +87,7 @@ class BoostingRun:
     fingerprint: Callable[[], dict[str, Any]]
     counter: SelectionCounter | None = None
 
-    def train(self) -> Forest | Sum:
+    def train(self) -> Forest | Blend:
         """Boost to the end; Ctrl-C raises `InterruptedTraining` with the model of the finished trees."""
         params = self.params
         monitor = Monitor(self.valid_sets, metric_of(params), params.trees, params.early_stopping, self.callbacks)
@@ -124,7 +124,7 @@ class BoostingRun:
             checkpointer.refuse_to_overwrite()
         return checkpointer
 
-    def _model(self, monitor: Monitor) -> Forest | Sum:
+    def _model(self, monitor: Monitor) -> Forest | Blend:
         """The base and the new trees, up to the best of them where there is validation data."""
         params, state, base = self.params, self.state, self.base
         best = len(state.trees) if monitor.best_step is None else monitor.best_step

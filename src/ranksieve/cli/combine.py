@@ -176,7 +176,7 @@ def _mean(paths: list[Path], out: Path, weights: str | None, missing: str | None
 
 def _load(paths: list[Path]) -> dict[str, Model]:
     """The models by the names of their files."""
-    from ranksieve.rankers.load import load
+    from ranksieve.models.load import load
 
     twice = [path for path in paths if paths.count(path) > 1]
     if twice:
@@ -187,7 +187,7 @@ def _load(paths: list[Path]) -> dict[str, Model]:
 def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) -> tuple[list[Model], Scored]:
     """The models, and their scores of the data by the names of their files."""
     from ranksieve.forest.score_file import open_for, score_file
-    from ranksieve.rankers.blend import common_features
+    from ranksieve.models.blend import common_features
 
     show_waiting("crossings")
     models = _load(paths)

@@ -33,7 +33,7 @@ def describe(
 ) -> None:
     """Describe a data file, a model file or an index."""
     from ranksieve.data.read import open_data
-    from ranksieve.rankers.load import load
+    from ranksieve.models.load import load
 
     path = os.fspath(file)
     if verify and not os.path.isdir(path):
@@ -50,7 +50,7 @@ def is_model(path: str) -> bool:
     """Whether a file is a model, by its first bytes."""
     from ranksieve.data.compression import first_bytes
     from ranksieve.forest.formats.model_files import is_model as is_forest
-    from ranksieve.rankers.json_model import START
+    from ranksieve.models.json_model import START
 
     head = first_bytes(path)
     return is_forest(head) or START.startswith(head[: len(START)])
@@ -79,10 +79,10 @@ def _describe_index(path: str, verify: bool) -> None:
 
 def _describe_model(model: Model) -> None:
     from ranksieve.forest.forest import Forest
-    from ranksieve.rankers.blend import Blend
-    from ranksieve.rankers.grades import Grades
-    from ranksieve.rankers.linear import Linear
-    from ranksieve.rankers.net import Net
+    from ranksieve.models.blend import Blend
+    from ranksieve.models.grades import Grades
+    from ranksieve.models.linear import Linear
+    from ranksieve.models.net import Net
 
     if isinstance(model, Blend):
         for number, (weight, part) in enumerate(zip(model.weights, model.models, strict=True), start=1):

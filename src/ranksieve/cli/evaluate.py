@@ -105,7 +105,7 @@ def _score_models(
     names: list[str], data: Path, missing: str | None, threads: int | None
 ) -> tuple[Scored, dict[str, str]]:
     from ranksieve.forest.score_file import open_for, score_file
-    from ranksieve.rankers.load import load
+    from ranksieve.models.load import load
     from ranksieve.retrieval.runs import is_run
 
     for name in names:

@@ -73,7 +73,7 @@ def explain(
     from ranksieve.evaluation.metrics import parse_metric
     from ranksieve.forest.forest import forest_of
     from ranksieve.forest.score_file import open_for, read_for
-    from ranksieve.rankers.load import load
+    from ranksieve.models.load import load
 
     parse_metric(metric)
     forest = forest_of(load(model))

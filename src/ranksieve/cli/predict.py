@@ -33,7 +33,7 @@ def predict(
         check_writable(out, model, data)
     from ranksieve.files import atomic_text
     from ranksieve.forest.score_file import open_for, score_blocks
-    from ranksieve.rankers.load import load
+    from ranksieve.models.load import load
 
     models = {str(model): load(model)}
     source = open_for(data, models, missing, needed=())

@@ -16,7 +16,7 @@ from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.files import atomic_path
 from ranksieve.forest.model import Model
 from ranksieve.forest.score_file import score_blocks
-from ranksieve.rankers.load import load
+from ranksieve.models.load import load
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -32,7 +32,6 @@ from ranksieve.errors import ClusterError, ParameterError, param
 from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.params import FORESTS, Params
-from ranksieve.rankers.load import load
 from ranksieve.threads import using_threads
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ def _base(init: Any, data: Binned, config: RunConfig, summary: SetSummary) -> Ba
     params = config.params
     _check_grades(summary, data.source, pairs=needs_pairs(params))
     constant = constant_of(summary.sums, summary.weights) if starts_at_mean(params) else 0.0
-    base = make_base(init, constant, data, None, load)
+    base = make_base(init, constant, data, None)
     if isinstance(base, ScoresBase):
         raise ParameterError("init is an array of scores; on a cluster give a model or a feature to start from")
     check_start(params, base)

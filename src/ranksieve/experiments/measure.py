@@ -23,8 +23,8 @@ from ranksieve.experiments.data_sets import Loaded, Part, load_values
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.train_cell import scores_on_values
 from ranksieve.forest.forest import Forest
-from ranksieve.rankers.blend import Blend
-from ranksieve.rankers.grades import Grades
+from ranksieve.models.blend import Blend
+from ranksieve.models.grades import Grades
 
 SHOWN = 20  # documents of each test query that are stored with their ranks, besides the positives
 TIMED_DOCUMENTS = 20_000  # that are scored to measure the time

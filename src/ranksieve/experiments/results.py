@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from ranksieve.errors import DataError
 from ranksieve.evaluation.metrics import mean
-from ranksieve.rankers.load import load as load_model
+from ranksieve.models.load import load as load_model
 
 EXPERIMENT = "experiment.json"
 CELL = "cell.json"

@@ -22,9 +22,9 @@ from ranksieve.experiments.data_sets import BACKGROUND, Loaded, Part, load, load
 from ranksieve.experiments.spec import Cell
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model
+from ranksieve.models.load import load as load_model
 from ranksieve.pruning.prune import prune, reweight
 from ranksieve.rankers.interpolation import interpolate
-from ranksieve.rankers.load import load as load_model
 from ranksieve.rankers.train import train
 
 CELLS = "cells"  # the folder of their results

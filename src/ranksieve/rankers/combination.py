@@ -16,7 +16,7 @@ from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.score_file import read_for_models
-from ranksieve.rankers.blend import Blend, blend
+from ranksieve.models.blend import Blend, blend
 
 RANGES = {"convex": (0.0, 1.0), "additive": (0.1, 5.0)}
 ALONE = {"convex": (0.0, 1.0), "additive": (0.0,)}  # α at which one of the two rankers has no weight

@@ -16,7 +16,7 @@ from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.score_file import read_for_models
-from ranksieve.rankers.blend import Blend, blend
+from ranksieve.models.blend import Blend, blend
 
 WIDEST = 10.0  # weights, in units of the scores' spreads, run from 0 to this
 PRECISION = 1e-3

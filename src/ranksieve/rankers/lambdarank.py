@@ -16,9 +16,10 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.errors import InterruptedTraining, ModelError, param
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric, metric_of
+from ranksieve.models.linear import Standard
+from ranksieve.models.net import Net
 from ranksieve.params import Params
-from ranksieve.rankers.inputs import Standard, training_set, validation_sets
-from ranksieve.rankers.net import Net
+from ranksieve.rankers.inputs import training_set, validation_sets
 
 
 @dataclass

@@ -22,7 +22,7 @@ from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.features import check_feature_names
 from ranksieve.errors import DataError, InterruptedTraining, param
 from ranksieve.evaluation.metrics import Metric, metric_of
-from ranksieve.rankers.grades import LINKS, Grades, Link
+from ranksieve.models.grades import LINKS, Grades, Link
 
 MOST_GRADES = 100
 LINK_OF = {"mcrank": "multinomial", "mcrank-ordinal": "cumulative"}

@@ -15,8 +15,8 @@ from ranksieve.boosting.job import TrainingJob, check_grades, model_info
 from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
 from ranksieve.kernels.hinge import PARTS, block_curvature, block_hinge, grade_numbers
-from ranksieve.rankers.inputs import Standard, measured, query_blocks, training_set, validation_sets
-from ranksieve.rankers.linear import Linear
+from ranksieve.models.linear import Linear, Standard
+from ranksieve.rankers.inputs import measured, query_blocks, training_set, validation_sets
 
 MAX_ITERATIONS = 100
 TOLERANCE = 1e-10  # the search ends when a full step would lower the objective by less than this share of it

@@ -8,25 +8,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.checkpoint import CheckpointOptions
 from ranksieve.boosting.job import TrainingJob
 from ranksieve.boosting.train import train_forest
 from ranksieve.data.binning import Binning
-from ranksieve.errors import InterruptedTraining, UnusedParameterWarning
+from ranksieve.errors import UnusedParameterWarning
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.forest.forest import Forest
-from ranksieve.forest.sum import Feature, Sum
 from ranksieve.kernels.numba_cache import tell_first_use
 from ranksieve.params import Params
 from ranksieve.pruning.xcleaver import train_xcleaver
-from ranksieve.rankers.blend import Blend
+from ranksieve.rankers.feature import train_feature
 from ranksieve.rankers.lambdarank import train_lambdarank
 from ranksieve.rankers.lightgbm import load_lightgbm, train_lightgbm
-from ranksieve.rankers.linear import one_feature, train_feature
-from ranksieve.rankers.load import load
 from ranksieve.rankers.mcrank import train_mcrank
 from ranksieve.rankers.ranksvm import train_ranksvm
 from ranksieve.threads import using_threads
@@ -108,7 +102,7 @@ def train(
         params["metric"] = str(parse_metric(params["metric"]))
     parsed = Params(**{name: value for name, value in params.items() if value is not None})
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
-    job = TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning, load)
+    job = TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning)
     if parsed.algorithm.is_forest:
         _warn_of_unused(parsed)
     return run(job)
@@ -119,10 +113,7 @@ def run(job: TrainingJob) -> Any:
     tell_first_use("growing")
     params = job.params
     if params.algorithm.is_forest:
-        try:
-            return _saveable(train_forest(job))
-        except InterruptedTraining as stopped:
-            raise InterruptedTraining(_saveable(stopped.model)) from None
+        return train_forest(job)
     job.check_forest_options()
     params.check_used()
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
@@ -141,13 +132,3 @@ def check_extra(algo: str) -> None:
     """Refuse an algorithm whose optional dependency is not installed."""
     if algo == "lightgbm":
         load_lightgbm()
-
-
-def _saveable(model: Forest | Sum) -> Forest | Blend:
-    """A forest, or a base of another kind with the forest on top of it."""
-    if isinstance(model, Forest):
-        return model
-    base = model.base
-    if isinstance(base, Feature):
-        base = one_feature(base.number, base.feature_names)
-    return Blend((base, model.forest), np.ones(2), model.forest.feature_names, model.info)

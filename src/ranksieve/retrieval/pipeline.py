@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve.errors import ModelError, ParameterError, RanksieveWarning, param
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model
-from ranksieve.rankers.load import load
+from ranksieve.models.load import load
 from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates, depends_on_list
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage

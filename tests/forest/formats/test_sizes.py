@@ -14,7 +14,7 @@ from ranksieve.forest.forest import empty_forest
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.model_files import read
 from ranksieve.forest.formats.xgboost import to_xgboost
-from ranksieve.rankers.load import read_model
+from ranksieve.models.load import read_model
 
 TREE = "<tree id='1' weight='1'><split><output>0.5</output></split></tree>"
 SPLIT = (

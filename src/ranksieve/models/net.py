@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.rankers.inputs import Standard
-from ranksieve.rankers.json_model import numbers, parse_model, write_model
-from ranksieve.rankers.linear import first_layer
+from ranksieve.models.json_model import numbers, parse_model, write_model
+from ranksieve.models.linear import Standard, first_layer
 from ranksieve.text_formats import counted
 
 KIND = "net"

@@ -10,11 +10,11 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.formats.model_files import decoded, read_content
 from ranksieve.forest.formats.model_files import read as read_forest
 from ranksieve.forest.model import Model
-from ranksieve.rankers.blend import read_blend
-from ranksieve.rankers.grades import has_classes, read_grades
-from ranksieve.rankers.json_model import START
-from ranksieve.rankers.linear import read_linear
-from ranksieve.rankers.net import read_net
+from ranksieve.models.blend import read_blend
+from ranksieve.models.grades import has_classes, read_grades
+from ranksieve.models.json_model import START
+from ranksieve.models.linear import read_linear
+from ranksieve.models.net import read_net
 
 KINDS: dict[str, Callable[[bytes, str], Model]] = {
     "linear": read_linear,

@@ -4,24 +4,74 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.job import TrainingJob, model_info
 from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import ParameterError, param
+from ranksieve.errors import DataError
 from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import Model
 from ranksieve.forest.scorer import in_user_order
 from ranksieve.kernels.affine import weighted_sums
-from ranksieve.rankers.inputs import Standard, measured, training_set, validation_sets
-from ranksieve.rankers.json_model import numbers, parse_model, write_model
+from ranksieve.models.json_model import numbers, parse_model, write_model
 from ranksieve.threads import using_threads
 
 KIND = "linear"
+
+
+@dataclass(frozen=True)
+class Standard:
+    """Means and standard deviations of the features, missing values left out; 0 where a feature does not vary."""
+
+    means: np.ndarray
+    scales: np.ndarray
+
+    @classmethod
+    def of(cls, data: Dataset) -> Standard:
+        """Computed block by block in float64: the data is not copied, and sums of squares stay small."""
+        counts, means, squares = (np.zeros(data.n_features) for _ in range(3))
+        row = 0
+        for block in data.blocks():
+            _check_finite(block, row, data.source)
+            row += len(block)
+            known = ~np.isnan(block)
+            values = np.where(known, block.astype(np.float64), 0.0)
+            n = known.sum(axis=0).astype(np.float64)
+            here = values.sum(axis=0) / np.maximum(n, 1)
+            away = here - means
+            total = counts + n
+            share = n / np.maximum(total, 1)
+            squares += np.square((values - here) * known).sum(axis=0) + away**2 * counts * share
+            means += away * share
+            counts = total
+        deviations = np.sqrt(squares / np.maximum(counts, 1))
+        varies = deviations > 1e-6 * np.abs(means)  # else the float32 values are nearly equal
+        return cls(means, np.where(varies, deviations, 0.0))
+
+    @cached_property
+    def factors(self) -> np.ndarray:
+        """1 / scale of each feature; 0 for a feature that does not vary."""
+        return np.divide(1.0, self.scales, out=np.zeros_like(self.scales), where=self.scales > 0)
+
+    def apply(self, rows: np.ndarray) -> np.ndarray:
+        """float32 rows as differences from the mean in standard deviations; 0 where a value is missing."""
+        values = (rows - self.means) * self.factors
+        np.copyto(values, 0.0, where=np.isnan(values))
+        return values
+
+
+def _check_finite(block: np.ndarray, row: int, source: str) -> None:
+    bad = np.isinf(block)
+    if bad.any():
+        at, feature = np.argwhere(bad)[0]
+        raise DataError(
+            f"{source}: feature {feature + 1} of row {row + at + 1} is infinite; "
+            "features must be finite, or NaN where missing"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,30 +129,6 @@ def one_feature(feature: int | str, feature_names: Sequence[str], info: Mapping[
     weights[feature if isinstance(feature, int) else list(feature_names).index(feature)] = 1.0
     plain = Standard(np.zeros(len(weights)), np.ones(len(weights)))
     return Linear(weights, plain, tuple(feature_names), dict(info or {}))
-
-
-def train_feature(job: TrainingJob) -> Linear:
-    """The ranker that scores by one feature, such as the first stage's score; validation data is measured as usual."""
-    data = training_set(job)
-    model = one_feature(_feature_number(job.params.feature, data), data.feature_names)
-    values = measured(job.params, model, validation_sets(job, data))
-    return replace(model, info={**model_info(job.params, data.info), **values})
-
-
-def _feature_number(name: str, data: Dataset) -> int:
-    names = data.feature_names
-    if name in names:
-        return names.index(name)
-    if name != "first-stage":
-        raise ParameterError(
-            f"{data.source}: no feature is named {name!r}; known: {', '.join(names[:8])}{', …' * (len(names) > 8)}"
-        )
-    if data.first_stage is None:
-        raise ParameterError(
-            f"{data.source}: has no information on which feature is the first stage's score; name one with ",
-            param("feature"),
-        )
-    return data.first_stage
 
 
 def first_layer(

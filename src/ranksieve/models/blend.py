@@ -17,7 +17,7 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError, param
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.forest.model import Model, scores_by
-from ranksieve.rankers.json_model import RECOVER, numbers, parse_model, write_model
+from ranksieve.models.json_model import RECOVER, numbers, parse_model, write_model
 
 KIND = "blend"
 
