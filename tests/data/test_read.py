@@ -155,10 +155,13 @@ def test_validation_data_has_the_features_of_the_training_data(tmp_path):
     rs.io.write_parquet(train, tmp_path / "train.parquet")
     narrow = pq.read_table(tmp_path / "train.parquet").drop_columns(["age"])
     pq.write_table(narrow, tmp_path / "narrow.parquet")
-    with pytest.raises(DataError, match="1 feature, but the training data has 2"):
-        rs.train(train, valid=tmp_path / "narrow.parquet", algo="ranksvm")
+    for algo in ("ranksvm", "lambdamart", "mcrank", "xcleaver"):
+        with pytest.raises(DataError, match="1 feature, but the training data has 2"):
+            rs.train(train, valid=tmp_path / "narrow.parquet", algo=algo)
     moved = {name: columns()[name] for name in ("age", "qid", "label", "bm25")}
     np.testing.assert_array_equal(read_like(pd.DataFrame(moved), train).features, np.float32(train.features))
+    found = [rs.train(train, valid=valid, **OPTIONS) for valid in (pd.DataFrame(moved), train)]
+    assert found[0].info["history"] == found[1].info["history"]
     (tmp_path / "text").write_text("1 qid:1 1:1\n0 qid:1\n")
     with pytest.warns(RanksieveWarning, match="no feature beyond 1 occurs"):
         found = read_like(tmp_path / "text", rs.Dataset.from_arrays(np.eye(2), [1, 0], [1, 1]))

@@ -19,8 +19,7 @@ from ranksieve.boosting.oblivious import ObliviousGrower
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import TrainingLists
 from ranksieve.boosting.tree import to_forest
-from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.features import check_feature_names
+from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data
 from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, param
@@ -180,7 +179,6 @@ def constant_of(sums: np.ndarray, weights: np.ndarray) -> float:
 def _validation_sets(job: TrainingJob, train_set: Binned, base: Base) -> Iterator[ValidationSet]:
     """The validation sets with their initial scores."""
     for name, data in named_sets(job.valid).items():
-        given = open_data(data, missing=job.missing)
-        binned = bin_data(given, binning=train_set.binning)
-        check_feature_names(binned.feature_names, train_set.feature_names, binned.source)
+        given = open_data(data, missing=job.missing, wanted=train_set.feature_names)
+        binned = bin_like(given, train_set)
         yield ValidationSet(name, binned, Scores(binned, start=base.scores(name, given, binned)))

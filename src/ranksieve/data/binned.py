@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import Source, check_narrow, give_back_memory, widened
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.features import Described, FeatureInfo
+from ranksieve.data.features import Described, FeatureInfo, check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data
@@ -50,6 +50,14 @@ def bin_data(data: Any, *, max_bins: int = MAX_BINS, binning: Binning | None = N
     if isinstance(data, Dataset):
         return _bin_dataset(data, max_bins, binning)
     return _bin_source(data, max_bins, binning)
+
+
+def bin_like(given: Any, train_set: Binned, *, missing: str = "zero") -> Binned:
+    """Bins of validation data with the thresholds of the training set; tables are matched by name."""
+    data = open_data(given, missing=missing, wanted=train_set.feature_names)
+    binned = bin_data(data, binning=train_set.binning)
+    check_feature_names(binned.feature_names, train_set.feature_names, binned.source)
+    return binned
 
 
 def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binned:

@@ -166,6 +166,16 @@ class Dataset(Described):
         rows = np.sort(np.asarray(rows))
         return self._with_rows(self.lists.take_rows(rows), rows)
 
+    def in_order(self, names: Sequence[str]) -> Dataset:
+        """The data set with its features in the order of the names; as it is if its features are others."""
+        if self.feature_names == tuple(names) or set(self.feature_names) != set(names):
+            return self
+        numbers = {name: number for number, name in enumerate(self.feature_names)}
+        columns = [numbers[name] for name in names]
+        first = None if self.first_stage is None else columns.index(self.first_stage)
+        info = replace(self.info, feature_names=tuple(names), first_stage=first)
+        return replace(self, features=self.features[:, columns], info=info)
+
     def _with_rows(self, lists: Lists, rows: np.ndarray) -> Dataset:
         order = self.lists.order
         return replace(self, features=self.features[rows if order is None else order[rows]], lists=lists)

@@ -73,9 +73,12 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
     needed
         Columns that must exist; for scoring neither `label` nor `qid` is needed.
     wanted
-        The features of a model: a table that has all of them is read in their order, without other columns.
+        The features of a model: a table that has all of them is read in their order, without other columns. A
+        `Dataset` with the same features in another order is reordered.
     """
     absent = check_missing(missing)
+    if isinstance(given, Dataset) and wanted:
+        return given.in_order(wanted)
     if isinstance(given, Described):
         return given  # type: ignore[return-value]
     file = DataFile(given)

@@ -12,8 +12,7 @@ from ranksieve.boosting.initial_scores import ModelBase
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets
 from ranksieve.boosting.train import train_forest
 from ranksieve.boosting.tree import to_forest
-from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.features import check_feature_names
+from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.errors import InterruptedTraining
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, concatenate
@@ -33,9 +32,7 @@ def train_xcleaver(job: TrainingJob) -> Forest:
     params = job.params
     train_set = bin_data(job.data, max_bins=params.max_bins, missing=job.missing)
     valid = named_sets(job.valid).values()
-    sets = [bin_data(given, binning=train_set.binning, missing=job.missing) for given in valid]
-    for other in sets:
-        check_feature_names(other.feature_names, train_set.feature_names, other.source)
+    sets = [bin_like(given, train_set, missing=job.missing) for given in valid]
     rounds = _Rounds(train_set, sets[0] if sets else None, params, Reporter(params.metric, job.callbacks))
     while rounds.model.n_trees < params.trees and rounds.interrupted is None and rounds.round():
         pass

@@ -18,8 +18,7 @@ from ranksieve.boosting.loop import Parts, State, boost
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import Objective, TrainingLists, TrainingRows
 from ranksieve.boosting.tree import to_forest
-from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.features import check_feature_names
+from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.errors import DataError, InterruptedTraining, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.models.grades import LINKS, Grades, Link
@@ -132,8 +131,7 @@ def _grades(labels: np.ndarray, source: str) -> np.ndarray:
 
 def _watched(job: TrainingJob, data: Binned, grades: np.ndarray, starts: np.ndarray) -> Iterator[GradesValidSet]:
     for name, given in named_sets(job.valid).items():
-        binned = bin_data(given, binning=data.binning, missing=job.missing)
-        check_feature_names(binned.feature_names, data.feature_names, binned.source)
+        binned = bin_like(given, data, missing=job.missing)
         yield GradesValidSet(name, binned, [Scores(binned, start=start) for start in starts], grades)
 
 
