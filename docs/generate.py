@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +12,8 @@ from typer.testing import CliRunner
 
 import ranksieve
 from ranksieve.cli.app import MODULES, app
+from ranksieve.params import ALIASES, SLOTS, table
+from ranksieve.rules import parameters_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -38,12 +39,19 @@ def commands() -> str:
 
 
 def parameters() -> str:
-    """The one table of training parameters."""
+    """The one table of training parameters, and the rules that have parameters of their own."""
     lines = ["# Parameters of training\n", "| parameter | default | meaning | values |", "|---|---|---|---|"]
-    for item in dataclasses.fields(ranksieve.params.Params):
-        about = item.metadata
-        cells = (f"`{item.name}`", f"`{item.default!r}`", about["help"], about["expected"])
+    for one in table().values():
+        cells = (f"`{one.name}`", f"`{one.default!r}`", one.help, one.expected)
         lines.append("| " + " | ".join(map(_cell, cells)) + " |")
+    aliases = ", ".join(f"`{alias}` for `{name}`" for alias, name in ALIASES.items())
+    lines.append(f"\nOther names, in Python and TOML: {aliases}.\n")
+    for registry in SLOTS:
+        lines += [f"\n## {registry.kind.capitalize()}\n", "| name | what it does | parameters |", "|---|---|---|"]
+        for name, rule in registry.items():
+            about = (rule.__doc__ or "").partition("\n")[0]
+            own = ", ".join(f"`{one}`" for one in (parameters_of(rule) if isinstance(rule, type) else ()))
+            lines.append("| " + " | ".join(map(_cell, (f"`{name}`", about, own))) + " |")
     return "\n".join(lines)
 
 

@@ -14,6 +14,18 @@ def mixed(z):
     return z ^ (z >> np.uint64(31))
 
 
+@njit(cache=True, nogil=True)
+def step_key(seed, step):
+    """The key of a step's random numbers: steps of one seed have unrelated keys."""
+    return mixed(mixed(np.uint64(seed) + GOLDEN) + GOLDEN * np.uint64(step + 1))
+
+
+@njit(cache=True, nogil=True)
+def uniform(key, row):
+    """The random number of a row under a key, in (0, 1): the same wherever and whenever it is asked for."""
+    return (np.float64(mixed(np.uint64(key) + GOLDEN * np.uint64(row + 1)) >> np.uint64(12)) + 0.5) * 2.0**-52
+
+
 @njit(cache=True, nogil=True, parallel=True)
 def draw_per_query(sizes, counts, starts, key, first, out):
     """For each query `counts[q]` of `sizes[q]` places, without repetition, ascending, into `out[starts[q]:]`.

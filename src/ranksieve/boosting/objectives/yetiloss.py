@@ -1,0 +1,94 @@
+"""YetiLoss: λ-gradients of NDCG averaged over noisy orders of each list (Gulin et al. 2011; Lyzhin et al. 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit, prange
+
+from ranksieve.boosting.objectives.lambdas import ALL_RANKS, sparse_gains
+from ranksieve.boosting.training_rows import Gradients, ObjectiveView
+from ranksieve.kernels.drawing import step_key, uniform
+from ranksieve.kernels.lambdas import NDCG, all_ideals
+from ranksieve.rules import OBJECTIVES, integer
+
+
+@OBJECTIVES.register("yetiloss")
+@dataclass(frozen=True)
+class YetiLoss:
+    """Pairs count by |Δ NDCG| if they stand close to each other in an order by score plus logistic noise (CatBoost).
+
+    Each list is ordered `permutations` times. In each order the ranks p up to `truncation` pair with the next `window`
+    ranks, and a pair of different labels counts by its change of NDCG divided by the number of permutations. Gradients
+    are those of the logistic pair loss on the scores without noise.
+    """
+
+    truncation: int = integer(30, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)", -1)
+    permutations: int = integer(10, "Noisy orders of each list (yetiloss)", 1)
+    window: int = integer(5, "Ranks below a document that it is paired with (yetiloss)", 1)
+
+    needs_pairs: ClassVar[bool] = True
+    uses_gains: ClassVar[bool] = True
+
+    def __call__(self, view: ObjectiveView) -> Gradients:
+        n_docs = len(view.labels)
+        if "gains" not in view.cache:
+            gains, ideals = sparse_gains(view.labels, view.metric), np.empty(len(view.offsets) - 1)
+            all_ideals(NDCG, gains, view.offsets, ALL_RANKS, ideals)
+            view.cache["gains"] = gains, ideals
+        gains, ideals = view.cache["gains"]
+        depth = self.truncation or view.metric.k or -1
+        depth = n_docs if depth < 0 else depth
+        grad, hess, key = np.empty(n_docs), np.empty(n_docs), np.uint64(step_key(view.seed, view.step))
+        shape = np.array([depth, self.window, self.permutations])
+        all_gradients(gains, view.scores, view.offsets, view.rows, ideals, key, shape, grad, hess)
+        return grad, hess
+
+
+@njit(cache=True, nogil=True)
+def best_by_noise(scores, rows, key, noisy, n_best):
+    """The documents with the largest score plus logistic noise, best first."""
+    for i in range(len(scores)):
+        u = uniform(key, rows[i])
+        noisy[i] = np.log((1.0 - u) / u) - scores[i]
+    bar = np.partition(noisy, n_best - 1)[n_best - 1]
+    best = np.flatnonzero(noisy <= bar)
+    return best[np.argsort(noisy[best], kind="mergesort")][:n_best]
+
+
+@njit(cache=True, nogil=True)
+def list_gradients(gains, scores, rows, ideal, key, shape, grad, hess):
+    """Gradients of one list; `shape` is truncation, window and number of permutations."""
+    n = len(gains)
+    grad[:] = 0.0
+    hess[:] = 0.0
+    if n < 2 or ideal <= 0.0:
+        return
+    depth, window, permutations = shape
+    noisy = np.empty(n)
+    for draw in range(permutations):
+        order = best_by_noise(scores, rows, step_key(key, draw), noisy, min(n, depth + window))
+        for p in range(min(depth, len(order))):
+            for q in range(p + 1, min(p + 1 + window, len(order))):
+                high, low = order[p], order[q]
+                if gains[high] == gains[low]:
+                    continue
+                if gains[high] < gains[low]:
+                    high, low = low, high
+                discount = 1.0 / np.log2(p + 2.0) - 1.0 / np.log2(q + 2.0)
+                weight = (gains[high] - gains[low]) * discount / (ideal * permutations)
+                chance = 1.0 / (1.0 + np.exp(min(scores[high] - scores[low], 700.0)))
+                grad[high] += weight * chance
+                grad[low] -= weight * chance
+                hess[high] += weight * chance * (1.0 - chance)
+                hess[low] += weight * chance * (1.0 - chance)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def all_gradients(gains, scores, offsets, rows, ideals, key, shape, grad, hess):
+    """Gradients of every list; lists are independent."""
+    for q in prange(len(offsets) - 1):
+        own = slice(offsets[q], offsets[q + 1])
+        list_gradients(gains[own], scores[own], rows[own], ideals[q], key, shape, grad[own], hess[own])

@@ -1,0 +1,92 @@
+"""XE-NDCG and YetiLoss against plain loops, and what every objective must fulfil."""
+
+import lightgbm
+import numpy as np
+import pytest
+
+import naive_objectives
+import ranksieve as rs
+from ranksieve.boosting.objectives.xendcg import XeNdcg
+from ranksieve.boosting.objectives.yetiloss import YetiLoss
+from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.kernels.drawing import step_key, uniform
+from rule_samples import gradients
+from samples import small_dataset
+
+NAMES = ["xendcg", "yetiloss"]
+
+
+def lists(seed):
+    rng = np.random.default_rng(seed)
+    sizes = [7, 1, 12, 40, 3]
+    labels = rng.integers(0, 4, sum(sizes)).astype(np.float32)
+    labels[8:20] = 0  # a list without positives
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return labels, rng.standard_normal(len(labels)), offsets, rng.permutation(1000)[: len(labels)]
+
+
+def uniforms(key, rows):
+    return [uniform(np.uint64(key), row) for row in rows]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_xendcg_is_the_plain_sum(seed):
+    labels, scores, offsets, rows = lists(seed)
+    grad, hess = gradients(XeNdcg(), labels, scores, offsets, rows=rows, step=3, seed=seed)
+    expected = naive_objectives.xendcg(
+        2.0 ** labels.astype(float) - 1, scores, offsets, uniforms(step_key(seed, 3), rows)
+    )
+    np.testing.assert_allclose(grad, expected[0], rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(hess, expected[1], rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize(("truncation", "window"), [(30, 5), (2, 1), (5, 100)])
+def test_yetiloss_is_the_plain_sum(truncation, window):
+    labels, scores, offsets, rows = lists(1)
+    rule = YetiLoss(truncation=truncation, window=window, permutations=3)
+    grad, hess = gradients(rule, labels, scores, offsets, rows=rows, step=3, seed=7)
+    key = np.uint64(step_key(7, 3))
+    draws = [uniforms(step_key(key, draw), rows) for draw in range(3)]
+    expected = naive_objectives.yetiloss(2.0 ** labels.astype(float) - 1, scores, offsets, draws, truncation, window)
+    np.testing.assert_allclose(grad, expected[0], rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(hess, expected[1], rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(np.add.reduceat(grad, offsets[:-1]), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [XeNdcg(), YetiLoss()])
+def test_extreme_scores_stay_finite(rule):
+    labels, _, offsets, rows = lists(2)
+    for scores in (np.zeros(len(labels)), np.linspace(-4000, 4000, len(labels))):
+        grad, hess = gradients(rule, labels, scores, offsets, rows=rows)
+        assert np.isfinite(grad).all() and np.isfinite(hess).all() and (hess >= 0).all()
+
+
+def test_random_numbers_are_uniform_and_unrelated():
+    numbers = np.array([uniforms(step_key(seed, step), range(2000)) for seed, step in ((0, 0), (0, 1), (1, 0))])
+    assert 0 < numbers.min() < numbers.max() < 1
+    np.testing.assert_allclose(numbers.mean(axis=1), 0.5, atol=0.03)
+    assert (abs(np.corrcoef(numbers)[np.triu_indices(3, 1)]) < 0.08).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("algo", ["lambdamart", "selgb"])
+def test_they_train_the_same_for_any_number_of_threads_and_resume(tmp_path, name, algo):
+    data = small_dataset()
+    options = {"algo": algo, "objective": name, "trees": 8, "leaves": 5, "min_docs": 2, "gain": "newton", "seed": 4}
+    model = rs.train(data, threads=1, **options)
+    assert to_text(rs.train(data, threads=2, **options)) == to_text(model)
+    rs.train(data, checkpoint=tmp_path, **{**options, "trees": 5})
+    assert to_text(rs.train(data, checkpoint=tmp_path, resume=True, **options)) == to_text(model)
+    assert to_text(rs.train(data, **{**options, "seed": 5})) != to_text(model)
+
+
+def test_xendcg_is_as_good_as_lightgbms():
+    train, test = rs.synth.cubic(120), rs.synth.cubic(60, start=120)
+    model = rs.train(
+        train, algo="lambdamart", objective="xendcg", gain="newton", trees=60, leaves=16, learning_rate=0.1
+    )
+    settings = {"objective": "rank_xendcg", "num_leaves": 16, "learning_rate": 0.1, "lambda_l2": 1.0, "verbose": -1,
+                "min_data_in_leaf": 5, "min_sum_hessian_in_leaf": 1e-9, "num_threads": 2}  # fmt: skip
+    data = lightgbm.Dataset(train.features, train.labels, group=train.lists.sizes)
+    theirs = lightgbm.train(settings, data, 60).predict(test.features)
+    assert rs.evaluate(model, test).mean() == pytest.approx(rs.evaluate(theirs, test).mean(), abs=0.03)
