@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import keyword
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,9 +21,6 @@ __all__ = [
     "RanksieveWarning",
     "UnusedParameterWarning",
 ]
-
-FLAG = re.compile(r"(?<![\w./\\-])--([a-z][a-z0-9-]*)(?:=([^\s;,()]+))?")
-COMMAND = re.compile(r"ranksieve [a-z]+[^;]*")  # within which flags are meant
 
 
 @dataclass(frozen=True)
@@ -78,12 +73,8 @@ class _Message(Exception):
         """The message with parameters spelled as flags."""
         return "".join(part.flag if isinstance(part, ParamName) else part for part in self.parts)
 
-    @property
-    def by_flags(self) -> str:
-        return self.for_command_line()
-
     def __str__(self) -> str:
-        return "".join(str(part) if isinstance(part, ParamName) else in_python(part) for part in self.parts)
+        return "".join(map(str, self.parts))
 
     def with_prefix(self, text: str) -> Self:
         """The same error with a text before its message, for example the file and line it is about."""
@@ -132,27 +123,6 @@ class InterruptedTraining(KeyboardInterrupt):
     def __init__(self, model: Any) -> None:
         super().__init__("training was interrupted")
         self.model = model
-
-
-def in_python(message: str) -> str:
-    """A message with Python's names for what it has flags for; commands in it stay as they are.
-
-    Examples
-    --------
-    >>> in_python("--min-docs is 0; use --algo=mart, or see ranksieve train --help")
-    "min_docs is 0; use algo='mart', or see ranksieve train --help"
-    >>> in_python("runs--old/dev.txt: --metric is missing")
-    'runs--old/dev.txt: metric is missing'
-    """
-    commands = COMMAND.findall(message)
-    told = [FLAG.sub(_spelled, part) for part in COMMAND.split(message)]
-    return "".join(part + command for part, command in zip(told, [*commands, ""], strict=True))
-
-
-def _spelled(found: re.Match[str]) -> str:
-    name, value = found[1].replace("-", "_"), found[2]
-    name += "_" * keyword.iskeyword(name)
-    return name if value is None else f"{name}={value if value[0].isdigit() else repr(value)}"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -109,6 +109,7 @@ class Ranker(BaseEstimator):
         eval_sample_weight: Vector | Sequence[Vector] | None = None,
         eval_metric: str | None = None,
         callbacks: Sequence[Callable[[Record], None]] | None = None,
+        verbose: bool = False,
     ) -> Ranker:
         """Train on documents and their labels.
 
@@ -132,6 +133,8 @@ class Ranker(BaseEstimator):
             Validation metric, instead of the parameter `metric`.
         callbacks : list of functions, optional
             Each is called with a `Record` after each tree.
+        verbose : bool
+            Show progress on standard error if it is a terminal, and in notebooks.
 
         Returns
         -------
@@ -146,7 +149,7 @@ class Ranker(BaseEstimator):
         params = self.get_params(deep=False)
         if eval_metric is not None:
             params["metric"] = eval_metric
-        self.model_: Model = train(data, valid=valid, callbacks=tuple(callbacks or ()), **params)
+        self.model_: Model = train(data, valid=valid, callbacks=tuple(callbacks or ()), verbose=verbose, **params)
         self.n_features_in_ = data.n_features
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)

@@ -139,7 +139,7 @@ def test_one_class_only(run, tmp_path):
 
 
 BAD_FLAGS = {
-    "p above 1": (["--negatives", "1.5"], "--negatives is 1.5; expected in (0, 1]"),
+    "p above 1": (["--negatives", "1.5"], "--negatives is 1.5; expected a number in (0, 1]"),
     "algo": (["--algo", "nonsense"], "lambdamart"),
     "nearly": (["--algo", "SelGBB"], "did you mean 'selgb'?"),
     "leaves": (["--leaves", "1"], "--leaves is 1"),
@@ -188,7 +188,10 @@ def test_data_in_the_place_of_a_model(run, files, model):
 
 
 def test_early_stopping_needs_validation_data(run, files):
-    refused(run("train", files / "train.txt", "--early-stopping", "5", "--out", "m.txt"), "there is none; add --valid")
+    refused(
+        run("train", files / "train.txt", "--early-stopping", "5", "--out", "m.txt"),
+        "needs validation data; add --valid",
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,7 +252,7 @@ MISTAKES = {
     ("train", "DATA", "--trees", "twenty"): "--trees is 'twenty'; expected a whole number from 1; see ranksieve train",
     ("train", "DATA", "--step-range", "1", "b"): "--step-range is '1 b'; expected two numbers",
     ("train", "DATA", "--tree", "20"): "unknown option --tree; did you mean '--trees'? see ranksieve train --help",
-    ("predict", "MODEL", "DATA", "--threads=x"): "--threads is 'x'; expected a number from 0",
+    ("predict", "MODEL", "DATA", "--threads=x"): "--threads is 'x'; expected a whole number from 0",
     ("explain", "MODEL", "DATA", "--top", "0"): "--top is '0'; ",
     ("trian", "DATA"): "unknown command trian; did you mean 'train'? see ranksieve --help",
     ("predict", "MODEL"): "DATA is missing; see ranksieve predict --help",

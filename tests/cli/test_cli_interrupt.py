@@ -50,6 +50,6 @@ def test_ctrl_c_keeps_the_finished_trees(files, run, model, tmp_path, monkeypatc
         outcome = run("train", files / "train.txt", "--out", out, "--trees", "1000", *options)
         told = " ".join(outcome.output.split())
         assert outcome.code == 130 and "Traceback" not in told
-        assert "error: interrupted after 12 of 1,000 trees; their model is kept in" in told
-        assert ("go on with --resume" in told) == bool(options)
+        assert "error: interrupted after 12 of 1,000 trees; the model is saved in" in told
+        assert ("continue with --resume" in told) == bool(options)
         assert load(kept).n_trees == load(model).n_trees

@@ -289,7 +289,7 @@ def test_a_lost_scheduler_leaves_a_checkpoint_to_go_on_from(client, files, tmp_p
             if record.step == 5:
                 scheduler.kill()
 
-        with pytest.raises(ClusterError, match=r"scheduler is lost .* after [56] trees.*goes on from the checkpoint"):
+        with pytest.raises(ClusterError, match=r"scheduler is lost .* after [56] trees.*the checkpoint with resume"):
             rs.cluster.train(lonely, files, callbacks=[kill], **options)
     steps = []
     resumed = rs.cluster.train(

@@ -120,7 +120,9 @@ def usage_message(error: Any) -> str:
     context = error.ctx
     advice = f"see {_name(context)} --help"
     if hasattr(error, "possibilities") and hasattr(error, "option_name"):
-        known = [name for option in context.command.params for name in (*option.opts, *option.secondary_opts)]
+        known = [
+            name for option in context.command.get_params(context) for name in (*option.opts, *option.secondary_opts)
+        ]
         return f"unknown option {error.option_name}; {did_you_mean(error.option_name, known)}{advice}"
     param = getattr(error, "param", None)
     if param is None:

@@ -103,7 +103,7 @@ def _compile_training() -> None:
 
     few = bin_data(two_stage(2))
     for algo in ("lambdamart", "selgb"):
-        train(few, valid=few, algo=algo, trees=3, metric=METRIC)
+        train(few, valid=few, algo=algo, trees=3, metric=METRIC, verbose=False)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from ranksieve.toml_file import TomlFile
 
 PANEL = "Training parameters"
 SHORT = {"metric": ("-m",)}  # as in the other commands
+OPTIONS = "ranksieve.options"  # where a command leaves the options of its training parameters
 VALUES = "ranksieve.params"  # where a command leaves the values of its training parameters
 RUN_OPTIONS = ("missing",)  # options of the command itself that the TOML file may set too
 
@@ -31,7 +32,9 @@ class ParamsCommand(Command):
         return table()
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return [*super().get_params(ctx), *_options()]
+        if OPTIONS not in ctx.meta:  # click compares parameters by identity
+            ctx.meta[OPTIONS] = _options()
+        return [*super().get_params(ctx), *ctx.meta[OPTIONS]]
 
     def invoke(self, ctx: Any) -> Any:
         ctx.meta[VALUES] = {name: ctx.params.pop(name) for name in table() if name in ctx.params}

@@ -29,49 +29,53 @@ if TYPE_CHECKING:
 @with_params
 def train(
     context: typer.Context,
-    data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or its parts.")],
+    data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or several parts.")],
     out: OutModel,
     valid: Annotated[
-        list[Path] | None, typer.Option(help="Validation data: early stopping watches it; repeat it for more parts.")
+        list[Path] | None, typer.Option(help="Validation data, used for early stopping; repeated for several parts.")
     ] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data: measured once, at the end.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data. The metric on it is reported at the end.")] = None,
     init: Annotated[
-        str | None, typer.Option(help="Model file or feature to start from; the new model holds it and the new trees.")
+        str | None,
+        typer.Option(metavar="MODEL|FEATURE", help="Model file or feature to start from. The new model contains it."),
     ] = None,
     params: Annotated[
-        Path | None, typer.Option(help="TOML file of training parameters, such as 'learning-rate = 0.05'; flags win.")
+        Path | None,
+        typer.Option(help="TOML file of training parameters, such as 'learning-rate = 0.05'. Options take precedence."),
     ] = None,
     missing: Missing = "zero",
-    checkpoint: Annotated[Path | None, typer.Option(help="Folder for checkpoints.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for checkpoints.")] = None,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Trees between two checkpoints.")] = 50,
-    checkpoint_minutes: Annotated[float, typer.Option(min=0, help="Minutes between two, if that is sooner.")] = 5.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
+    checkpoint_minutes: Annotated[
+        float, typer.Option(min=0, help="Minutes between two checkpoints, if that is sooner.")
+    ] = 5.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint, if there is one.")] = False,
     cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Train on the Dask cluster with this scheduler.")
+        str | None, typer.Option(metavar="ADDRESS", help="Train on the Dask cluster with this scheduler address.")
     ] = None,
     local_workers: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Train in so many worker processes of this machine.")
+        int, typer.Option(min=0, metavar="N", help="Train in this many worker processes on this machine.")
     ] = 0,
     no_copies: Annotated[
-        bool, typer.Option("--no-copies", help="On a cluster: keep no copies of the bins on the workers' disks.")
+        bool, typer.Option("--no-copies", help="On a cluster: store no copies of the bins on the workers' disks.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model on documents, and say how good it is.
+    """Train a model and report its quality.
 
-    Ctrl-C keeps the model of the trees that are finished.
+    Ctrl-C saves the model of the finished trees.
     """
     context.meta[CHECKPOINT] = checkpoint
     chosen = chosen_params(context, params)
-    missing = context.params["missing"]  # by now also what the TOML file says
+    missing = context.params["missing"]  # the TOML file's value, if there is one and no option
     if cluster is not None and local_workers:
-        raise ParameterError("--cluster and --local-workers are two answers to one question; give one of them")
+        raise ParameterError("--cluster and --local-workers are mutually exclusive")
     if no_copies and cluster is None and not local_workers:
-        raise ParameterError("--no-copies is about the workers of a cluster; add --cluster or --local-workers")
+        raise ParameterError("--no-copies needs --cluster or --local-workers")
     if is_flag(context, "early_stopping") and chosen.early_stopping and not valid:
-        raise ParameterError("--early-stopping watches validation data, and there is none; add --valid FILE")
+        raise ParameterError("--early-stopping needs validation data; add --valid FILE")
     if resume and checkpoint is None:
-        raise ParameterError("--resume needs a checkpoint to go on from; add --checkpoint DIR")
+        raise ParameterError("--resume needs --checkpoint DIR")
     if checkpoint is not None:
         check_folder(checkpoint)
     read = (*data, *(valid or ()), test, init, params)
@@ -83,7 +87,7 @@ def train(
     _check_extras(chosen.algo, on_cluster=cluster is not None or local_workers > 0)
     metric = metric_of(chosen)
     for path in (*data, *(valid or ()), *((test,) if test else ())):
-        open_data(path, missing=missing)  # complains about a wrong path before hours are spent
+        open_data(path, missing=missing)  # a wrong path is refused before training
     doing = f"starting {counted(worker=local_workers)}, reading the data" if local_workers else "reading the data"
     bar: PruningProgress | TrainingProgress = TrainingProgress(chosen.algo, doing=doing, quiet=quiet)
     if chosen.algo == "xcleaver":
@@ -116,7 +120,7 @@ def train(
 
 
 def _check_extras(algo: str, *, on_cluster: bool) -> None:
-    """Complain about what is not installed before any work is done."""
+    """Refuse what is not installed before any work is done."""
     from ranksieve.rankers.train import check_extra
 
     check_extra(algo)
@@ -127,20 +131,20 @@ def _check_extras(algo: str, *, on_cluster: bool) -> None:
 
 
 def _free_name(out: Path) -> Path:
-    """Where an unfinished model goes, so that it replaces no other."""
+    """A name for an unfinished model that no file has."""
     others = (f"{out.stem}.interrupted{number}{out.suffix}" for number in ("", *(f"-{n}" for n in range(2, 10_000))))
     return next(path for path in (out, *map(out.with_name, others)) if not path.exists())
 
 
 def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, params: Params, metric: Metric) -> NoReturn:
-    """Write what there was when Ctrl-C came, beside a model that is there already."""
+    """Save the model of the finished trees, beside a model that exists already, and exit."""
     kept = _free_name(out)
     save_model(model, kept)
     show_facts(_facts(model, kept, metric))
-    resume = "" if checkpoint is None else f"; so is a checkpoint in {checkpoint}, go on with --resume"
+    resume = "" if checkpoint is None else f"; a checkpoint is in {checkpoint}, continue with --resume"
     step, done = model.info.get("round", "tree"), len(model.info["seconds"])
     wanted = counted(**{step: params.epochs if step == "epoch" else params.trees})
-    show_error(f"interrupted after {done:,} of {wanted}; their model is kept in {kept}{resume}")
+    show_error(f"interrupted after {done:,} of {wanted}; the model is saved in {kept}{resume}")
     raise typer.Exit(130)
 
 
@@ -153,7 +157,7 @@ def _train_here(data: list[Path], valid: list[Path] | None, options: dict[str, A
             paths[0] if len(paths) == 1 else JoinedSource([Piece(path) for path in paths], missing=options["missing"])
         )
 
-    return train(whole(data), valid=whole(valid) if valid else None, **options)
+    return train(whole(data), valid=whole(valid) if valid else None, verbose=False, **options)
 
 
 def _train_on_cluster(

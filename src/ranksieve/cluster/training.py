@@ -193,8 +193,9 @@ def _boost(
         try:
             return run.train()
         except ClusterError as error:
-            hint = "; resume=True (--resume) goes on from the checkpoint" if keep.folder else ""
-            raise ClusterError(f"{error}{hint}") from error
+            if keep.folder is None:
+                raise
+            raise error.with_suffix("; continue from the checkpoint with ", param("resume")) from error
 
 
 def _check(params: Params, missing: str, exchange: str) -> None:

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ranksieve.errors import RanksieveError
+from ranksieve.errors import ParamName, RanksieveError, param
 from ranksieve.files import atomic_path
 
 Work = Callable[..., Any]  # work(item, out, threads=…, alone=…)
@@ -39,7 +39,7 @@ class JobError(RanksieveError):
 class _Failure:
     """What went wrong in a worker; `trace` is set for errors that no input should cause."""
 
-    message: str
+    message: tuple[str | ParamName, ...]
     trace: str = ""
 
 
@@ -96,18 +96,19 @@ def _check(future: Future[_Failure | None], running: dict[Future[_Failure | None
     except BrokenProcessPool:
         names = ", ".join(job.key for job in running.values())
         raise JobError(
-            f"a worker process ended unexpectedly (running: {names}); if memory is short, use fewer jobs (--jobs 1). "
-            f"{AGAIN}"
+            f"a worker process ended unexpectedly (running: {names}); if memory is short, use ",
+            param("jobs", 1),
+            f". {AGAIN}",
         ) from None
     if failure is None:
         return
     key = running[future].key
     if not failure.trace:
-        raise JobError(f"{key}: {failure.message}")
+        raise JobError(f"{key}: ", *failure.message)
     place = out / f"{key}.error.txt"
     with atomic_path(place) as temporary:
         temporary.write_text(failure.trace, encoding="utf-8")
-    raise JobError(f"{key}: failed with {failure.message}, which is a bug; its traceback is in {place}. {AGAIN}")
+    raise JobError(f"{key}: failed with ", *failure.message, f", which is a bug; its traceback is in {place}. {AGAIN}")
 
 
 def _start_worker(ended: Connection) -> None:
@@ -125,7 +126,7 @@ def _attempt(work: Work, item: Any, out: Path) -> _Failure | None:
     try:
         work(item, out, threads=1, alone=False)
     except RanksieveError as error:
-        return _Failure(str(error))
+        return _Failure(error.parts)
     except Exception as error:
-        return _Failure("".join(traceback.format_exception_only(error)).strip(), traceback.format_exc())
+        return _Failure(("".join(traceback.format_exception_only(error)).strip(),), traceback.format_exc())
     return None

@@ -81,7 +81,7 @@ def _checked_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters for every run, spelled as in TOML; a list is a grid there, too."""
     for name, value in params.items():
         for one in value if isinstance(value, list) else [value]:
-            Params.from_mapping({name: one}, source="--set")
+            Params.from_mapping({name: one}, source="set")
     return _dashed(params)
 
 
@@ -164,9 +164,7 @@ class _Reader:
 
     def _data(self) -> Iterator[DataSpec]:
         if not self._head.data:
-            raise self._file.error(
-                (), "no data; add a table such as [data.web], or give files with --train, --valid, --test"
-            )
+            raise self._file.error((), "no data; add a table such as [data.web], or give data files")
         for name, table in self._head.data.items():
             place = ("data", name)
             if not isinstance(table, dict):
@@ -291,7 +289,6 @@ class _Reader:
             check_selection(settings)
         except RanksieveError as error:
             names = [name.rstrip("_").replace("_", "-") for name in error.parameters]
-            names += [key for key in params if f"--{key} " in error.for_command_line()]
             key = next((name for name in names if name in params), "algo")
             raise self._file.error(self._where(place, key, own), *error.parts) from None
         return settings
@@ -304,7 +301,7 @@ class _Reader:
         """Refuse parameters meant for every run that none uses."""
         for name in sorted(self._unused):
             if name in self._replaced:
-                raise ParameterError(f"--set {name}: no run of {self._file.path} uses it; leave it out")
+                raise ParameterError(f"set {name}: no run of {self._file.path} uses it; leave it out")
             raise self._file.error(("params", name), f"{name} is not used by any run; leave it out")
 
 

@@ -132,8 +132,8 @@ def check_run(run: RunTable, algo: str, data: DataSpec, others: Sequence[str]) -
         yield (
             "background",
             (
-                f"data {data.name!r} has no background; name files of another domain, background = [...] "
-                "(--background), or with generate give background-queries and background-seed"
+                f"data {data.name!r} has no background; name files of another domain, background = [...], "
+                "or with generate give background-queries and background-seed"
             ),
         )
     if run.background and run.sample is not None:

@@ -141,6 +141,7 @@ def train_cell(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> 
         init=None if cell.init is None else read_model(out, cell.init),
         callbacks=options.callbacks,
         counter=options.counter,
+        verbose=False,
         **{**cell.params.as_dict(), "threads": threads},
     )
     return _finished(model) if cell.on_bins else model

@@ -17,6 +17,7 @@ from ranksieve.errors import UnusedParameterWarning
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.kernels.numba_cache import tell_first_use
 from ranksieve.params import Params
+from ranksieve.progress import training_progress
 from ranksieve.pruning.xcleaver import train_xcleaver
 from ranksieve.rankers.feature import train_feature
 from ranksieve.rankers.lambdarank import train_lambdarank
@@ -49,6 +50,7 @@ def train(
     counter: SelectionCounter | None = None,
     binning: Binning | None = None,
     missing: str = "zero",
+    verbose: bool = True,
     **params: Any,
 ) -> Any:
     """Train a ranker.
@@ -75,6 +77,8 @@ def train(
         Thresholds to use in place of learned ones.
     missing : "zero" or "nan"
         What a feature absent from a LETOR line means.
+    verbose : bool
+        Show progress on standard error if it is a terminal, and in notebooks.
     **params
         Everything in `Params`: algo, trees, leaves, learning_rate, negatives, … `selection` and `objective` are names,
         rules or functions. `metric` may be a function `(labels, scores, offsets, k) -> one number per query`.
@@ -102,15 +106,17 @@ def train(
         params["metric"] = str(parse_metric(params["metric"]))
     parsed = Params(**{name: value for name, value in params.items() if value is not None})
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
-    job = TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning)
     if parsed.algorithm.is_forest:
         _warn_of_unused(parsed)
-    return run(job)
+    with training_progress(parsed.algo, verbose=verbose) as shown:
+        if not shown:
+            tell_first_use("growing")
+        callbacks = (*callbacks, *shown)
+        return run(TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning))
 
 
 def run(job: TrainingJob) -> Any:
     """Train what the job says."""
-    tell_first_use("growing")
     params = job.params
     if params.algorithm.is_forest:
         return train_forest(job)
