@@ -118,10 +118,15 @@ def test_changed_and_cut_arrays_are_refused(folder, name):
     with pytest.raises(DataError, match=rf"{name}\.bin: has changed since it was written"):
         Index(folder)
     path.write_bytes(content[:-1])
-    with pytest.raises(DataError, match=rf"{name}\.bin: is missing or has {len(content) - 1} bytes"):
+    with pytest.raises(
+        DataError, match=rf"{name}\.bin: has {len(content) - 1} bytes where {len(content)} were written"
+    ):
         Index(folder)
     path.unlink()
-    with pytest.raises(DataError, match=rf"{name}\.bin: is missing"):
+    with pytest.raises(DataError, match=rf"{name}\.bin: cannot be read \(No such file"):
+        Index(folder)
+    path.mkdir()
+    with pytest.raises(DataError, match=rf"{name}\.bin: cannot be read \(Is a directory"):
         Index(folder)
 
 

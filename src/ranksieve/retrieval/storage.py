@@ -7,7 +7,6 @@ one are checked before they are first read.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import mmap
 import operator
@@ -207,12 +206,12 @@ def open_folder(folder: Path) -> tuple[Header, StoredArrays]:
             arrays.close()
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def _identity(folder: Path) -> tuple[int, ...] | None:
     try:
         status = folder.stat()
     except OSError:
         return None
-    return status.st_dev, status.st_ino
+    return status.st_dev, status.st_ino, status.st_ctime_ns  # numbers of removed folders are used again
 
 
 class StoredArrays:
@@ -242,15 +241,15 @@ class StoredArrays:
         path, expected = self._path(name), np.dtype(dtype).itemsize
         for size in shape:
             expected *= size  # as Python's integers, which do not overflow
-        found = -1
-        with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
-            found = os.fstat(file.fileno()).st_size
-            if found == expected > 0:
-                self._maps[name] = mmap.mmap(file.fileno(), expected, access=mmap.ACCESS_READ)
+        try:
+            with open(path, "rb") as file:
+                found = os.fstat(file.fileno()).st_size
+                if found == expected > 0:
+                    self._maps[name] = mmap.mmap(file.fileno(), expected, access=mmap.ACCESS_READ)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror or error}); index the corpus again") from error
         if found != expected or len(self._checksums[name]) != -(-expected // BLOCK_BYTES):
-            raise DataError(
-                f"{path}: is missing or has {max(found, 0)} bytes where {expected} were written; index the corpus again"
-            )
+            raise DataError(f"{path}: has {found} bytes where {expected} were written; index the corpus again")
         content = self._maps.get(name, b"")  # read-only in any case: the kernels are compiled for such arrays
         return np.frombuffer(content, dtype).reshape(shape)
 
