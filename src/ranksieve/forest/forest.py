@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError
+from ranksieve.forest.model import TrainedModel
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Forest:
+class Forest(TrainedModel):
     """Binary regression trees in flat arrays.
 
     Tree t owns the splits `split_offsets[t]:split_offsets[t + 1]` and the leaves `leaf_offsets[t]:leaf_offsets[t + 1]`
@@ -66,10 +67,6 @@ class Forest:
         return len(self.weights)
 
     @property
-    def n_features(self) -> int:
-        return len(self.feature_names)
-
-    @property
     def n_leaves(self) -> np.ndarray:
         """Leaves of each tree."""
         return np.diff(self.leaf_offsets)
@@ -78,11 +75,6 @@ class Forest:
     def size(self) -> str:
         """How large it is, in words."""
         return counted(tree=self.n_trees)
-
-    @property
-    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
-        """Metric values per tree, `{"valid": {"ndcg@10": [...]}}`."""
-        return dict(self.info.get("history", {}))
 
     def scaled_leaf_values(self) -> np.ndarray:
         """Leaf values with the tree weights multiplied in: a score is the sum of these."""

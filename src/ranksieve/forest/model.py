@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -36,6 +36,34 @@ class Model(Protocol):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model; the file appears whole or not at all."""
         ...
+
+
+class TrainedModel:
+    """Shared by the models of this package, which have `feature_names`, `info` and `size`."""
+
+    if TYPE_CHECKING:  # fields of the dataclasses, or properties
+
+        @property
+        def feature_names(self) -> tuple[str, ...]: ...
+
+        @property
+        def info(self) -> Mapping[str, Any]: ...
+
+        @property
+        def size(self) -> str: ...
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size})"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.feature_names)
+
+    @property
+    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
+        """Metric values per tree (or epoch, or round), `{"valid": {"ndcg@10": [...]}}`."""
+        return dict(self.info.get("history", {}))
 
 
 def scores_by(model: Any, X: Any, threads: int | None) -> Any:

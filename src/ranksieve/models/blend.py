@@ -16,14 +16,14 @@ from ranksieve.data.read import check_missing
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError, param
 from ranksieve.forest.forest import Forest, concatenate
-from ranksieve.forest.model import Model, scores_by
+from ranksieve.forest.model import Model, TrainedModel, scores_by
 from ranksieve.models.json_model import RECOVER, numbers, parse_model, write_model
 
 KIND = "blend"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Blend:
+class Blend(TrainedModel):
     """A document's score is the sum of `weights[i]` times the score by `models[i]`."""
 
     models: tuple[Any, ...]
@@ -31,21 +31,9 @@ class Blend:
     feature_names: tuple[str, ...]
     info: Mapping[str, Any] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        return f"Blend({self.size})"
-
-    @property
-    def n_features(self) -> int:
-        return len(self.feature_names)
-
     @property
     def size(self) -> str:
         return " + ".join(getattr(model, "size", type(model).__name__) for model in self.models)
-
-    @property
-    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
-        """Metric values per tree of the forest that was trained on top of another model, if it was validated."""
-        return dict(self.info.get("history", {}))
 
     def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
         """Scores of documents, in the order of the rows."""

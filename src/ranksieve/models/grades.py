@@ -18,6 +18,7 @@ from ranksieve.forest.formats.lightgbm_reader import Header, parse_text
 from ranksieve.forest.formats.lightgbm_trees import REMEDY
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.nodes import is_count
+from ranksieve.forest.model import TrainedModel
 from ranksieve.text_formats import counted
 
 
@@ -92,7 +93,7 @@ LINKS: dict[str, Link] = {"multinomial": Multinomial(), "cumulative": Cumulative
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Grades:
+class Grades(TrainedModel):
     """A forest with several outputs: tree t belongs to output `t % n_outputs`."""
 
     forest: Forest
@@ -113,10 +114,6 @@ class Grades:
     @property
     def feature_names(self) -> tuple[str, ...]:
         return self.forest.feature_names
-
-    @property
-    def n_features(self) -> int:
-        return self.forest.n_features
 
     @property
     def info(self) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError
 from ranksieve.forest.matrix import matrices
-from ranksieve.forest.model import Model
+from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.forest.scorer import in_user_order
 from ranksieve.kernels.affine import weighted_sums
 from ranksieve.models.json_model import numbers, parse_model, write_model
@@ -75,7 +75,7 @@ def _check_finite(block: np.ndarray, row: int, source: str) -> None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Linear:
+class Linear(TrainedModel):
     """A document's score is the sum over features of `weights * (x - means) / scales`; a missing value adds nothing.
 
     Features with scale 0 did not vary in training and are not used.
@@ -91,13 +91,6 @@ class Linear:
     standard: Standard
     feature_names: tuple[str, ...]
     info: Mapping[str, Any] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return f"Linear({self.size})"
-
-    @property
-    def n_features(self) -> int:
-        return len(self.feature_names)
 
     @property
     def size(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.forest.model import TrainedModel
 from ranksieve.models.json_model import numbers, parse_model, write_model
 from ranksieve.models.linear import Standard, first_layer
 from ranksieve.text_formats import counted
@@ -17,7 +18,7 @@ KIND = "net"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Net:
+class Net(TrainedModel):
     """A document's score is `tanh(z @ inner + biases) @ outer`, where z are its features, standardised.
 
     A missing value counts as the mean. Features with scale 0 did not vary in training and are not used.
@@ -32,10 +33,6 @@ class Net:
 
     def __repr__(self) -> str:
         return f"Net({counted(feature=self.n_features)}, {self.size})"
-
-    @property
-    def n_features(self) -> int:
-        return len(self.feature_names)
 
     @property
     def size(self) -> str:
