@@ -88,7 +88,7 @@ def test_mistakes_are_one_line(run, files, tmp_path):
     path.write_text(SPEC.replace("0.2]", "2]"))
     outcome = run("experiment", path, "--out", tmp_path / "out")
     assert outcome.code == 2
-    assert "mine.toml:9: --negatives is 2; expected in (0, 1]" in outcome.output
+    assert "mine.toml:9: --negatives is 2.0; expected a number in (0, 1]" in outcome.output
     assert not (tmp_path / "out").exists()
     path.write_text(SPEC)
     both = run(

@@ -36,6 +36,14 @@ def test_a_run_prunes_the_model_of_another(tmp_path):
     assert results.groups("web", "plain")[0].has_stages and not results.groups("web", "smaller")[0].has_stages
 
 
+def test_a_strategy_gets_its_parameters(tmp_path):
+    text = RUNS.replace('strategy = "last"', 'strategy = "random"\ndraws = [1, 7]')
+    cells = load_spec(write_spec(tmp_path, text)).cells
+    assert [cell.settings()["params"]["draws"] for cell in cells[1:]] == [1, 7, 1, 7]
+    with pytest.raises(ParameterError, match=r"small.toml:\d+: draws is not used with prune"):
+        load_spec(write_spec(tmp_path, RUNS + "draws = 3\n"))
+
+
 @pytest.mark.parametrize(("line", "message"), [
     ('prune = "gone"', "no earlier run is named 'gone'"),
     ("prune = 3", "prune is 3; expected a text or a table"),

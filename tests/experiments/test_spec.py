@@ -174,6 +174,8 @@ def test_reading_and_reporting_run_no_code_of_the_user(tmp_path):
     rules, ran = tmp_path / "rules.py", tmp_path / "ran"
     rules.write_text(f"import pathlib\npathlib.Path({str(ran)!r}).touch()\ndef rule(view):\n    return None\n")
     text = WEB + run_table("mine", "selgb", f"selection = '{rules}:rule'") + run_table("plain", "lambdamart")
+    load_spec(write_spec(tmp_path, text + f"objective = '{rules}:rule'\n"))
+    assert not ran.exists()
     spec = load_spec(write_spec(tmp_path, text))
     assert not ran.exists()
     results = run_experiment(spec, tmp_path / "out", jobs=1)

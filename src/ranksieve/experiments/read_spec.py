@@ -18,14 +18,16 @@ from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.run_options import RunTable, grid_choices
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.tune import check_space
-from ranksieve.params import COMMON, RANKERS, Params, flag
+from ranksieve.params import COMMON, Params, flag
 from ranksieve.params import table as parameter_table
 from ranksieve.rankers.train import check_extra
+from ranksieve.rules import parameters_of
 from ranksieve.toml_file import Place, TomlFile
 
 FIGURES = ("curves", "steps", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency",
            "by-size", "speed", "removed", "weights", "phases", "costs")  # fmt: skip
-CHOOSING = ("algo", "base", "selection", "step")  # parameters that decide which others are used
+CHOOSING = ("algo", "base", "selection", "objective", "step", "strategy")  # they decide which others are used
+RULES = ("selection", "objective")  # those that may be code of the user
 
 
 @dataclass(frozen=True)
@@ -282,13 +284,13 @@ class _Reader:
         self, place: Place, params: dict[str, Any], own: Mapping[str, Any], *, prunes: bool
     ) -> Params:
         try:
-            settings = Params.from_mapping(params)
+            settings = _params(params)
             if not prunes:
-                settings = Params(**settings.as_dict())
+                settings = Params(**settings.as_dict())  # the unused ones have their defaults
                 check_extra(settings.algo)
-            check_selection(settings)
+            check_rules(settings)
         except RanksieveError as error:
-            names = [name.rstrip("_").replace("_", "-") for name in error.parameters]
+            names = [flag(name)[2:] for name in error.parameters]
             key = next((name for name in names if name in params), "algo")
             raise self._file.error(self._where(place, key, own), *error.parts) from None
         return settings
@@ -310,19 +312,23 @@ def _names() -> list[str]:
     return [name.rstrip("_") for name in parameter_table()]
 
 
-def check_selection(params: Params, *, run_code: bool = False) -> None:
-    """Refuse an unknown selection; one of the user's own, `file.py:function`, is only looked at with `run_code`."""
-    if (params.algo == "xcleaver" or params.algo not in RANKERS) and (run_code or ":" not in params.selection):
-        _ = params.selection_rule
+def _params(values: Mapping[str, Any]) -> Params:
+    return Params(**{name.replace("-", "_"): value for name, value in values.items()})
 
 
-def _used_keys(params: Mapping[str, Any], *, prunes: bool = False) -> set[str]:
-    """What some choice of a run's grid uses, or what pruning uses, spelled as in TOML."""
-    if prunes:
-        return {flag(name)[2:] for name in (*COMMON, "rate", "strategy")}
+def check_rules(params: Params, *, run_code: bool = False) -> None:
+    """Refuse unknown rules; the user's own, `file.py:function`, are only imported with `run_code`."""
+    for kind in RULES if params.forest_algorithm.is_forest else ():
+        if run_code or ":" not in getattr(params, kind):
+            getattr(params, f"{kind}_rule")
+
+
+def _used_keys(params: Mapping[str, Any], *, prunes: bool) -> set[str]:
+    """The parameters that some choice of a run's grid uses, spelled as in TOML."""
     used: set[str] = set()
     for _, (one,) in grid_choices({key: params[key] for key in CHOOSING if key in params}):
-        chosen = Params.from_mapping(one)
-        check_selection(chosen)
-        used.update(flag(name)[2:] for name in chosen.used)
+        chosen = _params(one)
+        check_rules(chosen)
+        pruning = (*COMMON, "rate", "strategy", *parameters_of(type(chosen.strategy_rule)))
+        used.update(flag(name)[2:] for name in (pruning if prunes else chosen.used))
     return used

@@ -15,7 +15,7 @@ from typing import Any
 
 from ranksieve.errors import DataError, RanksieveError
 from ranksieve.experiments.pool import Job, run_jobs
-from ranksieve.experiments.read_spec import check_selection
+from ranksieve.experiments.read_spec import check_rules
 from ranksieve.experiments.results import CELL, EXPERIMENT, Results
 from ranksieve.experiments.run_cell import UNFINISHED, CallbackFor, run_cell, versions
 from ranksieve.experiments.spec import Cell, Spec
@@ -79,9 +79,10 @@ def run_experiment(
     """
     if tune:
         load_optuna()  # fails before any work is done
-    for params in {(cell.params.algo, cell.params.selection): cell.params for cell in spec.cells}.values():
+    rules = {(cell.params.selection, cell.params.objective): cell.params for cell in spec.cells}
+    for params in rules.values():
         try:
-            check_selection(params, run_code=True)
+            check_rules(params, run_code=True)
         except RanksieveError as error:
             raise error.with_prefix(f"{spec.path}: ") from None
     folder = Path(out)

@@ -10,6 +10,7 @@ from typing import Any
 from ranksieve import __version__
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.params import FORESTS, Params
+from ranksieve.rules import parameters_of
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,16 @@ class Cell:
         """The cells whose models this one reads."""
         return tuple(cell for cell in (self.model_cell, self.init, *self.interpolated) if cell is not None)
 
+    @property
+    def strategy_params(self) -> dict[str, Any]:
+        """The parameters of the pruning strategy."""
+        return {name: getattr(self.params, name) for name in parameters_of(type(self.params.strategy_rule))}
+
     def settings(self) -> dict[str, Any]:
         """Everything the result depends on, for the record and for the key."""
         params = self.params.as_dict()
         if self.prune is not None:
-            params |= {"rate": self.params.rate, "strategy": self.params.strategy}
+            params |= {"rate": self.params.rate, "strategy": self.params.strategy, **self.strategy_params}
         params.pop("threads")
         return {
             "data": self.data.identity(),

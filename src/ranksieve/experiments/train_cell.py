@@ -176,5 +176,5 @@ def _pruned(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> For
     common |= {"threads": options.threads, "callbacks": options.callbacks}
     if int(cell.params.rate * forest.n_trees + 1e-9) == 0:
         return reweight(forest, data.binned("train"), **common)
-    rate, strategy = cell.params.rate, cell.params.strategy
-    return prune(forest, data.binned("train"), rate=rate, strategy=strategy, seed=cell.seed, **common)
+    common |= {"rate": cell.params.rate, "strategy": cell.params.strategy, **cell.strategy_params}
+    return prune(forest, data.binned("train"), seed=cell.seed, **common)
