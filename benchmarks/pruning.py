@@ -68,7 +68,7 @@ def removals_of_scoring_anew(forest: rs.Forest, data: rs.Dataset, n: int) -> lis
 
 def check(forest: rs.Forest, data: rs.Dataset) -> None:
     some, few = data.take_queries(np.arange(20)), forest.first(60)
-    pruned = rs.prune(few, some, rate=CHECKED / 60 + 1e-6, reweight=False)
+    pruned = rs.prune(few, some, judge_on="train", rate=CHECKED / 60 + 1e-6, reweight=False)
     gone = sorted(set(range(60)) - set(pruned.info["pruning"]["kept"]))
     assert gone == sorted(removals_of_scoring_anew(few, some, CHECKED))
 
@@ -79,11 +79,15 @@ def run(name: str, n_trees: int) -> dict:
     binned = bin_data(train)
     valid_bins = bin_data(valid, binning=binned.binning)
     warm = rs.train(binned, trees=4, **SETTINGS)
-    compiling, *_ = timed(lambda: rs.prune(warm, binned, valid=valid_bins, rate=0.5, rounds=2, threads=2))
+    compiling, *_ = timed(
+        lambda: rs.prune(warm, binned, valid=valid_bins, judge_on="train", rate=0.5, rounds=2, threads=2)
+    )
     growing, growing_cpu, forest = timed(lambda: rs.train(binned, trees=n_trees, **SETTINGS))
     check(forest, train)
     numbers = find_leaves(forest, binned).numbers
-    seconds, cpu, pruned = timed(lambda: rs.prune(forest, binned, valid=valid_bins, rate=0.75, threads=2))
+    seconds, cpu, pruned = timed(
+        lambda: rs.prune(forest, binned, valid=valid_bins, judge_on="train", rate=0.75, threads=2)
+    )
     story = pruned.info["pruning"]
     row = {
         "what": name,
@@ -96,7 +100,7 @@ def run(name: str, n_trees: int) -> dict:
         "prune and reweight, cpu s": round(cpu, 2),
         "times growing": round(seconds / growing, 3),
         "times growing, cpu": round(cpu / growing_cpu, 3),
-        **{f"{phase}, s": round(value, 2) for phase, value in story["seconds"].items()},
+        **{f"{phase}, s": round(value, 2) for phase, value in pruned.info["phase_seconds"].items()},
         "rounds of re-weighting": len(story["rounds"]) - 1,
         "bytes per document and tree": numbers.nbytes / (train.n_docs * n_trees),
         "train ndcg@10": f"{story['before']['train']:.4f} → {story['after']['train']:.4f}",

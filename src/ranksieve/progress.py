@@ -31,6 +31,7 @@ BAR_WIDTH = 16
 PHASES = {
     "grow": "growing trees",
     "leaves": "computing leaves",
+    "check": "cross-fitting",
     "prune": "pruning",
     "reweight": "re-weighting",
 }
@@ -170,7 +171,8 @@ class PruningProgress(ProgressDisplay):
         rounds = f"round {record.round}: " if record.round > 1 or record.phase == "grow" else ""
         details = [] if record.ended is None else [record.ended]
         if record.value is not None:
-            details.append(f"training {record.metric} {record.value:.4f}")
+            lists = "training" if record.judge_on == "train" else "validation"
+            details.append(f"{lists} {record.metric} {record.value:.4f}")
         if record.best_valid is not None:
             details.append(f"best validation {record.best_valid:.4f}")
         is_open = record.phase == "reweight" and record.ended is None

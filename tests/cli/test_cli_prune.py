@@ -20,8 +20,11 @@ def test_prune_writes_a_smaller_model_and_compares(files, model, run, tmp_path):
     assert outcome.code == 0, outcome.output
     full, pruned = rs.load(model), rs.load(out)
     assert pruned.n_trees == full.n_trees - full.n_trees // 2
-    for words in ("pruning: 100%", "re-weighting", f"{pruned.n_trees} of {full.n_trees} trees", "p =", "ndcg@10: gain"):
-        assert words in outcome.output
+    for words in ("cross-fitting: 100%", f"{pruned.n_trees} of {full.n_trees} trees", "p =", "ndcg@10: gain"):
+        assert words in outcome.output, outcome.output
+    assert f"cross-fitted  ndcg@10 {pruned.info['best_score']:.4f}" in outcome.output
+    worse = pruned.info["pruning"]["returned"] == "first trees"
+    assert (f"the first {pruned.n_trees} trees are returned" in outcome.output) == worse
     assert "pruning" in pruned.info
     same = tmp_path / "same.txt"
     run("prune", model, "--train", files / "train.txt", "--valid", files / "valid.txt", "--rate", "0.5",
@@ -31,7 +34,8 @@ def test_prune_writes_a_smaller_model_and_compares(files, model, run, tmp_path):
 
 def test_progress_ends_with_why_it_ended(files, model, run, tmp_path):
     outcome = run("prune", model, "--train", files / "train.txt", "--valid", files / "valid.txt", "--rate", "0.5",
-                  "--patience", "1", "--threads", "1", "--out", tmp_path / "pruned.txt")  # fmt: skip
+                  "--judge-on", "train", "--patience", "1", "--threads", "1",
+                  "--out", tmp_path / "pruned.txt")  # fmt: skip
     assert outcome.code == 0, outcome.output
     assert re.search(r"re-weighting: 100%  ended after \d+ rounds, no gain for 1  training", outcome.output), (
         outcome.output
@@ -46,6 +50,7 @@ def test_progress_ends_with_why_it_ended(files, model, run, tmp_path):
         (("--rate", "0.5", "--strategy", "best"), ("--strategy is 'best'", "quality-loss")),
         (("--rate", "0.5", "--metric", "ndgc"), ("unknown metric 'ndgc'",)),
         (("--rate", "0.5", "--samples", "1"), ("samples is 1",)),
+        (("--rate", "0.5", "--judge-on", "test"), ("--judge-on is 'test'", "'valid' or 'train'")),
         (("--rate", "0.5", "--valid", "gone.txt"), ("gone.txt",)),
     ],
 )
@@ -56,6 +61,16 @@ def test_bad_input_is_one_line(files, model, run, tmp_path, arguments, words):
     assert not os.listdir(tmp_path)
 
 
+def test_lists_to_judge_on(files, model, run, tmp_path):
+    out = ("--rate", "0.5", "--rounds", "2", "--quiet", "--out", tmp_path / "p.txt")
+    missing = run("prune", model, *out)
+    assert missing.code == 2 and "there are no lists to judge trees on; give --valid" in missing.output
+    alone = run("prune", model, "--train", files / "train.txt", *out)
+    assert alone.code == 0 and "not trained on as --valid, or --judge-on train" in alone.output.replace("\n", " ")
+    assert run("prune", model, "--valid", files / "valid.txt", "--strategy", "random", "--draws", "3", *out).code == 0
+    assert rs.load(tmp_path / "p.txt").info["pruning"]["judge_on"] == "valid"
+
+
 def test_ctrl_c_saves_what_there_is(files, model, run, tmp_path, monkeypatch):
     def stop(self, record):
         if record.phase == "prune" and record.done > 0.3:
@@ -63,7 +78,7 @@ def test_ctrl_c_saves_what_there_is(files, model, run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(PruningProgress, "__call__", stop)
     out = tmp_path / "pruned.txt"
-    outcome = run("prune", model, "--train", files / "train.txt", "--rate", "0.5", "--out", out)
+    outcome = run("prune", model, "--train", files / "train.txt", "--judge-on", "train", "--rate", "0.5", "--out", out)
     assert outcome.code == 130 and "interrupted in the phase 'prune'; the best model so far is saved" in outcome.output
     assert rs.load(model).n_trees > rs.load(out).n_trees > rs.load(model).n_trees // 2
 
@@ -80,5 +95,5 @@ def test_xcleaver_on_the_command_line(files, run, tmp_path):
     assert outcome.code == 0, outcome.output
     model = rs.load(out)
     assert model.info["params"]["global_"] is True and 3 <= model.n_trees <= 6
-    for words in ("round 1: growing", "pruning", "re-weighting", "s per round", "validation"):
+    for words in ("round 1: growing", "cross-fitting", "s per round", "validation"):
         assert words in outcome.output, outcome.output

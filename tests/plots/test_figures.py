@@ -106,7 +106,10 @@ def test_nothing_to_draw_is_refused(draw):
 def pruned():
     data = rs.synth.cubic(20)
     model = rs.train(data, trees=8, leaves=4)
-    return {name: rs.prune(model, data, rate=0.5, strategy=name) for name in ("last", "skip", "low-weights", "random")}
+    return {
+        name: rs.prune(model, data, judge_on="train", rate=0.5, strategy=name)
+        for name in ("last", "skip", "low-weights", "random")
+    }
 
 
 def test_removed_trees_and_weights_along_the_forest(pruned):
@@ -129,6 +132,7 @@ def test_removed_trees_and_weights_along_the_forest(pruned):
         plots.tree_weights({"plain": rs.train(rs.synth.cubic(5), trees=2, leaves=4)})
 
 
+@pytest.mark.filterwarnings("ignore:trees are judged on the training lists")
 def test_rounds_and_their_costs():
     model = rs.train(rs.synth.cubic(20), algo="xcleaver", trees=4, grow=4, rate=0.5, leaves=4)
     ax = plots.rounds(model, baseline=[0.2, 0.3])
@@ -140,7 +144,7 @@ def test_rounds_and_their_costs():
         plots.rounds(model, set_name="valid")
     costs = plots.phase_costs({"X": model, "Y": {"grow": 3.0, "prune": 1.0}})
     assert "75%" in [text.get_text() for text in costs.texts]
-    assert legend(costs) == ["growing", "finding leaves", "pruning", "re-weighting"]
+    assert legend(costs) == ["growing", "finding leaves", "cross-fitting", "pruning", "re-weighting"]
     with pytest.raises(ParameterError, match="'Z' was not trained in rounds"):
         plots.phase_costs({"Z": rs.train(rs.synth.cubic(5), trees=2, leaves=4)})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def forest(data):
 
 def outputs_of(forest, data, metric="ndcg@10", base=None) -> TreeOutputs:
     metric = metric if not isinstance(metric, str) else parse_metric(metric)
-    return TreeOutputs(forest, find_leaves(forest, data), metric, base)
+    return TreeOutputs(forest, replace(find_leaves(forest, data), base=base), metric)
 
 
 def answer(name, outputs, n):
@@ -104,7 +104,7 @@ def test_a_metric_that_no_ranking_changes(forest, data, name, options, highest):
     outputs = outputs_of(forest, lists, parse_metric(name, **options))
     assert outputs.mean(outputs.total()) == 0
     assert answer("quality-loss", outputs, 3).tolist() == [13, 12, 11]
-    pruned = rs.prune(forest, lists, rate=0.5, metric=outputs.metric, rounds=2)
+    pruned = rs.prune(forest, lists, judge_on="train", rate=0.5, metric=outputs.metric, rounds=2)
     assert pruned.n_trees == 7 and (pruned.weights == 1).all()
 
 
@@ -185,7 +185,7 @@ def test_a_strategy_has_parameters_and_can_be_registered(forest, data):
 
     rs.pruning.register_strategy("oldest", Oldest)
     try:
-        pruned = rs.prune(forest, data, rate=0.5, strategy="oldest", first=3, reweight=False)
+        pruned = rs.prune(forest, data, judge_on="train", rate=0.5, strategy="oldest", first=3, reweight=False)
         assert pruned.info["pruning"]["kept"] == [0, 1, 2, 10, 11, 12, 13]
         with pytest.raises(ParameterError, match="prune has no option 'first'; known: samples"):
             rs.prune(forest, data, rate=0.5, first=3)

@@ -12,6 +12,8 @@ from samples import small_dataset
 
 QUICK = {"algo": "xcleaver", "grow": 8, "rate": 0.5, "trees": 10, "leaves": 5, "min_docs": 2, "learning_rate": 0.3}
 
+pytestmark = pytest.mark.filterwarnings("ignore:ndcg@10 on validation lists", "ignore:trees are judged on the training")
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -47,7 +49,8 @@ def test_the_first_round_is_the_base_pruned_and_reweighted(data, valid):
     base = rs.train(data, algo="lambdamart", trees=8, leaves=5, min_docs=2, learning_rate=0.3, early_stopping=0)
     pruned = rs.prune(base, data, valid=valid, rate=0.5)
     np.testing.assert_array_equal(model.predict(data), pruned.predict(data))
-    assert model.info["best_score"] == pytest.approx(rs.evaluate(model, valid).mean(), abs=1e-11)
+    assert model.info["best_score"] == pruned.info["best_score"] == model.info["rounds"][0]["unseen"]
+    assert model.info["rounds"][0]["after"]["valid"] == pytest.approx(rs.evaluate(model, valid).mean(), abs=1e-11)
 
 
 def test_later_rounds_leave_the_trees_before_them_alone_unless_global(data):
@@ -75,7 +78,7 @@ def test_a_round_without_gain_is_the_last_and_does_not_count(data, valid):
     rounds = model.info["rounds"]
     assert [facts["improved"] for facts in rounds] == [True] * (len(rounds) - 1) + [False]
     assert model.n_trees == rounds[-2]["trees"]
-    assert model.info["best_score"] == rounds[-2]["after"]["valid"]
+    assert model.info["best_score"] == rounds[-2]["unseen"]
 
 
 def test_rate_0_only_reweights(data):
@@ -147,7 +150,7 @@ def test_parameters_of_boosting_are_handed_on(data):
     options = {"selection": "random", "negatives": 0.3, "objective": "map", "features": "1-4"}
     model = rs.train(data, **{**QUICK, "trees": 4}, **options)
     base = rs.train(data, algo="lambdamart", trees=8, leaves=5, min_docs=2, learning_rate=0.3, **options)
-    np.testing.assert_array_equal(model.predict(data), rs.prune(base, data, rate=0.5).predict(data))
+    np.testing.assert_array_equal(model.predict(data), rs.prune(base, data, judge_on="train", rate=0.5).predict(data))
     assert model.feature.max() < 4 and model.info["params"]["selection"] == "random"
 
 
@@ -157,8 +160,9 @@ def test_queries_count_by_their_weights(data, valid):
         for d in (data, valid)
     )
     model = rs.train(train, valid=watched, **QUICK)
+    last = next(facts for facts in reversed(model.info["rounds"]) if facts["improved"])
     expected = rs.evaluate(model, watched, weighted=True).mean()
-    assert model.info["best_score"] == pytest.approx(expected, abs=1e-11)
+    assert last["after"]["valid"] == pytest.approx(expected, abs=1e-11)
 
 
 def test_what_only_boosting_uses_is_refused(data):
@@ -172,3 +176,13 @@ def test_what_only_boosting_uses_is_refused(data):
         rs.train(data, algo="xcleaver", rate=1.0)
     with pytest.raises(rs.errors.ParameterError, match=r"base is 'xcleaver'"):
         rs.train(data, algo="xcleaver", base="xcleaver")
+
+
+def test_rounds_are_judged_on_validation_lists(data, valid):
+    model = rs.train(data, valid=valid, **QUICK)
+    for facts in model.info["rounds"]:
+        assert facts["returned"] in ("pruned", "first trees") and "check" in model.info["phase_seconds"]
+        if facts["returned"] == "first trees":
+            assert facts["unseen"] == facts["after"]["valid"]
+    with pytest.warns(rs.errors.RanksieveWarning, match="trees are judged on the training lists"):
+        rs.train(data, **{**QUICK, "trees": 4})

@@ -24,12 +24,20 @@ def prune(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Model file: a forest of ranksieve or of another library.")
     ],
-    train: Annotated[Path, typer.Option(help="Data on which the metric is computed, usually the training data.")],
     rate: Annotated[float, typer.Option(help="Share of the trees to remove, from 0 to 1.")],
     out: OutModel,
     valid: Annotated[
-        Path | None, typer.Option(help="Validation data. Re-weighting stops when its metric stops improving.")
+        Path | None, typer.Option(help="Validation data: trees and weights are judged on it, by cross-fitting.")
     ] = None,
+    train: Annotated[Path | None, typer.Option(help="Training data: its metric is reported. See --judge-on.")] = None,
+    judge_on: Annotated[
+        str,
+        typer.Option(
+            metavar="valid|train",
+            help="Judge trees and weights on validation or on training data. With train, re-weighting stops when the "
+            "metric of the validation data stops improving.",
+        ),
+    ] = "valid",
     test: Annotated[
         Path | None, typer.Option(help="Test data. The full and the pruned model are compared on it.")
     ] = None,
@@ -37,10 +45,11 @@ def prune(
         str,
         typer.Option(
             metavar="STRATEGY",
-            help="How trees are chosen for removal: quality-loss, quality-loss-once, random, skip, last, low-weights "
-            "or score-loss.",
+            help="How trees are chosen for removal: quality-loss, quality-loss-once, random, skip, last, low-weights, "
+            "score-loss or file.py:function.",
         ),
     ] = "quality-loss",
+    draws: Annotated[int, typer.Option(help="Random sets of trees to try (strategy random).")] = 100,
     metric: Metric = "ndcg@10",
     reweight: Annotated[
         bool, typer.Option("--reweight/--no-reweight", help="Optimize the weights of the remaining trees.")
@@ -67,7 +76,8 @@ def prune(
 ) -> None:
     """Remove the trees that contribute least and optimize the weights of the others (CLEaVER).
 
-    Ctrl-C saves the best model so far.
+    If the first trees, as many as would remain, are better on validation data than the pruned ones, they are saved, and
+    a warning says so. Ctrl-C saves the best model so far.
     """
     check_model_file(out, model, train, valid, test, is_forest=True)
     from ranksieve.data.read import open_data
@@ -76,7 +86,9 @@ def prune(
     from ranksieve.progress import PruningProgress
     from ranksieve.pruning.prune import prune as prune_forest
 
-    forest = load_forest(model, n_features=open_data(train).n_features if n_features is None else n_features)
+    if n_features is None and (train or valid):
+        n_features = open_data(train or valid).n_features
+    forest = load_forest(model, n_features=n_features)
     for path in (train, valid, test):
         if path is not None:
             open_for(path, {str(model): forest}, missing)  # complains about a wrong path before time is spent
@@ -88,6 +100,7 @@ def prune(
             strategy=strategy,
             metric=metric,
             valid=valid,
+            judge_on=judge_on,
             reweight=reweight,
             callbacks=(progress,),
             missing=missing,
@@ -98,6 +111,7 @@ def prune(
             shrink=shrink,
             patience=patience,
             rounds=rounds,
+            **({"draws": draws} if strategy == "random" else {}),
         )
     pruned.save(out)
     show_facts(_facts(forest, pruned, out))
@@ -114,6 +128,11 @@ def _facts(forest: Forest, pruned: Forest, out: Path) -> list[tuple[str, str]]:
     for name, title in (("train", "training"), ("valid", "validation")):
         if name in story["after"]:
             facts.append((title, f"{story['metric']} {story['before'][name]:.4f} → {story['after'][name]:.4f}"))
+    if story["judge_on"] == "valid" and "unseen" in story:
+        value = f"{story['metric']} {story['unseen']:.4f}"
+        facts.append(("cross-fitted", f"{value} on validation lists that trees were not judged on"))
+    if story.get("returned") == "first trees":
+        facts.append(("returned", f"the first {counted(tree=pruned.n_trees)}, which are better than the pruned ones"))
     times = pruned.info["phase_seconds"]
     facts.append(("time", ", ".join(f"{phase} {duration(seconds)}" for phase, seconds in times.items())))
     facts.append(("conventions", parse_metric(story["metric"]).describe()))

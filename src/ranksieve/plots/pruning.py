@@ -14,7 +14,13 @@ from ranksieve.plots.style import BASELINE, COLOURS, add_legend, axes_for, label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PHASES = {"grow": "growing", "leaves": "finding leaves", "prune": "pruning", "reweight": "re-weighting"}
+PHASES = {
+    "grow": "growing",
+    "leaves": "finding leaves",
+    "check": "cross-fitting",
+    "prune": "pruning",
+    "reweight": "re-weighting",
+}
 
 
 def removed_trees(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = None) -> list[Axes]:
@@ -33,7 +39,7 @@ def removed_trees(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = N
     >>> import ranksieve as rs
     >>> data = rs.synth.cubic(20)
     >>> model = rs.train(data, trees=8, leaves=4)
-    >>> pruned = {name: rs.prune(model, data, rate=0.5, strategy=name) for name in ("last", "skip")}
+    >>> pruned = {name: rs.prune(model, data, judge_on="train", rate=0.5, strategy=name) for name in ("last", "skip")}
     >>> [float(bar.get_height()) for bar in rs.plots.removed_trees(pruned, buckets=2)[0].patches]
     [0.0, 100.0]
     """
@@ -60,7 +66,7 @@ def tree_weights(models: Mapping[str, Any], *, buckets: int = 10, axes: Any = No
     --------
     >>> import ranksieve as rs
     >>> data = rs.synth.cubic(20)
-    >>> pruned = rs.prune(rs.train(data, trees=8, leaves=4), data, rate=0.5)
+    >>> pruned = rs.prune(rs.train(data, trees=8, leaves=4), data, judge_on="train", rate=0.5)
     >>> rs.plots.tree_weights({"quality-loss": pruned}, buckets=4)[0].get_ylabel()
     'mean weight'
     """
@@ -98,7 +104,8 @@ def rounds(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> model = rs.train(rs.synth.cubic(20), algo="xcleaver", trees=4, grow=6, rate=0.5, leaves=4)
+    >>> train, valid = rs.synth.cubic(200), rs.synth.cubic(80, start=200)
+    >>> model = rs.train(train, valid=valid, algo="xcleaver", trees=10, grow=20, rate=0.5, leaves=8)
     >>> rs.plots.rounds(model).get_xlabel()
     'trees'
     """

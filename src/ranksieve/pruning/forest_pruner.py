@@ -24,38 +24,43 @@ GROWTH_POINTS = 40  # of the curve of growing trees
 
 @dataclass
 class ForestPruner:
-    """A forest that is pruned and re-weighted, and a record of how. Base scores stay as they are."""
+    """A forest that is pruned and re-weighted, and a record of how.
+
+    Trees are judged on `sets[judge]`. The search of weights ends, and its best round is taken, by `sets[watch]`, or by
+    the same lists where `watch` is None. The other sets are only measured.
+    """
 
     forest: Forest
-    leaves: LeafNumbers
-    valid: LeafNumbers | None
+    sets: dict[str, LeafNumbers]
+    judge: str
+    watch: str | None
     metric: Metric
     reporter: Reporter
-    base: np.ndarray | None = None
-    valid_base: np.ndarray | None = None
     worth_keeping: bool = False  # after Ctrl-C: whether the forest as it is is returned
 
     def __post_init__(self) -> None:
-        self.kept = np.arange(self.forest.n_trees)  # their numbers in the forest that was given
+        self.original = self.forest
+        self.kept = np.arange(self.forest.n_trees)  # their numbers in the original forest
         self.interrupted: str | None = None  # the phase that Ctrl-C ended
         self.curve: list[dict[str, float]] = []  # the metric after every round of re-weighting
-        self.given = {"trees": self.forest.n_trees, "weight": float(np.abs(self.forest.weights).mean())}
         self.before = self.measure()
+        self._after: dict[str, float] | None = None
 
-    def measure(self) -> dict[str, float]:
-        """The metric of the forest as it is now."""
-        found = {"train": self._outputs(self.leaves, self.base)}
-        if self.valid is not None:
-            found["valid"] = self._outputs(self.valid, self.valid_base)
-        return {name: outputs.mean(outputs.total()) for name, outputs in found.items()}
+    def measure(self, first: int | None = None) -> dict[str, float]:
+        """The metric of the forest as it is now, or of its first trees, on every set."""
+        kept = None if first is None else np.arange(first)
+        outputs = {name: self.outputs(name) for name in self.sets}
+        return {name: one.mean(one.total(kept)) for name, one in outputs.items()}
 
     def growth(self, n_before: int) -> dict[str, list[float]]:
         """The metric at some numbers of trees that were added to the first `n_before`."""
         ends = np.unique(np.linspace(n_before, self.forest.n_trees, GROWTH_POINTS + 1).astype(int))
-        found = {"trees": (ends - n_before).tolist(), "train": _growth(self._outputs(self.leaves, self.base), ends)}
-        if self.valid is not None:
-            found["valid"] = _growth(self._outputs(self.valid, self.valid_base), ends)
-        return found
+        return {"trees": (ends - n_before).tolist(), **{name: _growth(self.outputs(name), ends) for name in self.sets}}
+
+    def use_first_trees(self, n: int, values: dict[str, float]) -> None:
+        """The first trees of the original forest in place of the pruned ones; `values` are their metric on the sets."""
+        self.kept, self.forest = np.arange(n), self.original.take(np.arange(n))
+        self._after = values
 
     def prune(self, strategy: Strategy, n: int, search: WeightSearch, rng: np.random.Generator) -> None:
         """Remove n trees."""
@@ -63,7 +68,7 @@ class ForestPruner:
             self._prune(strategy, n, search, rng)
 
     def reweight(self, search: WeightSearch) -> None:
-        """WeightSearch better weights for the trees that are there."""
+        """Search better weights for the remaining trees."""
         with self._interruptible("reweight"):
             self._reweight(search)
 
@@ -82,7 +87,7 @@ class ForestPruner:
             self.reweight(search)
             if self.interrupted:
                 return
-        outputs = self._outputs(self.leaves, self.base)
+        outputs = self.outputs(self.judge)
         removed = np.empty(0, np.int64)
         with self.reporter.phase("prune") as report:
 
@@ -96,50 +101,52 @@ class ForestPruner:
             self._remove(_checked(removed, n, self.forest.n_trees, bool(self.interrupted)))
 
     def _reweight(self, search: WeightSearch) -> None:
-        outputs = self._outputs(self.leaves, self.base)
-        valid = None if self.valid is None else self._outputs(self.valid, self.valid_base)
+        outputs = self.outputs(self.judge)
+        watched = None if self.watch is None else self.outputs(self.watch)
         best: WeightStep | None = None
         with self.reporter.phase("reweight") as report:
 
             def take(found: WeightStep) -> None:
                 nonlocal best
                 best = better_step(found, best)
-                values = {"train": outputs.mean(found.total)}
+                values, best_value = {self.judge: outputs.mean(found.total)}, None
+                if watched is not None and self.watch is not None:
+                    values[self.watch] = watched.mean(found.valid_total or 0)
+                    best_value = watched.mean(best.valid_total or 0)
                 over = found.without_gain >= search.patience
                 ended = f"ended after {counted(round=found.round)}, no gain for {found.without_gain}" if over else None
-                if valid is not None and best.valid_total is not None and found.valid_total is not None:
-                    values["valid"] = valid.mean(found.valid_total)
-                    report(found.round / search.rounds, values["train"], valid.mean(best.valid_total), ended)
-                else:
-                    report(found.round / search.rounds, values["train"], None, ended)
+                report(found.round / search.rounds, values[self.judge], best_value, ended)
                 self.curve.append(values)
 
-            steps = search_weights(outputs, valid, search)
-            if until_interrupted(steps, take):
+            if until_interrupted(search_weights(outputs, watched, search), take):
                 self.interrupted = "reweight"
             if best is not None:
                 self.forest = self.forest.reweighted(best.weights)
 
-    def _outputs(self, leaves: LeafNumbers, base: np.ndarray | None) -> TreeOutputs:
-        return TreeOutputs(self.forest, leaves, self.metric, base)
+    def outputs(self, name: str) -> TreeOutputs:
+        return TreeOutputs(self.forest, self.sets[name], self.metric)
 
     def _remove(self, trees: np.ndarray) -> None:
         stay = np.setdiff1d(np.arange(self.forest.n_trees), trees)
         self.forest = self.forest.take(stay)
         self.kept = self.kept[stay]
         self.worth_keeping = True
-        self.leaves = self.leaves.keep(stay)
-        self.valid = None if self.valid is None else self.valid.keep(stay)
+        self.sets = {name: leaves.keep(stay) for name, leaves in self.sets.items()}
+
+    def after(self) -> dict[str, float]:
+        """The metric of the forest that is returned."""
+        return self.measure() if self._after is None else self._after
 
     def facts(self) -> dict[str, Any]:
         """The record of pruning that the model file keeps."""
         return {
-            "given": self.given,
+            "given": {"trees": self.original.n_trees, "weight": float(np.abs(self.original.weights).mean())},
+            "judge_on": self.judge,
             "kept": self.kept.tolist(),
             "weights": self.forest.weights.tolist(),
             "metric": str(self.metric),
             "before": self.before,
-            "after": self.measure(),
+            "after": self.after(),
             "rounds": self.curve,
             "interrupted": self.interrupted,
         }

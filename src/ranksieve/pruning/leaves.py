@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,12 @@ class LeafNumbers:
     numbers: np.ndarray
     lists: Lists
     source: str
+    base: np.ndarray | None = None  # scores that the outputs of the trees are added to
+
+    def take_queries(self, queries: np.ndarray) -> LeafNumbers:
+        """A copy of the numbers of some queries."""
+        lists, rows = self.lists.take_queries(queries)
+        return LeafNumbers(self.numbers[rows], lists, self.source, None if self.base is None else self.base[rows])
 
     def keep(self, trees: np.ndarray) -> LeafNumbers:
         """The numbers in some trees only, ascending; they move together in place, and these numbers are gone.
@@ -39,7 +45,7 @@ class LeafNumbers:
             part = self.numbers[start : start + BLOCK_ROWS, trees]
             flat[start * n_kept : start * n_kept + part.size] = part.reshape(-1)
         numbers = flat[: len(self.numbers) * n_kept].reshape(len(self.numbers), n_kept)
-        return LeafNumbers(numbers, self.lists, self.source)
+        return replace(self, numbers=numbers)
 
 
 def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> LeafNumbers:

@@ -16,14 +16,15 @@ class PruningRecord:
     """One message to the user's callbacks."""
 
     round: int  # of X-CLEaVER; otherwise 1
-    phase: str  # "grow", "leaves", "prune" or "reweight"
+    phase: str  # "grow", "leaves", "check" (cross-fitting), "prune" or "reweight"
     done: float  # share of the phase
     metric: str
-    value: float | None  # the metric on the training lists now
-    best_valid: float | None  # the best on the validation lists so far
+    value: float | None  # the metric now, on the lists that trees are judged on
+    best_valid: float | None  # the best on the lists that stop the re-weighting
     seconds: float  # of the phase so far
     ended: str | None = None  # why a phase is over before all of it was done
-    seconds_left: float | None = None  # to the end of the phase; re-weighting, which ends when idle, takes it at most
+    seconds_left: float | None = None  # to the end of the phase; re-weighting may end sooner
+    judge_on: str = "train"  # the lists that trees are judged on, or "valid"
 
 
 Callbacks = Sequence[Callable[[PruningRecord], None]]
@@ -43,6 +44,7 @@ class Reporter:
 
     metric: str
     callbacks: Callbacks
+    judge_on: str = "train"
     seconds: dict[str, float] = field(default_factory=dict)
     round: int = 1
 
@@ -59,7 +61,11 @@ class Reporter:
                 known, since = first[0]
                 left = (seconds - since) * (1 - done) / max(done - known, 1e-9)
             for callback in self.callbacks:
-                callback(PruningRecord(self.round, name, done, self.metric, value, best_valid, seconds, ended, left))
+                callback(
+                    PruningRecord(
+                        self.round, name, done, self.metric, value, best_valid, seconds, ended, left, self.judge_on
+                    )
+                )
 
         report(0.0, None, None)
         try:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import ModelError, ParameterError, param
+from ranksieve.errors import ModelError, ParameterError, RanksieveWarning, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import load_forest
+from ranksieve.pruning.cross_fitting import PruningPlan, prune_forest
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.progress import Callbacks, Reporter
@@ -23,16 +25,18 @@ from ranksieve.rules import parameters_of
 from ranksieve.threads import using_threads
 
 STALE = ("history", "seconds", "best_iteration")  # of the forest before
+FITTED = 0.1  # relative difference of training and validation lists from which on a warning is due
 
 
 def prune(
     model: Forest | str | os.PathLike[str],
-    train: Any,
+    train: Any = None,
     *,
     rate: float,
+    valid: Any = None,
+    judge_on: str = "valid",
     strategy: str | Strategy = "quality-loss",
     metric: str | Metric = "ndcg@10",
-    valid: Any = None,
     reweight: bool = True,
     callbacks: Callbacks = (),
     missing: str | None = None,
@@ -42,33 +46,41 @@ def prune(
 ) -> Forest:
     """Remove a share of a forest's trees, then re-weight the others.
 
-    Interrupted with Ctrl-C once a phase has something to show, it returns the best forest so far;
+    Trees and weights are judged on the validation lists: trees that have fitted their training lists cost nothing
+    there. Pruning on each half of the validation lists is measured on the other half (cross-fitting). That value,
+    `info["best_score"]`, is honest, and the number of rounds of re-weighting is the best by it. If the first trees, as
+    many as would remain, are better by it, they are returned, with a warning.
+
+    Interrupted with Ctrl-C once a phase has a result, it returns the best forest so far;
     `info["pruning"]["interrupted"]` then names the phase.
 
     Parameters
     ----------
     model : Forest or file name
         Any forest, also one trained elsewhere.
-    train : Dataset, Binned or file name
-        The lists on which trees are judged; a file is streamed.
+    train : Dataset, Binned or file name, optional
+        The training lists. The metric on them is reported. Trees are judged on them only with `judge_on="train"`, or
+        if there are no validation lists.
     rate : float
         Share of the trees to remove, between 0 and 1.
+    valid : Dataset, Binned or file name, optional
+        Lists that the forest was not trained on; a file is streamed.
+    judge_on : "valid" or "train"
+        The lists that trees and weights are judged on. With `"train"`, `valid` ends the re-weighting.
     strategy : str or function
         `quality-loss`, `quality-loss-once`, `random`, `skip`, `last`, `low-weights` or `score-loss`; or a function
         `(outputs, n, rng)` that returns the numbers of the n trees to remove, given as it is or as `file.py:function`.
     metric : str or Metric
-        What the forest is to be good at.
-    valid : the same kinds as `train`, optional
-        Lists that say when re-weighting stops helping.
+        What trees are judged by.
     reweight : bool
-        Whether the weights of the remaining trees are searched anew.
+        Whether better weights are searched for the remaining trees.
     callbacks : functions of a `PruningRecord`
     missing : "zero" or "nan", optional
         What a feature absent from a LETOR line is; as in the model's training where not given.
     threads : int
         0: all cores. The result does not depend on it.
     seed : int
-        Of the random strategies.
+        Of the random strategy and of the halves.
     **options
         The parameters of the search of weights (samples, window, shrink, patience, rounds, as in `reweight`) and of the
         strategy (draws, of `random`).
@@ -76,90 +88,129 @@ def prune(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.synth.cubic(20)
-    >>> model = rs.train(data, trees=8, leaves=4)
-    >>> smaller = rs.prune(model, data, rate=0.5)
+    >>> model = rs.train(rs.synth.cubic(20), trees=8, leaves=4)
+    >>> smaller = rs.prune(model, valid=rs.synth.cubic(20, start=20), rate=0.5)
     >>> smaller.n_trees
     4
     """
-    (rule, search), forest = _options(strategy, options), _loaded(model, train)
-    n = n_removed(forest.n_trees, rate)
-    with _task(forest, train, valid, metric, callbacks, missing, threads) as task:
-        task.prune(rule, n, search, np.random.default_rng(seed))
-        if reweight and task.interrupted is None:
-            task.reweight(search)
-        name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
-        return _finished(task, {"strategy": name, "rate": rate})
+    rule, search = _options(strategy, options)
+    lists = _given(train, valid)
+    forest = _loaded(model, lists)
+    plan = PruningPlan(rule, n_removed(forest.n_trees, rate), search, reweight, seed)
+    name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
+    with _pruner(forest, lists, judge_on, metric, callbacks, missing, threads) as pruner:
+        return _finished(pruner, {"strategy": name, "rate": rate}, prune_forest(pruner, plan))
 
 
 def reweight(
     model: Forest | str | os.PathLike[str],
-    train: Any,
+    train: Any = None,
     *,
     valid: Any = None,
+    judge_on: str = "valid",
     metric: str | Metric = "ndcg@10",
-    samples: int = 20,
-    window: float = 2.0,
-    shrink: float = 0.95,
-    patience: int = 10,
-    rounds: int = 100,
     callbacks: Callbacks = (),
     missing: str | None = None,
     threads: int = 0,
+    seed: int = 0,
+    **search: Any,
 ) -> Forest:
-    """WeightSearch better weights for a forest's trees by line search; the metric on `train` never falls.
+    """Search better weights for a forest's trees by line search; the metric on the lists judged on never falls.
 
     Parameters
     ----------
-    model, train, valid, metric, callbacks, missing, threads
-        As in `prune`. The weights returned are the best on `valid`, on `train` where there is none.
+    model, train, valid, judge_on, metric, callbacks, missing, threads, seed
+        As in `prune`.
     samples : int
-        Weights tried per tree, and points tried on the way to the best of all trees (σ).
+        Weights tried per tree, and points tried on the way to the best of all trees (σ); 20.
     window : float
-        How far from a tree's weight they reach, times the mean weight (ω).
+        How far from a tree's weight they reach, times the mean weight (ω); 2.
     shrink : float
-        What the window is multiplied by after every round (η).
+        Factor of the window after every round (η); 0.95.
     patience : int
-        Stop after so many rounds without a gain on `valid`.
+        Stop after this many rounds without a gain on lists that weights are not judged on; 10.
     rounds : int
-        Most rounds.
+        Largest number of rounds; 100.
 
     Examples
     --------
     >>> import ranksieve as rs
-    >>> data = rs.synth.cubic(20)
-    >>> model = rs.train(data, trees=4, leaves=4)
-    >>> better = rs.pruning.reweight(model, data, rounds=3)
-    >>> rs.evaluate(better, data).mean() >= rs.evaluate(model, data).mean()
+    >>> model, valid = rs.train(rs.synth.cubic(20), trees=4, leaves=4), rs.synth.cubic(20, start=20)
+    >>> better = rs.pruning.reweight(model, valid=valid, rounds=3)
+    >>> rs.evaluate(better, valid).mean() >= rs.evaluate(model, valid).mean()
     True
     """
-    forest = _loaded(model, train)
-    chosen = WeightSearch(samples=samples, window=window, shrink=shrink, patience=patience, rounds=rounds)
+    rule, chosen = _options("last", search)
+    lists = _given(train, valid)
+    forest = _loaded(model, lists)
     if forest.n_trees == 0:
         raise ModelError("the model has no trees; there is nothing to weigh")
-    with _task(forest, train, valid, metric, callbacks, missing, threads) as task:
-        task.reweight(chosen)
-        return _finished(task, {})
+    with _pruner(forest, lists, judge_on, metric, callbacks, missing, threads) as pruner:
+        return _finished(pruner, {}, prune_forest(pruner, PruningPlan(rule, 0, chosen, True, seed)))
+
+
+def _given(train: Any, valid: Any) -> dict[str, Any]:
+    lists = {name: data for name, data in (("train", train), ("valid", valid)) if data is not None}
+    if not lists:
+        raise ParameterError("there are no lists to judge trees on; give ", param("valid"))
+    return lists
 
 
 @contextmanager
-def _task(
+def _pruner(
     forest: Forest,
-    train: Any,
-    valid: Any,
+    lists: dict[str, Any],
+    judge_on: str,
     metric: str | Metric,
     callbacks: Callbacks,
     missing: str | None,
     threads: int,
 ) -> Iterator[ForestPruner]:
-    wanted = parse_metric(metric)
-    reporter = Reporter(str(wanted), callbacks)
+    wanted, judge = parse_metric(metric), judge_of(judge_on, lists)
+    reporter = Reporter(str(wanted), callbacks, judge)
     with using_threads(threads or os.cpu_count() or 1):
         with reporter.phase("leaves") as report:
-            leaves = find_leaves(forest, train, missing=missing)
-            valid_leaves = None if valid is None else find_leaves(forest, valid, missing=missing)
+            sets = {name: find_leaves(forest, data, missing=missing) for name, data in lists.items()}
             report(1.0, None, None)
-        yield ForestPruner(forest, leaves, valid_leaves, wanted, reporter)
+        watch = "valid" if judge == "train" and "valid" in sets else None
+        pruner = ForestPruner(forest, sets, judge, watch, wanted, reporter)
+        warn_if_fitted(pruner)
+        yield pruner
+
+
+def judge_of(judge_on: str, lists: Collection[str]) -> str:
+    """The lists that trees are judged on; a warning where only training lists are given."""
+    if judge_on not in ("valid", "train"):
+        raise ParameterError(param("judge_on"), f" is {judge_on!r}; expected 'valid' or 'train'")
+    if judge_on == "train" and "train" not in lists:
+        raise ParameterError(param("judge_on", "train"), " needs the training lists; give ", param("train"))
+    if judge_on == "valid" and "valid" not in lists:
+        warnings.warn(only_training_lists().with_suffix(", or ", param("judge_on", "train")), stacklevel=5)
+        return "train"
+    return judge_on
+
+
+def only_training_lists() -> RanksieveWarning:
+    """The warning where there are no other lists to judge trees on."""
+    return RanksieveWarning(
+        "trees are judged on the training lists, which they were fitted to; give lists that they were not trained on "
+        "as ",
+        param("valid"),
+    )
+
+
+def warn_if_fitted(pruner: ForestPruner) -> None:
+    """Warn where trees are judged on lists that they fit much better than validation lists."""
+    before = pruner.before
+    if pruner.judge == "train" and "valid" in before and before["train"] > (1 + FITTED) * before["valid"]:
+        warnings.warn(
+            RanksieveWarning(
+                f"trees are judged on the training lists, where {pruner.metric} is {before['train']:.4f}; on the "
+                f"validation lists it is {before['valid']:.4f}. Trees cost nothing on lists that they fit; leave out ",
+                param("judge_on"),
+            ),
+            stacklevel=5,
+        )
 
 
 def n_removed(n_trees: int, rate: float) -> int:
@@ -186,16 +237,16 @@ def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy,
     return rule, WeightSearch(**{name: value for name, value in given.items() if name in search})
 
 
-def _loaded(model: Forest | str | os.PathLike[str], train: Any) -> Forest:
+def _loaded(model: Forest | str | os.PathLike[str], lists: dict[str, Any]) -> Forest:
     """The forest, as wide as the data where its file does not say (RankLib, QuickRank) and the data does."""
-    return model if isinstance(model, Forest) else load_forest(model, n_features=getattr(train, "n_features", None))
+    n_features = getattr(next(iter(lists.values())), "n_features", None)
+    return model if isinstance(model, Forest) else load_forest(model, n_features=n_features)
 
 
-def _finished(task: ForestPruner, choices: dict[str, Any]) -> Forest:
-    """The forest, with the story of its pruning in place of what was said of the trees that were."""
-    facts = task.facts()
-    info = {name: value for name, value in task.forest.info.items() if name not in STALE}
-    info["best_score"] = facts["after"].get("valid")
-    info["pruning"] = {**choices, **facts}
-    info["phase_seconds"] = dict(task.reporter.seconds)  # model files leave times out
-    return replace(task.forest, info=info)
+def _finished(pruner: ForestPruner, choices: dict[str, Any], found: dict[str, Any]) -> Forest:
+    """The forest, with the record of its pruning in place of facts about the forest before."""
+    info = {name: value for name, value in pruner.forest.info.items() if name not in STALE}
+    info["best_score"] = found.get("unseen")
+    info["pruning"] = {**choices, **pruner.facts(), **found}
+    info["phase_seconds"] = dict(pruner.reporter.seconds)  # model files leave times out
+    return replace(pruner.forest, info=info)

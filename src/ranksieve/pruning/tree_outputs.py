@@ -33,20 +33,18 @@ class TreeOutputs:
     forest : Forest
         Whose trees and weights are judged.
     leaves : LeafNumbers
-        The leaf numbers of the documents in those trees.
+        The leaf numbers of the documents in those trees, and their base scores, if any.
     metric : Metric
-    base : array, optional
-        Scores that the outputs are added to.
     """
 
-    def __init__(self, forest: Forest, leaves: LeafNumbers, metric: Metric, base: np.ndarray | None = None) -> None:
+    def __init__(self, forest: Forest, leaves: LeafNumbers, metric: Metric) -> None:
         self.forest = forest
         self.lists: Lists = leaves.lists
         self.metric = metric
         self.leaves = leaves.numbers
         self.starts = forest.leaf_offsets
         self.incremental: IncrementalMetric = incremental_metric(metric, leaves.lists, leaves.source)
-        self._base = np.zeros(self.lists.n_docs) if base is None else base
+        self._base = np.zeros(self.lists.n_docs) if leaves.base is None else leaves.base
         self._tie_bits = int(self.lists.sizes.max() - 1).bit_length()
 
     @property
@@ -116,6 +114,13 @@ class TreeOutputs:
     def mean(self, total: int) -> float:
         """The metric as a mean over the lists that count."""
         return self.incremental.mean(total)
+
+    @property
+    def total_weight(self) -> float:
+        """The weights of the lists that count; 1 each where lists have none."""
+        counted = self.incremental.weights > 0
+        weights = self.lists.query_weights
+        return float(counted.sum() if weights is None else weights[counted].sum())
 
     def shares(self) -> np.ndarray:
         """Mean over documents of each tree's share w·s/S of the score S; documents that score 0 have no shares."""

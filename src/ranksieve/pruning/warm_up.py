@@ -27,4 +27,4 @@ def compile_kernels(metric: str = "ndcg@10") -> None:
         )
         for feature in range(2)
     ]
-    prune(to_forest(stumps, data.binning, data.feature_names, {}), data, valid=data, rate=0.5, metric=metric)
+    prune(to_forest(stumps, data.binning, data.feature_names, {}), data, judge_on="train", rate=0.5, metric=metric)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -17,23 +18,28 @@ from ranksieve.errors import InterruptedTraining
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.params import Params
+from ranksieve.pruning.cross_fitting import PruningPlan, prune_forest
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.progress import Reporter
+from ranksieve.pruning.prune import only_training_lists
 from ranksieve.pruning.reweighting import WeightSearch
 
 
 def train_xcleaver(job: TrainingJob) -> Forest:
-    """Learn a forest of `params.trees` trees: grow `grow` from the model so far, keep the best, weigh them, repeat.
+    """Train a forest of `params.trees` trees: grow `grow` trees, keep the best of them, re-weight them, repeat.
 
-    It ends early when a round does not improve the metric, on the first validation set or, without one, on the
-    training lists. Interrupted with Ctrl-C it returns the best forest so far.
+    Trees are judged on the first validation set, as in `prune`, or on the training lists without one. It ends early
+    when a round does not improve the metric. Interrupted with Ctrl-C it returns the best forest so far.
     """
     params = job.params
     train_set = bin_data(job.data, max_bins=params.max_bins, missing=job.missing)
     valid = named_sets(job.valid).values()
     sets = [bin_like(given, train_set, missing=job.missing) for given in valid]
-    rounds = _Rounds(train_set, sets[0] if sets else None, params, Reporter(params.metric, job.callbacks))
+    judge = "valid" if sets else "train"
+    if not sets:
+        warnings.warn(only_training_lists(), stacklevel=4)
+    rounds = _Rounds(train_set, sets[0] if sets else None, params, Reporter(params.metric, job.callbacks, judge))
     while rounds.model.n_trees < params.trees and rounds.interrupted is None and rounds.round():
         pass
     return rounds.finished()
@@ -65,31 +71,29 @@ class _Rounds:
         if grown is None:
             return False
         facts: dict[str, Any] = {"grown": grown.n_trees - self.model.n_trees}
+        whole = self.params.global_ or self.model.n_trees == 0
         try:
-            task, facts["growth"] = self._task(grown)
+            pruner, facts["growth"] = self._pruner(grown, whole)
         except KeyboardInterrupt:
             self.interrupted, self.model = "leaves", self.model if self.model.n_trees else grown
             return False
-        facts["after_growing"] = task.before
+        facts["after_growing"] = pruner.before
+        # new trees on top of fixed ones are compared with these; a forest pruned as a whole with the one before
+        bar = pruner.measure(0)["valid"] if pruner.judge == "valid" and not whole else self.best
         if self.interrupted is None:
-            if n_removed:
-                strategy, rng = self.params.strategy_rule, np.random.default_rng(self._seed())
-                task.prune(strategy, n_removed, WeightSearch(), rng)
-                facts["after_pruning"] = task.measure()
-            if task.interrupted is None:
-                task.reweight(WeightSearch())
-            self.interrupted = task.interrupted
-        facts["after"], facts["kept"] = task.measure(), task.kept.tolist()
-        facts["weights"] = task.forest.weights.tolist()
+            strategy, search = self.params.strategy_rule, WeightSearch()
+            facts |= prune_forest(pruner, PruningPlan(strategy, n_removed, search, True, self._seed()))
+            self.interrupted = pruner.interrupted
+        facts["after"], facts["kept"] = pruner.after(), pruner.kept.tolist()
+        facts["weights"] = pruner.forest.weights.tolist()
         self.rounds.append(facts)
         self.seconds.append(sum(self.reporter.seconds.values()))
         for phase, seconds in self.reporter.seconds.items():
             self.phase_seconds[phase] = self.phase_seconds.get(phase, 0.0) + seconds
-        value = facts["after"].get("valid", facts["after"]["train"])
-        facts["improved"] = self.best is None or value > self.best
+        value = facts.get("unseen", facts["after"].get("valid", facts["after"]["train"]))
+        facts["improved"] = self.best is None or bar is None or value > bar
         if facts["improved"]:
-            whole = self.params.global_ or self.best is None
-            self.model = task.forest if whole else concatenate([self.model, task.forest])
+            self.model = pruner.forest if whole else concatenate([self.model, pruner.forest])
             self.best = value
         facts["trees"] = self.model.n_trees
         return facts["improved"]
@@ -123,19 +127,19 @@ class _Rounds:
                     raise
                 return stopped.model
 
-    def _task(self, grown: Forest) -> tuple[ForestPruner, dict[str, list[float]]]:
+    def _pruner(self, grown: Forest, whole: bool) -> tuple[ForestPruner, dict[str, list[float]]]:
         """The trees to be pruned, on top of the scores of those that are not; and the curve of their growing."""
-        whole = self.params.global_ or self.model.n_trees == 0
         forest = grown if whole else grown.take(np.arange(self.model.n_trees, grown.n_trees))
-        sets = [self.train_set] if self.valid_set is None else [self.train_set, self.valid_set]
+        data = {"train": self.train_set, **({} if self.valid_set is None else {"valid": self.valid_set})}
         with self.reporter.phase("leaves") as report:
-            leaves = [find_leaves(forest, data) for data in sets]
-            base = [None if whole else ModelBase(self.model, "the model").scores("", data, data) for data in sets]
-            valid, valid_base = (leaves[1], base[1]) if len(sets) > 1 else (None, None)
-            task = ForestPruner(forest, leaves[0], valid, self._metric, self.reporter, base[0], valid_base, True)
-            growth = task.growth(self.model.n_trees if whole else 0)
+            sets = {name: find_leaves(forest, lists) for name, lists in data.items()}
+            if not whole:
+                base = ModelBase(self.model, "the model")
+                sets = {name: replace(sets[name], base=base.scores("", data[name], data[name])) for name in data}
+            pruner = ForestPruner(forest, sets, self.reporter.judge_on, None, self._metric, self.reporter, True)
+            growth = pruner.growth(self.model.n_trees if whole else 0)
             report(1.0, None, self.best)
-        return task, growth
+        return pruner, growth
 
     def finished(self) -> Forest:
         """The model, and how it was made."""

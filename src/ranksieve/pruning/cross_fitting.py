@@ -1,0 +1,140 @@
+"""Pruning that generalises: trees are judged on one half of the lists and checked on the other.
+
+Trees cost nothing on lists that they were fitted to, so they are judged on other lists. What is chosen on these lists
+looks better there than it is. Therefore the lists are halved, pruning on each half is measured on the other, and the
+mean of the two is what pruning is worth on lists that it has not seen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ranksieve.errors import RanksieveWarning
+from ranksieve.pruning.forest_pruner import ForestPruner
+from ranksieve.pruning.progress import PruningRecord, Reporter
+from ranksieve.pruning.reweighting import WeightSearch
+from ranksieve.pruning.strategies import Strategy
+
+
+@dataclass(frozen=True)
+class PruningPlan:
+    """What is to be done: how many trees are removed, by which strategy, and how weights are searched."""
+
+    strategy: Strategy
+    n_removed: int  # 0: weights are searched only
+    search: WeightSearch
+    reweight: bool
+    seed: int
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """The metric of pruned forests on lists that they were not judged on, at the best number of re-weighting rounds."""
+
+    value: float
+    rounds: int
+
+
+def prune_forest(pruner: ForestPruner, plan: PruningPlan) -> dict[str, Any]:
+    """Prune and re-weight as planned; returns what is known of the result on lists that trees were not judged on.
+
+    Judged on validation lists, the number of rounds of re-weighting is that of cross-fitting. Where the first trees, as
+    many as would remain, are better than the pruned ones on lists that these were not judged on, they are returned,
+    with a warning.
+    """
+    n_kept = pruner.forest.n_trees - plan.n_removed
+    first = pruner.measure(n_kept) if plan.n_removed else {}
+    try:
+        found = cross_fit(pruner, plan) if pruner.judge == "valid" else None
+    except KeyboardInterrupt:
+        if not pruner.worth_keeping:
+            raise
+        pruner.interrupted = "check"
+        return {}
+    if found is not None and found.value < first.get("valid", -np.inf):
+        return _first_trees(pruner, n_kept, found.value, first)
+    facts: dict[str, Any] = {}
+    if plan.n_removed:
+        pruner.prune(plan.strategy, plan.n_removed, plan.search, np.random.default_rng(plan.seed))
+        facts["after_pruning"] = pruner.measure()
+    if plan.reweight and pruner.interrupted is None:
+        if found is None:
+            pruner.reweight(plan.search)
+        elif found.rounds:
+            pruner.reweight(replace(plan.search, rounds=found.rounds, patience=found.rounds + 1))
+    if found is not None:
+        return {**facts, "unseen": found.value, "returned": "pruned"}
+    if pruner.watch != "valid":
+        return facts
+    value = pruner.measure()["valid"]
+    if pruner.interrupted is None and value < first.get("valid", -np.inf):
+        return _first_trees(pruner, n_kept, value, first)
+    return {**facts, "unseen": value, "returned": "pruned"}
+
+
+def _first_trees(pruner: ForestPruner, n: int, value: float, first: dict[str, float]) -> dict[str, Any]:
+    """The first n trees in place of pruned ones that are worse; `first` are their values."""
+    pruner.use_first_trees(n, first)
+    unseen = " that trees were not judged on" if pruner.judge == "valid" else ""
+    warnings.warn(
+        RanksieveWarning(
+            f"{pruner.metric} on validation lists{unseen} is {value:.4f} after pruning and {first['valid']:.4f} with "
+            f"the first {n} trees; the first {n} trees are returned"
+        ),
+        stacklevel=4,
+    )
+    return {"after_pruning": first, "unseen": first["valid"], "returned": "first trees"}
+
+
+def cross_fit(pruner: ForestPruner, plan: PruningPlan) -> CrossFit | None:
+    """Pruning judged on each half of the lists and measured on the other; None where there are fewer than two lists."""
+    halves = _halves(pruner, plan.seed)
+    if halves is None:
+        return None
+    curves, weights = [], []
+    with pruner.reporter.phase("check") as report:
+        for number, (fit, check) in enumerate((halves, halves[::-1])):
+
+            def forward(record: PruningRecord, number: int = number) -> None:
+                share = 0.5 * (record.done + (record.phase == "reweight")) if plan.n_removed else record.done
+                report(0.5 * (number + share), None, None)
+
+            sets = {
+                "fit": pruner.sets[pruner.judge].take_queries(fit),
+                "check": pruner.sets[pruner.judge].take_queries(check),
+            }
+            half = ForestPruner(pruner.forest, sets, "fit", "check", pruner.metric, Reporter("", [forward]))
+            curves.append(_curve(half, plan))
+            weights.append(half.outputs("check").total_weight)
+        report(1.0, None, None)
+    length = min(map(len, curves))
+    means = np.average([curve[:length] for curve in curves], axis=0, weights=weights)
+    return CrossFit(float(means.max()), int(means.argmax()))
+
+
+def _curve(half: ForestPruner, plan: PruningPlan) -> list[float]:
+    """The metric on the other half after pruning, and after every round of re-weighting."""
+    if plan.n_removed:
+        half.prune(plan.strategy, plan.n_removed, plan.search, np.random.default_rng(plan.seed))
+    values = [half.measure()["check"]]
+    if plan.reweight and half.interrupted is None:
+        before = len(half.curve)
+        half.reweight(plan.search)
+        values = [step["check"] for step in half.curve[before:]]
+    if half.interrupted is not None:
+        raise KeyboardInterrupt
+    return values
+
+
+def _halves(pruner: ForestPruner, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Two random halves of the queries on which the metric is defined."""
+    counted = np.flatnonzero(pruner.outputs(pruner.judge).incremental.weights > 0)
+    if len(counted) < 2:
+        return None
+    order = np.random.default_rng(seed).permutation(counted)
+    middle = len(order) // 2
+    return np.sort(order[:middle]), np.sort(order[middle:])
