@@ -111,13 +111,13 @@ class Core:
     """The parameters that belong to no rule."""
 
     algo: str = choice("selgb", "Algorithm", tuple(ALGORITHMS))
-    trees: int = integer(1000, "Most trees to grow (mcrank: rounds)", 1)
-    leaves: int = integer(64, "Leaves of a tree", 2, MAX_LEAVES)
+    trees: int = integer(1000, "Largest number of trees (mcrank: rounds)", 1)
+    leaves: int = integer(64, "Largest number of leaves per tree", 2, MAX_LEAVES)
     metric: str = parameter("ndcg@10", "Metric of validation and early stopping", "a metric name", bool)
     early_stopping: int = integer(100, "Stop after this many trees or epochs without improvement (0: never)")
     gain: str = choice(AUTO, "Split gain: variance, or newton, better for lambdamart on long lists with few positives "
                        "(auto: newton for sieve, else variance)", (AUTO, "variance", "newton"))  # fmt: skip
-    min_docs: int = integer(5, "Fewest documents in a leaf", 1)
+    min_docs: int = integer(5, "Smallest number of documents in a leaf", 1)
     min_hessian: float = number(0.0, "Smallest sum of second derivatives in a leaf")
     l2: float = number(1.0, "L2 regularisation of leaf values")
     max_depth: int = integer(0, "Largest depth of a tree (0: no limit)")
@@ -131,27 +131,29 @@ class Core:
         "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text,
     )  # fmt: skip
     monotone: str = parameter(
-        "none", "Features along which scores never fall (+1) or never rise (-1)",
+        "none", "Features in which scores never decrease (+1) or never increase (-1)",
         "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", are_signs,
         convert=signs_text,
     )  # fmt: skip
     gains: str = parameter(
-        AUTO, "Gain of each label from 0 up, in λ of ndcg and in metrics ndcg, dcg and avg-ndcg (auto: 2^label - 1, or "
-        "as the metric says)",
-        "numbers as in '0,1,3,7' that begin with 0 and never fall", are_gains, convert=numbers_text,
+        AUTO, "Gain of each label, beginning with label 0, in λ of ndcg and in metrics ndcg, dcg and avg-ndcg (auto: "
+        "2^label - 1, or as the metric defines it)",
+        "numbers as in '0,1,3,7' that begin with 0 and never decrease", are_gains, convert=numbers_text,
     )  # fmt: skip
-    max_bins: int = integer(MAX_BINS, "Bins of a feature", 2, MAX_BINS)
+    max_bins: int = integer(MAX_BINS, "Largest number of bins per feature", 2, MAX_BINS)
     base: str = choice("lambdamart", "Algorithm that grows the trees (xcleaver)", tuple(FORESTS))
     grow: int = integer(400, "Trees grown per round (xcleaver)", 1)
-    rate: float = parameter(0.75, "Share of them removed (xcleaver)", "a number in [0, 1)", lambda v: 0 <= v < 1)
+    rate: float = parameter(
+        0.75, "Share of the trees removed per round (xcleaver)", "a number in [0, 1)", lambda v: 0 <= v < 1
+    )
     global_: bool = switch(False, "Prune and re-weight all trees each round, not only the new ones (xcleaver)")
     c: float = parameter(1.0, "Weight of the pair losses (ranksvm)", "a number above 0",
                          lambda value: 0 < value < float("inf"))  # fmt: skip
     hidden: int = integer(10, "Hidden units of the net (lambdarank)", 1)
-    epochs: int = integer(100, "Most passes over the queries (lambdarank)", 1)
+    epochs: int = integer(100, "Largest number of passes over the queries (lambdarank)", 1)
     feature: str = parameter("first-stage", "Feature to rank by (feature)", "a feature's name, or first-stage", bool)
-    threads: int = integer(0, "Threads (0: all cores); the model does not depend on it")
-    seed: int = integer(0, "Seed of everything random")
+    threads: int = integer(0, "Number of threads (0: all cores); the model is the same for any number")
+    seed: int = integer(0, "Random seed")
 
 
 _SLOT_HELP = {

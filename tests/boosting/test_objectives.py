@@ -43,7 +43,7 @@ def test_xendcg_is_the_plain_sum(seed):
 @pytest.mark.parametrize(("truncation", "window"), [(30, 5), (2, 1), (5, 100)])
 def test_yetiloss_is_the_plain_sum(truncation, window):
     labels, scores, offsets, rows = lists(1)
-    rule = YetiLoss(truncation=truncation, window=window, permutations=3)
+    rule = YetiLoss(truncation=truncation, neighbors=window, permutations=3)
     grad, hess = gradients(rule, labels, scores, offsets, rows=rows, step=3, seed=7)
     key = np.uint64(step_key(7, 3))
     draws = [uniforms(step_key(key, draw), rows) for draw in range(3)]

@@ -65,8 +65,7 @@ def _option(item: Parameter) -> inspect.Parameter:
     is_pair = kind not in (str, int, float, bool)
     spelling = f"{name}/--no-{name[2:]}" if kind is bool else name
     text = item.help if kind is bool else f"{item.help}; {item.expected}"
-    # the two types of a pair would make the column so wide that 80 columns leave no room for examples in the help
-    metavar = "LOW HIGH" if is_pair else None
+    metavar = "LOW HIGH" if is_pair else "NAME" if item.names else None
     option = typer.Option(spelling, *SHORT.get(item.name, ()), help=f"{text}.", rich_help_panel=PANEL, metavar=metavar)
     return inspect.Parameter(
         item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=Annotated[kind, option]

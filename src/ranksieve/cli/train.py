@@ -32,7 +32,7 @@ def train(
     data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or several parts.")],
     out: OutModel,
     valid: Annotated[
-        list[Path] | None, typer.Option(help="Validation data, used for early stopping; repeated for several parts.")
+        list[Path] | None, typer.Option(help="Validation data for early stopping, or a part of it.")
     ] = None,
     test: Annotated[Path | None, typer.Option(help="Test data. The metric on it is reported at the end.")] = None,
     init: Annotated[

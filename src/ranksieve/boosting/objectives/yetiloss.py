@@ -20,14 +20,14 @@ from ranksieve.rules import OBJECTIVES, integer
 class YetiLoss:
     """Pairs count by |Δ NDCG| if they stand close to each other in an order by score plus logistic noise (CatBoost).
 
-    Each list is ordered `permutations` times. In each order the ranks p up to `truncation` pair with the next `window`
-    ranks, and a pair of different labels counts by its change of NDCG divided by the number of permutations. Gradients
-    are those of the logistic pair loss on the scores without noise.
+    Each list is ordered `permutations` times. In each order the ranks p up to `truncation` pair with the next
+    `neighbors` ranks, and a pair of different labels counts by its change of NDCG divided by the number of
+    permutations. Gradients are those of the logistic pair loss on the scores without noise.
     """
 
     truncation: int = integer(30, "Ranks that keep their discount in λ (0: the metric's cut-off, -1: all)", -1)
     permutations: int = integer(10, "Noisy orders of each list (yetiloss)", 1)
-    window: int = integer(5, "Ranks below a document that it is paired with (yetiloss)", 1)
+    neighbors: int = integer(5, "Number of ranks below a document that it is paired with (yetiloss)", 1)
 
     needs_pairs: ClassVar[bool] = True
     uses_gains: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class YetiLoss:
         depth = self.truncation or view.metric.k or -1
         depth = n_docs if depth < 0 else depth
         grad, hess, key = np.empty(n_docs), np.empty(n_docs), np.uint64(step_key(view.seed, view.step))
-        shape = np.array([depth, self.window, self.permutations])
+        shape = np.array([depth, self.neighbors, self.permutations])
         all_gradients(gains, view.scores, view.offsets, view.rows, ideals, key, shape, grad, hess)
         return grad, hess
 
@@ -60,18 +60,18 @@ def best_by_noise(scores, rows, key, noisy, n_best):
 
 @njit(cache=True, nogil=True)
 def list_gradients(gains, scores, rows, ideal, key, shape, grad, hess):
-    """Gradients of one list; `shape` is truncation, window and number of permutations."""
+    """Gradients of one list; `shape` is truncation, number of neighbors and number of permutations."""
     n = len(gains)
     grad[:] = 0.0
     hess[:] = 0.0
     if n < 2 or ideal <= 0.0:
         return
-    depth, window, permutations = shape
+    depth, neighbors, permutations = shape
     noisy = np.empty(n)
     for draw in range(permutations):
-        order = best_by_noise(scores, rows, step_key(key, draw), noisy, min(n, depth + window))
+        order = best_by_noise(scores, rows, step_key(key, draw), noisy, min(n, depth + neighbors))
         for p in range(min(depth, len(order))):
-            for q in range(p + 1, min(p + 1 + window, len(order))):
+            for q in range(p + 1, min(p + 1 + neighbors, len(order))):
                 high, low = order[p], order[q]
                 if gains[high] == gains[low]:
                     continue

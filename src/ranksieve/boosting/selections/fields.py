@@ -33,7 +33,7 @@ class Minimum(Periodic):
     """A selection of at least some negatives of each query."""
 
     min_negatives: int = integer(
-        -1, "Fewest negatives of a query to train on (-1 means 1, or 20 for adaptive and progress)", -1
+        -1, "Smallest number of negatives of a query to train on (-1 means 1, or 20 for adaptive and progress)", -1
     )
 
     def at_least(self, default: int = 1) -> int:
@@ -45,7 +45,7 @@ class Margin(Minimum):
     """A selection by how far negatives score below the lowest positive of their query."""
 
     margin: float = parameter(
-        1.5, "How far below the lowest positive negatives are still selected: adaptive, progress", "a number",
+        1.5, "Select negatives down to this far below the lowest-scored positive (adaptive, progress)", "a number",
         lambda value: -np.inf < value < np.inf,
     )  # fmt: skip
     max_negatives: float = share(0.5, "Largest share of a query's negatives that adaptive and progress select")
@@ -55,7 +55,9 @@ class Margin(Minimum):
 class Rest(Periodic):
     """A selection of two shares."""
 
-    rest: float = share(0.01, "Second share, of random or lowest ones: top+random, top+bottom, goss", zero=True)
+    rest: float = share(
+        0.01, "Share of further random (top+random, goss) or lowest-scored ones (top+bottom)", zero=True
+    )
 
 
 def merge_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
