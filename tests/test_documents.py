@@ -14,6 +14,7 @@ A line that ends in `# needs …` is not run, but its flags are checked, as are 
 from __future__ import annotations
 
 import glob
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -25,8 +26,8 @@ import typer.main
 from typer.testing import CliRunner
 
 from ranksieve.cli.app import app
-from ranksieve.pruning.strategies import STRATEGIES
-from ranksieve.rules import SELECTIONS
+from ranksieve.params import load_rules
+from ranksieve.rules import OBJECTIVES, SELECTIONS, STRATEGIES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -110,9 +111,19 @@ def test_commands_within_the_text_exist(page):
 
 
 def test_pages_name_what_there_is():
-    for page, names in (("selections.md", SELECTIONS), ("pruning.md", STRATEGIES)):
+    load_rules()
+    for page, names in (("selections.md", SELECTIONS), ("training.md", OBJECTIVES), ("pruning.md", STRATEGIES)):
         text = (ROOT / "docs" / page).read_text()
-        assert all(f"| `{name}` |" in text for name in names)
+        assert all(f"| `{name}` |" in text for name in names), page
+
+
+def test_the_code_of_algorithms_exists():
+    named = re.findall(
+        r"`((?:boosting|data|kernels|pruning|rankers)[.][\w.]+)`", (ROOT / "docs/algorithms.md").read_text()
+    )
+    assert len(named) > 20
+    for name in named:
+        pkgutil.resolve_name(f"ranksieve.{name}")
 
 
 def test_lowest_versions_are_those_of_the_project():

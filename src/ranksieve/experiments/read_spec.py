@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ranksieve.errors import ParameterError, RanksieveError, did_you_mean
+from ranksieve.errors import ParameterError, RanksieveError, did_you_mean, param
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import run_options
 from ranksieve.experiments.data_sets import DataSpec
@@ -303,7 +303,7 @@ class _Reader:
         """Refuse parameters meant for every run that none uses."""
         for name in sorted(self._unused):
             if name in self._replaced:
-                raise ParameterError(f"set {name}: no run of {self._file.path} uses it; leave it out")
+                raise ParameterError(param("set"), f" {name}: no run of {self._file.path} uses it; leave it out")
             raise self._file.error(("params", name), f"{name} is not used by any run; leave it out")
 
 
