@@ -101,6 +101,22 @@ def check(data: Dataset) -> None:
     assert lists.weights is None or (np.isfinite(lists.weights).all() and (lists.weights >= 0).all())
 
 
+def test_damaged_side_files_give_data_or_a_data_error(fuzz_seconds, tmp_path):
+    path, end = tmp_path / "data", time.monotonic() + fuzz_seconds(2.0)
+    path.write_text("".join(f"{row % 3} 1:{row}\n" for row in range(12)))
+    contents = {"query": b"3\n4\n5\n", "weight": b"1\n0.5\n2\n"}
+    for number in itertools.takewhile(lambda number: number < 20 or time.monotonic() < end, itertools.count()):
+        rng = np.random.default_rng(number)
+        for ending, content in contents.items():
+            (tmp_path / f"data.{ending}").write_bytes(damaged(content, rng) if rng.random() < 0.7 else content)
+        try:
+            check(read(path))
+        except DataError as error:
+            assert str(path) in str(error), f"case {number}: {error}"
+        except BaseException as error:
+            raise AssertionError(f"case {number}") from error
+
+
 @pytest.mark.parametrize("make", [letor, csv, packed, foreign_parquet])
 def test_damaged_files_give_data_or_a_data_error(make, fuzz_seconds, tmp_path):
     content, path = make(tmp_path), tmp_path / "damaged"

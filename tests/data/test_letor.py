@@ -202,12 +202,19 @@ def test_lightgbm_side_files(tmp_path):
         assert collect(open_data(path), rows)[2] == [1, 2, 2]
     (tmp_path / "rank.train.weight").write_text("3\n0.5\n")  # one per query
     assert read(path).lists.weights.tolist() == [3, 0.5, 0.5]
+    assert np.concatenate([block.weights for block in open_data(path).blocks(1)]).tolist() == [3, 0.5, 0.5]
+    (tmp_path / "rank.train.query").write_text("1\n2147483647\n")  # must not allocate so many weights
+    with pytest.raises(DataError, match="add up to 2147483648 but"):
+        read(path)
+    (tmp_path / "rank.train.query").write_text("1\n2\n")
     (tmp_path / "rank.train.weight").write_text("1\n0.5\n0.25\n")
     for sizes, message in (
         ("1\n1\n", "add up to 2 but"),
         ("1\n3\n", "add up to 4 but"),
+        ("1\n2147483647\n", "add up to 2147483648 but"),
+        ("1\n1e15\n", "query:2: '1e15' is not valid"),
         ("1\nx\n", "query:2: 'x'"),
-        ("0\n3\n", "query:1: 0"),
+        ("0\n3\n", "query:1: '0' is not valid"),
     ):
         (tmp_path / "rank.train.query").write_text(sizes)
         with pytest.raises(DataError, match=message):

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ranksieve.data.blocks import widened
 from ranksieve.dtypes import FEATURE, MAX_BINS, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
@@ -132,7 +133,7 @@ class BinningSketch:
         """The thresholds of all rows added."""
         self._shrink()
         width = len(self._counts)
-        sample = [_padded(rows, width, self._fill) for _, rows in self._kept]
+        sample = [widened(rows, width, self._fill) for _, rows in self._kept]
         self._kept = []
         cuts = np.empty(self._max_bins, FEATURE)
         pieces = []
@@ -169,11 +170,6 @@ class BinningSketch:
         self._limit = np.partition(hashes, self._sample_rows - 1)[self._sample_rows - 1]
         self._kept = [(h[h <= self._limit], rows[h <= self._limit]) for h, rows in self._kept]
         self._n_kept = sum(len(h) for h, _ in self._kept)
-
-
-def _padded(rows: np.ndarray, width: int, fill: float) -> np.ndarray:
-    missing = width - rows.shape[1]
-    return rows if missing == 0 else np.pad(rows, ((0, 0), (0, missing)), constant_values=fill)
 
 
 def _hash(numbers: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ class SideFiles:
         self.path = path
         self.sized = False
         self._ends: np.ndarray | None = None
+        self._per_query = False  # whether the weights are those of queries
         self.weights = _read_weights(f"{path}.weight") if os.path.isfile(f"{path}.weight") else None
 
     def choose(self, *, lines_have_ids: bool) -> None:
@@ -30,39 +32,43 @@ class SideFiles:
             sizes = _read_sizes(f"{self.path}.query")
             self._ends = np.cumsum(sizes)
             self.sized = True
-            if self.weights is not None and len(self.weights) == len(sizes) < self._ends[-1]:
-                self.weights = np.repeat(self.weights, sizes)
+            self._per_query = self.weights is not None and len(self.weights) == len(sizes) < self._ends[-1]
 
     def runs(self, start: int, stop: int) -> tuple[list[Any], np.ndarray]:
         """Query numbers, from 1, and run lengths of the rows start:stop."""
         assert self._ends is not None
         if stop > self._ends[-1]:
-            raise self._mismatch(f"more than {self._ends[-1]}")
+            raise self._wrong_sizes(f"more than {self._ends[-1]}")
         first, last = np.searchsorted(self._ends, [start, stop - 1], side="right")
         edges = np.concatenate([[start], self._ends[first:last], [stop]])
         return list(range(int(first) + 1, int(last) + 2)), np.diff(edges).astype(OFFSET)
 
     def weights_of(self, start: int, stop: int) -> np.ndarray | None:
+        """The weights of the rows start:stop."""
         if self.weights is None:
             return None
+        if self._per_query:
+            queries, lengths = self.runs(start, stop)
+            return np.repeat(self.weights[queries[0] - 1 : queries[-1]], lengths)
         if stop > len(self.weights):
-            raise DataError(
-                f"{self.path}.weight: holds {len(self.weights)} weights but {self.path} has more lines; "
-                "give one weight per line, or remove the file if it belongs to other data"
-            )
+            raise self._wrong_weights("more")
         return self.weights[start:stop]
 
     def check_end(self, n_docs: int) -> None:
         """Raise `DataError` if the side files have more entries than there are rows."""
         if self.sized and self._ends is not None and self._ends[-1] != n_docs:
-            raise self._mismatch(str(n_docs))
-        if self.weights is not None and len(self.weights) != n_docs:
-            raise DataError(
-                f"{self.path}.weight: holds {len(self.weights)} weights but {self.path} has {n_docs} lines; "
-                "give one weight per line, or remove the file if it belongs to other data"
-            )
+            raise self._wrong_sizes(str(n_docs))
+        if self.weights is not None and not self._per_query and len(self.weights) != n_docs:
+            raise self._wrong_weights(str(n_docs))
 
-    def _mismatch(self, n_docs: str) -> DataError:
+    def _wrong_weights(self, n_docs: str) -> DataError:
+        assert self.weights is not None
+        return DataError(
+            f"{self.path}.weight: has {len(self.weights)} weights but {self.path} has {n_docs} lines; "
+            "give one weight per line, or remove the file if it belongs to other data"
+        )
+
+    def _wrong_sizes(self, n_docs: str) -> DataError:
         assert self._ends is not None
         return DataError(
             f"{self.path}.query: the query sizes add up to {self._ends[-1]} but {self.path} has {n_docs} lines; "
@@ -70,21 +76,21 @@ class SideFiles:
         )
 
 
-def _numbers(path: str, expected: str) -> list[tuple[int, float]]:
-    """Line number and value of every line that is not blank."""
+def _read_numbers(path: str, expected: str, is_valid: Callable[[float], bool]) -> list[float]:
+    """The numbers of a file with one per line; blank lines are skipped."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [(number, line.strip()) for number, line in enumerate(file, 1)]
+            texts = {number: line.strip() for number, line in enumerate(file, 1) if line.strip()}
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     values = []
-    for number, text in lines:
-        if not text:
-            continue
+    for number, text in texts.items():
         try:
-            values.append((number, float(text)))
-        except ValueError as error:
-            raise DataError(f"{path}:{number}: {text[:40]!r} is not a number; expected {expected}") from error
+            values.append(float(text))
+        except ValueError:
+            values.append(math.nan)
+        if not is_valid(values[-1]):
+            raise DataError(f"{path}:{number}: {text[:40]!r} is not valid; expected {expected}")
     if not values:
         raise DataError(f"{path}: the file is empty; expected {expected}")
     return values
@@ -92,17 +98,9 @@ def _numbers(path: str, expected: str) -> list[tuple[int, float]]:
 
 def _read_sizes(path: str) -> np.ndarray:
     expected = "the size of one query per line, a whole number from 1"
-    values = _numbers(path, expected)
-    for number, value in values:
-        if not (1 <= value < 2**53 and value == math.floor(value)):
-            raise DataError(f"{path}:{number}: {value:g} is not the size of a query; expected {expected}")
-    return np.array([value for _, value in values], dtype=OFFSET)
+    return np.array(_read_numbers(path, expected, lambda n: 1 <= n < 2**31 and n == math.floor(n)), dtype=OFFSET)
 
 
 def _read_weights(path: str) -> np.ndarray:
     expected = "one weight per line, finite and not negative"
-    values = _numbers(path, expected)
-    for number, value in values:
-        if not (math.isfinite(value) and value >= 0):
-            raise DataError(f"{path}:{number}: {value:g} is not a weight; expected {expected}")
-    return np.array([value for _, value in values], dtype=np.float64)
+    return np.array(_read_numbers(path, expected, lambda n: 0 <= n < math.inf), dtype=np.float64)
