@@ -91,7 +91,7 @@ def test_equal_weights_change_no_bit_and_zero_weights_are_refused(forest, data):
     labels = np.where(np.arange(data.n_docs) < data.offsets[1], data.labels, 0)
     weights = np.arange(data.lists.n_queries) > 0
     only_first = rs.Dataset.from_arrays(data.features, labels, group=data.lists.sizes, weights=weights)
-    with pytest.raises(rs.errors.DataError, match="every query on which the metric is defined weighs 0"):
+    with pytest.raises(rs.errors.DataError, match="every query on which the metric is defined has weight 0"):
         outputs_of(forest, only_first)
 
 

@@ -65,7 +65,7 @@ class Curve:
 class LineSearch:
     """A metric along lines of scores of the same lists; what does not depend on the scores is computed once.
 
-    Equal scores count by the mean over their orders, whatever the metric says, and queries by their weights, if any.
+    Equal scores count by the mean over their orders, for any `ties` of the metric; queries count by their weights.
     `ndcg@10` of lists of thousands costs little more than sorting them; a metric without a cut-off sees every crossing
     of two documents of a query, up to n²/2 of them.
     """
@@ -141,12 +141,12 @@ def best_step(
     """The t in a range at which `scores + t * direction` is best, the metric measured there, and the whole curve.
 
     Intervals may be too narrow for the scores computed inside them to keep their order. Therefore the metric is
-    measured at the t that is returned: the next best intervals are tried until none of them promises more.
+    measured at the t that is returned: the next best intervals are tried until none of them has a higher value.
     """
     curve = search.curve(scores, direction, low, high)
     best, value = low, -np.inf
-    for place, promised in itertools.islice(curve.best(), TRIES):
-        if promised <= value + ROUNDING:
+    for place, expected in itertools.islice(curve.best(), TRIES):
+        if expected <= value + ROUNDING:
             break
         measured = search.measure(scores + place * direction)
         if measured > value:

@@ -134,7 +134,7 @@ def _show_query(found: Explanation, top: int) -> None:
 
 
 def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
-    """What the features that tell this query's documents apart most are worth to its ranking."""
+    """The effect on the ranking of the features whose contributions differ most among the documents."""
     from ranksieve.evaluation.explanations import REMOVALS, ranks_of
     from ranksieve.evaluation.metrics import parse_metric
 
@@ -178,7 +178,7 @@ def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
         ]
     )  # fmt: skip
     if ranks[a] > ranks[b]:
-        show_line(f"{names[a]} stands below {names[b]}, not above it")
+        show_line(f"{names[a]} is ranked below {names[b]}, not above it")
     differences = found.why(above, below)
     rows = [
         [item.feature, _number(item.value_above), _number(item.value_below), f"{item.above:+.4f}",

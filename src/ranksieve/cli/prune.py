@@ -87,7 +87,7 @@ def prune(
     from ranksieve.pruning.prune import prune as prune_forest
 
     if n_features is None and (train or valid):
-        n_features = open_data(train or valid).n_features
+        n_features = getattr(open_data(train or valid), "n_features", None)
     forest = load_forest(model, n_features=n_features)
     for path in (train, valid, test):
         if path is not None:
@@ -123,19 +123,19 @@ def prune(
 def _facts(forest: Forest, pruned: Forest, out: Path) -> list[tuple[str, str]]:
     from ranksieve.evaluation.metrics import parse_metric
 
-    story = pruned.info["pruning"]
+    record = pruned.info["pruning"]
     facts = [("model", f"{out}, {pruned.n_trees} of {counted(tree=forest.n_trees)}")]
     for name, title in (("train", "training"), ("valid", "validation")):
-        if name in story["after"]:
-            facts.append((title, f"{story['metric']} {story['before'][name]:.4f} → {story['after'][name]:.4f}"))
-    if story["judge_on"] == "valid" and "unseen" in story:
-        value = f"{story['metric']} {story['unseen']:.4f}"
+        if name in record["after"]:
+            facts.append((title, f"{record['metric']} {record['before'][name]:.4f} → {record['after'][name]:.4f}"))
+    if record["judge_on"] == "valid" and "unseen" in record:
+        value = f"{record['metric']} {record['unseen']:.4f}"
         facts.append(("cross-fitted", f"{value} on validation lists that trees were not judged on"))
-    if story.get("returned") == "first trees":
+    if record.get("returned") == "first trees":
         facts.append(("returned", f"the first {counted(tree=pruned.n_trees)}, which are better than the pruned ones"))
     times = pruned.info["phase_seconds"]
     facts.append(("time", ", ".join(f"{phase} {duration(seconds)}" for phase, seconds in times.items())))
-    facts.append(("conventions", parse_metric(story["metric"]).describe()))
+    facts.append(("conventions", parse_metric(record["metric"]).describe()))
     return facts
 
 

@@ -87,7 +87,7 @@ def smallest_shares(
     shares, values = np.asarray(shares, np.float64), np.asarray(values, np.float64)
     if shares.shape != values.shape or shares.ndim != 1:
         raise DataError(f"got {shares.shape} shares and {values.shape} values; give one value per share")
-    # a model exactly at the target reaches it, whatever binary fractions say
+    # a model exactly at the target reaches it in spite of rounding
     reached = [shares[values >= target * full - 1e-12 * abs(full)] for target in targets]
     return [float(found.min()) if len(found) else None for found in reached]
 

@@ -1,4 +1,4 @@
-"""`explain`: why the documents of one query stand where they stand."""
+"""`explain`: what each feature contributes to the ranking of one query."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ranksieve.forest.score_file import read_for_models
 from ranksieve.text_formats import counted, some_of
 
 REMOVALS = {
-    "contribution": "its contributions are taken out of the scores, which leaves what it adds on average",
-    "missing": "its values are missing, and the documents are scored again",
+    "contribution": "its contributions are subtracted from the scores; its mean effect stays",
+    "missing": "its values are set to missing, and the documents are scored again",
 }
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What one feature does for a document that it does not do for another.
+    """The difference of one feature's contributions to the scores of two documents.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Difference:
 
     @property
     def difference(self) -> float:
-        """What the feature adds to the distance of the two scores."""
+        """What the feature adds to the difference of the two scores."""
         return self.above - self.below
 
     def __str__(self) -> str:
@@ -92,9 +92,9 @@ class Explanation:
         )
 
     def why(self, above: str | int, below: str | int) -> list[Difference]:
-        """Why one document stands above another: features by how much they add to the distance of the two scores.
+        """Why one document is ranked above another: features by how much they add to the difference of the two scores.
 
-        The differences add up to the difference of the scores. Features that do nothing for either are left out.
+        The differences add up to the difference of the scores. Features without a contribution to either are left out.
         """
         a, b = self.document(above), self.document(below)
         ours, theirs = self.contributions[a], self.contributions[b]
@@ -113,9 +113,9 @@ class Explanation:
         features
             One feature, or several that are dropped together.
         by
-            `"contribution"`: their contributions are subtracted, so what they do on average stays in the scores and
-            what they do for these documents goes; the other features' contributions do not change. `"missing"`: their
-            values become NaN and the model scores again, as when the features were lost in production.
+            `"contribution"`: their contributions are subtracted; their mean effect stays in the scores, and the other
+            features' contributions do not change. `"missing"`: their values become NaN and the model predicts again, as
+            if the features were not available in production.
         """
         if by not in REMOVALS:
             raise ParameterError(param("by"), f" is {by!r}; expected one of {', '.join(REMOVALS)}")
@@ -154,14 +154,14 @@ def ranks_of(scores: np.ndarray) -> np.ndarray:
 
 
 def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None) -> Explanation:
-    """Explain the ranking of one query: scores, and the exact part of each that every feature brought.
+    """Explain the ranking of one query: scores, and the exact contribution of every feature to each.
 
     Parameters
     ----------
     model : Forest or a fitted Ranker
     data : Dataset
     query
-        The query's id, as in the data (a text that spells it will do).
+        The query's id, as in the data or as text.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None
 
 
 def query_number(query_ids: Iterable[Any], query: Any, source: str) -> int:
-    """Where a query stands in the data, by its id or a text that spells it."""
+    """The position of a query in the data, by its id or its id as text."""
     ids = list(map(str, query_ids))
     if str(query) not in ids:
         raise DataError(f"{source}: no query is called {str(query)!r}; known: {some_of(ids, 5)}")
@@ -202,7 +202,7 @@ def query_number(query_ids: Iterable[Any], query: Any, source: str) -> int:
 
 
 def _names(doc_ids: np.ndarray | None, n_docs: int) -> tuple[str, ...]:
-    """Ids of the documents; their places in the list where the data names none."""
+    """Ids of the documents; their positions in the list where the data has no ids."""
     if doc_ids is None:
         return tuple(f"#{place}" for place in range(1, n_docs + 1))
     return tuple(f"#{place}" if name in (None, "") else str(name) for place, name in enumerate(doc_ids, 1))

@@ -1,4 +1,4 @@
-"""`importance`: how much the features matter to a model, by what it is made of or by what it does on data."""
+"""`importance`: feature importance by the splits of a model or by its predictions on data."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def permutation_drops(
 ) -> np.ndarray:
     """How much each query's metric falls when a feature is shuffled within the query, (n_features, n_queries).
 
-    A shuffle depends on (seed, feature, repeat) alone. Values stay within their query, so a feature that only tells
-    queries apart has no importance: it cannot change a ranking by itself.
+    A shuffle depends on (seed, feature, repeat) alone. Values stay within their query, so a feature that is
+    constant within queries has no importance: it cannot change a ranking by itself.
     """
     if repeats < 1:
         raise ParameterError(param("repeats"), f" is {repeats}; expected a whole number from 1")
@@ -98,7 +98,7 @@ def permutation_drops(
 
 
 def shuffled_within(lists: Lists, rng: np.random.Generator) -> np.ndarray:
-    """A random order of the rows in which every query keeps its places.
+    """A random order of the rows within every query.
 
     Examples
     --------

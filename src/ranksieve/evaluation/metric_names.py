@@ -165,12 +165,11 @@ def register_metric(name: str, function: UserMetric) -> None:
 
 
 def own_name(function: UserMetric) -> str:
-    """The name of a function given in place of one, known from now on."""
+    """The name of a function that is given as a metric; the function is registered."""
     name = getattr(function, "__name__", type(function).__name__).lower().replace("_", "-")
     if re.fullmatch(OWN_NAME, name) is None:
         raise ParameterError(
-            f"a function given as a metric goes by its name, and {name!r} cannot be one; "
-            "give it a name with register_metric"
+            f"the function {name!r} has no name that a metric can have; give it one with register_metric"
         )
     before = METRICS.get(name)
     if before is not None and before.function is not None and _home(before.function) != _home(function):
@@ -183,6 +182,6 @@ def own_name(function: UserMetric) -> str:
 
 
 def _home(function: Any) -> Any:
-    """What a function defined anew, as in a notebook, has in common with the old one; itself if it is a local one."""
+    """Module and name of a function, which stay the same when it is defined again; a local function itself."""
     name = getattr(function, "__qualname__", "<locals>")
     return function if "<locals>" in name else (function.__module__, name)

@@ -70,7 +70,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Gains in rank order, flat; query q stands at `bounds[q]:bounds[q + 1]`, tied groups stop at `ends`."""
+    """Gains in rank order, flat; query q has `bounds[q]:bounds[q + 1]`, tied groups end at `ends`."""
 
     gains: np.ndarray
     bounds: np.ndarray
@@ -226,7 +226,7 @@ def divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
 
 
 def rank_weights(metric: Metric, offsets: np.ndarray) -> np.ndarray:
-    """What a gain of 1 adds at every rank that counts in some query; 1 where the metric's kind weighs ranks itself."""
+    """What a gain of 1 adds at every rank that counts in some query; 1 where the kind has its own weights."""
     depth = depth_of(metric, offsets)
     weights = METRICS[metric.name].weights
     return np.ones(depth) if weights is None else weights(metric, np.arange(1, depth + 1))

@@ -68,10 +68,10 @@ class Metric:
     gain
         `"exp"` (2^label - 1), `"linear"` (the label), or a table with the gain of each grade. Read by `ndcg`, `dcg`
         and `avg-ndcg`; `err` has its own stopping probability (2^label - 1) / 2^highest, with the highest label of
-        the data at hand, at least 1 (gdeval: always 4); the others ask whether a label is above 0.
+        the data, at least 1 (gdeval: always 4); the other metrics use `rel`.
     ties
-        Documents with equal scores stay in input `"order"`, count by the exact `"mean"` over all their orders, or
-        stand in the `"worst"` order, lowest label first.
+        Documents with equal scores stay in input `"order"`, count by the exact `"mean"` over all their orders, or are
+        ranked in the `"worst"` order, lowest label first.
     empty
         What a query without positives counts: `"skip"` leaves it out (NaN), else 0 or 1.
     one_label
@@ -142,7 +142,7 @@ class Metric:
 
     @property
     def sees_top_only(self) -> bool:
-        """True where the k best-scored documents decide the value, whatever the order below them."""
+        """True where the value depends on the k best-scored documents only, not on the order below them."""
         return self.k is not None and self.ties == "order" and known_metric(self.name).mean_ties
 
     def per_query(self, labels: Any, scores: Any, offsets: Any) -> np.ndarray:
@@ -261,7 +261,7 @@ def mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
 
 
 def checked_lists(labels: Any, scores: Any, offsets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The three arrays in their one dtype, or an error that says what is wrong with them."""
+    """The three arrays in their dtypes; an error where they do not fit each other."""
     with np.errstate(over="ignore"):  # a label beyond float32 is infinite, and refused below
         labels = np.ascontiguousarray(labels, dtype=LABEL)
     scores = np.ascontiguousarray(scores, dtype=SCORE)

@@ -24,7 +24,7 @@ LARGEST_TABLE = 1 << 24  # terms; lists so long with so many positives are measu
 
 @dataclass(frozen=True)
 class IncrementalMetric:
-    """A metric on given lists; `kernels.pruning` says what the arrays mean.
+    """A metric on given lists; `kernels.pruning` describes the arrays.
 
     Where `terms` is empty the metric is no sum of terms, and only `total` is available.
     """
@@ -113,7 +113,7 @@ def _list_weights(lists: Lists, counted: np.ndarray, source: str) -> np.ndarray:
         return counted.astype(SCORE)
     weights = np.where(counted, lists.query_weights, 0.0)
     if not weights.any():
-        raise DataError(f"{source}: every query on which the metric is defined weighs 0; give one a weight above 0")
+        raise DataError(f"{source}: every query on which the metric is defined has weight 0; give one a weight above 0")
     return weights / weights.max()
 
 

@@ -23,7 +23,7 @@ from ranksieve.kernels.leaves import leaves_of_binned
 
 @dataclass(frozen=True)
 class LeafNumbers:
-    """`numbers[d, t]`: the leaf of tree t that document d reaches; a document's row lies together in memory."""
+    """`numbers[d, t]`: the leaf of tree t that document d reaches; rows are contiguous in memory."""
 
     numbers: np.ndarray
     lists: Lists
@@ -75,7 +75,7 @@ def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> Lea
 
 
 def _of_source(forest: Forest, source: Source) -> LeafNumbers:
-    """A file is read twice: for its lists, and then for the leaf numbers, which go straight to their place."""
+    """A file is read twice: for its lists, and for the leaf numbers, which are written in the order of the lists."""
     if source.feature_names is not None:
         check_feature_names(source.feature_names, forest.feature_names, source.path)
     growing, width = ListBuilder(source.path), 0

@@ -1,4 +1,4 @@
-"""How far pruning is: what callbacks are told, and how long each phase took."""
+"""Progress of pruning: the records that callbacks get, and the seconds of each phase."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PruningRecord:
-    """One message to the user's callbacks."""
+    """What a callback of pruning gets."""
 
     round: int  # of X-CLEaVER; otherwise 1
     phase: str  # "grow", "leaves", "check" (cross-fitting), "prune" or "reweight"
@@ -31,7 +31,7 @@ Callbacks = Sequence[Callable[[PruningRecord], None]]
 
 
 class Report(Protocol):
-    """Tells callbacks how far a phase is; the fields are those of `PruningRecord`."""
+    """Reports the progress of a phase to callbacks; the arguments are fields of `PruningRecord`."""
 
     def __call__(
         self, done: float, value: float | None, best_valid: float | None, ended: str | None = None
@@ -40,7 +40,7 @@ class Report(Protocol):
 
 @dataclass
 class Reporter:
-    """Tells callbacks how far a phase is, and keeps the seconds of every phase."""
+    """Reports the progress of phases to callbacks, and keeps the seconds of every phase."""
 
     metric: str
     callbacks: Callbacks
@@ -75,7 +75,7 @@ class Reporter:
 
 
 def until_interrupted(steps: Iterable[T], take: Callable[[T], None]) -> bool:
-    """Take every step; True if Ctrl-C ended them. Before the first there is nothing to keep, and it goes on up."""
+    """Take every step; True if Ctrl-C ended them. Before the first step KeyboardInterrupt is raised again."""
     taken = False
     try:
         for step in steps:

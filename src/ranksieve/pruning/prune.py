@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -144,7 +144,7 @@ def reweight(
     lists = _given(train, valid)
     forest = _loaded(model, lists)
     if forest.n_trees == 0:
-        raise ModelError("the model has no trees; there is nothing to weigh")
+        raise ModelError("the model has no trees; there are no weights to search")
     with _pruner(forest, lists, judge_on, metric, callbacks, missing, threads) as pruner:
         return _finished(pruner, {}, prune_forest(pruner, PruningPlan(rule, 0, chosen, True, seed)))
 
@@ -214,7 +214,7 @@ def warn_if_fitted(pruner: ForestPruner) -> None:
 
 
 def n_removed(n_trees: int, rate: float) -> int:
-    """How many trees a rate removes, or an error that says why it cannot."""
+    """The number of trees that a rate removes; an error where there is no such number."""
     if not isinstance(rate, int | float | np.number) or isinstance(rate, bool) or not 0 < rate < 1:
         raise ParameterError(param("rate"), f" is {rate!r}; expected the share of the trees to remove, between 0 and 1")
     if n_trees < 2:
@@ -230,7 +230,7 @@ def n_removed(n_trees: int, rate: float) -> int:
 def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy, WeightSearch]:
     """The strategy and the search of weights, with their parameters."""
     rule = find_strategy(strategy, **given)
-    search, own = WeightSearch.__dataclass_fields__, parameters_of(type(rule))
+    search, own = WeightSearch.__dataclass_fields__, parameters_of(cast(type, type(rule)))
     for name in given:
         if name not in search and name not in own:
             raise ParameterError(f"prune has no option {name!r}; known: {', '.join([*search, *own])}")
@@ -238,7 +238,7 @@ def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy,
 
 
 def _loaded(model: Forest | str | os.PathLike[str], lists: dict[str, Any]) -> Forest:
-    """The forest, as wide as the data where its file does not say (RankLib, QuickRank) and the data does."""
+    """The forest; files of RankLib and QuickRank have no number of features, so it is that of the data."""
     n_features = getattr(next(iter(lists.values())), "n_features", None)
     return model if isinstance(model, Forest) else load_forest(model, n_features=n_features)
 

@@ -25,8 +25,7 @@ class TreeOutputs:
 
     A score is a sum of outputs, each rounded to whole units of one power of two, on top of an optional base score per
     document. Integer sums have no order, so the score without a tree is the score less that tree's output, exactly,
-    and everything found here equals what scoring each smaller forest anew would find. Equal scores rank as the
-    metric's ties say.
+    and all results equal those of scoring each smaller forest again. Equal scores are ranked as `Metric.ties` says.
 
     Parameters
     ----------
@@ -77,7 +76,7 @@ class TreeOutputs:
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """Larger for what stands first where scores are equal."""
+        """Larger for documents that are ranked first where scores are equal."""
         lists = self.lists
         before = lists.labels if self.metric.ties == "worst" else np.zeros(lists.n_docs)
         query = np.repeat(np.arange(lists.n_queries), lists.sizes)
@@ -137,7 +136,7 @@ class TreeOutputs:
 
 
 class Pools:
-    """Per list the documents that can come to stand among the first k, best first, and their scores."""
+    """Per list the documents that can enter the first k ranks, best first, and their scores."""
 
     def __init__(self, outputs: TreeOutputs, low: np.ndarray, high: np.ndarray, margin: int) -> None:
         """Scores lie between `low` and `high`; two may still move against each other by `margin`."""
