@@ -120,9 +120,9 @@ def combine(a: Any, b: Any = None, data: Any = None, metric: str | Metric = "ndc
     Examples
     --------
     >>> import ranksieve as rs
-    >>> models = [rs.train(rs.synth.cubic(20), trees=5, seed=seed) for seed in (1, 2, 3)]
+    >>> models = [rs.train(rs.synth.cubic(20), trees=5, leaves=8, seed=seed) for seed in (1, 2, 3)]
     >>> combine(models)
-    Forest(15 trees of up to 31 leaves, 50 features)
+    Forest(15 trees of up to 8 leaves, 50 features)
 
     >>> from ranksieve.data.dataset import Dataset
     >>> data = Dataset.from_arrays(np.zeros((3, 1)), [0, 2, 0], group=[3])
