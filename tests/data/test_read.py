@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ranksieve as rs
+from ranksieve.data import read as read_module
 from ranksieve.data.binned import bin_data
 from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
 from ranksieve.data.read import open_data, read, read_like
@@ -169,3 +170,14 @@ def test_validation_data_has_the_features_of_the_training_data(tmp_path):
     with pytest.warns(RanksieveWarning, match="no feature beyond 1 occurs"):
         found = read_like(tmp_path / "text", rs.Dataset.from_arrays(np.eye(2), [1, 0], [1, 1]))
     assert found.features.tolist() == [[1, 0], [0, 0]]
+
+
+def test_data_that_does_not_fit_into_memory(tmp_path, monkeypatch):
+    rs.io.write_letor(dataset(), tmp_path / "data.txt")
+
+    def fail(*_):
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr(read_module._GrowingRows, "_reserve", fail)
+    with pytest.raises(DataError, match=r"data\.txt: its feature values do not fit into memory \(Unable to allocate"):
+        read(tmp_path / "data.txt")

@@ -168,6 +168,16 @@ def read_like(given: Any, train_set: Dataset, *, missing: str = "zero") -> Datas
 
 def read_source(source: Source, *, query: Any = None) -> Dataset:
     """All documents of a source, or those of one query, which is given by its id."""
+    try:
+        return _read_source(source, query)
+    except MemoryError as error:
+        raise DataError(
+            f"{source.path}: its feature values do not fit into memory ({error}); train on the file, which is "
+            "read in blocks then, or free some memory"
+        ) from error
+
+
+def _read_source(source: Source, query: Any) -> Dataset:
     rows = _GrowingRows(source)
     growing = ListBuilder(source.path, doc_ids=True)
     for block in source.blocks(READ_ROWS):
