@@ -107,10 +107,18 @@ def test_a_child_forked_before_any_loop_has_its_own_threads(tmp_path):
 @ON_LINUX
 @pytest.mark.parametrize(("given", "spins"), [({}, "2000"), ({"GOMP_SPINCOUNT": "7"}, "7")])
 def test_threads_wait_shortly_and_the_environment_is_left_alone(given, spins):
-    code = "import os; before = dict(os.environ); import ranksieve.kernels; assert dict(os.environ) == before"
+    code = """
+    import os
+    before = dict(os.environ)
+    from ranksieve.threads import using_threads
+    with using_threads(1):
+        assert dict(os.environ) == before
+    """
     others = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
     environment = {**others, "OMP_DISPLAY_ENV": "verbose", **given}
-    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stderr
     assert f"GOMP_SPINCOUNT = '{spins}'" in result.stderr
 

@@ -1,7 +1,9 @@
 """Weighted sums of a document's features: the first layer of a linear model or a net."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from ranksieve.kernels.jit import njit
 
 SHARE = 1024  # documents a thread takes at a time
 

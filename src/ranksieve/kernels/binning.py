@@ -1,8 +1,9 @@
 """Compiled loops of binning: distinct values, quantile cuts, values to bins."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.quantize import CHUNK, rank_column, take_features
 from ranksieve.kernels.scoring import TILE
 from ranksieve.kernels.transposing import transpose_tile

@@ -15,9 +15,9 @@ So a tree is one such line per split, parents first, without a branch, for 512 d
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ranksieve.kernels.extents import longest_piece
+from ranksieve.kernels.jit import njit
 
 WORDS_PER_ROW = 8  # 512 documents as bits: one AVX-512 register
 TOGETHER = 4  # trees evaluated at a time

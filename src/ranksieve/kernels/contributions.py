@@ -17,9 +17,10 @@ point. All factors are positive, so nothing cancels.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange, uintp
+from numba import prange, uintp
 
 from ranksieve.kernels.extents import longest_piece
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.quantize import ZERO
 
 WIDTH = 32  # documents side by side; with fewer, LLVM does not make vector instructions of the loops

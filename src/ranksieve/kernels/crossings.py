@@ -10,8 +10,8 @@ line passes another only if it is steeper, so every pair is exchanged at most on
 """
 
 import numpy as np
-from numba import njit
 
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.metrics import expected_reciprocal_rank, precision_sum, reciprocal_rank
 
 WEIGHTED, PRECISION, RECIPROCAL, STOPPING = 0, 1, 2, 3  # the kinds of metrics

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.jit import njit
 
 EXACT_MANTISSA = 2**53  # whole numbers up to here are float64
 EXACT_POWER = 22  # powers of ten up to here are float64, so one multiplication or division rounds once

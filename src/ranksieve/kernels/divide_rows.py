@@ -1,9 +1,10 @@
 """Dividing the rows of a leaf between its two children, in place and in their order."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from ranksieve.dtypes import MISSING_BIN
+from ranksieve.kernels.jit import njit
 
 CHUNK = 16_384  # rows a thread moves at a time
 

@@ -1,7 +1,9 @@
 """Random choices that depend on nothing but a key and the query's number, so any part of the data can draw its own."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from ranksieve.kernels.jit import njit
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

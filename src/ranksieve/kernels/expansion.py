@@ -1,8 +1,9 @@
 """Expanded queries: half the query, half the terms that weigh most in the best candidates of the first stage."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.neighbours import largest
 
 SIZES = (3, 5, 10)  # best candidates that a query is expanded with

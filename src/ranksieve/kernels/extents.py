@@ -1,6 +1,6 @@
 """Sizes of the pieces into which offsets cut an array: lists of a data set, leaves of a forest."""
 
-from numba import njit
+from ranksieve.kernels.jit import njit
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,9 @@
 """Pseudo-relevance feedback: how much a candidate is like the best candidates of the first stage."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from ranksieve.kernels.jit import njit
 
 SIZES = (3, 5, 10)  # best candidates that a centroid is of
 MODELS = (5, 10)  # best candidates that a relevance model is of

@@ -8,7 +8,8 @@ Gradients are in units of the fixed-point sums, see `histograms`; so are leaf va
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.jit import njit
 
 SMALLEST_WEIGHT = 1e-12  # a leaf with a smaller sum of second derivatives has value 0
 SMALLEST_GAIN = 1e-9  # relative: rounding of sums must not look like an improvement

@@ -7,11 +7,12 @@ workers of a cluster.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, node_gain, node_value
 from ranksieve.kernels.histograms import LANES, add_histogram, finish_columns, is_summed_by_rows, sum_by_rows
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.splitting import NO_SPLIT, improve_split
 
 FEW_ROWS = 512  # up to this size, a leaf's rows stay in the cache from one group of columns to the next

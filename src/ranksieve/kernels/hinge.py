@@ -6,7 +6,9 @@ in a Fenwick tree by grade. So a list of n documents in g grades takes O(n log n
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from ranksieve.kernels.jit import njit
 
 PARTS = 16  # of a block of queries: fixed, so that the order of the sums does not depend on the number of threads
 

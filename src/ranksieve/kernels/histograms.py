@@ -10,9 +10,10 @@ All sums are fixed point: integer addition is associative, so threads or machine
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange, uintp
+from numba import prange, uintp
 
 from ranksieve.dtypes import MISSING_BIN
+from ranksieve.kernels.jit import njit
 
 LANES = 16  # features searched together
 MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns

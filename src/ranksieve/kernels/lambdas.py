@@ -8,8 +8,9 @@ which are laid side by side for it. The loops over partners are simple enough to
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.metrics import top_k
 
 NDCG, PRECISION, RECIPROCAL, STOPPING = 0, 1, 2, 3  # the metrics: NDCG, MAP, MRR, ERR

@@ -8,9 +8,10 @@ Eight variants of a list are ranked side by side, one in each lane: variant l of
 """
 
 import numpy as np
-from numba import njit, prange, uintp
+from numba import prange, uintp
 
 from ranksieve.kernels.extents import longest_piece
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import add_words, count_larger, load_words, no_words, store
 from ranksieve.kernels.pruning import FAR, value_of
 

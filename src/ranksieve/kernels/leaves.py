@@ -1,9 +1,10 @@
 """Leaf numbers of documents, in blocks as `scoring` has them."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, rows_per_tree
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.scoring import (
     BLOCK,
     STRIDE,

@@ -6,9 +6,10 @@ The buffer always ends with a line feed, so a scan that stops at one needs no ot
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from ranksieve.kernels.decimals import INFINITE, NOT_A_NUMBER, parse_number
+from ranksieve.kernels.jit import njit
 
 # How a number or a line ended; `data.letor_lines` has the words for each.
 OK, BAD_LABEL, LABEL_NOT_FINITE, LABEL_NEGATIVE, BAD_FEATURE, FEATURE_ZERO, FEATURE_ORDER, FEATURE_LARGE = range(8)

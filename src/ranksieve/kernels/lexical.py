@@ -1,9 +1,9 @@
 """Features of a candidate that need only term frequencies; `retrieval/feature_names.py` says what each is."""
 
 import numpy as np
-from numba import njit
 
 from ranksieve.kernels.feedback import damped
+from ranksieve.kernels.jit import njit
 
 # What is known of a query term in a field.
 WEIGHT, IDF, DIRICHLET, JELINEK_MERCER, ABSOLUTE, INVERSE, MEAN_TF, LOG_MEAN_TF, COSINE = range(9)

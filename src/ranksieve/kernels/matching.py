@@ -1,7 +1,8 @@
 """Which terms of a query occur in which of its candidates: entries of the postings, gathered per candidate."""
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.jit import njit
 
 RARE = 32  # a list this many times longer than the candidates is searched, not scanned
 

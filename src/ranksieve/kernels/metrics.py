@@ -10,7 +10,9 @@ Only `rank_queries` is parallel: it does nearly all the work, and parallel loops
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from ranksieve.kernels.jit import njit
 
 
 @njit(cache=True)

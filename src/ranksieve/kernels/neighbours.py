@@ -1,9 +1,10 @@
 """Scores of a candidate's neighbours: the other candidates whose most telling terms are most like its own."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from ranksieve.kernels.feedback import damped, damping
+from ranksieve.kernels.jit import njit
 
 N_TERMS = 32  # terms of a document that are compared, those with the largest tf·idf
 NEAREST = (5, 20)  # neighbours that a feature is of

@@ -5,13 +5,14 @@ nothing by it, but is split all the same. Child 2i of leaf i holds the documents
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, gain_of, grad_of, hess_of, large_enough, node_gain
 from ranksieve.kernels.growing import sum_members
 from ranksieve.kernels.histograms import LANES, sum_leaf, widest
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.splitting import NO_SPLIT
 
 

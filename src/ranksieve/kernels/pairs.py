@@ -1,9 +1,10 @@
 """Features of query–document pairs: a query's matches are gathered per candidate, then described one by one."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from ranksieve.kernels.feedback import damping
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lexical import IDF, N_DOC, N_LEXICAL, N_TERM, WEIGHT, lexical_features
 from ranksieve.kernels.matching import find_matches, gather, most_matches
 from ranksieve.kernels.proximity import N_PROXIMITY, collect, mark_positions, proximity_features

@@ -10,7 +10,8 @@ An entry is one term in one field of one document. Entries are sorted by (term, 
 """
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.jit import njit
 
 
 @njit(cache=True, nogil=True)

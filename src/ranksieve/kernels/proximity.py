@@ -1,7 +1,8 @@
 """Features of a candidate that need positions: windows, phrases, and query terms near each other."""
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.jit import njit
 
 WINDOW, SPAN, FIRST, BIGRAMS, RUN, PHRASE, ORDERED, UNORDERED, NEARNESS = range(9)
 N_PROXIMITY = 9

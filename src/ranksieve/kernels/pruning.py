@@ -7,8 +7,9 @@ above it. Grade -1 gains nothing.
 """
 
 import numpy as np
-from numba import njit, prange, uintp
+from numba import prange, uintp
 
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.metrics import top_k
 
 ROWS = 4096  # documents a thread scores at a time

@@ -7,8 +7,9 @@ the two halves, …), 16 to a register, so that a level of the search is one loo
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import (
     choose,
     descend,

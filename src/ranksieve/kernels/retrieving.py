@@ -1,7 +1,9 @@
 """First-stage retrieval: documents scored term by term, and the best k of each query."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from ranksieve.kernels.jit import njit
 
 LOW_32 = np.uint64(0xFFFFFFFF)
 SIGN = np.uint32(0x80000000)

@@ -5,9 +5,10 @@ number, as up to 16 rows of bits, then as bytes; the leaf values, added in the o
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, Compiled, most_leaves, rows_per_tree
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import (
     above,
     add_bytes,

@@ -1,7 +1,9 @@
 """In how many trees two documents end in the same leaf, counted for all pairs of a list."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from ranksieve.kernels.jit import njit
 
 WIDTH = 512  # documents compared with one at a time: their counts stay in the first-level cache
 MOST = 255  # trees whose matches fit one byte

@@ -1,11 +1,11 @@
 """The best cut of a leaf among the 16 features of one group of its histogram."""
 
 import numpy as np
-from numba import njit
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.gain import bounded_gain, bounded_value, count_of, grad_of, hess_of, large_enough
 from ranksieve.kernels.histograms import LANES, widest
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.scan_cuts import scan_cuts, scan_cuts_of_two
 
 NO_SPLIT = -1

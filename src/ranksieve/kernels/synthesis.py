@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from ranksieve.kernels.jit import njit
 
 # How the value of a feature is made of its plain value x; cheap monotone shapes, the same bits on every machine.
 PLAIN, EXPONENTIAL, COUNT, SPARSE, SHARE, BUCKET = range(6)
 TILE = 64  # documents that are made together, feature by feature, before they are written row by row
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _mixed(word):
     """Thirty-two random bits from a counter: any value can be computed on its own."""
     word = np.uint32(word ^ (word >> np.uint32(16)))
@@ -20,7 +21,7 @@ def _mixed(word):
     return np.uint32(word ^ (word >> np.uint32(16)))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _nearly_normal(word):
     """Mean 0 and variance 1 from a counter: the sum of four uniform numbers."""
     high = _mixed(word)
@@ -30,7 +31,7 @@ def _nearly_normal(word):
     return np.float32(total - np.int32(131070)) * np.float32(1.7320508 / 65536)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _shape(kind, values):
     """Shape plain values in place; `(1 + x / 8) ** 8` stands for the exponential."""
     one, zero = np.float32(1), np.float32(0)
@@ -52,7 +53,7 @@ def _shape(kind, values):
         values[i] = x
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _fill_tile(first, latents, terms, weights, noise, kinds, missing, by_query, keys, tile):
     """Feature by feature, so that the inner loops have no branches."""
     n_features, n_docs = tile.shape
@@ -74,7 +75,7 @@ def _fill_tile(first, latents, terms, weights, noise, kinds, missing, by_query, 
                     values[i] = np.float32(np.nan)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def fill_features(latents, terms, weights, noise, kinds, missing, by_query, keys, out):
     """Fill `out` (documents x features) from the hidden traits (traits x documents) of the documents of one query.
 

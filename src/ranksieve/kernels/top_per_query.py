@@ -1,7 +1,9 @@
 """The largest values of each query."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from ranksieve.kernels.jit import njit
 
 
 @njit(cache=True, nogil=True, parallel=True)

@@ -8,8 +8,9 @@ node's test is one word, so that a step has no branch to mispredict: with m = 1 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange, uint64
+from numba import prange, uint64
 
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import prefetch
 
 SIDE_BY_SIDE = 8

@@ -7,8 +7,9 @@ walk has to be asked whether it has ended.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.quantize import ZERO
 
 SIDE_BY_SIDE = 8

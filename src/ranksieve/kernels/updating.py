@@ -7,8 +7,9 @@ all heads are read for every tree, at the speed of memory.
 """
 
 import numpy as np
-from numba import njit, prange, uintp
+from numba import prange, uintp
 
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.traverse_binned import catch_up
 
 ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves

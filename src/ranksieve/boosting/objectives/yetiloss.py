@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from ranksieve.boosting.objectives.lambdas import ALL_RANKS, sparse_gains
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.kernels.drawing import step_key, uniform
+from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lambdas import NDCG, all_ideals
 from ranksieve.rules import OBJECTIVES, integer
 

@@ -1,0 +1,80 @@
+"""`njit`, the decorator of all kernels: Numba's, with a cache on disk that is valid while no source has changed."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache
+
+from ranksieve.threads import prepare_threads
+
+
+class KernelCache(FunctionCache):
+    """The compiled code of one kernel on disk.
+
+    Numba compiles anew when the file of a kernel changes. Code from other files is compiled into it, though: here a
+    change in any file of the package that the kernel's file imports, directly or not, counts too.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for a signature, if it is there and up to date; Numba asks before it compiles or runs a kernel."""
+        # Preparations are made here, before the first kernel runs, so that importing the package changes nothing.
+        prepare_threads()
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file._source_stamp = (stamp, digest_of_sources(self._py_func.__code__.co_filename, self._depth))
+        return super().load_overload(sig, target_context)
+
+    @property
+    def _depth(self) -> int:
+        """In how many packages the module lies."""
+        return self._py_func.__module__.count(".")
+
+
+def njit(**options: Any) -> Callable[[Any], Any]:
+    """`numba.njit`, with a `KernelCache` where `cache=True`; without one where the JIT is disabled."""
+
+    def decorate(function: Any) -> Any:
+        kernel = numba.njit(**options)(function)
+        if options.get("cache") and hasattr(kernel, "enable_caching"):
+            kernel._cache = KernelCache(function)
+        return kernel
+
+    return decorate
+
+
+@cache
+def digest_of_sources(file: str, depth: int) -> str:
+    """A checksum of a module that lies in `depth` packages, and of all it imports that is compiled into its kernels.
+
+    These are modules beside it, kernels, and `dtypes`.
+    """
+    path, top = Path(file), Path(file).parents[depth]
+    found, new = set(), {path}
+    while new:
+        found |= new
+        imported = {source for one in new for source in _imports(one, top)}
+        new = {one for one in imported - found if one.parent in (path.parent, Path(__file__).parent)}
+        found |= {one for one in imported if one.name == "dtypes.py"}
+    digest = hashlib.sha256()
+    for one in sorted(found - {Path(__file__)}):
+        digest.update(one.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _imports(path: Path, top: Path) -> frozenset[Path]:
+    """The modules under `top` that a module imports, by absolute names."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    files = {top.joinpath(*name.split(".")).with_suffix(".py") for name in names}
+    return frozenset(file for file in files if file.is_file())

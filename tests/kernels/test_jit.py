@@ -1,0 +1,83 @@
+"""Compiled code on disk is used while no source has changed; importing kernels changes nothing."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+CALLEE = "from ranksieve.kernels.jit import njit\nfrom box.constants import TWO\n\n@njit(cache=True)\ndef callee(x):\n"
+CALLER = """
+from ranksieve.kernels.jit import njit
+from box.callee import callee
+
+@njit(cache=True)
+def caller(x):
+    return callee(x)
+"""
+OTHER = "from ranksieve.kernels.jit import njit\n\n@njit(cache=True)\ndef other(x):\n    return x\n"
+RUN = """
+from box.caller import caller
+from box.other import other
+print(caller(1), other(1), *(sum(kernel.stats.cache_hits.values()) for kernel in (caller, other)))
+"""
+
+
+@pytest.fixture
+def box(tmp_path):
+    """A package of kernels of which one calls another, with a constant of a third file."""
+    package = tmp_path / "box"
+    package.mkdir()
+    files = {"__init__": "", "constants": "TWO = 2\n", "callee": CALLEE + "    return x + TWO\n"}
+    for name, text in {**files, "caller": CALLER, "other": OTHER}.items():
+        (package / f"{name}.py").write_text(text)
+    return package
+
+
+def run(code, *, folder=None, **environment):
+    path = os.pathsep.join([*([str(folder)] if folder else []), *sys.path])
+    given = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "0", **environment}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    result = subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+def results(box):
+    return run(RUN, folder=box.parent, NUMBA_CACHE_DIR=str(box.parent / "cache"))
+
+
+def test_compiled_code_is_loaded_while_no_source_changes(box):
+    assert results(box) == ["3", "1", "0", "0"]
+    assert results(box) == ["3", "1", "1", "1"]
+    os.utime(box / "constants.py", ns=(1, 1))  # the same text
+    assert results(box) == ["3", "1", "1", "1"]
+
+
+@pytest.mark.parametrize(("file", "old", "new"), [("callee", "x + TWO", "x * 40"), ("constants", "2", "39")])
+def test_a_change_of_what_a_kernel_uses_compiles_it_anew_and_no_other(box, file, old, new):
+    results(box)
+    path = box / f"{file}.py"
+    path.write_text(path.read_text().replace(old, new))
+    assert results(box) == ["40", "1", "0", "1"]
+    assert results(box) == ["40", "1", "1", "1"]
+
+
+def test_importing_the_package_and_all_kernels_changes_no_environment_and_no_file():
+    code = """
+    import importlib, os, pathlib, pkgutil
+    import ranksieve.dtypes
+    folder = pathlib.Path(ranksieve.dtypes.__file__).parent
+    stale = folder / "kernels" / "__pycache__" / "gone.kernel-1.py311.nbi"
+    stale.parent.mkdir(exist_ok=True)
+    stale.touch()
+    before = dict(os.environ)
+    import ranksieve.kernels
+    for module in pkgutil.iter_modules(ranksieve.kernels.__path__, "ranksieve.kernels."):
+        importlib.import_module(module.name)
+    assert dict(os.environ) == before
+    print(stale.exists(), "numba.np.ufunc.omppool" in __import__("sys").modules)
+    stale.unlink()
+    """
+    assert run(code) == ["True", "False"]
