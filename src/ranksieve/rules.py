@@ -62,7 +62,7 @@ _EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", st
 
 
 @cache
-def parameters_of(rule: type) -> dict[str, Parameter]:
+def parameters_of(rule: Any) -> dict[str, Parameter]:
     """The parameters of a rule, one per field."""
     if not dataclasses.is_dataclass(rule):
         return {}

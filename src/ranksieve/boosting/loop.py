@@ -15,6 +15,8 @@ GROWING = 1  # separates the random numbers of growing a tree from those of its 
 
 Rows = TypeVar("Rows")  # the selected rows: `TrainingRows`, or those on workers
 Target = TypeVar("Target")  # what a tree is fitted to: `TreeTarget`, or sums on workers
+Computed = TypeVar("Computed", covariant=True)
+Fitted = TypeVar("Fitted", contravariant=True)
 
 
 class BoostedScores(Protocol):
@@ -41,18 +43,18 @@ class State(Generic[Rows]):
         return len(self.trees)
 
 
-class RowSource(Protocol[Rows, Target]):
+class RowSource(Protocol[Rows, Computed]):
     """Selects training rows and computes their gradients; `TrainingLists` on this machine."""
 
     def select_rows(self, last: Rows, scores: Any, step: int, rng: np.random.Generator) -> Rows: ...
 
-    def gradients(self, rows: Rows, scores: Any, step: int, rng: np.random.Generator) -> Target: ...
+    def gradients(self, rows: Rows, scores: Any, step: int, rng: np.random.Generator) -> Computed: ...
 
 
-class TreeGrower(Protocol[Target]):
+class TreeGrower(Protocol[Fitted]):
     """Fits a tree to a target; also returns where each row ended, if every row took part."""
 
-    def grow(self, target: Target, rng: np.random.Generator) -> tuple[Tree, Leaves | None]: ...
+    def grow(self, target: Fitted, rng: np.random.Generator) -> tuple[Tree, Leaves | None]: ...
 
 
 StepSize = Callable[[Tree, "Leaves | None", State], float]

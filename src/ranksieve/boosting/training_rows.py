@@ -251,8 +251,9 @@ class TrainingLists:
 
     def _derivatives(self, rows: TrainingRows, scores: np.ndarray, step: int) -> Gradients:
         """What the objective returns, checked, as float64."""
-        objective, n_docs = self.params.objective_rule, len(rows.labels)
-        if dataclasses.is_dataclass(objective):
+        objective: Objective = self.params.objective_rule
+        n_docs = len(rows.labels)
+        if dataclasses.is_dataclass(type(objective)):
             numbers = np.arange(n_docs) if rows.rows is None else rows.rows
             grad, hess = objective(
                 ObjectiveView(
