@@ -138,7 +138,7 @@ def test_help_shows_no_python_types(run):
 
 def test_usage_names_arguments_and_required_options(run):
     usage = " ".join(run("prune", "--help").output.split())
-    assert "prune MODEL --train FILE --rate FLOAT --out FILE [OPTIONS]" in usage
+    assert "prune MODEL --rate FLOAT --out FILE [OPTIONS]" in usage
 
 
 def test_help_imports_no_command_and_neither_numpy_nor_rich():
