@@ -122,6 +122,17 @@ def check(folder: Path, old: dict[str, bytes], complete: dict[str, bytes]) -> No
     assert old.keys() <= contents(folder).keys()
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(inputs: Path, run, monkeypatch, name: str) -> None:
+    monkeypatch.chdir(inputs)
+    line = [*COMMANDS[name], *(["--out", "out"] if name == "report" else [])]
+    target = f"train.txt/new{Path(line[-1]).suffix}"  # a file is in the place of the folder
+    outcome = run(*line[:-1], target)
+    assert outcome.code == 2
+    (shown,) = outcome.output.splitlines()
+    assert shown.startswith(f"error: {target}"), shown
+
+
 @pytest.mark.parametrize("case", COMMANDS, indirect=True)
 def test_a_full_disk(case, run) -> None:
     line, folder, complete = case

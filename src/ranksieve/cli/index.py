@@ -12,6 +12,7 @@ from ranksieve.cli.console import file_size, show_facts
 from ranksieve.cli.corpus_options import memory_size, show_notes
 from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import DataError
+from ranksieve.files import check_folder
 from ranksieve.text_formats import counted, duration
 
 
@@ -59,6 +60,7 @@ def index(
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing index.")] = False,
 ) -> None:  # fmt: skip
     """Build an index of a corpus."""
+    check_folder(out)
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.analysis import Analyzer
     from ranksieve.retrieval.index import Index

@@ -13,6 +13,7 @@ from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import Missing, Seed, out_option
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.files import check_folder
 from ranksieve.text_formats import counted
 
 NAMES = {2: ("train", "test"), 3: ("train", "valid", "test")}  # by the number of parts
@@ -48,6 +49,7 @@ def split(
     if folds is not None and shares is not None:
         raise ParameterError("--folds and --shares are mutually exclusive; give one of them")
     fractions = _shares(shares or "60/20/20")
+    check_folder(out)
     source = open_data(data, missing=missing)
     ids = query_ids_of(source)
     parts = _parts(out, len(ids), fractions, folds, seed)
