@@ -25,10 +25,10 @@ def test_a_run_prunes_the_model_of_another(tmp_path):
     plain, reweighted, pruned = results.cells
     train, valid, test = (rs.synth.two_stage(n, n_features=6, start=start) for n, start in ((6, 0), (2, 6), (2, 8)))
     plain_first = plain.model().first(3)
-    expected = rs.prune(plain_first, train, valid=valid, rate=0.5, strategy="last")
+    expected = rs.prune(plain_first, train, valid=valid, judge_on="train", rate=0.5, strategy="last", fallback=False)
     np.testing.assert_array_equal(pruned.model().predict(test), expected.predict(test))
     np.testing.assert_array_equal(
-        reweighted.model().weights, rs.pruning.reweight(plain_first, train, valid=valid).weights
+        reweighted.model().weights, rs.pruning.reweight(plain_first, train, valid=valid, judge_on="train").weights
     )
     assert pruned.facts["valid"] == pytest.approx(rs.evaluate(expected, valid).mean(), abs=1e-11)
     assert pruned.model().info["pruning"]["given"] == {"trees": 3, "weight": pytest.approx(plain_first.weights.mean())}

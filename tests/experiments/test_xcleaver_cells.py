@@ -17,7 +17,6 @@ from ranksieve.experiments.run_cell import run_cell
 from ranksieve.experiments.tune import search, studies
 from ranksieve.pruning.reweighting import search_weights
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* on validation lists that trees were not judged on")
 RUNS = SPEC[: SPEC.index("[[runs]]")] + (
     '[[runs]]\nname = "plain"\nalgo = "lambdamart"\n\n'
     '[[runs]]\nname = "X"\nalgo = "xcleaver"\nbase = "selgb"\ngrow = 4\nrate = 0.5\nglobal = false\n'

@@ -87,6 +87,14 @@ def more():
     return rs.synth.cubic(40, start=200)
 
 
+@pytest.mark.parametrize("judge_on", ["valid", "train"])
+def test_without_a_fallback_pruned_trees_are_returned(forest, train, valid, judge_on):
+    pruned = rs.prune(
+        forest, train, valid=valid, judge_on=judge_on, rate=0.6, strategy="skip", reweight=False, fallback=False
+    )
+    assert pruned.info["pruning"]["returned"] == "pruned" and pruned.info["pruning"]["kept"][:3] != [0, 1, 2]
+
+
 def test_the_value_is_of_lists_that_trees_were_not_judged_on(unfinished, more):
     pruned = rs.prune(unfinished, valid=more, rate=0.5, reweight=False)
     halves = _halves(pruner_on(unfinished, more), 0)

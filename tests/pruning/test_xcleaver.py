@@ -12,7 +12,7 @@ from samples import small_dataset
 
 QUICK = {"algo": "xcleaver", "grow": 8, "rate": 0.5, "trees": 10, "leaves": 5, "min_docs": 2, "learning_rate": 0.3}
 
-pytestmark = pytest.mark.filterwarnings("ignore:ndcg@10 on validation lists", "ignore:trees are judged on the training")
+pytestmark = pytest.mark.filterwarnings("ignore:trees are judged on the training")
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ mean of the two is what pruning is worth on lists that it has not seen.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,8 @@ from ranksieve.pruning.progress import PruningRecord, Reporter
 from ranksieve.pruning.reweighting import WeightSearch
 from ranksieve.pruning.strategies import Strategy
 
+LOG = logging.getLogger("ranksieve")
+
 
 @dataclass(frozen=True)
 class PruningPlan:
@@ -29,6 +32,7 @@ class PruningPlan:
     search: WeightSearch
     reweight: bool
     seed: int
+    if_worse: str = "warn"  # than the first trees: return these with a warning, "log" it instead, or "keep" the pruned
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ def prune_forest(pruner: ForestPruner, plan: PruningPlan) -> dict[str, Any]:
 
     Judged on validation lists, the number of rounds of re-weighting is that of cross-fitting. Where the first trees, as
     many as would remain, are better than the pruned ones on lists that these were not judged on, they are returned,
-    with a warning.
+    with a warning, unless the plan has another `if_worse`.
     """
     n_kept = pruner.forest.n_trees - plan.n_removed
     first = pruner.measure(n_kept) if plan.n_removed else {}
@@ -55,8 +59,9 @@ def prune_forest(pruner: ForestPruner, plan: PruningPlan) -> dict[str, Any]:
             raise
         pruner.interrupted = "check"
         return {}
-    if found is not None and found.value < first.get("valid", -np.inf):
-        return _first_trees(pruner, n_kept, found.value, first)
+    bar = -np.inf if plan.if_worse == "keep" else first.get("valid", -np.inf)
+    if found is not None and found.value < bar:
+        return _first_trees(pruner, n_kept, found.value, first, plan.if_worse)
     facts: dict[str, Any] = {}
     if plan.n_removed:
         pruner.prune(plan.strategy, plan.n_removed, plan.search, np.random.default_rng(plan.seed))
@@ -71,22 +76,23 @@ def prune_forest(pruner: ForestPruner, plan: PruningPlan) -> dict[str, Any]:
     if pruner.watch != "valid":
         return facts
     value = pruner.measure()["valid"]
-    if pruner.interrupted is None and value < first.get("valid", -np.inf):
-        return _first_trees(pruner, n_kept, value, first)
+    if pruner.interrupted is None and value < bar:
+        return _first_trees(pruner, n_kept, value, first, plan.if_worse)
     return {**facts, "unseen": value, "returned": "pruned"}
 
 
-def _first_trees(pruner: ForestPruner, n: int, value: float, first: dict[str, float]) -> dict[str, Any]:
+def _first_trees(pruner: ForestPruner, n: int, value: float, first: dict[str, float], if_worse: str) -> dict[str, Any]:
     """The first n trees in place of pruned ones that are worse; `first` are their values."""
     pruner.use_first_trees(n, first)
     unseen = " that trees were not judged on" if pruner.judge == "valid" else ""
-    warnings.warn(
-        RanksieveWarning(
-            f"{pruner.metric} on validation lists{unseen} is {value:.4f} after pruning and {first['valid']:.4f} with "
-            f"the first {n} trees; the first {n} trees are returned"
-        ),
-        stacklevel=4,
+    message = (
+        f"{pruner.metric} on validation lists{unseen} is {value:.4f} after pruning and {first['valid']:.4f} with the "
+        f"first {n} trees; the first {n} trees are returned"
     )
+    if if_worse == "warn":
+        warnings.warn(RanksieveWarning(message), stacklevel=4)
+    else:
+        LOG.info("round %d: %s", pruner.reporter.round, message)
     return {"after_pruning": first, "unseen": first["valid"], "returned": "first trees"}
 
 

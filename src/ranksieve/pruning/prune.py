@@ -42,6 +42,7 @@ def prune(
     missing: str | None = None,
     threads: int = 0,
     seed: int = 0,
+    fallback: bool = True,
     **options: Any,
 ) -> Forest:
     """Remove a share of a forest's trees, then re-weight the others.
@@ -81,6 +82,8 @@ def prune(
         0: all cores. The result does not depend on it.
     seed : int
         Of the random strategy and of the halves.
+    fallback : bool
+        Return the first trees where they are better. False compares strategies as they are, as experiments do.
     **options
         The parameters of the search of weights (samples, window, shrink, patience, rounds, as in `reweight`) and of the
         strategy (draws, of `random`).
@@ -96,9 +99,12 @@ def prune(
     rule, search = _options(strategy, options)
     lists = _given(train, valid)
     forest = _loaded(model, lists)
-    plan = PruningPlan(rule, n_removed(forest.n_trees, rate), search, reweight, seed)
+    if_worse = "warn" if fallback else "keep"
+    plan = PruningPlan(rule, n_removed(forest.n_trees, rate), search, reweight, seed, if_worse)
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
     with _pruner(forest, lists, judge_on, metric, callbacks, missing, threads) as pruner:
+        if fallback:
+            warn_if_fitted(pruner)
         return _finished(pruner, {"strategy": name, "rate": rate}, prune_forest(pruner, plan))
 
 
@@ -173,9 +179,7 @@ def _pruner(
             sets = {name: find_leaves(forest, data, missing=missing) for name, data in lists.items()}
             report(1.0, None, None)
         watch = "valid" if judge == "train" and "valid" in sets else None
-        pruner = ForestPruner(forest, sets, judge, watch, wanted, reporter)
-        warn_if_fitted(pruner)
-        yield pruner
+        yield ForestPruner(forest, sets, judge, watch, wanted, reporter)
 
 
 def judge_of(judge_on: str, lists: Collection[str]) -> str:

@@ -82,7 +82,7 @@ class _Rounds:
         bar = pruner.measure(0)["valid"] if pruner.judge == "valid" and not whole else self.best
         if self.interrupted is None:
             strategy, search = self.params.strategy_rule, WeightSearch()
-            facts |= prune_forest(pruner, PruningPlan(strategy, n_removed, search, True, self._seed()))
+            facts |= prune_forest(pruner, PruningPlan(strategy, n_removed, search, True, self._seed(), "log"))
             self.interrupted = pruner.interrupted
         facts["after"], facts["kept"] = pruner.after(), pruner.kept.tolist()
         facts["weights"] = pruner.forest.weights.tolist()
