@@ -46,8 +46,8 @@ def test_every_command_that_reads_data_has_the_same_flags():
 def test_columns_with_other_names(files, tables, run, model, tmp_path):
     trained = run("train", tables / "train.parquet", "--out", tmp_path / "m.txt", "--quiet", *QUICK, *COLUMNS)
     assert trained.code == 0, trained.output
-    told = run("evaluate", model, tables / "test.parquet", *COLUMNS).output
-    assert told == run("evaluate", model, files / "test.txt").output
+    shown = run("evaluate", model, tables / "test.parquet", *COLUMNS).output
+    assert shown == run("evaluate", model, files / "test.txt").output
     refused = run("evaluate", model, tables / "test.parquet")
     assert refused.code == 2 and "--label rel" in refused.output
     packed = run("pack", tables / "test.parquet", "--out", tmp_path / "packed.parquet", *COLUMNS)

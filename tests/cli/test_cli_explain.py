@@ -31,9 +31,9 @@ def test_two_documents_are_compared(files, run, model):
     assert f"{found.why(2, 5)[0].difference:+.4f}" in outcome.output
     assert "the other 3" in outcome.output
     best, worst = (found.documents[found.order[place]] for place in (0, -1))
-    asked = ("explain", model, files / "test.txt", "--query", 302, "--above")
-    assert f"{worst} is ranked below {best}, not above" in run(*asked, worst, "--below", best).output
-    assert "is ranked below" not in run(*asked, best, "--below", worst).output
+    line = ("explain", model, files / "test.txt", "--query", 302, "--above")
+    assert f"{worst} is ranked below {best}, not above" in run(*line, worst, "--below", best).output
+    assert "is ranked below" not in run(*line, best, "--below", worst).output
 
 
 @pytest.mark.parametrize("by", ["contribution", "missing"])

@@ -48,8 +48,8 @@ def test_ctrl_c_keeps_the_finished_trees(files, run, model, tmp_path, monkeypatc
     out = tmp_path / "model.txt"
     for kept in (out, tmp_path / "model.interrupted.txt", tmp_path / "model.interrupted-2.txt"):  # no model is replaced
         outcome = run("train", files / "train.txt", "--out", out, "--trees", "1000", *options)
-        told = " ".join(outcome.output.split())
-        assert outcome.code == 130 and "Traceback" not in told
-        assert "error: interrupted after 12 of 1,000 trees; the model is saved in" in told
-        assert ("continue with --resume" in told) == bool(options)
+        shown = " ".join(outcome.output.split())
+        assert outcome.code == 130 and "Traceback" not in shown
+        assert "error: interrupted after 12 of 1,000 trees; the model is saved in" in shown
+        assert ("continue with --resume" in shown) == bool(options)
         assert load(kept).n_trees == load(model).n_trees

@@ -179,8 +179,8 @@ def test_describe_tells_data_from_models(files, run, model):
         assert text in data.output
     forest = rs.load(model)
     text = run("describe", model).output
-    told = next(line for line in text.splitlines() if line.startswith("parameters"))
-    assert "algo selgb" in told and "hidden" not in told and told.endswith("all others at their defaults")
+    shown = next(line for line in text.splitlines() if line.startswith("parameters"))
+    assert "algo selgb" in shown and "hidden" not in shown and shown.endswith("all others at their defaults")
     assert f"{forest.n_trees}" in text
     assert "share of gain" in text
     assert "learning_rate 0.2" in text
@@ -256,9 +256,9 @@ def test_bench_shows_a_table(files, run, model):
         )
         patch.setattr(bench, "MODULES", {"json": ("json", "nowhere"), "broken": ("json",)})
         patch.setattr(bench, "MOST_DOCUMENTS", 100)
-        told = run("bench", model, files / "test.txt", "--threads", "1").output
-        assert "scored: the first 100 of 168 documents" in told
-        assert "broken failed: division by zero" in told and "not installed: gone, json (lacks nowhere)" in told
+        shown = run("bench", model, files / "test.txt", "--threads", "1").output
+        assert "scored: the first 100 of 168 documents" in shown
+        assert "broken failed: division by zero" in shown and "not installed: gone, json (lacks nowhere)" in shown
         assert "scored: 5,000 random documents" in run("bench", model, "--threads", "1").output
 
 
