@@ -172,7 +172,7 @@ class Bench:
                 return model.first(model.n_trees - n)
             if rate == 0:
                 return rs.pruning.reweight(model, train, valid=valid, threads=1)
-            return rs.prune(model, train, valid=valid, rate=rate, strategy=strategy, threads=1)
+            return rs.prune(model, train, valid=valid, rate=rate, strategy=strategy, fallback=False, threads=1)
 
         settings = [full["path"].name, strategy, rate]
         return self.cell("strategies", f"{strategy}, rate {rate}", settings, make, strategy=strategy, rate=rate)

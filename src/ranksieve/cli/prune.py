@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -92,6 +92,7 @@ def prune(
     for path in (train, valid, test):
         if path is not None:
             open_for(path, {str(model): forest}, missing)  # complains about a wrong path before time is spent
+    of_strategy: dict[str, Any] = {"draws": draws} if strategy == "random" else {}
     with PruningProgress(kernels="pruning", quiet=quiet) as progress:
         pruned = prune_forest(
             forest,
@@ -111,7 +112,7 @@ def prune(
             shrink=shrink,
             patience=patience,
             rounds=rounds,
-            **({"draws": draws} if strategy == "random" else {}),
+            **of_strategy,
         )
     pruned.save(out)
     show_facts(_facts(forest, pruned, out))
