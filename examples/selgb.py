@@ -9,4 +9,4 @@ models = {
     "SelGB": rs.train(train, algo="selgb", negatives=0.01, **options),
 }
 result = rs.evaluate(models, test, metrics=("ndcg@10", "map"))
-print(*result.table(), *result.conventions, result.compare("SelGB", "λ-MART"), sep="\n")
+print(result, result.compare("SelGB", "λ-MART"), sep="\n")
