@@ -16,12 +16,11 @@ from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.experiments import run_options
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.run_options import RunTable, grid_choices
-from ranksieve.experiments.spec import Cell, Spec
+from ranksieve.experiments.spec import Cell, Spec, strategy_names
 from ranksieve.experiments.tune import check_space
 from ranksieve.params import COMMON, Params, flag
 from ranksieve.params import table as parameter_table
 from ranksieve.rankers.train import check_extra
-from ranksieve.rules import parameters_of
 from ranksieve.toml_file import Place, TomlFile
 
 FIGURES = ("curves", "steps", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency",
@@ -329,6 +328,6 @@ def _used_keys(params: Mapping[str, Any], *, prunes: bool) -> set[str]:
     for _, (one,) in grid_choices({key: params[key] for key in CHOOSING if key in params}):
         chosen = _params(one)
         check_rules(chosen)
-        pruning = (*COMMON, "rate", "strategy", *parameters_of(type(chosen.strategy_rule)))
+        pruning = (*COMMON, "rate", "strategy", *strategy_names(chosen))
         used.update(flag(name)[2:] for name in (pruning if prunes else chosen.used))
     return used

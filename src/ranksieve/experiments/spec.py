@@ -77,7 +77,7 @@ class Cell:
     @property
     def strategy_params(self) -> dict[str, Any]:
         """The parameters of the pruning strategy."""
-        return {name: getattr(self.params, name) for name in parameters_of(type(self.params.strategy_rule))}
+        return {name: getattr(self.params, name) for name in strategy_names(self.params)}
 
     def settings(self) -> dict[str, Any]:
         """Everything the result depends on, for the record and for the key."""
@@ -112,6 +112,12 @@ class Cell:
         digest = hashlib.sha256(json.dumps(self.settings(), sort_keys=True, default=str).encode()).hexdigest()[:12]
         words = "".join(c if c.isalnum() and c.isascii() else "-" for c in f"{self.data.title} {self.label}")
         return f"{'-'.join(filter(None, words.split('-')))[:60]}-s{self.seed}-{digest}"
+
+
+def strategy_names(params: Params) -> list[str]:
+    """The names of the parameters of the pruning strategy."""
+    kind: Any = type(params.strategy_rule)
+    return list(parameters_of(kind))
 
 
 @dataclass(frozen=True)
