@@ -1,4 +1,4 @@
-"""One cluster of real worker processes for all tests here."""
+"""One cluster of worker processes for all tests here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import ranksieve as rs
 
 @pytest.fixture(scope="session")
 def client() -> Iterator[Client]:
-    # compile once here, so that the workers find everything in the cache
+    # compiles all kernels once, so that the workers load them from the cache
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as alone:
         for gain in ("variance", "newton"):
             rs.cluster.train(alone, rs.synth.cubic(4), valid=rs.synth.cubic(4), trees=2, leaves=4, gain=gain)

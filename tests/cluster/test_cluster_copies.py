@@ -1,4 +1,4 @@
-"""Copies on disks: whole or not there, of this user, and removed by whom they belong to."""
+"""Copies on disks: complete or absent, of this user only, and removed by their owner."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def written(held, path):
     return [copy]
 
 
-def test_a_copy_is_what_was_held_and_goes_with_its_shard(held, path, written):
+def test_a_copy_holds_the_data_and_is_removed_with_its_shard(held, path, written):
     os.utime(path, (0, 0))
     written[0].touch()
     remove_old(path.parent)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "labels are nobody else's business"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "other users cannot read labels"
     successor = LocalCopy(path.parent, "run-0")
     found = successor.read()
     np.testing.assert_array_equal(found.sets["train"].bins, held.sets["train"].bins)
@@ -64,7 +64,7 @@ def test_a_copy_is_what_was_held_and_goes_with_its_shard(held, path, written):
 
 
 @pytest.mark.parametrize("damage", ["hole", "cut", "first", "last"])
-def test_any_damage_is_noticed(path, written, damage):
+def test_any_damage_is_detected(path, written, damage):
     content = bytearray(path.read_bytes())
     if damage == "cut":
         del content[-1000:]
@@ -76,10 +76,10 @@ def test_any_damage_is_noticed(path, written, damage):
     path.write_bytes(content)
     with pytest.raises(NoCopy):
         LocalCopy(path.parent, "run-0").read()
-    assert not path.exists(), "nobody else need try"
+    assert not path.exists(), "the next worker does not try it again"
 
 
-def test_want_of_memory_is_no_damage(path, written, monkeypatch):
+def test_lack_of_memory_does_not_count_as_damage(path, written, monkeypatch):
     def greedy(file):
         raise MemoryError
 
@@ -89,7 +89,7 @@ def test_want_of_memory_is_no_damage(path, written, monkeypatch):
     assert path.exists()
 
 
-def test_files_of_others_are_not_opened_as_pickles(path, written, monkeypatch):
+def test_files_of_other_users_are_not_unpickled(path, written, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: path.stat().st_uid + 1)
     monkeypatch.setattr(pickle, "loads", None)
     with pytest.raises(NoCopy):
@@ -98,29 +98,29 @@ def test_files_of_others_are_not_opened_as_pickles(path, written, monkeypatch):
     assert list_copies(["run-0"], worker) == [] and path.exists()
 
 
-def test_one_that_is_cut_off_leaves_its_successors_copy(held, path, written, monkeypatch):
+def test_a_disconnected_worker_keeps_the_copy_of_its_successor(held, path, written, monkeypatch):
     first = path.stat().st_ino
     other = LocalCopy(path.parent, "run-0")
-    monkeypatch.setattr(copies.threading, "Thread", Now)
+    monkeypatch.setattr(copies.threading, "Thread", ImmediateThread)
     other.write(held)
     assert path.stat().st_ino != first
-    written.clear()  # the first is gone now
+    written.clear()  # removes the first
     assert [kept.name for kept in path.parent.iterdir()] == [path.name]
     monkeypatch.setattr(copies, "_write", lambda unfinished, path, file, held: file.close())
-    other.write(held)  # not finished ever
+    other.write(held)  # never finished
     assert len(list(path.parent.iterdir())) == 2
     del other
     assert not list(path.parent.iterdir())
 
 
-class Now:
-    """A thread that does not begin beside, but at once."""
+class ImmediateThread:
+    """A thread whose work is done when it is started."""
 
     def __init__(self, target, args, daemon) -> None:
         self.start = lambda: target(*args)
 
 
-def test_what_is_left_behind_is_removed_and_what_cannot_be_is_no_harm(tmp_path):
+def test_old_copies_are_removed_and_what_cannot_be_removed_is_ignored(tmp_path):
     (tmp_path / f"{PREFIX}x").mkdir()
     os.utime(tmp_path / f"{PREFIX}x", (0, 0))
     for name, age in (("run-1", 0), ("run-2", 2 * MAX_AGE)):

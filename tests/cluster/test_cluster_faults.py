@@ -1,4 +1,4 @@
-"""Workers and schedulers that die, as real processes do."""
+"""Workers and schedulers that are killed, as real processes."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ def files(data, tmp_path_factory) -> list[str]:
 
 
 def alone(files: list[str], **options) -> str:
-    """The model file of one process."""
+    """The model file of training in one process."""
     return to_text(rs.train(JoinedSource([Piece(file) for file in files]), **options))
 
 
 @pytest.fixture(scope="module")
 def cluster(client, tmp_path_factory) -> Iterator[LocalCluster]:
-    """Workers to be killed; `client` only so that everything is compiled."""
-    place = str(tmp_path_factory.mktemp("workers"))  # where copies of those that died stay
+    """Workers to be killed; `client` is used so that everything is compiled."""
+    place = str(tmp_path_factory.mktemp("workers"))  # where the copies of killed workers stay
     options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0, "local_directory": place}
     with LocalCluster(n_workers=2, **options) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def mortals(cluster) -> Iterator[Client]:
-    """Two workers, however many were killed before."""
+def killable(cluster) -> Iterator[Client]:
+    """A client with two workers, which tests may kill."""
     with Client(cluster) as client:
         wait_until(lambda: len(client.run(os.getpid, on_error="ignore")) == 2)
         yield client
@@ -76,7 +76,7 @@ def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def killer(client: Client, at: int, n_copies: int = 2) -> Callable[[rs.callbacks.Record], None]:
-    """A callback that kills a worker after so many trees, when so many copies are written."""
+    """A callback that kills a worker after `at` trees, when `n_copies` copies are written."""
     before = copies_of(client)
 
     def kill(record) -> None:
@@ -89,15 +89,15 @@ def killer(client: Client, at: int, n_copies: int = 2) -> Callable[[rs.callbacks
 
 @pytest.fixture
 def copied(monkeypatch) -> list[list[int]]:
-    """The shards that were made from copies, for each time that some were lost."""
+    """The shards that were loaded from copies, for each loss."""
     found = []
-    ask = WorkerPool._with_copies
+    with_copies = WorkerPool._with_copies
 
-    def noted(self, homes, holders):
-        found.append(ask(self, homes, holders))
+    def recorded(self, assigned, copies):
+        found.append(with_copies(self, assigned, copies))
         return found[-1]
 
-    monkeypatch.setattr(WorkerPool, "_with_copies", noted)
+    monkeypatch.setattr(WorkerPool, "_with_copies", recorded)
     return found
 
 
@@ -111,44 +111,44 @@ def copies_of(client: Client) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("algo", "watched", "copies"), [("selgb", False, True), ("selgb", False, False), ("lambdamart", True, True)]
+    ("algo", "with_valid", "copies"), [("selgb", False, True), ("selgb", False, False), ("lambdamart", True, True)]
 )
-def test_a_killed_worker_changes_no_bit(mortals, files, copied, algo, watched, copies):
-    """With a set to watch, the lesson is there already and the worker is missed while the tree grows."""
-    options = {**SMALL, "algo": algo, "every": 2, **({"valid": files[1:2]} if watched else {})}
-    before = copies_of(mortals)
-    survived = rs.cluster.train(mortals, files, callbacks=[killer(mortals, 4, 2 * copies)], copies=copies, **options)
-    assert to_text(survived) == alone(files, **{**options, "valid": files[1] if watched else None})
-    assert copied and len(copied[-1]) == copies, "one of two, from the copy if there was to be one"
-    assert copies_of(mortals) <= before, "they go with the run"
+def test_a_killed_worker_does_not_change_the_model(killable, files, copied, algo, with_valid, copies):
+    """With a validation set the gradients are computed before the loss, which is noticed while the tree grows."""
+    options = {**SMALL, "algo": algo, "every": 2, **({"valid": files[1:2]} if with_valid else {})}
+    before = copies_of(killable)
+    survived = rs.cluster.train(killable, files, callbacks=[killer(killable, 4, 2 * copies)], copies=copies, **options)
+    assert to_text(survived) == alone(files, **{**options, "valid": files[1] if with_valid else None})
+    assert copied and len(copied[-1]) == copies, "one of two shards, from its copy if there is one"
+    assert copies_of(killable) <= before, "copies are removed after the run"
 
 
-def test_scores_to_start_from_are_in_the_copy_too(mortals, data, files, copied):
+def test_initial_scores_are_in_the_copy(killable, data, files, copied):
     base = rs.train(data, trees=2, leaves=4, min_docs=3)
-    survived = rs.cluster.train(mortals, files, init=base, callbacks=[killer(mortals, at=4)], **SMALL)
+    survived = rs.cluster.train(killable, files, init=base, callbacks=[killer(killable, at=4)], **SMALL)
     assert to_text(survived) == alone(files, init=base, **SMALL)
     assert len(copied[-1]) == 1
 
 
-def test_a_damaged_copy_is_no_harm(mortals, files, copied, monkeypatch):
+def test_a_damaged_copy_is_not_used(killable, files, copied, monkeypatch):
     def damage(dask_worker) -> None:
         for path in folder_of(dask_worker).glob(f"{PREFIX}*"):
             os.truncate(path, 1000)
 
     def damage_and_kill(record) -> None:
         if record.step == 4:
-            wait_until(lambda: sum("part" not in name for name in copies_of(mortals)) == 2)
-            mortals.run(damage)
+            wait_until(lambda: sum("part" not in name for name in copies_of(killable)) == 2)
+            killable.run(damage)
         kill(record)
 
     monkeypatch.setattr(worker_pool, "MAX_LOSSES", 2)
-    kill = killer(mortals, at=4)
-    survived = rs.cluster.train(mortals, files, callbacks=[damage_and_kill], **SMALL)
+    kill = killer(killable, at=4)
+    survived = rs.cluster.train(killable, files, callbacks=[damage_and_kill], **SMALL)
     assert to_text(survived) == alone(files, **SMALL)
-    assert [len(found) for found in copied] == [1], "tried, and then the same worker read the source: one was lost"
+    assert [len(found) for found in copied] == [1], "the copy was tried, then the same worker read the source"
 
 
-def test_a_source_that_changed_meanwhile_is_refused(mortals, data, tmp_path):
+def test_a_source_that_changed_during_the_run_is_refused(killable, data, tmp_path):
     path = tmp_path / "part.parquet"
     rs.io.write_parquet(data, path)
 
@@ -159,22 +159,22 @@ def test_a_source_that_changed_meanwhile_is_refused(mortals, data, tmp_path):
             rs.io.write_parquet(replace(data, features=other), path)
         kill(record)
 
-    kill = killer(mortals, at=4, n_copies=0)
+    kill = killer(killable, at=4, n_copies=0)
     with pytest.raises(ClusterError, match=r"part.parquet: changed during the run"):
-        rs.cluster.train(mortals, path, callbacks=[change_and_kill], copies=False, **SMALL)
+        rs.cluster.train(killable, path, callbacks=[change_and_kill], copies=False, **SMALL)
 
 
-def test_a_worker_that_dies_of_its_lists_is_named_with_their_sizes(mortals, files, monkeypatch):
+def test_partitions_that_kill_workers_are_named_with_their_sizes(killable, files, monkeypatch):
     monkeypatch.setattr(worker_pool, "MAX_LOSSES", 2)
 
     def deadly(labels, scores, offsets):
         os._exit(1)
 
     with pytest.raises(ClusterError, match=r"documents of .*part-0.parquet.*GB as bins and scores.*more memory"):
-        rs.cluster.train(mortals, files, objective=deadly, **SMALL)
+        rs.cluster.train(killable, files, objective=deadly, **SMALL)
 
 
-def test_lost_connections_and_files_end_the_run_at_once_and_keep_its_trees(client, files, tmp_path, monkeypatch):
+def test_lost_connections_and_files_end_the_run_at_once_and_the_trees_are_kept(client, files, tmp_path, monkeypatch):
     def unreadable(labels, scores, offsets):
         raise PermissionError(13, "Permission denied", "notes.txt")
 
@@ -182,7 +182,7 @@ def test_lost_connections_and_files_end_the_run_at_once_and_keep_its_trees(clien
     with pytest.raises(ClusterError, match=r"worker tcp://.*Permission denied.*notes.txt"):
         rs.cluster.train(client, files, objective=unreadable, **SMALL)
     assert time.monotonic() - started < worker_pool.LOSS_TIMEOUT, (
-        "the worker is there, so nobody waits until it is gone"
+        "the worker still exists, so its loss is not waited for"
     )
 
     def cut(record) -> None:
@@ -209,7 +209,7 @@ def test_a_worker_that_does_not_answer_is_not_waited_for(client, monkeypatch):
     assert run_on_workers(client, workers, time.sleep, 1.0) == {}
 
 
-def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files, monkeypatch):
+def test_data_that_cannot_fit_is_refused_before_it_is_loaded(client, files, monkeypatch):
     limits = {worker: {"memory_limit": 10_000} for worker in client.nthreads()}
     monkeypatch.setattr("ranksieve.cluster.layout.worker_states", lambda client: limits)
     with pytest.raises(
@@ -218,7 +218,7 @@ def test_lists_that_cannot_fit_are_refused_before_they_are_loaded(client, files,
         rs.cluster.train(client, files, **SMALL)
 
 
-def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client, monkeypatch):
+def test_workers_that_dask_pauses_or_kills_are_not_waited_for(client, monkeypatch):
     parts = [Partition("a.parquet", "a.parquet"), Partition("b.parquet", "b.parquet")]
     paused = {worker: {"status": "paused"} for worker in client.nthreads()}
     monkeypatch.setattr("ranksieve.cluster.connect.MAX_PAUSE", -1)
@@ -232,7 +232,7 @@ def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client
         (idle, True),
     ):
         monkeypatch.setattr("ranksieve.cluster.connect.worker_states", lambda client, known=known: known)
-        assert PauseTimer(client).is_too_long() == is_too_long, "what is under way goes on though a worker is paused"
+        assert PauseTimer(client).is_too_long() == is_too_long, "running tasks continue on a paused worker"
     never = [client.submit(time.sleep, 1, pure=False) for _ in parts]
     with pytest.raises(
         ClusterError, match=r"paused.*2 partitions of 1,005 documents \(the largest, b.parquet, has 1,000"
@@ -249,14 +249,16 @@ def test_workers_that_dask_pauses_or_kills_over_a_part_are_not_waited_for(client
 
 @contextmanager
 def processes(tmp_path: Path, n_workers: int) -> Iterator[tuple[Client, list[subprocess.Popen]]]:
-    """A scheduler and workers that nobody starts again, each a process of its own, and a client."""
+    """A scheduler and workers without nannies, each a process, and a client."""
     place = str(tmp_path / "scheduler.json")
-    run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
-    work = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard",
-            "--local-directory", str(tmp_path)]  # fmt: skip
+    local = ["--host", "127.0.0.1", "--no-dashboard"]
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", *local]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *local,
+              "--local-directory", str(tmp_path)]  # fmt: skip
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [
-        subprocess.Popen([*command, "--scheduler-file", place], **quiet) for command in (run, *[work] * n_workers)
+        subprocess.Popen([*command, "--scheduler-file", place], **quiet)
+        for command in (scheduler, *[worker] * n_workers)
     ]
     try:
         with Client(scheduler_file=place, timeout=20) as client:
@@ -268,7 +270,7 @@ def processes(tmp_path: Path, n_workers: int) -> Iterator[tuple[Client, list[sub
             process.wait()
 
 
-def test_those_that_are_left_take_over_where_no_new_worker_comes(client, files, tmp_path, monkeypatch):
+def test_other_workers_take_over_if_no_new_worker_starts(client, files, tmp_path, monkeypatch):
     monkeypatch.setattr(worker_pool, "REPLACEMENT_TIMEOUT", 0.5)
     with processes(tmp_path, n_workers=3) as (few, (_, first, second, _)):
 
@@ -281,19 +283,21 @@ def test_those_that_are_left_take_over_where_no_new_worker_comes(client, files, 
     assert to_text(survived) == alone(files, **SMALL)
 
 
-def test_a_lost_scheduler_leaves_a_checkpoint_to_go_on_from(client, files, tmp_path):
+def test_a_lost_scheduler_leaves_a_checkpoint(client, files, tmp_path):
     options = {**SMALL, "valid": files[1:2], "checkpoint": tmp_path / "kept"}
-    with processes(tmp_path, n_workers=1) as (lonely, (scheduler, _)):
+    with processes(tmp_path, n_workers=1) as (small, (scheduler, _)):
 
         def kill(record) -> None:
             if record.step == 5:
                 scheduler.kill()
 
-        with pytest.raises(ClusterError, match=r"scheduler is lost .* after [56] trees.*the checkpoint with resume"):
-            rs.cluster.train(lonely, files, callbacks=[kill], **options)
+        with pytest.raises(
+            ClusterError, match=r"scheduler is lost .* after [56] trees.*continue from the checkpoint with resume"
+        ):
+            rs.cluster.train(small, files, callbacks=[kill], **options)
     steps = []
     resumed = rs.cluster.train(
         client, files, resume=True, callbacks=[lambda record: steps.append(record.step)], **options
     )
-    assert steps == [6, 7, 8, 9], "what was learned is kept, though no checkpoint was due"
+    assert steps == [6, 7, 8, 9], "all trees are kept, though no checkpoint was due"
     assert to_text(resumed) == alone(files, **{**SMALL, "valid": files[1]})

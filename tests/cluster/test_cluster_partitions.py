@@ -1,4 +1,4 @@
-"""Partitions in every form, and queries that lie across them."""
+"""Partitions in every form, and queries in two of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def data_of(*partitions: dict[str, int]) -> PartitionedData:
     return PartitionedData([Partition(f"part-{i}", None) for i in range(len(scans))], scans)
 
 
-def test_shares_are_even_whole_and_in_order():
+def test_shares_are_balanced_in_order_and_split_no_query():
     data = data_of({"a": 10, "b": 10}, {"b": 5, "c": 30}, {"d": 20, "e": 21})
     shares = make_shares(data, [1, 1])
     assert [share.pieces for share in shares] == [((0, None), (1, None)), ((2, None),)], "55 and 41 documents"
@@ -44,14 +44,14 @@ def test_shares_are_even_whole_and_in_order():
     assert sum(share.n_docs > 0 for share in make_shares(data_of({"a": 10, "b": 10}), [1] * 5)) == 2
 
 
-def test_lost_shares_go_where_their_copies_are():
+def test_lost_shards_are_assigned_to_workers_with_their_copies():
     assert reassign({0: ["b"], 1: ["a"]}, ["a", "b", "c"], []) == {0: "b", 1: "a"}
     assert reassign({0: [], 1: ["a", "b"], 2: ["a"]}, ["a", "b", "c"], []) == {2: "a", 1: "b", 0: "c"}
-    assert reassign({0: ["c"], 1: []}, ["a", "b", "c"], ["c"]) == {0: "a", 1: "b"}, "those without a share first"
+    assert reassign({0: ["c"], 1: []}, ["a", "b", "c"], ["c"]) == {0: "a", 1: "b"}, "workers without a shard first"
     assert reassign({0: ["b"], 1: []}, ["a", "b"], ["a", "b"]) == {0: "b", 1: "a"}
 
 
-def test_a_query_in_two_places_is_refused_by_name():
+def test_a_query_in_two_places_is_an_error_that_names_it():
     with pytest.raises(DataError, match="query a is in part-0 and again in part-1"):
         make_shares(data_of({"a": 1, "b": 2}, {"c": 1, "a": 2}), [1])
 
@@ -68,7 +68,7 @@ def test_files_are_found_by_pattern_and_folder(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "letor", "dask", "scattered"])
-def test_the_model_does_not_depend_on_the_form(client, tmp_path, kind):
+def test_the_model_does_not_depend_on_the_form_of_partitions(client, tmp_path, kind):
     data = small_dataset(n_queries=20)
     data = rs.Dataset.from_arrays(np.nan_to_num(data.features), data.labels, group=data.lists.sizes)
     one = rs.train(data, **SMALL)
@@ -77,7 +77,7 @@ def test_the_model_does_not_depend_on_the_form(client, tmp_path, kind):
         import dask.dataframe
 
         frame = pd.concat([frame_of(part) for part in parts], ignore_index=True)
-        given = dask.dataframe.from_pandas(frame, npartitions=3, sort=False)  # cuts queries
+        given = dask.dataframe.from_pandas(frame, npartitions=3, sort=False)  # splits queries
     elif kind == "scattered":
         given = [tmp_path / "whole.parquet"]  # one file for all workers
         rs.io.write_parquet(data, given[0])
@@ -91,7 +91,7 @@ def test_the_model_does_not_depend_on_the_form(client, tmp_path, kind):
         np.testing.assert_array_equal(getattr(model, name), getattr(one, name))
 
 
-def test_errors_of_workers_arrive_as_they_are(client, tmp_path):
+def test_errors_on_workers_are_raised_unchanged(client, tmp_path):
     with pytest.raises(DataError, match="not-there"):
         rs.cluster.train(client, [tmp_path / "not-there.parquet"], **SMALL)
     data = small_dataset()

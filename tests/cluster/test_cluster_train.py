@@ -1,4 +1,4 @@
-"""The model of a cluster is the model of one machine, bit for bit."""
+"""Training on a cluster gives the model of one machine, bit for bit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def alike(one, other) -> bool:
 
 @pytest.mark.parametrize("n_workers", [1, 2, 3])
 @pytest.mark.parametrize(("algo", "exchange"), [("selgb", "rows"), ("selgb", "histograms"), ("lambdamart", "auto")])
-def test_any_number_of_workers_makes_the_model_of_one_machine(client, data, parts, valid, algo, exchange, n_workers):
+def test_any_number_of_workers_gives_the_model_of_one_machine(client, data, parts, valid, algo, exchange, n_workers):
     one = rs.train(data, valid=valid, algo=algo, **SMALL)
     workers = some(client, n_workers)
     assert alike(
@@ -67,7 +67,7 @@ def test_any_number_of_workers_makes_the_model_of_one_machine(client, data, part
     ],
     ids=lambda options: options.get("algo") or options.get("selection") or "newton",
 )
-def test_every_choice_gives_the_same_model(client, data, parts, valid, options):
+def test_all_parameters_give_the_model_of_one_machine(client, data, parts, valid, options):
     options = {**SMALL, **options}
     one = rs.train(data, valid=valid, **options)
     assert alike(rs.cluster.train(client, parts, valid=valid, workers=some(client, 2), **options), one)
@@ -75,17 +75,17 @@ def test_every_choice_gives_the_same_model(client, data, parts, valid, options):
     assert alike(together, one)
 
 
-def test_workers_that_send_rows_beside_workers_that_keep_them(client, data, monkeypatch):
-    """A worker that has too many keeps them all, and the coordinator's cache of the other's rows stays right."""
+def test_some_workers_send_rows_and_others_keep_them(client, data, monkeypatch):
+    """A worker with too many rows sends none; the coordinator's cache of the other worker's rows stays valid."""
     kinds = set()
     reports = WorkerPool.reports
 
-    def noted(self, *, with_gradients):
+    def recorded(self, *, with_gradients):
         found = reports(self, with_gradients=with_gradients)
         kinds.add(tuple(report.rows is not None for report in found))
         return found
 
-    monkeypatch.setattr(WorkerPool, "reports", noted)
+    monkeypatch.setattr(WorkerPool, "reports", recorded)
     monkeypatch.setitem(EXCHANGE, "auto", 148)
     options = {**SMALL, "selection": "adaptive", "margin": 0.05, "min_negatives": 2, "max_negatives": 0.25, "trees": 12}
     model = rs.cluster.train(client, [data], workers=some(client, 2), **options)
@@ -93,24 +93,24 @@ def test_workers_that_send_rows_beside_workers_that_keep_them(client, data, monk
     assert kinds == {(True, True), (False, True), (False, False)}
 
 
-def test_histograms_of_likely_divisions_spare_messages(client, data, parts, monkeypatch):
-    asked, ask = [], WorkerPool.call_or_restart
+def test_histograms_of_likely_splits_save_messages(client, data, parts, monkeypatch):
+    calls, call = [], WorkerPool.call_or_restart
 
-    def noted(self, method, *arguments):
-        asked.append((method, arguments))
-        return ask(self, method, *arguments)
+    def recorded(self, method, *arguments):
+        calls.append((method, arguments))
+        return call(self, method, *arguments)
 
-    monkeypatch.setattr(WorkerPool, "call_or_restart", noted)
+    monkeypatch.setattr(WorkerPool, "call_or_restart", recorded)
     options = {"algo": "lambdamart", "trees": 3, "leaves": 20, "min_docs": 2}
     there = rs.cluster.train(client, parts, **options)
     assert alike(rs.train(data, **options), there)
-    splits = [arguments for method, arguments in asked if method == "split"]
-    n_divisions = int((there.n_leaves - 2).sum())  # the last of each tree needs no histogram
+    splits = [arguments for method, arguments in calls if method == "split"]
+    n_splits = int((there.n_leaves - 2).sum())  # the last split of a tree needs no histogram
     n_ahead = sum(len(requests) - 1 for _, requests in splits)
-    assert 0 < n_divisions - len(splits) <= n_ahead
+    assert 0 < n_splits - len(splits) <= n_ahead
 
 
-def test_own_functions_weights_and_a_base_travel(client, data):
+def test_user_functions_weights_and_a_base_model_reach_the_workers(client, data):
     weights = np.random.default_rng(0).random(data.n_docs)
     weighted = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, weights=weights)
 
@@ -139,12 +139,12 @@ def test_callbacks_early_stopping_and_given_bins(client, data, parts, valid):
     assert [record.step for record in records] == list(range(1, len(records) + 1))
 
 
-def test_nothing_but_the_lists_stays_on_workers_while_trees_grow(client, parts, valid):
+def test_only_shards_stay_on_workers_while_trees_grow(client, parts, valid):
     def tasks(dask_scheduler) -> set[str]:
         return {str(key) for key in dask_scheduler.tasks if "ranksieve" in str(key)}
 
     seen: list[set[str]] = []
-    gc.disable()  # what lingers in a cycle would otherwise go now and then
+    gc.disable()  # it would remove references in cycles now and then
     try:
         look = lambda record: seen.append(client.run_on_scheduler(tasks))  # noqa: E731
         rs.cluster.train(client, parts, valid=valid, callbacks=[look], trees=3, leaves=4)
@@ -186,7 +186,7 @@ def test_resuming_with_other_weights_features_or_start_is_refused(client, data, 
     assert rs.cluster.train(client, weighted, init=bases[0], resume=True, **options).n_trees == 5
 
 
-def test_predictions_of_parts(client, data, parts, tmp_path):
+def test_predictions_of_partitions(client, data, parts, tmp_path):
     import pyarrow.parquet as pq
 
     model = rs.train(data, **SMALL)
@@ -198,17 +198,17 @@ def test_predictions_of_parts(client, data, parts, tmp_path):
     np.testing.assert_array_equal(np.concatenate(written), model.predict(data))
 
 
-def test_what_a_cluster_refuses(client, parts):
+def test_what_works_on_one_machine_only_is_refused(client, parts):
     train = rs.cluster.train
     with pytest.raises(ParameterError, match="goss' compares documents"):
         train(client, parts, selection="goss")
-    with pytest.raises(ParameterError, match="algo='ranksvm' trains on one machine"):
+    with pytest.raises(ParameterError, match="algo='ranksvm' trains on one machine only"):
         train(client, parts, algo="ranksvm")
     with pytest.raises(ParameterError, match="exchange is 'up'"):
         train(client, parts, exchange="up")
     with pytest.raises(ClusterError, match="no worker has the address"):
         train(client, parts, workers=["tcp://nowhere"])
-    with pytest.raises(ParameterError, match="algo='oblivious-mart' trains on one machine"):
+    with pytest.raises(ParameterError, match="algo='oblivious-mart' trains on one machine only"):
         train(client, parts, algo="oblivious-mart")
     with pytest.raises(ParameterError, match="step='optimal' works on one machine"):
         train(client, parts, step="optimal")

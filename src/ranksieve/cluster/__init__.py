@@ -1,4 +1,4 @@
-"""Training and scoring on a Dask cluster: the model of one machine, bit for bit."""
+"""Training and scoring on a Dask cluster. The model is the same, bit for bit, as on one machine."""
 
 from ranksieve.cluster.prediction import predict
 from ranksieve.cluster.training import train

@@ -1,4 +1,4 @@
-"""What the boosting loop uses in place of lists, scores and grower when those are on workers."""
+"""The parts of the boosting loop whose data is on the workers: scores, validation sets and training lists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ranksieve.evaluation.metrics import Metric
 
 @dataclass(frozen=True)
 class RemoteScores:
-    """Scores that workers keep: a new tree is told to them when somebody next asks."""
+    """Scores on the workers. A new tree is sent to them with the next call."""
 
     pool: WorkerPool
 
@@ -32,12 +32,12 @@ class RemoteScores:
 
 @dataclass(frozen=True)
 class RemoteValidationSet:
-    """A validation set that lies on workers."""
+    """A validation set on the workers."""
 
     name: str
     pool: WorkerPool
     weights: np.ndarray | None  # of its queries
-    n_trees: int  # asked for
+    n_trees: int  # at which training ends
 
     def measure(self, state: State, metric: Metric) -> float:
         reports = self.pool.reports(with_gradients=len(state.trees) < self.n_trees)
@@ -77,7 +77,7 @@ class RemoteLists:
         for cache, report in zip(caches, reports, strict=True):
             if report.rows is not None:
                 cache.keep(report.rows)
-        if len(parts) < len(reports):  # one of them has too many
+        if len(parts) < len(reports):  # a worker has too many rows to send
             return RemoteTarget(extent)
         bins = np.empty((extent.n, parts[0].new.shape[1]), BIN)
         stop = 0
@@ -111,4 +111,4 @@ class _Cache:
     def take(self, out: np.ndarray) -> None:
         """Write the bins of the current training rows."""
         if len(out):
-            np.take(self._bins, self._places, axis=0, out=out, mode="clip")  # other modes would copy once more
+            np.take(self._bins, self._places, axis=0, out=out, mode="clip")  # other modes make one more copy

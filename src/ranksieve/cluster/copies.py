@@ -1,4 +1,4 @@
-"""Copies of a worker's lists on its own disk: who follows a lost worker on that machine need not read the source."""
+"""Copies of a shard on the worker's disk. A new worker on that machine reads the copy in place of the source."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from distributed import Worker
 
 PREFIX = "ranksieve-"
-MAX_AGE = 3600.0  # a copy that nobody touched for so long is left behind
+MAX_AGE = 3600.0  # seconds without a touch after which a copy is left over from a killed run
 HEAD = struct.Struct("<QI")  # the bytes and the checksum of the table that follows
 
 
 class NoCopy(Exception):
-    """There is no copy, or it cannot be read."""
+    """No copy exists, or it cannot be read."""
 
 
 @dataclass(frozen=True)
 class ShardData:
-    """The sets that a shard holds, what the coordinator was told of them, and the scores they start from."""
+    """The data sets of a shard as bins, their summaries, and their initial scores."""
 
     sets: dict[str, Binned]
     summaries: dict[str, SetSummary]
@@ -44,67 +44,67 @@ class ShardData:
 
 
 class LocalCopy:
-    """What one shard holds, in a file of its own; it goes when this object does.
+    """The data of one shard in a file, which is removed with this object.
 
-    The file lies beside the working folders of Dask's workers, where all of one machine look, and not in that of one
-    worker, which Dask empties when the worker is gone. A worker that is cut off may live on beside its successor, so
-    each writes under a name of its own first, and removes no file but the one it wrote or read.
+    The file is in the parent of the workers' local directories, where all workers of a machine find it; Dask empties
+    the directory of a lost worker. A worker that lost its connection may run on beside its successor, so each writes
+    under a name of its own first, and removes only the file that it wrote or read.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self._path = folder / f"{PREFIX}{name}"
 
     def read(self) -> ShardData:
-        """What was written, `NoCopy` if nothing was, or something else is there now."""
+        """Read the copy; raises `NoCopy` if there is none, or another user's or a damaged file."""
         try:
             file = open(self._path, "rb")  # noqa: SIM115 (closed below)
         except OSError as error:
             raise NoCopy from error
         with file:
             status = os.fstat(file.fileno())
-            if not _is_ours(status):  # a pickle of somebody else's could do anything
+            if not _is_ours(status):  # unpickling another user's file would run its code
                 raise NoCopy
             try:
-                held = _load(file)
+                data = _load(file)
             except MemoryError:
                 raise
             except Exception as error:  # a damaged file can fail in any way
                 _remove([self._path], status.st_ino)
                 raise NoCopy from error
         weakref.finalize(self, _remove, [self._path], status.st_ino)
-        return held
+        return data
 
-    def write(self, held: ShardData) -> None:
-        """Write beside whatever goes on; a disk that is full is no error, since the source is there."""
-        try:  # for the eyes of this user only
+    def write(self, data: ShardData) -> None:
+        """Write in a thread of its own; a full disk is no error, because the source can be read again."""
+        try:  # readable by this user only
             number, name = tempfile.mkstemp(".part", f"{self._path.name}.", self._path.parent)
         except OSError:
             return
-        paths = [Path(name), self._path]  # in this order, or a file finished meanwhile would stay
+        paths = [Path(name), self._path]  # in this order: otherwise a file that is finished meanwhile would stay
         weakref.finalize(self, _remove, paths, os.fstat(number).st_ino)
-        threading.Thread(target=_write, args=(*paths, os.fdopen(number, "wb"), held), daemon=True).start()
+        threading.Thread(target=_write, args=(*paths, os.fdopen(number, "wb"), data), daemon=True).start()
 
     def touch(self) -> None:
-        """Show that the copy is of use still."""
+        """Mark the copy as in use."""
         with suppress(OSError):
             os.utime(self._path)
 
 
-def _write(unfinished: Path, path: Path, file: IO[bytes], held: ShardData) -> None:
-    """Write without `fsync`: a copy serves after the loss of a process, not of a machine."""
+def _write(unfinished: Path, path: Path, file: IO[bytes], data: ShardData) -> None:
+    """Write without `fsync`: a copy is used after the loss of a process, not of a machine."""
     try:
         with file:
-            _dump(held, file)
+            _dump(data, file)
         os.replace(unfinished, path)
     except (OSError, MemoryError):
         with suppress(OSError):
             unfinished.unlink()
 
 
-def _dump(held: ShardData, file: IO[bytes]) -> None:
-    """A table with checksums, and arrays that follow it, so that they need not be copied on the way."""
+def _dump(data: ShardData, file: IO[bytes]) -> None:
+    """Write a table with checksums, then the arrays, which are not copied."""
     arrays: list[pickle.PickleBuffer] = []
-    rest = pickle.dumps(held, protocol=5, buffer_callback=arrays.append)
+    rest = pickle.dumps(data, protocol=5, buffer_callback=arrays.append)
     table = pickle.dumps((rest, [(array.raw().nbytes, zlib.crc32(array.raw())) for array in arrays]))
     file.write(HEAD.pack(len(table), zlib.crc32(table)))
     file.write(table)
@@ -113,7 +113,7 @@ def _dump(held: ShardData, file: IO[bytes]) -> None:
 
 
 def _load(file: IO[bytes]) -> ShardData:
-    """What `_dump` wrote. The memory is NumPy's, which asks for large pages; without them trees are slower."""
+    """Read what `_dump` wrote. NumPy allocates the memory with large pages; without them trees are slower."""
     n_bytes, check = HEAD.unpack(file.read(HEAD.size))
     table = file.read(min(n_bytes, os.fstat(file.fileno()).st_size))
     if zlib.crc32(table) != check:
@@ -126,13 +126,13 @@ def _load(file: IO[bytes]) -> ShardData:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Whether it is a file that belongs to this user."""
-    me = os.getuid() if hasattr(os, "getuid") else 0  # Windows tells no owner
+    """Whether it is a regular file of this user."""
+    me = os.getuid() if hasattr(os, "getuid") else 0  # Windows has no owner here
     return stat.S_ISREG(status.st_mode) and status.st_uid == me
 
 
 def _remove(paths: Sequence[Path], inode: int) -> None:
-    """Remove a file under whichever of its names; what is another's by now stays."""
+    """Remove a file under each of its names; a name that now belongs to another file is kept."""
     for path in paths:
         with suppress(OSError):
             if path.lstat().st_ino == inode:
@@ -140,20 +140,20 @@ def _remove(paths: Sequence[Path], inode: int) -> None:
 
 
 def folder_of(worker: Worker) -> Path:
-    """Where copies lie on a worker's machine."""
+    """The folder for copies on a worker's machine."""
     return Path(worker.local_directory).parent
 
 
 def remove_old(folder: Path) -> None:
-    """Remove what is left of runs that were killed with all their workers."""
+    """Remove copies of runs that were killed with all their workers."""
     for path in folder.glob(f"{PREFIX}*"):
-        with suppress(OSError):  # gone already, or of another user
+        with suppress(OSError):  # removed already, or of another user
             if time.time() - path.lstat().st_mtime > MAX_AGE:
                 path.unlink()
 
 
 def list_copies(names: Sequence[str], dask_worker: Worker) -> list[str]:
-    """Those of the copies that can be read on a worker's machine."""
+    """The copies that can be read on a worker's machine."""
     folder = folder_of(dask_worker)
     return [name for name in names if _is_there(folder / f"{PREFIX}{name}")]
 
@@ -166,7 +166,7 @@ def _is_there(path: Path) -> bool:
 
 
 def remove_copies(run: str, dask_worker: Worker) -> None:
-    """Remove the copies of a run on a worker's machine, also of shards that went to another one."""
+    """Remove the copies of a run on a worker's machine, also those of shards that were moved to another one."""
     for path in sorted(folder_of(dask_worker).glob(f"{PREFIX}{run}-*"), reverse=True):  # unfinished ones first
         with suppress(OSError):
             path.unlink()

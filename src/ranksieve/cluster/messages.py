@@ -1,4 +1,4 @@
-"""What travels between the coordinator and the workers."""
+"""Messages between the coordinator and the workers."""
 
 from __future__ import annotations
 
@@ -16,43 +16,44 @@ from ranksieve.params import Params
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What all workers of a run must know."""
+    """The settings of a run, for all workers."""
 
     params: Params
     metric: Metric
-    own_metric: Definition | None
+    own_metric: Definition | None  # of the user
     binning: Binning
     feature_names: tuple[str, ...]
     missing: str
-    highest: dict[str, float]  # label of each set
-    most_rows: int  # a worker with more training rows does not send them: then trees grow on sums of histograms
-    copies: bool  # whether workers keep what they hold on their disks, too
+    highest: dict[str, float]  # the highest label of each data set
+    most_rows: int  # a worker with more training rows does not send them; trees are then grown on sums of histograms
+    copies: bool  # whether workers write copies of their bins to their disks
 
     @property
     def needs_last_selection(self) -> bool:
-        """Whether a selection depends on those before it; functions of the user's own may."""
+        """Whether a selection depends on earlier ones; a user's function may."""
         return getattr(self.params.selection_rule, "needs_last_selection", True)
 
     @property
     def bytes_per_doc(self) -> int:
-        """What a document costs a worker: a byte a feature, its label, two scores, and places in work arrays."""
+        """Memory of a document on a worker: one byte per feature, the label, two scores, and places in work arrays."""
         return self.binning.n_features + 60
 
 
 @dataclass(frozen=True)
 class SetSummary:
-    """What the coordinator must know of a set that lies on workers; arrays are per query."""
+    """A data set on the workers, as the coordinator sees it; arrays have one value per query."""
 
     n_docs: int
-    lowest: np.ndarray
-    highest: np.ndarray
-    sums: np.ndarray
-    weights: np.ndarray
-    query_weights: np.ndarray  # empty where documents have no weights
+    lowest: np.ndarray  # label
+    highest: np.ndarray  # label
+    sums: np.ndarray  # of weighted labels
+    weights: np.ndarray  # sums of the documents' weights
+    query_weights: np.ndarray  # empty if documents have no weights
     checksums: np.ndarray
 
     @classmethod
     def joined(cls, parts: list[SetSummary]) -> SetSummary:
+        """The summary of all shards together."""
         arrays = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("lowest", "highest", "sums", "weights", "query_weights", "checksums")
@@ -64,10 +65,10 @@ class SetSummary:
 
 @dataclass(frozen=True)
 class SelectedRows:
-    """Training rows: their places in the coordinator's cache, and the bins of those that are not in it yet.
+    """Training rows: their places in the coordinator's cache, and the bins of rows that are not in it yet.
 
-    `new` go to places `first` and following; `first=0` empties the cache. Without `places` the rows are those of the
-    last time.
+    The bins `new` are stored from place `first` on; `first=0` empties the cache. If `places` is None the rows are those
+    of the last report.
     """
 
     first: int
@@ -79,16 +80,16 @@ class SelectedRows:
 
 @dataclass(frozen=True)
 class ShardReport:
-    """A worker's answer to new trees: its validation lists measured, and its part of the next training rows."""
+    """A shard's answer to new trees: the metric on its validation queries, and its training rows for the next tree."""
 
-    values: dict[str, np.ndarray] = field(default_factory=dict)
+    values: dict[str, np.ndarray] = field(default_factory=dict)  # by the name of the validation set
     extent: Extent | None = None
     rows: SelectedRows | None = None
 
 
 @dataclass(frozen=True)
 class SplitPoint:
-    """Where a leaf is divided."""
+    """The test that splits a leaf."""
 
     column: int
     split_bin: int
@@ -97,7 +98,7 @@ class SplitPoint:
 
 @dataclass(frozen=True)
 class LeafSplit:
-    """Leaf `leaf` is divided; its right side becomes leaf `new`."""
+    """Leaf `leaf` is split; its right side becomes leaf `new`."""
 
     leaf: int
     new: int
@@ -106,7 +107,7 @@ class LeafSplit:
 
 @dataclass(frozen=True)
 class HistogramRequest:
-    """A histogram that is wanted: of a leaf, or of one side of it where it will probably be divided."""
+    """The histogram of a leaf; with `cut`, that of one side of a leaf that will probably be split there."""
 
     leaf: int
     cut: SplitPoint | None = None
@@ -115,7 +116,7 @@ class HistogramRequest:
 
 @dataclass(frozen=True)
 class RootHistogram:
-    """Fixed-point sums of the training rows, and their histogram: the bins that exist, one after the other."""
+    """Fixed-point sums of the training rows, and their histogram: the existing bins, one after the other."""
 
     total: int
     hess_total: int

@@ -1,4 +1,4 @@
-"""`predict` on a cluster: scores of partitioned data."""
+"""`predict` on a cluster."""
 
 from __future__ import annotations
 
@@ -30,26 +30,25 @@ def predict(
     out: str | os.PathLike[str] | None = None,
     missing: str | None = None,
 ) -> list[Any]:
-    """Score partitioned data where it can be read: on the workers.
+    """Score partitioned data on the workers.
 
     Parameters
     ----------
     client : distributed.Client
         The cluster.
     model : model or its file
-        What scores.
+        The model.
     partitions
         As for `train`.
     out : folder, optional
-        Where each worker writes the scores of its partitions, a Parquet file with the column `score` for each; all
-        workers must see it.
+        A folder that all workers can write to. Each partition's scores become a Parquet file with the column `score`.
     missing : "zero" or "nan", optional
-        What a feature absent from a LETOR line means; as in training by default.
+        The value of a feature that a LETOR line does not name. The default is that of training.
 
     Returns
     -------
     list
-        An array of scores for each partition, in the order of its rows; with `out` the names of the files.
+        An array of scores for each partition, in the order of its rows; with `out`, the names of the files.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Shard`: the lists of one worker, and all that is computed beside them. It lives on the worker as a Dask actor."""
+"""`Shard`: the queries of one worker, and everything that is computed on them. It is a Dask actor on the worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
 from ranksieve.cluster.growing import LeafSums
-from ranksieve.cluster.layout import Share
+from ranksieve.cluster.layout import Shares
 from ranksieve.cluster.messages import (
     HistogramRequest,
     LeafSplit,
@@ -38,19 +38,19 @@ from ranksieve.dtypes import BIN, LABEL, ROW
 from ranksieve.evaluation.metric_table import METRICS
 from ranksieve.threads import using_threads
 
-CACHED = 4  # the coordinator keeps at most so many times the rows of one selection
+CACHED = 4  # the coordinator's cache holds at most so many times the rows of one selection
 
 
 class Shard:
-    """Training and validation lists of one worker as bins, with their scores.
+    """The training and validation queries of one worker as bins, with their scores.
 
-    Every method is one message of the coordinator. Trees reach it with `advance`, in order; whatever else it knows
-    follows from its lists and the trees, so a lost one is made anew from its parts, or from the copy called `copy`
-    where `givens` is None, and `begin`.
+    The coordinator calls the public methods. It sends trees with `advance`, in order. Everything else follows from the
+    data and the trees, so a lost shard is loaded again from its partitions, or if `partitions` is None from the copy
+    named `copy`, and continues after `begin`.
     """
 
     def __init__(
-        self, config: RunConfig, shares: dict[str, Share], givens: dict[str, list[Any]] | None, threads: int, copy: str
+        self, config: RunConfig, shares: Shares, partitions: dict[str, list[Any]] | None, threads: int, copy: str
     ) -> None:
         self._config, self._threads, self._portion = config, threads, shares[TRAIN].portion
         if config.own_metric is not None:
@@ -62,15 +62,15 @@ class Shard:
         self._copy = LocalCopy(folder, copy)
         self._sources: dict[str, JoinedSource] = {}
         with NUMBA_LOCK, using_threads(threads):
-            self._data = self._copy.read() if givens is None else self._load(shares, givens)
+            self._data = self._copy.read() if partitions is None else self._load(shares, partitions)
             self._sums = LeafSums(self._data.sets[TRAIN], config.params, threads)
 
-    def _load(self, shares: dict[str, Share], givens: dict[str, list[Any]]) -> ShardData:
-        """Read the parts."""
+    def _load(self, shares: Shares, partitions: dict[str, list[Any]]) -> ShardData:
         config, sets = self._config, {}
         for name, share in shares.items():
             if share.n_docs:
-                pieces = [Piece(part, queries) for part, (_, queries) in zip(givens[name], share.pieces, strict=True)]
+                parts = zip(partitions[name], share.pieces, strict=True)
+                pieces = [Piece(data, queries) for data, (_, queries) in parts]
                 source = JoinedSource(pieces, missing=config.missing, n_docs=share.n_docs)
                 sets[name] = bin_data(source, binning=config.binning)
                 check_feature_names(sets[name].feature_names, config.feature_names, sets[name].source)
@@ -78,17 +78,19 @@ class Shard:
         return ShardData(sets, {name: _summarize(data) for name, data in sets.items()}, {})
 
     def summaries(self) -> dict[str, SetSummary]:
-        """What the coordinator must know of each set."""
+        """A summary of each data set."""
         return self._data.summaries
 
     def begin(self, base: Base, trees: Sequence[Tree]) -> np.ndarray:
-        """Start from a base, and go through a forest that is there; returns a checksum of each query's start."""
+        """Start from a base and the trees so far; returns a checksum of each query's initial scores."""
         config, sets = self._config, self._data.sets
         with NUMBA_LOCK, using_threads(self._threads):
             starts = self._starts(base)
             self._scores = Scores(sets[TRAIN], start=starts[TRAIN])
-            self._watched = [
-                _watched(name, data, starts[name], config.highest[name]) for name, data in sets.items() if name != TRAIN
+            self._valid_sets = [
+                _valid_set(name, data, starts[name], config.highest[name])
+                for name, data in sets.items()
+                if name != TRAIN
             ]
             lists, highest = sets[TRAIN].lists, config.highest[TRAIN]
             self._lists = TrainingLists(
@@ -97,24 +99,23 @@ class Shard:
             self._rows = self._lists.all_rows
             self._target: TreeTarget | None = None
             self._trees: list[Tree] = []
-            self._place = np.full(lists.n_docs, -1, ROW)  # of each row in the coordinator's cache
+            self._place = np.full(lists.n_docs, -1, ROW)  # of each row in the coordinator's cache; -1: none
             self._n_places = 0
-            self._shipped: np.ndarray | None = None
+            self._last_sent: np.ndarray | None = None
             self._replay(trees)
         return _checksums(lists, starts[TRAIN])
 
     def _starts(self, base: Base) -> dict[str, np.ndarray]:
-        """The scores that the sets start from; with them the copy is complete."""
-        held = self._data
-        if not held.starts:
-            starts = {name: base.scores(name, self._sources[name], data) for name, data in held.sets.items()}
-            self._data = held = replace(held, starts=starts)
+        """The initial scores of the data sets. The copy is written when they are known."""
+        if not self._data.starts:
+            starts = {name: base.scores(name, self._sources[name], data) for name, data in self._data.sets.items()}
+            self._data = replace(self._data, starts=starts)
             if self._config.copies:
-                self._copy.write(held)
-        return held.starts
+                self._copy.write(self._data)
+        return self._data.starts
 
     def _replay(self, trees: Sequence[Tree]) -> None:
-        """Add trees that were grown elsewhere, with the selections that still matter."""
+        """Add trees, and repeat the selections before them that later ones or gradients depend on."""
         selects_at, first = self._lists.selects_at, len(self._trees)
         stop = first + len(trees)
         steps = [step for step in range(first + (self._target is not None), stop) if selects_at(step)]
@@ -135,12 +136,12 @@ class Shard:
         self._sums.forget()
 
     def advance(self, trees: Sequence[Tree], with_gradients: bool) -> ShardReport:
-        """Add new trees; measure the validation lists, and compute the gradients for the next tree if asked for."""
+        """Add new trees; returns the metric on the validation queries and, if wanted, gradients for the next tree."""
         with NUMBA_LOCK, using_threads(self._threads):
             self._replay(trees)
             self._copy.touch()
             metric = self._config.metric
-            values = {w.name: w.per_query(self._trees, metric)[:n] for w, n in self._watched}
+            values = {w.name: w.per_query(self._trees, metric)[:n] for w, n in self._valid_sets}
             if not with_gradients:
                 return ShardReport(values)
             step = len(self._trees)
@@ -153,16 +154,17 @@ class Shard:
             return ShardReport(values, extent, self._sent_rows(target))
 
     def update_scores(self) -> None:
-        """Score all documents now, though nobody asks yet."""
+        """Bring the scores of all documents up to date now rather than when they are next needed."""
         with NUMBA_LOCK, using_threads(self._threads):
             self._scores.all()
 
     def _sent_rows(self, target: TreeTarget) -> SelectedRows:
+        """The training rows as a message: bins are sent once, unless the coordinator's cache gets too large."""
         bins, rows = self._sums.bins, target.rows
         assert rows is not None
-        if rows is self._shipped:
+        if rows is self._last_sent:
             return SelectedRows(self._n_places, np.empty((0, bins.shape[1]), BIN), None, target.grad, target.hess)
-        self._shipped = rows
+        self._last_sent = rows
         new = rows[self._place[rows] < 0]
         if self._n_places + len(new) > CACHED * len(rows):
             self._place.fill(-1)
@@ -173,12 +175,12 @@ class Shard:
         return SelectedRows(first, bins[new], self._place[rows], target.grad, target.hess)
 
     def absolute(self, extent: Extent) -> int:
-        """The sum of this shard's gradients that the common scale needs."""
+        """The sum of this shard's absolute gradients, for the common scale."""
         assert self._target is not None
         return extent.absolute(self._target.grad)
 
     def root(self, scale: Scale) -> RootHistogram:
-        """Begin a tree: the sums of all training rows."""
+        """Start a tree; returns the sums of all training rows."""
         assert self._target is not None
         with NUMBA_LOCK, using_threads(self._threads):
             return self._sums.begin(self._target, scale)
@@ -196,10 +198,10 @@ class Shard:
             return self._sums.hess_totals()
 
 
-def _watched(name: str, data: Binned, start: np.ndarray, highest: float) -> tuple[ValidationSet, int]:
+def _valid_set(name: str, data: Binned, start: np.ndarray, highest: float) -> tuple[ValidationSet, int]:
     """A validation set, and its number of queries.
 
-    A set that lacks the highest label of the whole gets one more query with it: ERR depends on that label.
+    ERR depends on the highest label of the whole set. If these queries lack it, one more query with it is added.
     """
     lists, n_queries = data.lists, data.lists.n_queries
     if lists.labels.max() < highest:
@@ -228,7 +230,7 @@ def _summarize(data: Binned) -> SetSummary:
 
 
 def _checksums(lists: Lists, *arrays: np.ndarray) -> np.ndarray:
-    """A checksum of each query's rows of arrays."""
+    """A checksum of each query's rows of the arrays."""
     checksums = np.zeros(lists.n_queries, np.uint32)
     for q, (start, stop) in enumerate(pairwise(lists.offsets.tolist())):
         for array in arrays:

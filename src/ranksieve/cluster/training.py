@@ -1,10 +1,11 @@
-"""`train` on a cluster: the boosting of one machine, with lists and scores on workers."""
+"""`train` on a cluster: the boosting loop of one machine, with data and scores on the workers."""
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from ranksieve.threads import using_threads
 if TYPE_CHECKING:
     from distributed import Client
 
-# A worker with more rows that teach keeps them: from here on sums of histograms are fewer bytes than new rows.
+# A worker with more training rows does not send them: sums of histograms are fewer bytes from about here on.
 MOST_ROWS = 131_072
 EXCHANGE = {"auto": MOST_ROWS, "rows": np.iinfo(np.int64).max, "histograms": -1}
 
@@ -60,36 +61,37 @@ def train(
     copies: bool = True,
     **params: Any,
 ) -> Any:
-    """Learn on the workers of a Dask cluster the forest that `ranksieve.train` learns on one machine.
+    """Train on the workers of a Dask cluster. The forest is the one that `ranksieve.train` trains on one machine.
 
     Parameters
     ----------
     client : distributed.Client
-        The cluster. Its workers need ranksieve, and to read the files.
+        The cluster. Its workers need ranksieve, and access to the files.
     partitions : file, folder, pattern, Dask DataFrame, or list of files, Datasets or delayed DataFrames
-        The training lists, in this order. Every worker holds some of the queries as bins, each query whole.
+        The training data, in this order. Every worker holds some of the queries, as bins. No query is split.
     valid : the same, or a mapping of names, optional
-        Sets to measure after each tree, spread over the workers too. A list is the partitions of one set.
+        Validation data, also spread over the workers. A list has the partitions of one data set.
     init : model file, feature name or fitted ranker, optional
-        What to start from.
+        The model to start from.
     callbacks, checkpoint, checkpoint_every, checkpoint_minutes, resume, binning, missing
         As for one machine.
     workers : addresses, optional
-        The workers to spread the lists over, in this order, in place of all.
+        The workers to use, in this order. The default is all.
     exchange : "auto", "rows" or "histograms"
-        How a tree is grown on selected rows: here, from rows that the workers send once, or by all together on sums of
-        their histograms. "auto" sends rows where they are few. The model is the same.
+        How a tree is grown on selected rows. With "rows" the workers send each row once and the client's process grows
+        the tree. With "histograms" the workers send histograms, whose sums decide the splits. "auto" sends rows if
+        they are few. The model is the same.
     copies : bool
-        Whether each worker writes its bins to its local directory too, a byte for each feature of each document. A
-        worker that is started again on that machine then reads those in place of the source. They go with the run.
+        Whether each worker also writes its bins to its local directory, one byte for each feature of each document. A
+        worker that is restarted on that machine reads them in place of the source. They are removed after the run.
     **params
-        Everything in `Params`; `threads` is for this process, workers have their own. Own selections and objectives
-        are sent to the workers and see the queries of one worker at a time.
+        The parameters of `Params`. `threads` is for the client's process; workers have their own. User-defined
+        selections and objectives run on the workers and see the queries of one worker at a time.
 
     Returns
     -------
     Forest
-        The same, bit for bit, as one machine makes of the same data in the same order.
+        The same, bit for bit, as on one machine with the same data in the same order.
 
     Examples
     --------
@@ -103,10 +105,10 @@ def train(
     """
     settings = Params(**{name: value for name, value in params.items() if value is not None})
     _check(settings, missing, exchange)
-    keep = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
+    options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     threads = workers_of(client, workers)
     sets = {TRAIN: PartitionedData.scan(client, partitions, missing, 0 if binning else settings.max_bins)}
-    for name, given in _named(valid).items():
+    for name, given in _named_sets(valid).items():
         sets[name] = PartitionedData.scan(client, given, missing, 0)
     config = _config(sets, settings, binning, missing, EXCHANGE[exchange], copies)
     pool = WorkerPool(client, config, sets, assign(client, threads, sets, config))
@@ -114,8 +116,20 @@ def train(
         summaries = pool.load()
         data = sets[TRAIN].without_documents(config.binning, config.feature_names)
         base = _base(init, data, config, summaries[TRAIN])
-        mark = _mark(config, summaries, pool.begin(base))
-        return _boost(pool, data, base, config, summaries, mark, callbacks, keep)
+        made_with = _fingerprint(config, summaries, pool.begin(base))
+        with using_threads(settings.threads or os.cpu_count() or 1) as own_threads, _resume_hint(options):
+            grower = RemoteGrower(data, settings, pool, threads=own_threads, n_docs=summaries[TRAIN].n_docs)
+            return BoostingRun(
+                params=settings,
+                data=data,
+                base=base,
+                parts=Parts(RemoteLists(pool), grower, lambda *_: settings.learning_rate),
+                state=State([], RemoteScores(pool), TrainingRows.of(data.lists, None)),
+                valid_sets=_valid_sets(pool, summaries, settings.trees),
+                callbacks=callbacks,
+                checkpoint=options,
+                fingerprint=lambda: made_with,
+            ).train()
     finally:
         pool.close()
 
@@ -128,7 +142,7 @@ def _config(
     most_rows: int,
     copies: bool,
 ) -> RunConfig:
-    """What all workers must know; refuses sets whose features differ from those of the training set."""
+    """The settings for all workers; checks that all data sets have the features of the training set."""
     binning = binning or sets[TRAIN].learn_binning()
     unnamed = default_names(binning.n_features)
     names = sets[TRAIN].names or unnamed
@@ -149,63 +163,46 @@ def _config(
 
 
 def _base(init: Any, data: Binned, config: RunConfig, summary: SetSummary) -> Base:
-    """What to start from, checked together with all that can be: complaints come from here rather than a worker."""
+    """The model to start from. Labels and parameters are checked here, so that errors do not come from a worker."""
     params = config.params
     _check_grades(summary, data.source, pairs=needs_pairs(params))
     constant = constant_of(summary.sums, summary.weights) if starts_at_mean(params) else 0.0
     base = make_base(init, constant, data, None)
     if isinstance(base, ScoresBase):
-        raise ParameterError("init is an array of scores; on a cluster give a model or a feature to start from")
+        raise ParameterError(
+            param("init"), " is an array of scores; on a cluster give a model or the name of a feature"
+        )
     check_start(params, base)
     return base
 
 
-def _boost(
-    pool: WorkerPool,
-    data: Binned,
-    base: Base,
-    config: RunConfig,
-    summaries: dict[str, SetSummary],
-    mark: dict[str, Any],
-    callbacks: Sequence[Callable[[Record], None]],
-    keep: CheckpointOptions,
-) -> Any:
-    params = config.params
-    none_here = TrainingRows.of(data.lists, None)
-    with using_threads(params.threads or os.cpu_count() or 1) as threads:
-        grower = RemoteGrower(data, params, pool, threads=threads, n_docs=summaries[TRAIN].n_docs)
-        valid_sets = [
-            RemoteValidationSet(name, pool, found.query_weights if len(found.query_weights) else None, params.trees)
-            for name, found in summaries.items()
-            if name != TRAIN
-        ]
-        run = BoostingRun(
-            params=params,
-            data=data,
-            base=base,
-            parts=Parts(RemoteLists(pool), grower, lambda *_: params.learning_rate),
-            state=State([], RemoteScores(pool), none_here),
-            valid_sets=valid_sets,
-            callbacks=callbacks,
-            checkpoint=keep,
-            fingerprint=lambda: mark,
-        )
-        try:
-            return run.train()
-        except ClusterError as error:
-            if keep.folder is None:
-                raise
-            raise error.with_suffix("; continue from the checkpoint with ", param("resume")) from error
+def _valid_sets(pool: WorkerPool, summaries: Mapping[str, SetSummary], n_trees: int) -> list[RemoteValidationSet]:
+    return [
+        RemoteValidationSet(name, pool, found.query_weights if len(found.query_weights) else None, n_trees)
+        for name, found in summaries.items()
+        if name != TRAIN
+    ]
+
+
+@contextmanager
+def _resume_hint(options: CheckpointOptions) -> Iterator[None]:
+    """Add to errors of the cluster that there is a checkpoint."""
+    try:
+        yield
+    except ClusterError as error:
+        if options.folder is None:
+            raise
+        raise error.with_suffix("; continue from the checkpoint with ", param("resume")) from error
 
 
 def _check(params: Params, missing: str, exchange: str) -> None:
     check_missing(missing)
     if exchange not in EXCHANGE:
-        raise ParameterError(f"exchange is {exchange!r}; expected one of {', '.join(EXCHANGE)}")
+        raise ParameterError(param("exchange"), f" is {exchange!r}; expected one of {', '.join(map(repr, EXCHANGE))}")
     able = [algo for algo, one in FORESTS.items() if one.grower == "best-first"]
     if params.algo not in able:
         raise ParameterError(
-            param("algo", params.algo), f" trains on one machine; on a cluster use one of {', '.join(able)}"
+            param("algo", params.algo), f" trains on one machine only; on a cluster use one of {', '.join(able)}"
         )
     for name, default in (("collapse", 0.0), ("step", "shrinkage")):
         if getattr(params, name) != default:
@@ -219,24 +216,26 @@ def _check(params: Params, missing: str, exchange: str) -> None:
         )  # fmt: skip
 
 
-def _named(valid: Any) -> Mapping[str, Any]:
+def _named_sets(valid: Any) -> Mapping[str, Any]:
     if valid is None:
         return {}
     named = valid if isinstance(valid, Mapping) else {"valid": valid}
     if TRAIN in named:
-        raise ParameterError(f"a validation set is named {TRAIN!r}, like the training set; give it another name")
+        raise ParameterError(
+            param("valid"), f" has a set with the name {TRAIN!r}, which is the training set's; give it another name"
+        )
     return named
 
 
 def _check_grades(summary: SetSummary, source: str, *, pairs: bool) -> None:
-    """`check_grades` of lists that hold just the lowest and the highest label of each query."""
+    """`check_grades` on lists of the lowest and the highest label of each query."""
     labels = np.stack([summary.lowest, summary.highest], axis=1).ravel()
     n_queries = len(summary.lowest)
     check_grades(Lists(labels, 2 * np.arange(n_queries + 1), np.arange(n_queries)), source, pairs=pairs)
 
 
-def _mark(config: RunConfig, summaries: dict[str, SetSummary], starts: np.ndarray) -> dict[str, Any]:
-    """What must be equal for a checkpoint to fit, however many workers there are."""
+def _fingerprint(config: RunConfig, summaries: dict[str, SetSummary], starts: np.ndarray) -> dict[str, Any]:
+    """What a checkpoint must have been made with; it does not depend on the number of workers."""
     sums = {
         name: [found.n_docs, len(found.checksums), zlib.crc32(found.checksums.tobytes())]
         for name, found in summaries.items()
