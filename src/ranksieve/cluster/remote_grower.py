@@ -1,4 +1,4 @@
-"""The coordinator's half of growing a tree together: it sums the workers' histograms and decides the splits."""
+"""The coordinator's part of growing a tree: it adds the workers' histograms and chooses the splits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ranksieve.boosting.collapse import Grown
 from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
-from ranksieve.cluster.growing import live_places
+from ranksieve.cluster.leaf_sums import live_places
 from ranksieve.cluster.messages import HistogramRequest, LeafSplit, SplitPoint
 from ranksieve.cluster.worker_pool import Restart, WorkerPool
 from ranksieve.data.binned import Binned
@@ -22,14 +22,14 @@ from ranksieve.params import Params
 
 
 class RemoteGrower(Grower):
-    """Grows a tree on rows that were sent, or together with the workers on sums of their histograms."""
+    """Grows a tree on rows that the workers have sent, or on sums of their histograms."""
 
     def __init__(self, data: Binned, params: Params, pool: WorkerPool, *, threads: int, n_docs: int) -> None:
         self._n_docs = n_docs
         super().__init__(data, params, threads=threads)
         self._pool = pool
         self._live = live_places(self._n_bins, self._planes)
-        self._hist.fill(0)  # bins that do not exist are never sent
+        self._hist.fill(0)  # only existing bins are sent
 
     def _most_leaves(self) -> int:
         return max(1, min(self._params.leaves, self._n_docs // self._params.min_docs))
@@ -80,10 +80,10 @@ class RemoteGrower(Grower):
         return self._tree(scale, Grown.of(state, nowhere), weights)
 
     def _likely_next(self, state: kernels.GrowState, scale: Scale, known: Collection[int]) -> list[HistogramRequest]:
-        """The leaf with the largest gain now, if its sides will have to be searched, and are not known yet.
+        """A request for the leaf with the largest gain, unless its sides need no search or are known.
 
-        It is split next unless a side of the present one gains more, and then it probably is later. More than one
-        leaf ahead saves hardly a message, as gains are mostly the largest in leaves that are new.
+        It is split next, or probably later if a side of the present leaf has a larger gain. Requests for more than one
+        leaf save hardly any message, because new leaves mostly have the largest gains.
         """
         n_leaves = int(state.n_leaves[0])
         if n_leaves + 1 + len(known) >= len(state.gains):  # the last split needs no histogram
@@ -101,6 +101,6 @@ class RemoteGrower(Grower):
 
 
 def _cut(found: np.ndarray) -> SplitPoint:
-    """The cut in a row of integers that begins with it."""
+    """The split in the first integers of a row."""
     column, split_bin, missing_left = found[:3].tolist()
     return SplitPoint(column, split_bin, missing_left == 1)

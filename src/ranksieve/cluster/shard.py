@@ -18,8 +18,8 @@ from ranksieve.boosting.train import first_selection, label_sums
 from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
-from ranksieve.cluster.growing import LeafSums
 from ranksieve.cluster.layout import Shares
+from ranksieve.cluster.leaf_sums import LeafSums
 from ranksieve.cluster.messages import (
     HistogramRequest,
     LeafSplit,

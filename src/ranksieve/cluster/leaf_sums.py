@@ -1,4 +1,4 @@
-"""A worker's half of growing a tree together: it moves its rows to leaves and sums them into histograms."""
+"""A worker's part of growing a tree on sums: it moves its rows to leaves and makes the histograms of leaves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class LeafSums(Grower):
         self._all_columns = Columns(self._n_bins, np.ones(len(self._n_bins), np.bool_), self._signs, self._borders)
         self._bounds = np.empty((0, 2), np.int64)
         self._n_leaves = 0
-        self._ahead: dict[int, int] = {}  # borders in leaves whose rows are in the order of their next cut already
+        self._ahead: dict[
+            int, int
+        ] = {}  # where the right side begins, in leaves whose rows are already ordered by their next split
         self._complete = False
 
     def _most_leaves(self) -> int:
@@ -49,16 +51,17 @@ class LeafSums(Grower):
         return RootHistogram(int(fixed.packed.sum()), int(fixed.hess.sum()), self.of(HistogramRequest(0)))
 
     def divide(self, splits: Sequence[LeafSplit]) -> None:
-        for d in splits:
-            border, stop = self._border(d.leaf, d.cut), self._bounds[d.leaf, 1]
-            del self._ahead[d.leaf]
-            self._bounds[d.leaf, 1], self._bounds[d.new] = border, (border, stop)
-            self._n_leaves = d.new + 1
+        """Split leaves, in this order."""
+        for split in splits:
+            border, stop = self._border(split.leaf, split.cut), self._bounds[split.leaf, 1]
+            del self._ahead[split.leaf]
+            self._bounds[split.leaf, 1], self._bounds[split.new] = border, (border, stop)
+            self._n_leaves = split.new + 1
 
     def _border(self, leaf: int, cut: SplitPoint) -> int:
-        """Bring the rows of a leaf that go left to its front; returns where the others begin.
+        """Move the rows of a leaf's left side to its front; returns where the right side begins.
 
-        A leaf's cut does not change until it is divided.
+        The split of a leaf does not change until it is made, so this is done once.
         """
         if leaf not in self._ahead:
             bins, members, scratch = self._rows.bins, self._rows.members, self._rows.scratch
@@ -69,7 +72,7 @@ class LeafSums(Grower):
         return self._ahead[leaf]
 
     def of(self, request: HistogramRequest) -> np.ndarray:
-        """The histogram of a leaf or of one side of it, its bins that exist one after the other."""
+        """The histogram of a leaf or of one side of it: the existing bins, one after the other."""
         start, stop = self._bounds[request.leaf]
         if request.cut is not None:
             border = self._border(request.leaf, request.cut)
@@ -78,21 +81,22 @@ class LeafSums(Grower):
         return self._hist.reshape(-1)[self._live]
 
     def hess_totals(self) -> np.ndarray:
-        """The second derivatives of the rows of each leaf, summed."""
+        """The sum of second derivatives of each leaf."""
         totals = np.empty(self._n_leaves, FIXED)
         kernels.sum_leaves(self._rows.members, self._bounds[: self._n_leaves], self._fixed_hess, totals)
         return totals
 
     def leaves(self) -> Leaves | None:
-        """Where every document ended, if all took part in the tree."""
+        """The leaf of every document, if all were training rows."""
         return Leaves(self._rows.members, self._bounds[: self._n_leaves]) if self._complete else None
 
     def forget(self) -> None:
+        """Discard the leaves: the tree has been added to the scores."""
         self._complete = False
 
 
 def live_places(n_bins: np.ndarray, planes: int) -> np.ndarray:
-    """The places of a leaf's flat histogram that rows can fall into: bins that exist, and the missing one."""
+    """The places of existing bins, and of the one for missing values, in a leaf's flat histogram."""
     columns = n_bins.reshape(-1, 1, 1, LANES)
     bins = np.arange(256)[:, None]
     live = (bins < columns) | (bins == MISSING_BIN)
