@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import sys
 import threading
@@ -10,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numba
@@ -81,7 +81,7 @@ def prepare_threads() -> None:
     if is_free:
         os.environ["GOMP_SPINCOUNT"] = SPIN_COUNT
     try:
-        from numba.np.ufunc import omppool
+        omppool = _numba_openmp()
     except ImportError:
         return
     finally:
@@ -90,6 +90,11 @@ def prepare_threads() -> None:
     if omppool.openmp_vendor == "GNU":
         _has_default_waits = is_free and _loaded_openmp() == loaded  # another library has loaded it before
         _survive_forks(omppool)
+
+
+def _numba_openmp() -> Any:
+    """Numba's module for OpenMP; importing it loads OpenMP."""
+    return importlib.import_module("numba.np.ufunc.omppool")
 
 
 def _loaded_openmp() -> set[str]:
@@ -106,9 +111,7 @@ def _shorten_default_waits() -> None:
     """
     if not _has_default_waits or numba.threading_layer() != "omp":
         return
-    from numba.np.ufunc import omppool
-
-    parallel, nothing = ctypes.CDLL(omppool.__file__).GOMP_parallel, ctypes.CDLL(None).sched_yield
+    parallel, nothing = ctypes.CDLL(_numba_openmp().__file__).GOMP_parallel, ctypes.CDLL(None).sched_yield
     are_started = threading.Event()
 
     def start_and_sleep() -> None:
@@ -120,7 +123,7 @@ def _shorten_default_waits() -> None:
     are_started.wait()
 
 
-def _survive_forks(omppool: ModuleType) -> None:
+def _survive_forks(omppool: Any) -> None:
     """Let loops go through `_PARALLEL_FOR`.
 
     The threads of GNU OpenMP do not exist in a forked process. A loop would wait for them, so Numba ends the process.
