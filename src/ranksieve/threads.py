@@ -88,7 +88,7 @@ def prepare_threads() -> None:
         if is_free:
             del os.environ["GOMP_SPINCOUNT"]
     if omppool.openmp_vendor == "GNU":
-        _has_default_waits = is_free and _loaded_openmp() == loaded  # another library has loaded it before
+        _has_default_waits = is_free and bool(loaded) and _loaded_openmp() == loaded  # another library has loaded it
         _survive_forks(omppool)
 
 
@@ -99,7 +99,11 @@ def _numba_openmp() -> Any:
 
 def _loaded_openmp() -> set[str]:
     """The files of GNU OpenMP in this process; some libraries bring their own."""
-    return {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libgomp" in line}
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:  # a system that hides it
+        return set()
+    return {line.split()[-1] for line in lines if "/libgomp" in line}
 
 
 @cache
@@ -109,7 +113,7 @@ def _shorten_default_waits() -> None:
     OpenMP shortens the waits itself while it has more threads than the machine has cores. So as many threads as there
     are cores are started, and sleep as long as the process lives.
     """
-    if not _has_default_waits or numba.threading_layer() != "omp":
+    if not _has_default_waits or _is_forked.value or numba.threading_layer() != "omp":
         return
     parallel, nothing = ctypes.CDLL(_numba_openmp().__file__).GOMP_parallel, ctypes.CDLL(None).sched_yield
     are_started = threading.Event()
