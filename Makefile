@@ -3,13 +3,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 
-.PHONY: demo test lowest lint types docs dist clean
+.PHONY: demo test test-nojit lowest lint types docs dist clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/ranksieve demo --out demo
 
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest
+
+# kernels as plain Python, so that the interpreter checks every index; a part of the tests, as loops are slow
+test-nojit: $(VENV)/.ready-test
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest \
+	  tests/kernels tests/boosting/test_lambdas.py tests/evaluation/test_metrics.py tests/rankers/test_ranksvm.py
 
 # the tests on the oldest Python and the lowest versions in pyproject.toml; old libraries warn of each other
 lowest: | $(VENV)/bin/python

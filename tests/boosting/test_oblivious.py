@@ -2,44 +2,15 @@
 
 import numpy as np
 import pytest
-from test_growing import gradients, walk
 
 import ranksieve as rs
+from naive_trees import gradients, naive_levels, walk
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.oblivious import ObliviousGrower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import bin_data
 from ranksieve.params import Params
 from samples import small_dataset
-
-
-def naive_levels(bins, n_bins, grad, hess, *, depth, min_docs, newton, l2):
-    """The test of every level: (feature, bin, missing left) with the largest gain summed over the level's leaves."""
-
-    def part(rows):
-        weight = hess[rows].sum() + l2 if newton else len(rows)
-        return grad[rows].sum() ** 2 / weight if weight > 0 else 0.0
-
-    leaves, tests = [np.arange(len(bins))], []
-    for _ in range(depth):
-        best = (sum(map(part, leaves)) * (1 + 1e-9), None)
-        for feature, limit in enumerate(n_bins):
-            column = bins[:, feature]
-            for missing_left in (False, True) if (column == 255).any() else (False,):
-                for b in range(limit):
-                    left = (column <= b) & (column != 255) | ((column == 255) & missing_left)
-                    gain = 0.0
-                    for rows in leaves:
-                        sides = rows[left[rows]], rows[~left[rows]]
-                        enough = min(map(len, sides)) >= min_docs
-                        gain += sum(map(part, sides)) if enough else part(rows)
-                    if gain > best[0] * (1 + 1e-12):
-                        best = (gain, (feature, b, missing_left), left)
-        if best[1] is None:
-            break
-        tests.append(best[1])
-        leaves = [side for rows in leaves for side in (rows[best[2][rows]], rows[~best[2][rows]])]
-    return tests, leaves
 
 
 @pytest.mark.parametrize("seed", range(3))

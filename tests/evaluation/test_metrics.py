@@ -15,7 +15,6 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation import functions
 from ranksieve.evaluation.metric_table import BUILT_IN
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
-from ranksieve.kernels.metrics import top_k
 
 FEW_GRADES = st.sampled_from([0, 0, 1, 2, 2.5, 4])
 FEW_SCORES = st.sampled_from([-1.5, -0.0, 0.0, 0.25, 3.0])  # few, so that many are tied
@@ -76,16 +75,6 @@ def test_ties_equal_the_mean_and_the_minimum_over_all_orders(name, ties, lists, 
 def test_gains(name, gain, lists):
     expected = [metric_of_list(name, labels, scores, 4, gain=gain) for labels, scores in lists]
     np.testing.assert_allclose(Metric(name, 4, gain=gain).per_query(*flat(lists)), expected, rtol=1e-12)
-
-
-@settings(max_examples=60, deadline=None)
-@given(scores=st.lists(FEW_SCORES, max_size=40), k=st.integers(0, 45), shift=st.integers(0, 5))
-def test_top_k_is_the_start_of_a_stable_sort(scores, k, shift):
-    padded = np.array([9.0] * shift + scores + [9.0])
-    rows = np.full(k, -1, dtype=np.int32)
-    count = top_k(padded, shift, shift + len(scores), k, rows)
-    expected = shift + np.argsort(-np.array(scores, dtype=np.float64), kind="stable")[:k]
-    assert rows[:count].tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("ties", ["order", "mean"])

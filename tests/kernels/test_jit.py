@@ -6,6 +6,9 @@ import sys
 import textwrap
 
 import pytest
+from numba import config
+
+pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="about compiled code")
 
 CALLEE = "from ranksieve.kernels.jit import njit\nfrom box.constants import TWO\n\n@njit(cache=True)\ndef callee(x):\n"
 CALLER = """

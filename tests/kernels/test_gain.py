@@ -1,0 +1,50 @@
+"""The gain of leaves with and without bounds on their values."""
+
+import numpy as np
+import pytest
+
+from ranksieve.kernels.gain import Node, SplitRules, bounded_gain, bounded_value, large_enough, node_gain, node_value
+
+BITS = 10
+
+
+def rules(**changes):
+    given = SplitRules(count_bits=BITS, hess_unit=0.25, min_docs=2, min_hess=0.5, l2=1.5, newton=True, max_depth=0)
+    return given._replace(**changes)
+
+
+def node(grad, n, hess, low=-np.inf, high=np.inf):
+    return Node((grad << BITS) + n, hess, low, high)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("grad", [-7, 0, 12])
+def test_a_leaf_gains_its_squared_sum_over_its_weight(grad, bounded):
+    one = node(grad, 5, 8)
+    assert node_gain(one, rules(), bounded) == grad**2 / (8 * 0.25 + 1.5)
+    assert node_gain(one, rules(newton=False), bounded) == grad**2 / 5
+    assert node_value(one, rules()) == grad / 3.5
+
+
+def test_a_leaf_without_weight_gains_nothing():
+    assert node_gain(node(3, 4, 0), rules(l2=0.0), False) == 0.0
+    assert node_gain(node(3, 4, 0), rules(l2=0.0), True) == 0.0
+    assert node_value(node(3, 4, 0), rules(l2=0.0)) == 0.0
+
+
+@pytest.mark.parametrize("newton", [False, True])
+def test_bounds_cost_gain(newton):
+    free = last = bounded_gain(12.0, 5.0, 3.5, newton, -np.inf, np.inf)
+    for high in (3.0, 1.0, 0.0, -1.0):
+        value = bounded_value(12.0, 3.5, -np.inf, high)
+        gain = bounded_gain(12.0, 5.0, 3.5, newton, -np.inf, high)
+        assert value == high and gain < last
+        loss = 2 * high * 12.0 - high**2 * 3.5  # what the value takes from the loss, at best 12² / 3.5
+        assert gain == pytest.approx(free * loss / (12.0**2 / 3.5))
+        last = gain
+
+
+def test_leaves_need_documents_and_second_derivatives():
+    assert large_enough(2, 0.5, rules()) and not large_enough(1, 0.5, rules()) and not large_enough(2, 0.4, rules())
+    assert not large_enough(2, 0.0, rules(min_hess=0.0, l2=0.0))
+    assert large_enough(2, 0.0, rules(min_hess=0.0, l2=0.0, newton=False))

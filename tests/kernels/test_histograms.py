@@ -1,0 +1,62 @@
+import numpy as np
+
+from ranksieve.kernels.histograms import LANES, Columns, TreeRows, add_histogram, build_histogram, sum_leaf
+
+N, WIDTH, N_BINS = 90, 2 * LANES, 7
+
+
+def sample_rows(seed=0):
+    """Rows of random bins, some missing, with random integers to sum."""
+    rng = np.random.default_rng(seed)
+    bins = rng.integers(0, N_BINS, (N, WIDTH)).astype(np.uint8)
+    bins[rng.random(bins.shape) < 0.1] = 255
+    members = rng.permutation(N).astype(np.int32)
+    packed, hess = rng.integers(-999, 999, N), rng.integers(0, 999, N)
+    return TreeRows(bins, members, np.empty_like(members), packed, hess)
+
+
+def naive_histogram(rows, start, stop):
+    hist = np.zeros((WIDTH // LANES, 2, 256, LANES), np.int64)
+    for row in rows.members[start:stop]:
+        for column in range(WIDTH):
+            group, lane, bin_ = column // LANES, column % LANES, rows.bins[row, column]
+            hist[group, 0, bin_, lane] += rows.packed[row]
+            hist[group, 1, bin_, lane] += rows.hess[row]
+    return hist
+
+
+def test_a_histogram_sums_the_rows_of_every_bin():
+    rows, n_bins = sample_rows(), np.full(WIDTH, N_BINS)
+    hist = np.zeros((WIDTH // LANES, 2, 256, LANES), np.int64)
+    build_histogram(rows, 10, 70, n_bins, 0, WIDTH, hist)
+    np.testing.assert_array_equal(hist, naive_histogram(rows, 10, 70))
+    build_histogram(rows, 0, 5, n_bins, LANES, WIDTH, hist)  # columns of the second group only, what was there goes
+    np.testing.assert_array_equal(hist[0], naive_histogram(rows, 10, 70)[0])
+    np.testing.assert_array_equal(hist[1], naive_histogram(rows, 0, 5)[1])
+
+
+def test_one_plane_sums_gradients_only():
+    rows = sample_rows()._replace(hess=np.empty(0, np.int64))
+    hist = np.zeros((WIDTH // LANES, 1, 256, LANES), np.int64)
+    build_histogram(rows, 0, N, np.full(WIDTH, N_BINS), 0, WIDTH, hist)
+    np.testing.assert_array_equal(hist[:, 0], naive_histogram(sample_rows(), 0, N)[:, 0])
+
+
+def test_parent_histogram_is_left_plus_right():
+    rows, n_bins = sample_rows(), np.full(WIDTH, N_BINS)
+    hists = np.zeros((3, WIDTH // LANES, 2, 256, LANES), np.int64)
+    for hist, (start, stop) in zip(hists, [(0, N), (0, N // 3), (N // 3, N)], strict=True):
+        build_histogram(rows, start, stop, n_bins, 0, WIDTH, hist)
+    add_histogram(hists[0], hists[1], n_bins, 0, WIDTH, -1)
+    np.testing.assert_array_equal(hists[0], hists[2])
+
+
+def test_a_leaf_is_summed_into_its_slot_and_subtracted_from_its_parent():
+    rows = sample_rows(1)
+    borders = np.array([0, LANES, WIDTH])
+    columns = Columns(np.full(WIDTH, N_BINS), np.ones(WIDTH, np.bool_), np.zeros(0, np.int8), borders)
+    hist, spare = np.zeros((2, WIDTH // LANES, 2, 256, LANES), np.int64), np.empty((1, 2, 2, 256, LANES), np.int64)
+    sum_leaf(rows, columns, 0, N, hist, spare, 0, -1)
+    sum_leaf(rows, columns, 20, 50, hist, spare, 1, 0)
+    np.testing.assert_array_equal(hist[1], naive_histogram(rows, 20, 50))
+    np.testing.assert_array_equal(hist[0], naive_histogram(rows, 0, 20) + naive_histogram(rows, 50, N))
