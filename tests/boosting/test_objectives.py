@@ -9,7 +9,7 @@ import ranksieve as rs
 from ranksieve.boosting.objectives.xendcg import XeNdcg
 from ranksieve.boosting.objectives.yetiloss import YetiLoss
 from ranksieve.forest.formats.lightgbm_writer import to_text
-from ranksieve.kernels.drawing import step_key, uniform
+from ranksieve.kernels.counter_random import step_key, uniform
 from rule_samples import gradients
 from samples import small_dataset
 

@@ -14,9 +14,9 @@ from ranksieve.data.negatives import starts_of
 from ranksieve.dtypes import BIN, ROW, SCORE
 from ranksieve.kernels import growing
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
+from ranksieve.kernels.lazy_scores import best_per_query, fill_heads
 from ranksieve.kernels.scoring import add_trees_binned
-from ranksieve.kernels.traverse_binned import Descent, catch_up_rows, lay_out_tree
-from ranksieve.kernels.updating import best_per_query, fill_heads
+from ranksieve.kernels.traverse_binned import Descent, catch_up_rows, pack_tree
 
 # Scoring all documents together is due when this share of them, counted per tree, has been walked singly since the last
 # time. Measured on 0.8 M documents: shares from 0.05 to 0.2 differ by 3% in the CPU time of a tree.
@@ -59,7 +59,7 @@ class Scores:
 
     Whoever asks sees exactly the scores of the whole forest; documents nobody asks for are not scored. Single
     documents walk the trees they lack; all documents together take them in one vectorised pass, which is several
-    times cheaper a document. See `kernels.updating` for why the best of a query are found without scoring all.
+    times cheaper a document. See `kernels.lazy_scores` for why the best of a query are found without scoring all.
     """
 
     def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
@@ -69,7 +69,7 @@ class Scores:
         self._n_settled = 0
         self._values = np.empty(0, SCORE)  # document d's score under its first `_done[d]` trees
         self._done = np.empty(0, np.int32)
-        self._heads: dict[bool, np.ndarray] = {}  # see kernels.updating; of scores, and of negated scores
+        self._heads: dict[bool, np.ndarray] = {}  # see kernels.lazy_scores; of scores, and of negated scores
         self._n_copied = -1  # `_values` began as the scores under so many trees
         self._n_walked = 0  # walks since all documents were scored together
         self._n_trees = 0
@@ -105,7 +105,7 @@ class Scores:
         self._splits[split : split + len(tree.splits)] = tree.splits
         self._leaf_values[leaf : leaf + len(tree.leaf_values)] = tree.leaf_values
         node = split + leaf
-        self._depths[t] = lay_out_tree(
+        self._depths[t] = pack_tree(
             self._splits[split : split + len(tree.splits)], len(tree.leaf_values), self._tests[node:],
             self._children[2 * node :],
         )  # fmt: skip
@@ -169,9 +169,10 @@ class Scores:
         if lowest not in self._heads:
             self._heads[lowest] = np.empty(len(self._values), np.float32)
             fill_heads(self._values, self._done, sign, ceilings, self._heads[lowest])
+        lists = offsets, thresholds, lows, highs, new.starts
         self._n_walked += best_per_query(
-            self._bins, self._descent(), self._n_trees, sign, ceilings, candidates, offsets, thresholds, lows, highs,
-            new.starts, new.places, new.sizes, self._values, self._done, self._heads[lowest],
+            self._bins, self._descent(), self._n_trees, sign, ceilings, candidates, lists, new.places, new.sizes,
+            self._values, self._done, self._heads[lowest],
         )  # fmt: skip
         return new
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import ROW
-from ranksieve.kernels.drawing import draw_per_query
+from ranksieve.kernels.counter_random import draw_per_query
 from ranksieve.kernels.top_per_query import largest_per_query
 
 

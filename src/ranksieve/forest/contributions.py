@@ -98,7 +98,7 @@ def _paths(forest: Forest, values: np.ndarray, leaf_covers: np.ndarray, split_co
         split, parent, right, above, np.zeros(n_nodes), np.zeros(n_nodes), starts,
         np.zeros(n_trees, np.int64), np.zeros(n_trees, np.int64),
     )  # fmt: skip
-    kernels.lay_out_paths(
+    kernels.collect_paths(
         forest.feature, forest.left, forest.right, forest.split_offsets, forest.leaf_offsets, values, leaf_covers,
         split_covers, paths,
     )  # fmt: skip

@@ -20,7 +20,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import Matrix, matrices
 from ranksieve.kernels import quantize, scoring, traverse_raw
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
-from ranksieve.kernels.leaves import leaves_of_ranked
+from ranksieve.kernels.leaf_numbers import leaves_of_ranked
 from ranksieve.kernels.numba_cache import log_first_use
 from ranksieve.threads import using_threads
 
@@ -218,7 +218,7 @@ def make_walks(forest: Forest) -> traverse_raw.Walks:
     splits = np.arange(len(forest.feature)) + np.repeat(forest.leaf_offsets[:-1], np.diff(forest.split_offsets))
     leaves = np.arange(len(forest.leaf_values)) + np.repeat(forest.split_offsets[1:], forest.n_leaves)
     walks.thresholds[splits], walks.values[leaves] = forest.threshold, forest.scaled_leaf_values()
-    traverse_raw.lay_out(
+    traverse_raw.pack_nodes(
         forest.feature, forest.left, forest.right, forest.default_left, forest.zero_missing, forest.n_features,
         forest.split_offsets, forest.leaf_offsets, walks,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from numba import prange
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.quantize import CHUNK, rank_column, take_features
 from ranksieve.kernels.scoring import TILE
-from ranksieve.kernels.transposing import transpose_tile
+from ranksieve.kernels.transpose import transpose_tile
 
 
 @njit(cache=True, nogil=True, parallel=True)

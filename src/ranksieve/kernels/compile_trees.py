@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.kernels.extents import longest_piece
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.offsets import longest_piece
 
 WORDS_PER_ROW = 8  # 512 documents as bits: one AVX-512 register
 TOGETHER = 4  # trees evaluated at a time

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange, uintp
 
-from ranksieve.kernels.extents import longest_piece
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.offsets import longest_piece
 from ranksieve.kernels.quantize import ZERO
 
 WIDTH = 32  # documents side by side; with fewer, LLVM does not make vector instructions of the loops
@@ -42,7 +42,7 @@ class Paths(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def lay_out_paths(feature, left, right, split_offsets, leaf_offsets, values, leaf_covers, split_covers, paths):
+def collect_paths(feature, left, right, split_offsets, leaf_offsets, values, leaf_covers, split_covers, paths):
     """Fill `paths`, whose arrays are allocated."""
     most = max(1, longest_piece(leaf_offsets))
     pending, parents, n_unique = np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2 * most, np.int64)

@@ -11,7 +11,7 @@ N_TERMS = 50  # terms they add
 N_EXPANSION = 7  # the query and the expanded ones with openings counted, then the expanded ones without
 K1, B = 1.2, 0.6
 REACH = 8.0  # positions after which an opening counts a third
-N_FIRSTS = 256  # first positions that are told apart
+N_FIRSTS = 256  # first positions that are distinguished
 
 
 @njit(cache=True, nogil=True)
@@ -89,8 +89,12 @@ def forget(seen, sums):
 
 
 @njit(cache=True, nogil=True)
-def expand(forward, firsts, docs, scores, idf, lengths, mean_length, openings, sums, slots, slot_terms, table, n_slots):
-    """Put the expanded queries into the table; returns how many rows it has. `sums` is left as it was, zero."""
+def expand(forward, firsts, docs, scores, idf, lengths, mean_length, openings, sums, rows, n_slots):
+    """Put the expanded queries into the table; returns how many rows it has. `sums` is left as it was, zero.
+
+    `rows` is the row of each term, the term of each row, and the table.
+    """
+    slots, slot_terms, table = rows
     most, size = min(max(SIZES), len(docs)), 0
     for i in range(most):
         size += forward[0][docs[i] + 1] - forward[0][docs[i]]
@@ -139,12 +143,14 @@ def describe_document(forward, firsts, doc, half, openings, slots, table, row):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def describe_expansion(forward, firsts, idf, lengths, mean_length, query_starts, query_terms, query_weights,
-                       candidate_starts, candidates, scores, n_threads, out):  # fmt: skip
+def describe_expansion(forward, firsts, idf, lengths, mean_length, queries, candidate_starts, candidates, scores,
+                       n_threads, out):  # fmt: skip
     """Scores of every candidate by the query and by the expanded ones; a query's weights add up to one.
 
-    `firsts` are the positions where terms of `forward` occur first, those behind the last told apart as that one.
+    `firsts` are the positions where terms of `forward` occur first, those behind the last counted as that one.
+    `queries` is (starts, terms, weights).
     """
+    query_starts, query_terms, query_weights = queries
     longest = 0
     for q in range(len(query_starts) - 1):
         longest = max(longest, query_starts[q + 1] - query_starts[q])
@@ -161,7 +167,7 @@ def describe_expansion(forward, firsts, idf, lengths, mean_length, query_starts,
             n_slots = put_query(terms, weights, idf, slots, slot_terms, table)
             n_slots = expand(
                 forward, firsts, docs, scores[first:stop], idf, lengths, mean_length, openings, sums,
-                slots, slot_terms, table, n_slots,
+                (slots, slot_terms, table), n_slots,
             )  # fmt: skip
             for i in range(len(docs)):
                 half = saturation(lengths[docs[i]], mean_length)

@@ -79,7 +79,7 @@ def add_model(forward, docs, weights, idf, lengths, column, sums):
 def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
     """Likeness of one document to every centroid and model.
 
-    Terms that none of them has add zeros: asking whether they do takes longer, as nobody can foretell the answer.
+    Terms that none of them has add zeros: a test for them takes longer, as its outcome cannot be predicted.
     """
     starts, terms, tfs = forward
     a = b = c = d = e = 0.0

@@ -37,7 +37,11 @@ class KernelCache(FunctionCache):
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:
-    """`numba.njit`, with a `KernelCache` where `cache=True`; without one where the JIT is disabled."""
+    """`numba.njit`, with a `KernelCache` where `cache=True`; without one where the JIT is disabled.
+
+    Arrays that a parallel kernel itself writes are parameters of their own. Numba does not see that arrays unpacked
+    from a tuple belong to the caller, and drops assignments to slices of them as dead code.
+    """
 
     def decorate(function: Any) -> Any:
         kernel = numba.njit(**options)(function)

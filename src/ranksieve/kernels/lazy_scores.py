@@ -35,10 +35,7 @@ def lowest_needed(values, threshold, low, high):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def best_per_query(
-    bins, forest, n_trees, sign, ceilings, candidates, offsets, thresholds, lows, highs, starts, chosen, sizes, scores,
-    done, heads,
-):  # fmt: skip
+def best_per_query(bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, sizes, scores, done, heads):
     """The candidates of each query scored at least `thresholds[q]`: the best `highs[q]` if they are more, the best
     `lows[q]` if they are fewer, ties by row; into `chosen[starts[q]:]`, and their number into `sizes[q]`.
 
@@ -46,7 +43,10 @@ def best_per_query(
     that the new choice cannot fall below; only rows that might reach it are scored. `chosen` and `sizes` hold the last
     choice; sizes are 0 where there is none. With `sign` -1 scores count negated, and `ceilings` are theirs. Returns
     the number of tree walks.
+
+    `lists` is (offsets, thresholds, lows, highs, starts), an entry per query each.
     """
+    offsets, thresholds, lows, highs, starts = lists
     n_walks = 0
     for q in prange(len(offsets) - 1):
         low, high, first, walks = lows[q], highs[q], starts[q], 0

@@ -10,9 +10,9 @@ Eight variants of a list are ranked side by side, one in each lane: variant l of
 import numpy as np
 from numba import prange, uintp
 
-from ranksieve.kernels.extents import longest_piece
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import add_words, count_larger, load_words, no_words, store
+from ranksieve.kernels.offsets import longest_piece
 from ranksieve.kernels.pruning import FAR, value_of
 
 LANES = 8
@@ -110,14 +110,13 @@ def lane_totals(x, scores, grades, n, reach, terms, width, among, counts, totals
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def changes_without(
-    leaves, trees, reaches, table, starts, gone, pool_offsets, pool_rows, pool_scores, grades, terms, width, among,
-    scales, out,
-):  # fmt: skip
+def changes_without(leaves, trees, reaches, table, starts, gone, pool_offsets, pool_rows, pool_scores, metric, out):
     """What the metric gains, in whole steps, when each one of `trees` leaves; reaches must not rise along them.
 
     First tree `gone` (unless -1) leaves the pools. `out[part]` holds the sums of every n-th list, n = len(out).
+    The pools are the documents that can matter, best first. `metric` is (grades, terms, width, among, scales).
     """
+    grades, terms, width, among, scales = metric
     k, n_lists = width - 1, len(pool_offsets) - 1
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
     most = longest_piece(pool_offsets)
@@ -156,15 +155,13 @@ def changes_without(
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def changes_with(
-    leaves, trees, reaches, tables, starts, pool_offsets, pool_rows, pool_scores, grades, terms, width, among, scales,
-    out,
-):  # fmt: skip
+def changes_with(leaves, trees, reaches, tables, starts, pool_offsets, pool_rows, pool_scores, metric, out):
     """What the metric gains, in whole steps, when each tree alone takes each of its other weights.
 
     `tables[(starts[t] + leaf) * n_weights + w]` is the change of an output under weight w, `reaches[i, group]` the
     largest reach of eight weights of `trees[i]`. `out[part, i, w]` holds the sums of every n-th list, n = len(out).
     """
+    grades, terms, width, among, scales = metric
     k, n_lists, n_weights = width - 1, len(pool_offsets) - 1, out.shape[2]
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
     furthest = reaches.max() if reaches.size else 0
@@ -198,14 +195,13 @@ def changes_with(
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def values_along(
-    leaves, trees, tables, starts, base, pool_offsets, pool_rows, pool_scores, grades, terms, width, among, scales, out
-):
+def values_along(leaves, trees, tables, starts, base, pool_offsets, pool_rows, pool_scores, metric, out):
     """The metric, in whole steps, of eight forests of the same trees at a time, the lists cut to pools.
 
     `tables[(starts[t] + leaf) * n_weights + w]` is an output in forest w. `out[part, w]` holds the sums of every n-th
     list, n = len(out).
     """
+    grades, terms, width, among, scales = metric
     n_lists, n_weights = len(pool_offsets) - 1, out.shape[1]
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
     most = longest_piece(pool_offsets)

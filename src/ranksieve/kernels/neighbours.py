@@ -1,4 +1,4 @@
-"""Scores of a candidate's neighbours: the other candidates whose most telling terms are most like its own."""
+"""Scores of a candidate's neighbours: the other candidates whose key terms are most like its own."""
 
 import numpy as np
 from numba import prange
@@ -10,7 +10,7 @@ N_TERMS = 32  # terms of a document that are compared, those with the largest tf
 NEAREST = (5, 20)  # neighbours that a feature is of
 N_NEIGHBOURS = 2
 STRIDE = 16  # values compared at a time
-LEVELS = 128  # of likeness, that are told apart before values are compared
+LEVELS = 128  # of likeness, that are distinguished before values are compared
 SCATTER = 2654435769  # 2³² divided by the golden ratio: multiples of it spread evenly (Knuth)
 
 
@@ -82,7 +82,7 @@ def nearest(likeness, kept, counts, best, numbers):
 
 
 @njit(cache=True, nogil=True)
-def tell(forward, doc, idf, logs, all_weights, weights, terms):
+def key_terms(forward, doc, idf, logs, all_weights, weights, terms):
     """The terms of a document with the largest tf·idf, as a vector of length one; returns how many."""
     starts, all_terms, tfs = forward
     first, size = starts[doc], starts[doc + 1] - starts[doc]
@@ -100,15 +100,15 @@ def tell(forward, doc, idf, logs, all_weights, weights, terms):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def tell_all(forward, docs, idf, n_threads, sizes, terms, weights):
-    """What documents tell: the terms of the document `docs[i]` are `terms[i, : sizes[i]]`."""
+def all_key_terms(forward, docs, idf, n_threads, sizes, terms, weights):
+    """The key terms of documents: those of `docs[i]` are `terms[i, : sizes[i]]`."""
     longest = 0
     for doc in docs:
         longest = max(longest, forward[0][doc + 1] - forward[0][doc])
     for thread in prange(n_threads):
         all_weights, logs = np.empty(longest, np.float32), damping()
         for i in range(thread, len(docs), n_threads):
-            sizes[i] = tell(forward, docs[i], idf, logs, all_weights, weights[i], terms[i])
+            sizes[i] = key_terms(forward, docs[i], idf, logs, all_weights, weights[i], terms[i])
 
 
 @njit(cache=True, nogil=True)
@@ -175,12 +175,12 @@ def mean_scores(best, numbers, n, scores, row):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def describe_neighbours(told, n_terms, candidate_starts, all_rows, scores, n_threads, out):
+def describe_neighbours(found, n_terms, candidate_starts, all_rows, scores, n_threads, out):
     """Scores of every candidate's nearest neighbours in its list; `scores` lie between 0 and 1 in every list.
 
-    `told` is what `tell_all` has found, and a candidate's row there is in `all_rows`.
+    `found` is what `all_key_terms` has found, and a candidate's row there is in `all_rows`.
     """
-    all_sizes, all_terms, weights = told
+    all_sizes, all_terms, weights = found
     most = 0
     for q in range(len(candidate_starts) - 1):
         most = max(most, candidate_starts[q + 1] - candidate_starts[q])

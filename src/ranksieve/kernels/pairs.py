@@ -25,7 +25,7 @@ def candidate_positions(positions, matches, field, term_stats, bits, marks, bit_
 
 
 @njit(cache=True, nogil=True)
-def lay_out(place_starts, query_places, span):
+def terms_by_place(place_starts, query_places, span):
     """The query's term at each of its places, under each analyzer; -1 where it is unknown."""
     query_slots = np.full((len(place_starts), span), -1, np.int32)
     for g in range(len(place_starts)):
@@ -36,14 +36,15 @@ def lay_out(place_starts, query_places, span):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def describe_pairs(postings, documents, query_starts, terms, term_stats, query_stats, place_starts, query_places,
-                   spans, analyzers, positional, candidate_starts, candidates, longest, bit_numbers,
-                   n_threads, out):  # fmt: skip
+def describe_pairs(postings, documents, queries, analyzers, positional, candidate_starts, candidates, longest,
+                   bit_numbers, n_threads, out):  # fmt: skip
     """Features of every candidate of every query: lexical ones of each field and of all, then those of positions.
 
     `documents` is (lengths, mean lengths, distinct terms, norms), each by field and document; `positional` lists the
-    fields whose positions count, `analyzers` the analyzer of each field. `out` is zero before.
+    fields whose positions count, `analyzers` the analyzer of each field. `queries` is the terms of the queries, their
+    statistics, and the places of the terms in the queries, see `retrieval.features`. `out` is zero before.
     """
+    query_starts, terms, term_stats, query_stats, place_starts, query_places, spans = queries
     lengths, mean_lengths, distinct, norms = documents
     n_docs, n_columns = lengths.shape[1], query_stats.shape[1]
     n_fields = len(analyzers)
@@ -66,7 +67,7 @@ def describe_pairs(postings, documents, query_starts, terms, term_stats, query_s
             matches = np.empty((n, 4), np.int64)
             gather(postings, some, owners[:n], slots[:n], entries[:n], starts, matches)
             longest_span = spans[:, q].max()
-            query_slots = lay_out(place_starts[:, a : b + 1], query_places, longest_span)
+            query_slots = terms_by_place(place_starts[:, a : b + 1], query_places, longest_span)
             counts = np.zeros(b - a, np.int32)
             runs, paired = np.empty(longest_span, np.int64), np.empty(longest_span, np.bool_)
             for c in range(len(docs)):

@@ -20,7 +20,7 @@ from ranksieve.kernels.lanes import (
     store,
 )
 from ranksieve.kernels.scoring import BLOCK, STRIDE, TILE, add_block, aligned, scratch
-from ranksieve.kernels.transposing import transpose_tile
+from ranksieve.kernels.transpose import transpose_tile
 
 CHUNK = 128  # documents whose raw values are held as columns: 16 features of them are 8 KB
 ZERO = np.float64(np.float32(1e-35))  # LightGBM: nothing larger counts as zero

@@ -88,13 +88,17 @@ def best(scores, touched, k, out_docs, out_scores):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def retrieve(postings, starts, terms, masks, scales, rates, factors, steps, bases, totals, logarithmic, k, n_threads,
-             out_docs, out_scores, counts):  # fmt: skip
-    """The k best documents of every query; query q has the terms `starts[q]:starts[q + 1]`.
+def retrieve(postings, queries, scoring, k, n_threads, out_docs, out_scores, counts):
+    """The k best documents of every query.
+
+    `queries` is (starts, terms, masks, scales, rates, totals): query q has the terms `starts[q]:starts[q + 1]`, with a
+    mask of fields, a scale and a rate each (see `add_term`). `scoring` is (factors, steps, bases, logarithmic).
 
     A document's score is the sum of its terms' parts and `bases[document] · totals[query]`. Documents without any of
     the terms are not retrieved.
     """
+    starts, terms, masks, scales, rates, totals = queries
+    factors, steps, bases, logarithmic = scoring
     n_docs = len(steps)
     for thread in prange(n_threads):
         scores = np.zeros(n_docs)

@@ -1,4 +1,4 @@
-"""Scores of documents in columns of bytes, 512 documents at a time; `compiling` says how a tree is evaluated.
+"""Scores of documents in columns of bytes, 512 documents at a time; `compile_trees` says how a tree is evaluated.
 
 A block of 512 documents takes three steps: every test of the forest once, as a row of 512 bits; per tree the leaf
 number, as up to 16 rows of bits, then as bytes; the leaf values, added in the order of the trees.
@@ -21,7 +21,7 @@ from ranksieve.kernels.lanes import (
     store,
     xor_words,
 )
-from ranksieve.kernels.transposing import transpose_tile
+from ranksieve.kernels.transpose import transpose_tile
 
 BLOCK = 64 * WORDS_PER_ROW  # documents
 STRIDE = BLOCK + 64  # bytes between columns: a power of two would put all columns into the same few cache sets
@@ -55,7 +55,7 @@ def make_tests(columns, n_groups, used, starts, limits, shifted, bits):
 
 @njit(cache=True, nogil=True)
 def run_lines(lines, first, last, bits, beyond):
-    """Which leaves lie beyond (see `compiling`), for the trees that are evaluated together."""
+    """Which leaves lie beyond (see `compile_trees`), for the trees that are evaluated together."""
     for k in range(np.uint64(4 * first), np.uint64(4 * last), np.uint64(4)):
         test, low = load_words(bits, lines[k]), load_words(beyond, lines[k + np.uint64(1)])
         high = load_words(beyond, lines[k + np.uint64(2)])

@@ -28,7 +28,7 @@ class Descent(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def lay_out_tree(splits, n_leaves, tests, children):
+def pack_tree(splits, n_leaves, tests, children):
     """Fill a tree's nodes; return its depth."""
     n_splits = len(splits)
     depths = np.zeros(n_splits, np.int64)

@@ -30,7 +30,7 @@ class Walks(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def lay_out(feature, left, right, default_left, zero_missing, n_features, split_offsets, leaf_offsets, nodes):
+def pack_nodes(feature, left, right, default_left, zero_missing, n_features, split_offsets, leaf_offsets, nodes):
     """Fill `nodes`, whose thresholds and values are set: splits of a tree first, then its leaves."""
     order = np.empty(max(1, len(feature)), np.int64)
     for t in range(len(split_offsets) - 1):

@@ -16,7 +16,7 @@ from ranksieve.errors import DataError
 from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.forest.scorer import in_user_order
-from ranksieve.kernels.affine import weighted_sums
+from ranksieve.kernels.weighted_sums import weighted_sums
 from ranksieve.models.json_model import numbers, parse_model, write_model
 from ranksieve.threads import using_threads
 

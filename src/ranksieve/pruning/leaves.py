@@ -18,7 +18,7 @@ from ranksieve.dtypes import BIN
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.score_file import fitted, open_for
 from ranksieve.kernels.compile_trees import compile_binned
-from ranksieve.kernels.leaves import leaves_of_binned
+from ranksieve.kernels.leaf_numbers import leaves_of_binned
 
 
 @dataclass(frozen=True)

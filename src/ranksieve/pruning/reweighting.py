@@ -124,7 +124,7 @@ def _changes_alone(
     pools = Pools(outputs, scores, scores, int(reaches.max()))
     changes = np.zeros((n_parts(), outputs.n_trees, tables.shape[1]), np.int64)
     kernels.changes_with(
-        outputs.leaves, trees, reaches, tables.ravel(), outputs.starts, *pools.arrays, *outputs.incremental.arrays,
+        outputs.leaves, trees, reaches, tables.ravel(), outputs.starts, *pools.arrays, outputs.incremental.arrays,
         changes,
     )  # fmt: skip
     return changes.sum(axis=0)[:, : grid.shape[1]]
@@ -144,7 +144,7 @@ def _totals_along(
     pools = Pools(outputs, np.minimum(scores, end) - rounding, np.maximum(scores, end) + rounding, 0)
     totals = np.zeros((n_parts(), tables.shape[1]), np.int64)
     kernels.values_along(
-        outputs.leaves, trees, tables.ravel(), outputs.starts, base, *pools.arrays, *outputs.incremental.arrays, totals
+        outputs.leaves, trees, tables.ravel(), outputs.starts, base, *pools.arrays, outputs.incremental.arrays, totals
     )
     return totals.sum(axis=0)[: len(along)] + outputs.incremental.constant
 

@@ -63,7 +63,7 @@ class Removals:
         changes = np.zeros((n_parts(), len(self._alive)), np.int64)
         kernels.changes_without(
             self._outputs.leaves, self._alive, self._reaches[self._alive], self._table, self._outputs.starts,
-            self._last, *self._pools.arrays, *self._outputs.incremental.arrays, changes,
+            self._last, *self._pools.arrays, self._outputs.incremental.arrays, changes,
         )  # fmt: skip
         self._last = -1
         return self.total + changes.sum(axis=0)

@@ -15,7 +15,7 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import lexical
 from ranksieve.kernels.expansion import N_EXPANSION, describe_expansion
 from ranksieve.kernels.feedback import N_FEEDBACK, describe_feedback
-from ranksieve.kernels.neighbours import N_NEIGHBOURS, describe_neighbours, tell_all
+from ranksieve.kernels.neighbours import N_NEIGHBOURS, all_key_terms, describe_neighbours
 from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.pairs import describe_pairs
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
@@ -139,9 +139,9 @@ class FeatureExtractor:
             return made
         term_stats, query_stats = self._statistics(prepared)
         describe_pairs(
-            self.index.postings(prepared.terms), self._documents, prepared.starts, prepared.terms,
-            term_stats, query_stats, prepared.place_starts, prepared.places, prepared.spans, prepared.analyzer_of,
-            self._positional,
+            self.index.postings(prepared.terms), self._documents,
+            (prepared.starts, prepared.terms, term_stats, query_stats, prepared.place_starts, prepared.places,
+             prepared.spans), prepared.analyzer_of, self._positional,
             candidates.offsets, candidates.docs, int(self.index.lengths.max(initial=0)), BIT_NUMBERS,
             min(self._threads, max(prepared.n_queries, 1)), made,
         )  # fmt: skip
@@ -224,7 +224,7 @@ class FeatureExtractor:
         made = np.empty((len(candidates.docs), N_EXPANSION))
         describe_expansion(
             *index.forward(candidates.docs), self._idf, index.lengths[-1],
-            max(float(index.lengths[-1].mean()), 1e-12), prepared.starts, prepared.terms, weights / totals,
+            max(float(index.lengths[-1].mean()), 1e-12), (prepared.starts, prepared.terms, weights / totals),
             candidates.offsets, candidates.docs, candidates.scores, min(self._threads, max(n_queries, 1)), made,
         )  # fmt: skip
         return dict(zip(EXPANSION, made.T, strict=True))
@@ -236,7 +236,7 @@ class FeatureExtractor:
         docs, rows = np.unique(candidates.docs, return_inverse=True)
         shape = (len(docs), N_COMPARED)
         largest = np.empty(len(docs), np.int32), np.empty(shape, np.int32), np.empty(shape, np.float32)
-        tell_all(self.index.forward(docs)[0], docs, self._idf, min(self._threads, max(len(docs), 1)), *largest)
+        all_key_terms(self.index.forward(docs)[0], docs, self._idf, min(self._threads, max(len(docs), 1)), *largest)
         made = np.empty((len(candidates.docs), N_NEIGHBOURS))
         scores = within_lists(candidates.scores[:, None], candidates.offsets).ravel()
         describe_neighbours(

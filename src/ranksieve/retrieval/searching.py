@@ -85,8 +85,8 @@ class Searcher:
         totals = np.add.reduceat(np.append(prepared.weights.max(axis=1, initial=0.0), 0.0), prepared.starts[:-1])
         totals[np.diff(prepared.starts) == 0] = 0.0
         retrieve_kernel(
-            self.index.postings(prepared.terms), prepared.starts, prepared.terms, masks, scales, rates,
-            scoring.factors, scoring.steps, scoring.bases, totals, scoring.logarithmic, k,
+            self.index.postings(prepared.terms), (prepared.starts, prepared.terms, masks, scales, rates, totals),
+            (scoring.factors, scoring.steps, scoring.bases, scoring.logarithmic), k,
             min(self._threads, max(n_queries, 1)), docs, scores, counts,
         )  # fmt: skip
         taken = np.arange(k) < counts[:, None]

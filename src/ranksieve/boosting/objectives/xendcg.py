@@ -10,7 +10,7 @@ from numba import prange
 
 from ranksieve.boosting.objectives.lambdas import sparse_gains
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView
-from ranksieve.kernels.drawing import step_key, uniform
+from ranksieve.kernels.counter_random import step_key, uniform
 from ranksieve.kernels.jit import njit
 from ranksieve.rules import OBJECTIVES
 
