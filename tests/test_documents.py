@@ -153,3 +153,9 @@ def test_generated_results_stand_beside_their_scripts():
     for page in (results / "experiments").glob("*.md"):
         figures = re.findall(r"!\[.*?\]\((.*?)\)", page.read_text(encoding="utf-8"))
         assert figures and all((page.parent / figure).is_file() for figure in figures)
+
+
+def test_the_tests_that_pages_name_exist():
+    named = {name for page in PAGES for name in re.findall(r"`(tests/[\w/]+(?:\.py)?)`", page.read_text())}
+    assert len(named) > 15
+    assert not [name for name in named if not (ROOT / name).exists()]
