@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.boosting.objectives.lambdas import LambdaErr, LambdaMap, LambdaMrr, LambdaNdcg
-from ranksieve.boosting.training_rows import ObjectiveView, TrainingLists, View
+from ranksieve.boosting.training_rows import ObjectiveView, ReadOnlyScores, TrainingLists, View
 from ranksieve.boosting.tree import Tree
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric, metric_of, parse_metric
@@ -37,7 +37,7 @@ def training_lists(lists, **params) -> TrainingLists:
 
 
 def view_of(training: TrainingLists, scores, step, rng, last=None) -> View:
-    return View(training, scores, step, rng, last)
+    return View(training, ReadOnlyScores(scores), step, rng, last)
 
 
 def random_tree(rng: np.random.Generator, n_features: int, n_leaves: int = 5) -> Tree:

@@ -10,13 +10,13 @@ import ranksieve as rs
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections.adaptive import ByProgress, NearPositives
 from ranksieve.boosting.selections.gradient import Goss, LargestGradients
-from ranksieve.boosting.selections.top import TopAndBottom, TopAndRandom, skip
-from ranksieve.boosting.training_rows import Selected, View
+from ranksieve.boosting.selections.top import TopAndBottom, TopAndRandom, TopNegatives, skip
+from ranksieve.boosting.training_rows import Selected
 from ranksieve.data.binned import bin_data
 from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.rules import SELECTIONS
-from rule_samples import naive_scores, random_tree, training_lists
+from rule_samples import naive_scores, random_tree, training_lists, view_of
 from samples import small_dataset
 
 
@@ -32,7 +32,7 @@ def views(seed=0, n_steps=20, **sizes):
         scores.add(tree)
         if step % 3 == 0:
             continue
-        view = View(training, scores, step, np.random.default_rng([seed, step]), last)
+        view = view_of(training, scores, step, np.random.default_rng([seed, step]), last)
         last = yield view, naive_scores(binned.bins, trees)
 
 
@@ -66,7 +66,7 @@ def test_adaptive_survives_queries_without_positives_and_without_negatives():
     binned = bin_data(data)
     scores = Scores(binned)
     scores.add(random_tree(np.random.default_rng(0), 1))
-    view = View(training_lists(data.lists), scores, 1, np.random.default_rng(0))
+    view = view_of(training_lists(data.lists), scores, 1, np.random.default_rng(0))
     rows = NearPositives(margin=9.0, min_negatives=2, max_negatives=1.0)(view)
     assert rows.tolist() == naive.near_positives(data.labels, scores.all(), data.offsets, 9.0, 2, 1.0)
     assert len(ByProgress(negatives=0.1, margin=0.1, min_negatives=2, max_negatives=0.5)(view)) == 2 + 3 + 1 + 2
@@ -268,3 +268,57 @@ def test_a_counter_counts_the_trees_of_each_document():
     assert counter.n_rows == 2 * np.ceil(0.5 * data.lists.sizes).sum()
     with pytest.raises(ParameterError, match="counter"):
         rs.train(data, trees=2, counter=counter, resume=True, checkpoint="never-made")
+
+
+@pytest.mark.parametrize("name", ["progress", "top", "adaptive"])
+@pytest.mark.parametrize("where", ["gradients", "measuring"])
+def test_a_run_that_is_interrupted_within_a_tree_resumes_to_the_same_model(name, where, tmp_path, monkeypatch):
+    """The selection of a tree that was not finished is not kept."""
+    from ranksieve.boosting.callbacks import ValidationSet
+    from ranksieve.boosting.training_rows import TrainingLists
+
+    data, valid = small_dataset(), small_dataset(seed=3)
+    options = {"selection": name, "negatives": 0.2, "min_negatives": 2, "trees": 12, "leaves": 5, "min_docs": 2,
+               "valid": valid, "early_stopping": 0}  # fmt: skip
+    whole = rs.train(data, **options)
+    home, method = {"gradients": (TrainingLists, "gradients"), "measuring": (ValidationSet, "measure")}[where]
+    inner, calls = getattr(home, method), []
+
+    def interrupt(*arguments):
+        calls.append(1)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return inner(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(home, method, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            rs.train(data, checkpoint=tmp_path, **options)
+    resumed = rs.train(data, checkpoint=tmp_path, resume=True, **options)
+    np.testing.assert_array_equal(resumed.predict(data), whole.predict(data))
+
+
+def test_rules_may_be_mixed_and_changed_from_tree_to_tree():
+    data = small_dataset()
+
+    def rising(view):
+        return TopNegatives(negatives=0.05 if view.step < 2 else 0.5)(view)
+
+    def both(view):
+        return np.union1d(TopNegatives(negatives=0.1)(view), NearPositives(min_negatives=2)(view))
+
+    for rule in (rising, both):
+        assert rs.train(data, selection=rule, trees=5, leaves=4).n_trees == 5
+
+
+def test_rules_cannot_change_the_scores_and_gradients_of_training():
+    data = small_dataset()
+
+    def writes(view):
+        with pytest.raises(ValueError, match="read-only"):
+            view.scores.all()[0] = 100.0
+        with pytest.raises(ValueError, match="read-only"):
+            view.gradients[0][0] = 100.0
+        return np.arange(view.lists.n_docs)
+
+    assert rs.train(data, selection=writes, trees=3, leaves=4).n_trees == 3

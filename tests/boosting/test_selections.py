@@ -6,10 +6,9 @@ import ranksieve as rs
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.selections.random import RandomNegatives, RandomRows
 from ranksieve.boosting.selections.top import TopNegatives
-from ranksieve.boosting.training_rows import View
 from ranksieve.data.binned import bin_data
 from ranksieve.data.negatives import Negatives
-from rule_samples import naive_scores, random_tree, training_lists
+from rule_samples import naive_scores, random_tree, training_lists, view_of
 from samples import small_dataset
 
 
@@ -28,7 +27,7 @@ def test_top_negatives_are_the_naive_ones_after_every_tree(seed):
         scores.add(tree)
         if step % 3 == 0:
             continue  # several trees may be pending
-        rows = select(View(training, scores, step, rng))
+        rows = select(view_of(training, scores, step, rng))
         known = naive_scores(binned.bins, trees)
         assert rows.tolist() == naive.top_negatives(lists.labels, known, lists.offsets, counts)
         np.testing.assert_array_equal(scores.at(rows), known[rows])
@@ -44,7 +43,7 @@ def test_laziness_skips_documents_that_cannot_matter(binned):
         tree = random_tree(rng, binned.binning.n_features)
         tree.leaf_values[:] = np.where(tree.leaf_values > 0, 0.001, -1.0)
         scores.add(tree)
-        select(View(training, scores, step, rng))
+        select(view_of(training, scores, step, rng))
     assert (scores._done < scores.n_trees).mean() > 0.3
 
 
@@ -66,7 +65,7 @@ def test_random_negatives_keep_positives_and_counts(binned):
     negatives = Negatives(lists)
     seen = []
     for step in range(3):
-        view = View(training_lists(lists), Scores(binned), step, np.random.default_rng([0, step]))
+        view = view_of(training_lists(lists), Scores(binned), step, np.random.default_rng([0, step]))
         rows = RandomNegatives(negatives=0.2)(view)
         assert set(negatives.positives) <= set(rows.tolist())
         chosen = np.add.reduceat((lists.labels[rows] == 0).astype(int), np.searchsorted(rows, lists.offsets[:-1]))
@@ -76,7 +75,7 @@ def test_random_negatives_keep_positives_and_counts(binned):
 
 
 def test_random_rows_are_a_share_of_all(binned):
-    view = View(training_lists(binned.lists), Scores(binned), 1, np.random.default_rng(0))
+    view = view_of(training_lists(binned.lists), Scores(binned), 1, np.random.default_rng(0))
     rows = RandomRows(negatives=0.25)(view)
     assert len(rows) == np.ceil(0.25 * binned.lists.n_docs)
     assert (np.diff(rows) > 0).all()

@@ -118,7 +118,8 @@ def finished(state: State[Any]) -> State[Any]:
     """The trees that were measured, where a run ends in the middle of one."""
     n = len(state.seconds)
     history = {name: {key: values[:n] for key, values in found.items()} for name, found in state.history.items()}
-    return replace(state, trees=state.trees[:n], steps=state.steps[:n], history=history)
+    rows = state.previous_rows if len(state.trees) > n else state.rows
+    return replace(state, trees=state.trees[:n], steps=state.steps[:n], history=history, rows=rows)
 
 
 def save_checkpoint(folder: Path, state: State[Any], data: Binned, mark: dict[str, Any]) -> None:

@@ -36,6 +36,7 @@ class State(Generic[Rows]):
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     steps: list[float] = field(default_factory=list)  # the step size of each tree
+    previous_rows: Rows | None = None  # of the tree before the last, for runs that end while the last is measured
 
     @property
     def step(self) -> int:
@@ -84,11 +85,13 @@ def boost(
     """
     for step in range(len(state.trees), 0 if state.stopped else n_trees):
         rng = np.random.default_rng([seed, step])
-        state.rows = parts.lists.select_rows(state.rows, state.scores, step, rng)
-        target = parts.lists.gradients(state.rows, state.scores, step, rng)
+        rows = parts.lists.select_rows(state.rows, state.scores, step, rng)
+        target = parts.lists.gradients(rows, state.scores, step, rng)
         tree, leaves = parts.grower.grow(target, np.random.default_rng([seed, step, GROWING]))
-        state.steps.append(parts.step_size(tree, leaves, state))
-        tree.leaf_values[:] *= state.steps[-1]
+        step_size = parts.step_size(tree, leaves, state)
+        tree.leaf_values[:] *= step_size
+        state.previous_rows, state.rows = state.rows, rows
+        state.steps.append(step_size)
         state.trees.append(tree)
         state.scores.add(tree, leaves)
         for callback in callbacks:

@@ -110,6 +110,24 @@ def _checked_rows(rows: np.ndarray, n_docs: int) -> np.ndarray:
     return given if (np.diff(given) > 0).all() else np.unique(given)
 
 
+class ReadOnlyScores:
+    """Scores as a selection sees them: what it writes to does not change training."""
+
+    def __init__(self, scores: Scores) -> None:
+        self.source = scores
+        self.at, self.top, self.choose = scores.at, scores.top, scores.choose
+
+    def all(self) -> np.ndarray:
+        """The scores of every document, read only."""
+        return _read_only(self.source.all())
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 @dataclass(frozen=True)
 class View:
     """What a selection sees.
@@ -120,7 +138,7 @@ class View:
     """
 
     training: TrainingLists
-    scores: Scores
+    scores: ReadOnlyScores
     step: int
     rng: np.random.Generator
     last: np.ndarray | None = None
@@ -145,8 +163,9 @@ class View:
 
     @property
     def gradients(self) -> Gradients:
-        """Gradients and second derivatives of every document, of the full lists under the current scores."""
-        return self.training.full_gradients(self.scores, self.step)
+        """Gradients and second derivatives of every document, of the full lists under the current scores; read only."""
+        grad, hess = self.training.full_gradients(self.scores.source, self.step)
+        return _read_only(grad), _read_only(hess)
 
 
 @dataclass(frozen=True)
@@ -161,12 +180,19 @@ class ObjectiveView:
     labels: np.ndarray
     scores: np.ndarray
     offsets: np.ndarray
-    rows: np.ndarray
+    selected: np.ndarray | None  # rows of these training lists (None: all)
     step: int
     seed: int
     metric: Metric
     highest_grade: float
     cache: dict[Any, Any]
+    first_row: int = 0  # of these training lists in the whole training set
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The documents' numbers in the whole training set."""
+        rows = np.arange(len(self.labels)) if self.selected is None else self.selected
+        return rows + self.first_row
 
 
 @dataclass(frozen=True)
@@ -216,7 +242,7 @@ class TrainingLists:
         """The rows for the tree of this step: a new selection where one is due, else those of the tree before."""
         if not self.selects_at(step):
             return last
-        selected = self.params.selection_rule(View(self, scores, step, rng, last.rows))
+        selected = self.params.selection_rule(View(self, ReadOnlyScores(scores), step, rng, last.rows))
         if selected is None:
             return self.all_rows
         rows = TrainingRows.of(self.lists, selected)
@@ -254,11 +280,11 @@ class TrainingLists:
         objective: Objective = self.params.objective_rule
         n_docs = len(rows.labels)
         if dataclasses.is_dataclass(type(objective)):
-            numbers = np.arange(n_docs) if rows.rows is None else rows.rows
+            is_own = type(objective).__module__.startswith("ranksieve.")
             grad, hess = objective(
                 ObjectiveView(
-                    rows.labels, scores, rows.offsets, numbers + self.portion.first_row, step, self.params.seed,
-                    self.metric, self.highest_grade, rows.cache,
+                    rows.labels, scores if is_own else scores.copy(), rows.offsets, rows.rows, step, self.params.seed,
+                    self.metric, self.highest_grade, rows.cache, self.portion.first_row,
                 )
             )  # fmt: skip
         else:

@@ -29,11 +29,11 @@ class XeNdcg:
     uses_gains: ClassVar[bool] = True
 
     def __call__(self, view: ObjectiveView) -> Gradients:
-        if "gains" not in view.cache:
-            view.cache["gains"] = sparse_gains(view.labels, view.metric)
+        if self not in view.cache:
+            view.cache[self] = sparse_gains(view.labels, view.metric)
         grad, hess = np.empty(len(view.labels)), np.empty(len(view.labels))
         key = np.uint64(step_key(view.seed, view.step))
-        all_gradients(view.cache["gains"], view.scores, view.offsets, view.rows, key, grad, hess)
+        all_gradients(view.cache[self], view.scores, view.offsets, view.rows, key, grad, hess)
         return grad, hess
 
 

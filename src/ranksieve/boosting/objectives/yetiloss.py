@@ -35,11 +35,11 @@ class YetiLoss:
 
     def __call__(self, view: ObjectiveView) -> Gradients:
         n_docs = len(view.labels)
-        if "gains" not in view.cache:
+        if self not in view.cache:
             gains, ideals = sparse_gains(view.labels, view.metric), np.empty(len(view.offsets) - 1)
             all_ideals(NDCG, gains, view.offsets, ALL_RANKS, ideals)
-            view.cache["gains"] = gains, ideals
-        gains, ideals = view.cache["gains"]
+            view.cache[self] = gains, ideals
+        gains, ideals = view.cache[self]
         depth = self.truncation or view.metric.k or -1
         depth = n_docs if depth < 0 else depth
         grad, hess, key = np.empty(n_docs), np.empty(n_docs), np.uint64(step_key(view.seed, view.step))

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from ranksieve.boosting.selections.fields import ADAPTIVE_MINIMUM, Margin, Share, merge_rows
-from ranksieve.boosting.selections.top import LAST
 from ranksieve.boosting.training_rows import View
 from ranksieve.rules import SELECTIONS
 
@@ -41,9 +40,9 @@ class NearPositives(Margin):
 
     def _best(self, view: View, thresholds: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
         negatives = view.negatives
-        last = view.cache.get(LAST)
-        view.cache[LAST] = view.scores.choose(negatives.rows, negatives.offsets, thresholds, lows, highs, last)
-        return merge_rows(negatives.positives, view.cache[LAST].rows)
+        last = view.cache.get(self)  # makes this selection faster and does not change it
+        view.cache[self] = view.scores.choose(negatives.rows, negatives.offsets, thresholds, lows, highs, last)
+        return merge_rows(negatives.positives, view.cache[self].rows)
 
 
 @SELECTIONS.register("progress")

@@ -11,8 +11,6 @@ from ranksieve.boosting.training_rows import View
 from ranksieve.data.negatives import draw_places
 from ranksieve.rules import SELECTIONS
 
-LAST = "last selection"  # in the run's cache: makes the next one faster and does not change it
-
 
 @SELECTIONS.register("top")
 @dataclass(frozen=True)
@@ -26,9 +24,9 @@ class TopNegatives(Minimum, Share):
         """The best-scored negatives alone."""
         negatives = view.negatives
         counts = negatives.counts(self.negatives, self.at_least())
-        last = view.cache.get(LAST)
-        view.cache[LAST] = view.scores.top(negatives.rows, negatives.offsets, counts, last)
-        return view.cache[LAST]
+        last = view.cache.get(self)  # makes this selection faster and does not change it
+        view.cache[self] = view.scores.top(negatives.rows, negatives.offsets, counts, last)
+        return view.cache[self]
 
 
 @SELECTIONS.register("top+random")
@@ -71,7 +69,7 @@ class TopAndBottom(Rest, TopNegatives):
     """SelGB's rows, and the lowest-scored share `rest` of each query's negatives (High_Low_Sampl, 2023)."""
 
     def __call__(self, view: View) -> np.ndarray:
-        negatives, key = view.negatives, (LAST, "lowest")
+        negatives, key = view.negatives, (self, "lowest")
         counts = negatives.counts(self.rest, 0)
         view.cache[key] = view.scores.choose(
             negatives.rows, negatives.offsets, np.full(len(counts), np.inf), counts, counts, view.cache.get(key),
