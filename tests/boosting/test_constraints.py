@@ -132,7 +132,7 @@ def test_labels_beyond_the_table_are_refused(data):
     ("params", "message"),
     [
         ({"gains": "1,2,3"}, "^gains is '1,2,3'"),
-        ({"gains": [0, 3, 1]}, "never fall"),
+        ({"gains": [0, 3, 1]}, "never decrease"),
         ({"gains": "0,x"}, "^gains"),
         ({"gains": 3}, "^gains"),
         ({"monotone": "f1:2"}, "^monotone is 'f1:2'"),
