@@ -1,4 +1,4 @@
-"""Errors a user can act on: each says what was got, what was expected, and what to do."""
+"""Errors a user can act on: each names what was given, what was expected, and what to do."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class InterruptedTraining(KeyboardInterrupt):
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The beginning of advice on a name that is not known: the nearest one, whatever its case; empty if none is near.
+    """The beginning of advice on a name that is not known: the nearest one, ignoring case; empty if none is near.
 
     Examples
     --------

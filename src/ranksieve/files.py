@@ -104,7 +104,7 @@ def _unfinished(target: Path, make: Callable[[Path], Path]) -> Iterator[Path]:
             ) from error
         try:
             lock = _lock(temporary)
-        except OSError:  # a file system without locks: nobody removes leftovers there
+        except OSError:  # a file system without locks: leftovers are not removed there
             lock = os.open(os.devnull, os.O_RDONLY)
     try:
         yield temporary

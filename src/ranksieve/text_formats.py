@@ -15,7 +15,7 @@ IRREGULAR = {"query": "queries", "leaf": "leaves"}
 
 
 def some_of(names: Sequence[str], most: int = 8) -> str:
-    """The first few names of a list, as messages tell them.
+    """The first few names of a list, for messages.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def counted(**numbers: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time span as people say it: `0.84 s`, `12 s`, `3 min 05 s`, `2 h 10 min`."""
+    """A time span in readable units: `0.84 s`, `12 s`, `3 min 05 s`, `2 h 10 min`."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 60:
@@ -97,7 +97,7 @@ def read_signs(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def is_monotone(info: Mapping[str, Any]) -> bool:
-    """Whether a model's info says that its trees are monotone, so that their sum is with weights from 0 up."""
+    """Whether a model's trees are monotone by its info; their sum then is, too, if no weight is negative."""
     params = info.get("params")
     text = params.get("monotone", FREE) if isinstance(params, Mapping) else FREE
     return isinstance(text, str) and any(sign for _, sign in read_signs(text))

@@ -38,7 +38,7 @@ class Record:
     """
 
     step: int  # trees so far
-    n_trees: int  # trees asked for
+    n_trees: int  # trees requested
     evaluations: dict[str, dict[str, float]]  # set → metric → value
     seconds: float  # of this tree, measuring included
     metric: str
@@ -110,7 +110,7 @@ class ValidationSet:
         for tree in trees[self.scores.n_trees :]:
             self.scores.add(tree)
         lists = self.data.lists
-        scores = self._top_scores(metric.k) if metric.k is not None and metric.sees_top_only else self.scores.all()
+        scores = self._top_scores(metric.k) if metric.k is not None and metric.depends_on_top_k else self.scores.all()
         return metric.per_query(lists.labels, scores, lists.offsets)
 
     def _top_scores(self, k: int) -> np.ndarray:

@@ -31,7 +31,7 @@ TRAIN = "train"  # the name of the training set among the sets that have scores
 class Base(Protocol):
     """Where boosting starts, and how the new trees and the start become one model."""
 
-    ranks: bool  # whether the start tells documents of a query apart
+    ranks: bool  # whether the initial scores differ within a query
 
     def scores(self, name: str, given: Any, binned: Binned) -> np.ndarray:
         """Scores of a set in the order of its lists; `given` is what the user gave for it."""
@@ -42,7 +42,7 @@ class Base(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """What a model file says of the start."""
+        """What a model file stores about the start."""
         ...
 
 
@@ -67,7 +67,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class ModelBase:
-    """A model that is asked for its scores; a forest joins the new trees in one forest."""
+    """Initial scores are predictions of a model. If it is a forest, the result is one forest with the new trees."""
 
     model: Any
     name: str

@@ -1,4 +1,4 @@
-"""`TrainingJob`: what the user asked for, parsed once, whichever algorithm trains it."""
+"""`TrainingJob`: the parsed request of the user, the same for every algorithm."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TrainingJob:
 
 
 def model_info(params: Params, features: FeatureInfo, **facts: Any) -> dict[str, Any]:
-    """What every model says about its training."""
+    """What every model stores about its training."""
     settings = params.as_dict()
     settings.pop("threads")  # the model does not depend on it
     return {"params": settings, **facts, "ranksieve": __version__, **features.for_model()}

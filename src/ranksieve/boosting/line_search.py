@@ -66,8 +66,8 @@ class LineSearch:
     """A metric along lines of scores of the same lists; what does not depend on the scores is computed once.
 
     Equal scores count by the mean over their orders, for any `ties` of the metric; queries count by their weights.
-    `ndcg@10` of lists of thousands costs little more than sorting them; a metric without a cut-off sees every crossing
-    of two documents of a query, up to n²/2 of them.
+    `ndcg@10` of lists of thousands costs little more than sorting them; a metric without a cut-off changes at every
+    crossing of two documents of a query, up to n²/2 of them.
     """
 
     def __init__(self, lists: Lists, metric: Metric) -> None:

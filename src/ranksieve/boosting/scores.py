@@ -1,4 +1,4 @@
-"""`Scores`: what the growing forest says of every document, kept up to date only where somebody asks."""
+"""`Scores`: scores of every document in training, updated lazily."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ranksieve.kernels.lazy_scores import best_per_query, fill_heads
 from ranksieve.kernels.scoring import add_trees_binned
 from ranksieve.kernels.traverse_binned import Descent, catch_up_rows, pack_tree
 
-# Scoring all documents together is due when this share of them, counted per tree, has been walked singly since the last
+# All documents are scored together once this share of them, counted per tree, has been scored singly since the last
 # time. Measured on 0.8 M documents: shares from 0.05 to 0.2 differ by 3% in the CPU time of a tree.
 WALKED_SHARE = 0.1
 
@@ -57,9 +57,10 @@ class Choice:
 class Scores:
     """Scores of binned documents under trees added one by one.
 
-    Whoever asks sees exactly the scores of the whole forest; documents nobody asks for are not scored. Single
-    documents walk the trees they lack; all documents together take them in one vectorised pass, which is several
-    times cheaper a document. See `kernels.lazy_scores` for why the best of a query are found without scoring all.
+    Scores are updated lazily: a document is scored when its score is needed, and the result is always the score of the
+    whole forest. Single documents traverse the trees that are missing from their scores. All documents together are
+    scored in one vectorised pass, which is several times cheaper per document. `kernels.lazy_scores` explains how the
+    best documents of a query are found without scoring all of them.
     """
 
     def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
@@ -77,7 +78,7 @@ class Scores:
         self._leaf_values = np.empty(1024, SCORE)
         self._split_offsets = np.zeros(64, np.int64)
         self._leaf_offsets = np.zeros(64, np.int64)
-        self._tests = np.empty(2048, np.uint64)  # the same splits and leaves, laid out for walking
+        self._tests = np.empty(2048, np.uint64)  # the same splits and leaves, packed for traversal
         self._children = np.empty(4096, np.int32)
         self._depths = np.zeros(64, np.int64)
         self._ceilings = np.zeros(64, SCORE)  # what the first t trees can add to a score at most

@@ -72,7 +72,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
 class BoostingRun:
     """A forest in training, with everything that happens after a tree.
 
-    `fingerprint` says what a checkpoint must have been made with.
+    `fingerprint` describes the data and parameters that a checkpoint must match.
     """
 
     params: Params
@@ -101,7 +101,7 @@ class BoostingRun:
         try:
             boost(self.parts, self.state, n_trees=params.trees, seed=params.seed, callbacks=after_tree)
         except (ClusterError, KeyboardInterrupt) as error:
-            self.state = finished(self.state)  # the trees are here, whatever was lost
+            self.state = finished(self.state)  # finished trees are kept even if workers were lost
             if checkpointer is not None and self.state.trees:
                 checkpointer.save(self.state)
             if isinstance(error, KeyboardInterrupt) and self.state.trees:

@@ -130,7 +130,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class View:
-    """What a selection sees.
+    """The input of a selection.
 
     `lists` are the training lists, `scores` the current scores (`scores.all()`, `scores.at(rows)`), `step` the number
     of trees so far, `rng` a generator that depends on the seed and the step alone, and `last` the rows selected before
@@ -170,7 +170,7 @@ class View:
 
 @dataclass(frozen=True)
 class ObjectiveView:
-    """What an objective sees: lists of documents with their labels and current scores.
+    """The input of an objective: lists of documents with their labels and current scores.
 
     Query q owns `offsets[q]:offsets[q + 1]`. `rows` are the documents' numbers in the whole training set and `step`
     the number of trees so far, for random numbers that depend on (seed, step, row) alone. `cache` lives as long as the

@@ -38,7 +38,7 @@ def show_note(text: str) -> None:
 
 
 def show_waiting(kernels: str, doing: str = "reading the data") -> None:
-    """Say on standard error what happens before the first result; kernels are named by their file."""
+    """Show on standard error what happens before the first result; kernels are named by their file."""
     from ranksieve.progress import waiting
 
     show_note(waiting(doing, kernels=kernels))
@@ -96,7 +96,7 @@ def show_table(
 
 
 def check_writable(path: Path, *read: Path | str | None) -> None:
-    """Refuse a file that cannot be written, before the work whose result it is to hold; or that the command reads."""
+    """Refuse an output file that cannot be written, or that the command also reads; called before any work."""
     from ranksieve import files
 
     for one in read:

@@ -211,7 +211,7 @@ def _show_drop(found: Explanation, features: list[str], by: str, top: int) -> No
 
 
 def _show_left_out(top: int, **number: int) -> None:
-    """Say how much more there is than the table above shows."""
+    """Show how many entries the table above leaves out."""
     ((_, n),) = number.items()
     if n > top:
         show_line(f"the first {top} of {counted(**number)}; --top shows more")

@@ -64,9 +64,7 @@ def features(
     if index is None or queries is None or out is None:
         raise ParameterError("features need INDEX, QUERIES and --out FILE; or list them with --list")
     if out.suffix.lower() in OTHER_ENDINGS:
-        raise ParameterError(
-            f"features are written as Parquet, and --out {out} says otherwise; name it {out.stem}.parquet"
-        )
+        raise ParameterError(f"features are written as Parquet, but --out is {out}; name it {out.stem}.parquet")
     opened = Index(index)
     check_writable(out, queries, run, qrels)
     from ranksieve.retrieval.labelling import Pairs, write_features

@@ -26,7 +26,7 @@ def check_model_file(out: Path, *read: Path | str | None, is_forest: bool = Fals
 
 
 def save_model(model: Model, out: Path) -> None:
-    """Write a model in our own format, whatever its extension."""
+    """Write a model in our own format, for any file extension."""
     from ranksieve.forest.forest import Forest
 
     if isinstance(model, Forest):

@@ -75,7 +75,7 @@ def _option(item: Parameter) -> inspect.Parameter:
 def chosen_params(context: typer.Context, file: Path | None) -> Params:
     """The parameters of a run: flags given on the command line, else the TOML file's values, else the defaults.
 
-    What the file says of the options `RUN_OPTIONS` goes to `context.params`, where no flag was given.
+    The file's values of the options `RUN_OPTIONS` go to `context.params`, unless a flag was given.
     """
     given, of_run = read_toml(file) if file else ({}, {})
     context.params.update((name, value) for name, value in of_run.items() if not is_flag(context, name))

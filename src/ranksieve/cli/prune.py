@@ -27,15 +27,15 @@ def prune(
     rate: Annotated[float, typer.Option(help="Share of the trees to remove, from 0 to 1.")],
     out: OutModel,
     valid: Annotated[
-        Path | None, typer.Option(help="Validation data: trees and weights are judged on it, by cross-fitting.")
+        Path | None, typer.Option(help="Validation data. Trees and weights are evaluated on it, by cross-fitting.")
     ] = None,
-    train: Annotated[Path | None, typer.Option(help="Training data: its metric is reported. See --judge-on.")] = None,
+    train: Annotated[Path | None, typer.Option(help="Training data. Its metric is reported. See --judge-on.")] = None,
     judge_on: Annotated[
         str,
         typer.Option(
             metavar="valid|train",
-            help="Judge trees and weights on validation or on training data. With train, re-weighting stops when the "
-            "metric of the validation data stops improving.",
+            help="Evaluate trees and weights on validation or on training data. With train, re-weighting stops when "
+            "the metric on the validation data stops improving.",
         ),
     ] = "valid",
     test: Annotated[
@@ -76,8 +76,8 @@ def prune(
 ) -> None:
     """Remove the trees that contribute least and optimize the weights of the others (CLEaVER).
 
-    If the first trees, as many as would remain, are better on validation data than the pruned ones, they are saved, and
-    a warning says so. Ctrl-C saves the best model so far.
+    If simply truncating the forest to the same size scores higher on validation data, the truncated forest is saved,
+    with a warning. Ctrl-C saves the best model so far.
     """
     check_model_file(out, model, train, valid, test, is_forest=True)
     from ranksieve.data.read import open_data
@@ -91,7 +91,7 @@ def prune(
     forest = load_forest(model, n_features=n_features)
     for path in (train, valid, test):
         if path is not None:
-            open_for(path, {str(model): forest}, missing)  # complains about a wrong path before time is spent
+            open_for(path, {str(model): forest}, missing)  # reports a wrong path before the work starts
     of_strategy: dict[str, Any] = {"draws": draws} if strategy == "random" else {}
     with PruningProgress(kernels="pruning", quiet=quiet) as progress:
         pruned = prune_forest(

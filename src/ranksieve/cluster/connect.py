@@ -37,8 +37,8 @@ def check_dask() -> None:
 def connect(address: str | None, local_workers: int, threads: int = 0) -> Iterator[Client]:
     """A client of the scheduler at `address`, or of new worker processes on this machine that share the threads.
 
-    The new processes listen on the loopback interface only: whoever reaches a Dask scheduler or worker can run code in
-    it.
+    The new processes listen on the loopback interface only, because anyone who can connect to a Dask scheduler or
+    worker can run code in it.
     """
     check_dask()
     from distributed import Client, LocalCluster

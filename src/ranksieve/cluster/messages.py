@@ -41,7 +41,7 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class SetSummary:
-    """A data set on the workers, as the coordinator sees it; arrays have one value per query."""
+    """The coordinator's summary of a data set on the workers; arrays have one value per query."""
 
     n_docs: int
     lowest: np.ndarray  # label

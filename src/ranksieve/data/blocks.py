@@ -54,8 +54,8 @@ class Block:
 class Source(Described, ABC):
     """Documents that are read in blocks, as often as needed: a file, a table, a generator, or parts of these.
 
-    A text source does not know `n_docs` and `n_features` before its first full pass; until then later blocks may be
-    wider than earlier ones, whose missing columns hold `absent`. From the second pass on all have `n_features`.
+    For text, `n_docs` and `n_features` are None before the first full pass; until then later blocks may be wider than
+    earlier ones, whose missing columns hold `absent`. From the second pass on, all blocks have `n_features`.
     """
 
     n_docs: int | None = None

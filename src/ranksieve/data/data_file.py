@@ -147,7 +147,7 @@ class ReadOptions:
                 raise DataError(
                     f"{place}: no column is named {part!r}, which is to be ignored; it has: {some_of(names)}"
                 )
-        others = {*found.values(), *RESERVED}  # a second column `label` would give the answer away
+        others = {*found.values(), *RESERVED}  # a second column `label` would leak the target
         return tuple(
             name for name in names if name not in others and not any(fnmatchcase(name, part) for part in ignored)
         )
@@ -205,7 +205,7 @@ def spool_pipe(path: str | os.PathLike[str]) -> str:
 
 
 def _is_pipe(name: str) -> bool:
-    """Whether a name is that of a pipe or a device; of a name that cannot be examined, the reader complains."""
+    """Whether a name is that of a pipe or a device. False where it cannot be examined: the reader reports that."""
     try:
         mode = os.stat(name).st_mode
     except (OSError, ValueError):

@@ -43,7 +43,7 @@ HARD_SHARE = 0.025  # of a list
 
 
 def two_stage(n_queries: int, *, seed: int = 0, n_features: int = 220, start: int = 0) -> Dataset:
-    """Search data as a second stage sees it: long lists, few positives, sorted by the first stage.
+    """Search data as input of a second stage: long lists, few positives, sorted by the first stage.
 
     A list holds up to 5,000 documents (15 % of the queries up to 100, 39 % near 5,000, 2,700 in the mean), about 4.6 of
     them relevant, with grades 1 to 4. Feature `bm25f` is the first stage, by which lists are sorted. Hard negatives

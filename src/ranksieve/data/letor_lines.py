@@ -26,7 +26,7 @@ BOM = b"\xef\xbb\xbf"
 EXAMPLE = "'2 qid:10 1:0.5 3:1'"
 
 # Error messages by the kernel's code; {} is the token in question.
-COMPLAINTS = {
+MESSAGES = {
     kernel.BAD_LABEL: f"label {{}} is not a number; LETOR lines look like {EXAMPLE}",
     kernel.LABEL_NOT_FINITE: "label {} is not finite; labels are grades from 0 (not relevant) upwards",
     kernel.LABEL_NEGATIVE: "label {} is negative; labels are grades from 0 (not relevant) upwards",
@@ -180,7 +180,7 @@ def _complaint(text: bytearray, code: int, place: int) -> str:
             f"this is not text (it holds {token[:12]!r}); expected LETOR lines like {EXAMPLE}, "
             "plain or compressed with gzip, xz or zstd, or a Parquet file"
         )
-    return COMPLAINTS[code].format(repr(token[:40].decode(errors="replace")))
+    return MESSAGES[code].format(repr(token[:40].decode(errors="replace")))
 
 
 def _repair(lines: Lines, row: int) -> None:

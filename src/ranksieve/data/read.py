@@ -1,4 +1,4 @@
-"""`open_data` opens whatever the user gave, to be read in blocks; `read` reads all of it into memory."""
+"""`open_data` opens data of any kind, to be read in blocks; `read` reads all of it into memory."""
 
 from __future__ import annotations
 

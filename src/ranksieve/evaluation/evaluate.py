@@ -50,7 +50,7 @@ class Evaluation:
     values: dict[str, dict[str, np.ndarray]]
     metrics: tuple[Metric, ...]
     query_weights: np.ndarray | None = None  # weights of the means
-    ties: str | None = None  # how equal scores were ranked, in words, where it is not as the metrics say
+    ties: str | None = None  # how equal scores were ranked, in words, where it differs from the metrics' `ties`
 
     def per_query(self, name: str | None = None, metric: str | Metric | None = None) -> np.ndarray:
         """One number per query; NaN where the query is left out."""

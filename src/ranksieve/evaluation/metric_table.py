@@ -35,13 +35,13 @@ Measure = Callable[["Metric", np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 class Definition:
     """What a metric is made of.
 
-    A query's value is the sum of gain × weight over its ranks, divided by the norm. Where the weight of a rank depends
-    on the documents above it, `kind` says how, in the numbers of `kernels.crossings` and `kernels.lambdas`:
+    A query's value is the sum of gain × weight over its ranks, divided by the norm. `kind` is how the weight of a
+    rank depends on the documents above it, one of the constants of `kernels.crossings` and `kernels.lambdas`:
 
-    - `WEIGHTED`: it does not; `weights` gives it.
-    - `PRECISION`: it is the precision at that rank, as in MAP.
-    - `RECIPROCAL`: it is 1 / rank for the first positive and 0 for the others, as in MRR.
-    - `STOPPING`: it is the chance to arrive there, by rank, as in ERR.
+    - `WEIGHTED`: it does not; the weight is given by `weights`.
+    - `PRECISION`: the weight is the precision at that rank, as in MAP.
+    - `RECIPROCAL`: the weight is 1 / rank for the first positive and 0 for the others, as in MRR.
+    - `STOPPING`: the weight is the probability that a user reaches the rank, divided by the rank, as in ERR.
     """
 
     gain: Gain | None = None  # None: of the user's own function
@@ -116,7 +116,7 @@ def stopping(labels: np.ndarray, highest: float) -> np.ndarray:
 
 
 def graded(metric: Metric, labels: np.ndarray) -> GainOf:
-    """Gains of the grades, as `Metric.gain` says."""
+    """Gains of the grades, given by `Metric.gain`."""
     return lambda some: graded_gains(some, metric.gain)
 
 
@@ -126,7 +126,7 @@ def positive(metric: Metric, labels: np.ndarray) -> GainOf:
 
 
 def is_positive(metric: Metric, labels: np.ndarray) -> np.ndarray:
-    """Which documents are positive, as `Metric.rel` says."""
+    """Which documents are positive: labels from `Metric.rel` on, or above 0."""
     return labels > 0 if metric.rel is None else labels >= metric.rel
 
 
@@ -141,7 +141,7 @@ def stop_chances(metric: Metric, labels: np.ndarray) -> GainOf:
     return lambda some: stopping(some, highest)
 
 
-def facts(labels: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def label_counts(labels: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Per query the number of positives, and whether it has only one label."""
     positives = np.empty(len(offsets) - 1, dtype=OFFSET)
     one_label = np.empty(len(offsets) - 1, dtype=bool)
@@ -151,7 +151,7 @@ def facts(labels: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def count_positives(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Per query the number of documents that the metric takes for positives."""
-    return facts(labels if metric.rel is None else is_positive(metric, labels).astype(LABEL), offsets)[0]
+    return label_counts(labels if metric.rel is None else is_positive(metric, labels).astype(LABEL), offsets)[0]
 
 
 def best_rows(scores: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ import numpy as np
 from ranksieve.dtypes import LABEL, OFFSET, SCORE
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.metric_names import IR_NAMES, UserMetric, known_metric, own_name, read_name
-from ranksieve.evaluation.metric_table import METRICS, facts, graded, measure, positive, stop_chances
+from ranksieve.evaluation.metric_table import METRICS, graded, label_counts, measure, positive, stop_chances
 from ranksieve.params import Params
 from ranksieve.text_formats import AUTO, read_gains
 
@@ -141,7 +141,7 @@ class Metric:
         return self.name if self.spelling == "ranksieve" else IR_NAMES.get(self.name, self.name)
 
     @property
-    def sees_top_only(self) -> bool:
+    def depends_on_top_k(self) -> bool:
         """True where the value depends on the k best-scored documents only, not on the order below them."""
         return self.k is not None and self.ties == "order" and known_metric(self.name).mean_ties
 
@@ -156,7 +156,7 @@ class Metric:
         if self.empty != "skip":
             values[np.isnan(values)] = float(self.empty)
         if self.one_label == "skip":
-            values[facts(labels, offsets)[1]] = np.nan
+            values[label_counts(labels, offsets)[1]] = np.nan
         return values
 
     @property

@@ -186,7 +186,7 @@ def _store_experiment(spec: Spec, folder: Path, tuned: Sequence[dict[str, Any]] 
 
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep a second run out of the folder; the system forgets the lock when the process dies."""
+    """Lock the folder against a second run; the OS releases the lock when the process dies."""
     try:
         import fcntl
     except ImportError:  # not on Windows

@@ -116,7 +116,7 @@ class Forest(TrainedModel):
         dtype: Any = SCORE,
         contributions: bool = False,
     ) -> np.ndarray:
-        """Scores of documents: the sum over trees, in order, in float64, whatever the batch and the thread count.
+        """Scores of documents: the sum over trees, in order, in float64, for any batch size and thread count.
 
         Parameters
         ----------

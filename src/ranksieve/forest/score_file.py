@@ -29,7 +29,7 @@ class Scored:
 
 
 def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed: Sequence[str] = NEEDED) -> Source:
-    """Open a data file; absent features are read as in the models' training data, or as `missing` says."""
+    """Open a data file; absent features are read as in the models' training data, unless `missing` is given."""
     kinds = {str(model.info.get("missing", "zero")) for model in models.values()}
     if missing is None and len(kinds) > 1:
         raise DataError(

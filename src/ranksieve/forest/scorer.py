@@ -199,7 +199,7 @@ def _changes(values: np.ndarray) -> np.ndarray:
 
 
 def make_walks(forest: Forest) -> traverse_raw.Walks:
-    """The forest's nodes laid out for traversal from root to leaf."""
+    """The forest's nodes in the order that traversal from root to leaf needs."""
     n_padding = -forest.n_trees % traverse_raw.SIDE_BY_SIDE
     sizes = np.diff(forest.split_offsets) + np.diff(forest.leaf_offsets)
     roots = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)

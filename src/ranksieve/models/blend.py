@@ -57,7 +57,7 @@ def blend(
 ) -> Forest | Blend:
     """The weighted sum of models; one forest where all are forests.
 
-    Models with weight 0 are left out, unless all have it. The new model reads absent features as `missing` says, by
+    Models with weight 0 are left out, unless all have it. `missing` is how the new model reads absent features, by
     default as the models were trained.
     """
     shares = np.asarray(weights, dtype=SCORE)

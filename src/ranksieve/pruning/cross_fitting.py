@@ -1,8 +1,8 @@
-"""Pruning that generalises: trees are judged on one half of the lists and checked on the other.
+"""Cross-fitted pruning: trees are chosen on one half of the lists and evaluated on the other.
 
-Trees cost nothing on lists that they were fitted to, so they are judged on other lists. What is chosen on these lists
-looks better there than it is. Therefore the lists are halved, pruning on each half is measured on the other, and the
-mean of the two is what pruning is worth on lists that it has not seen.
+The training lists cannot show overfitting, so trees are chosen on other lists. The score on the lists that they are
+chosen on is optimistic. Therefore the lists are split into halves, pruning on each half is evaluated on the other, and
+the mean of the two estimates the score on unseen lists.
 """
 
 from __future__ import annotations

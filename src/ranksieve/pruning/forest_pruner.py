@@ -26,8 +26,8 @@ GROWTH_POINTS = 40  # of the curve of growing trees
 class ForestPruner:
     """A forest that is pruned and re-weighted, and a record of how.
 
-    Trees are judged on `sets[judge]`. The search of weights ends, and its best round is taken, by `sets[watch]`, or by
-    the same lists where `watch` is None. The other sets are only measured.
+    Trees are evaluated on `sets[judge]`. The metric on `sets[watch]`, or on the same lists where `watch` is None, ends
+    the search for weights and selects its best round. The other sets are only measured.
     """
 
     forest: Forest

@@ -47,10 +47,11 @@ def prune(
 ) -> Forest:
     """Remove a share of a forest's trees, then re-weight the others.
 
-    Trees and weights are judged on the validation lists: trees that have fitted their training lists cost nothing
-    there. Pruning on each half of the validation lists is measured on the other half (cross-fitting). That value,
-    `info["best_score"]`, is honest, and the number of rounds of re-weighting is the best by it. If the first trees, as
-    many as would remain, are better by it, they are returned, with a warning.
+    Trees and weights are evaluated on the validation lists, since the training lists cannot show overfitting. Pruning
+    on each half of the validation lists is measured on the other half (cross-fitting). That value,
+    `info["best_score"]`, is from lists that the trees and weights were not chosen on. The number of rounds of
+    re-weighting is the best by it. If truncating the forest to the same number of trees scores higher by it, the
+    truncated forest is returned, with a warning.
 
     Interrupted with Ctrl-C once a phase has a result, it returns the best forest so far;
     `info["pruning"]["interrupted"]` then names the phase.

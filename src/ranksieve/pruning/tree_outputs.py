@@ -21,11 +21,11 @@ VALUE_BITS = 52  # of a score without it, so that float64 holds it
 
 
 class TreeOutputs:
-    """The outputs of a forest's trees on lists, and a metric to judge sets of trees by.
+    """The outputs of a forest's trees on lists, and a metric to evaluate sets of trees with.
 
     A score is a sum of outputs, each rounded to whole units of one power of two, on top of an optional base score per
     document. Integer sums have no order, so the score without a tree is the score less that tree's output, exactly,
-    and all results equal those of scoring each smaller forest again. Equal scores are ranked as `Metric.ties` says.
+    and all results equal those of scoring each smaller forest again. Equal scores are ranked by `Metric.ties`.
 
     Parameters
     ----------

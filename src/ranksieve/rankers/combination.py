@@ -64,7 +64,7 @@ class Combination:
     def model(self, model_a: Any, model_b: Any, *, missing: str | None = None) -> Forest | Blend:
         """The two rankers as one model; one forest where both are forests, and one of them alone where that is best.
 
-        `missing` says how it reads absent features, by default as in training; give it where the rankers differ.
+        `missing` is how it reads absent features, by default as in training; give it where the rankers differ.
         """
         made = {"form": self.form, "alpha": self.alpha, "metric": str(self.metric), "value": self.value}
         return blend((model_a, model_b), self.weights, {"combination": made}, missing=missing)

@@ -42,7 +42,7 @@ class Interpolation:
     def model(self, models: Sequence[Any], *, missing: str | None = None) -> Forest | Blend:
         """The rankers as one model; one forest where all are forests.
 
-        `missing` says how it reads absent features, by default as in training; give it where the rankers differ.
+        `missing` is how it reads absent features, by default as in training; give it where the rankers differ.
         """
         made = {"weights": self.weights.tolist(), "metric": str(self.metric), "value": self.value}
         return blend(models, self.weights, {"interpolation": made}, missing=missing)

@@ -116,7 +116,7 @@ def train(
 
 
 def run(job: TrainingJob) -> Any:
-    """Train what the job says."""
+    """Train the model that a job describes."""
     params = job.params
     if params.algorithm.is_forest:
         return train_forest(job)

@@ -24,7 +24,7 @@ from ranksieve.retrieval.runs import Run, as_run, rows_of
 from ranksieve.retrieval.searching import Hit, Searcher, check_count, check_text, hits
 from ranksieve.text_formats import some_of
 
-DEPTH = 1000  # candidates per query, where neither the caller nor the model says
+DEPTH = 1000  # candidates per query, where neither the caller nor the model gives it
 
 
 class Pipeline:

@@ -182,7 +182,7 @@ def _check_ids(ids: Iterable[str], kind: str) -> None:
 
 
 def _falling(scores: np.ndarray) -> np.ndarray:
-    """Scores as single precision, which nine digits tell apart and trec_eval reads, each below the one before it."""
+    """Strictly falling scores in float32, the precision of trec_eval; nine digits distinguish them."""
     limit, down = np.finfo(np.float32).max, np.float32(-np.inf)
     falling = np.clip(scores, -limit, limit).astype(np.float32)
     for k in range(1, len(falling)):

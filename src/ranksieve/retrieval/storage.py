@@ -64,7 +64,7 @@ OFFSETS = {  # arrays of offsets, and the size that their last one equals
 
 @dataclass(frozen=True)
 class Header:
-    """What an index says about itself."""
+    """The metadata that an index stores."""
 
     fields: tuple[Field, ...]
     numbers: tuple[str, ...]

@@ -48,7 +48,7 @@ class NearPositives(Margin):
 @SELECTIONS.register("progress")
 @dataclass(frozen=True)
 class ByProgress(NearPositives, Share):
-    """All positives, and the best-scored negatives, as many as the query's recent progress asks for.
+    """All positives, and the best-scored negatives; their number depends on the query's recent progress.
 
     A query starts with the share `negatives`. A negative selected last time is learned when it scores below the lowest
     positive minus the margin. Where most are learned, the next list is a fifth shorter, elsewhere a quarter longer,

@@ -56,7 +56,7 @@ class Rest(Periodic):
     """A selection of two shares."""
 
     rest: float = share(
-        0.01, "Share of further random (top+random, goss) or lowest-scored ones (top+bottom)", zero=True
+        0.01, "Share of additional negatives: random (top+random, goss) or lowest-scored (top+bottom)", zero=True
     )
 
 

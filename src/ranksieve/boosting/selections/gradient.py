@@ -30,7 +30,7 @@ class LargestGradients(Minimum, Share):
 class Goss(Rest, Share):
     """The share of all rows with the largest gradients, and a random share `rest` of all rows from the others.
 
-    Gradient-based one-side sampling (Ke et al. 2017), whatever the query and label of a row. The random rows stand for
+    Gradient-based one-side sampling (Ke et al. 2017); queries and labels of rows are ignored. The random rows represent
     all rows that were not selected, so their weight is (1 - negatives) / rest, and gradients are those of the full
     lists.
     """

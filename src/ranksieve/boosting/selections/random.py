@@ -39,7 +39,7 @@ class RandomNegatives(Minimum, Share):
 @SELECTIONS.register("rows")
 @dataclass(frozen=True)
 class RandomRows(Share, Periodic):
-    """A fresh random share of all rows, whatever their query and label: SGB (Friedman 2002)."""
+    """A new random share of all rows for each tree; queries and labels are ignored. SGB (Friedman 2002)."""
 
     def __call__(self, view: View) -> np.ndarray:
         first, n_here = view.portion.first_row, view.lists.n_docs

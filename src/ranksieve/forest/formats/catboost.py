@@ -1,7 +1,7 @@
 """CatBoost models as `save_model(…, format="json")` writes them: numerical splits, oblivious trees or others.
 
 CatBoost turns features into float32 and borders are float32; `x > border` goes right. Bit k of the leaf's number in an
-oblivious tree says whether split k goes right. Missing values count as smaller or larger than everything, by feature.
+oblivious tree is set if split k goes right. Missing values count as smaller or larger than everything, by feature.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def from_model(model: Any) -> Forest:
     Forest(3 trees of up to 6 leaves, 1 feature)
     """
     home = type(model).__module__.split(".")[0]
-    if home not in READERS:  # somebody's subclass
+    if home not in READERS:  # a subclass defined elsewhere
         homes = [base.__module__.split(".")[0] for base in type(model).__mro__]
         home = next((name for name in homes if name in READERS), home)
     if home not in READERS:

@@ -1,8 +1,8 @@
 """A forest as Solr's `MultipleAdditiveTreesModel`.
 
 Solr adds 1e-6 to every threshold in float32, then sends `x <= threshold` left. The threshold written is the float32
-that becomes the right one; where there is none, the model is refused. Since version 9.2 a split may say where missing
-values go; without that, or before, they count as 0.
+that becomes the right one; where there is none, the model is refused. Since version 9.2 a split may define where
+missing values go; otherwise they count as 0.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 XGBoost turns features into float32 and sends `x < split_condition` left; a forest sends `x <= threshold`. So a
 threshold read is the next float32 below the condition, and a condition written the next float32 above the threshold.
 Leaf values and the base score are float32 and are kept exactly when read; tree weights are multiplied into the leaves
-when written. NaN goes where the split says.
+when written. Each split stores the direction of NaN.
 """
 
 from __future__ import annotations
