@@ -26,9 +26,11 @@ def stopping(step: int, error: type[BaseException]):
 
 
 @pytest.mark.parametrize("stop_after", [4, 7, 10])
-@pytest.mark.parametrize("algo", ["selgb", "sgb"])
-def test_resuming_gives_the_same_model(tmp_path, data, algo, stop_after):
-    options = dict(SMALL, algo=algo, negatives=0.3, every=3, feature_fraction=0.7, valid=small_dataset(seed=4))
+@pytest.mark.parametrize(("algo", "gain"), [("selgb", "variance"), ("selgb", "newton"), ("sgb", "newton")])
+def test_resuming_gives_the_same_model(tmp_path, data, algo, gain, stop_after):
+    options = dict(
+        SMALL, algo=algo, gain=gain, negatives=0.3, every=3, feature_fraction=0.7, valid=small_dataset(seed=4)
+    )
     whole = rs.train(data, **options)
 
     with pytest.raises(ZeroDivisionError):

@@ -4,7 +4,7 @@ import pytest
 import naive
 import ranksieve as rs
 from naive_trees import gradients, walk
-from ranksieve.boosting.fixed_point import Extent, Scale, to_fixed_point
+from ranksieve.boosting import fixed_point
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import Binned, bin_data
@@ -72,31 +72,6 @@ def test_limits_on_leaves(binned):
     assert len(set(tree.splits[:, 0])) == 1
 
 
-def test_fixed_point_sums_are_close_and_do_not_overflow():
-    rng = np.random.default_rng(1)
-    grad = rng.standard_normal(100_000) * 10.0 ** rng.integers(-30, 3, 100_000)
-    hess = np.abs(grad)
-    fixed = to_fixed_point(grad, hess)
-    total = fixed.packed.sum()
-    scale = fixed.scale
-    assert scale.count(total) == len(grad)
-    np.testing.assert_allclose(scale.grad_sum(total), grad.sum(), rtol=1e-6, atol=np.abs(grad).sum() * 1e-8)
-    np.testing.assert_allclose(scale.hess_sum(fixed.hess.sum()), hess.sum(), rtol=1e-8)
-    assert to_fixed_point(np.zeros(3), np.zeros(3)).scale.grad_sum(np.int64(3)) == 0.0
-
-
-def test_parts_agree_on_a_scale_and_make_the_same_integers():
-    rng = np.random.default_rng(2)
-    grad, hess = rng.standard_normal(1000) * 10.0 ** rng.integers(-9, 9, 1000), rng.random(1000)
-    parts = [slice(0, 10), slice(10, 10), slice(10, 1000)]
-    extent = Extent.joined(Extent.of(grad[part], hess[part]) for part in parts)
-    scale = Scale.of(extent, sum(extent.absolute(grad[part]) for part in parts))
-    whole = to_fixed_point(grad, hess)
-    assert scale == whole.scale
-    together = np.concatenate([to_fixed_point(grad[part], hess[part], scale).packed for part in parts])
-    np.testing.assert_array_equal(together, whole.packed)
-
-
 def test_cuts_that_round_to_nearly_equal_gains_do_not_depend_on_threads():
     random = np.random.default_rng(23)
     n_docs = int(random.integers(10, 24))
@@ -109,3 +84,53 @@ def test_cuts_that_round_to_nearly_equal_gains_do_not_depend_on_threads():
         Grower(binned, params, threads=n).grow(TreeTarget(None, grad, np.ones(n_docs)), random)[0] for n in (1, 2)
     )
     assert np.array_equal(one.splits, two.splits) and np.array_equal(one.gains, two.gains)
+
+
+@pytest.mark.parametrize("options", [{}, {"l2": 0.7}, {"min_hessian": 3.0}, {"monotone": [1, -1, 1, -1, 1, -1, 1]}])
+@pytest.mark.parametrize("seed", range(3))
+def test_splits_of_rounded_sums_gain_as_much_as_those_of_exact_ones(monkeypatch, seed, options):
+    """Gradient, second derivative and count in one integer against two planes of exact sums."""
+    binned = bin_data(small_dataset(seed=seed, n_queries=8), max_bins=32)
+    grad, hess = gradients(len(binned.bins), seed)
+    params = Params(**{"leaves": 8, "min_docs": 3, "gain": "newton", "l2": 1.0, **options})
+    target = TreeTarget(None, grad, hess)
+    rounded, _ = Grower(binned, params, threads=2).grow(target, np.random.default_rng(0))
+    monkeypatch.setattr(fixed_point, "LEAST_BITS", 64)
+    exact, _ = Grower(binned, params, threads=2).grow(target, np.random.default_rng(0))
+    np.testing.assert_allclose(rounded.gains.sum(), exact.gains.sum(), rtol=1e-5)
+    np.testing.assert_array_equal(rounded.splits, exact.splits)  # none of these are nearly equal
+    if "monotone" not in options:  # limits follow from rounded sums
+        np.testing.assert_array_equal(rounded.leaf_values, exact.leaf_values)
+    np.testing.assert_allclose(rounded.leaf_values, exact.leaf_values, rtol=1e-5)
+    np.testing.assert_array_equal(rounded.leaf_weights, exact.leaf_weights)
+    np.testing.assert_array_equal(rounded.leaf_counts, exact.leaf_counts)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6, 1.0])
+def test_leaf_values_are_those_of_exact_sums(binned, share):
+    """Sums that splits are chosen by are rounded; leaf values do not depend on the rounding. In a copy and in place."""
+    rng = np.random.default_rng(0)
+    n = len(binned.bins)
+    rows = None if share == 1.0 else np.flatnonzero(rng.random(n) < share).astype(np.int32)
+    every = np.arange(n) if rows is None else rows
+    grad, hess = gradients(len(every))
+    grad[::5] *= 1e-6  # less than a unit
+    params = Params(leaves=5, min_docs=3, gain="newton", l2=0.5)
+    tree, _ = Grower(binned, params, threads=2).grow(TreeTarget(rows, grad, hess), rng)
+    of_leaf = walk(tree, binned.bins[every])
+    for leaf in range(len(tree.leaf_values)):
+        mine = of_leaf == leaf
+        assert tree.leaf_counts[leaf] == mine.sum()
+        np.testing.assert_allclose(tree.leaf_weights[leaf], hess[mine].sum(), rtol=1e-12)
+        np.testing.assert_allclose(tree.leaf_values[leaf], grad[mine].sum() / (hess[mine].sum() + 0.5), rtol=1e-10)
+
+
+def test_rounding_depends_on_the_random_generator_alone(binned):
+    grad, hess = gradients(len(binned.bins))
+    params = Params(leaves=16, min_docs=1, gain="newton")
+    trees = [
+        Grower(binned, params, threads=threads).grow(TreeTarget(None, grad, hess), np.random.default_rng(seed))[0]
+        for threads, seed in ((1, 0), (2, 0), (1, 1))
+    ]
+    np.testing.assert_array_equal(trees[0].gains, trees[1].gains)
+    assert not np.array_equal(trees[0].gains, trees[2].gains)

@@ -3,14 +3,23 @@
 import numpy as np
 import pytest
 
-from ranksieve.kernels.gain import Node, SplitRules, bounded_gain, bounded_value, large_enough, node_gain, node_value
+from ranksieve.kernels.gain import (
+    Node,
+    SplitRules,
+    bounded_gain,
+    bounded_value,
+    count_of,
+    large_enough,
+    node_gain,
+    node_value,
+)
 
 BITS = 10
 
 
 def rules(**changes):
-    given = SplitRules(count_bits=BITS, hess_unit=0.25, min_docs=2, min_hess=0.5, l2=1.5, newton=True, max_depth=0)
-    return given._replace(**changes)
+    given = {"count_bits": BITS, "hess_bits": 0, "hess_unit": 0.25, "min_docs": 2, "min_hess": 0.5, "l2": 1.5}
+    return SplitRules(**{**given, "newton": True, "max_depth": 0, **changes})
 
 
 def node(grad, n, hess, low=-np.inf, high=np.inf):
@@ -24,6 +33,15 @@ def test_a_leaf_gains_its_squared_sum_over_its_weight(grad, bounded):
     assert node_gain(one, rules(), bounded) == grad**2 / (8 * 0.25 + 1.5)
     assert node_gain(one, rules(newton=False), bounded) == grad**2 / 5
     assert node_value(one, rules()) == grad / 3.5
+
+
+@pytest.mark.parametrize("grad", [-7, 0, 12])
+def test_second_derivatives_in_the_packed_sum_count_as_those_of_their_own(grad):
+    apart, packed = node(grad, 5, 8), Node((grad << (BITS + 6)) + (8 << BITS) + 5, 0, -np.inf, np.inf)
+    assert count_of(packed.total, rules(hess_bits=6)) == 5
+    for changes in ({}, {"newton": False}):
+        assert node_gain(packed, rules(hess_bits=6, **changes), False) == node_gain(apart, rules(**changes), False)
+    assert node_value(packed, rules(hess_bits=6)) == node_value(apart, rules())
 
 
 def test_a_leaf_without_weight_gains_nothing():

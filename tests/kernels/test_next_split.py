@@ -8,7 +8,9 @@ from ranksieve.kernels.histograms import Columns
 from ranksieve.kernels.splitting import NO_SPLIT
 
 BITS = 10
-RULES = SplitRules(count_bits=BITS, hess_unit=1.0, min_docs=2, min_hess=0.0, l2=0.0, newton=False, max_depth=0)
+RULES = SplitRules(
+    count_bits=BITS, hess_bits=0, hess_unit=1.0, min_docs=2, min_hess=0.0, l2=0.0, newton=False, max_depth=0
+)
 
 
 def columns(signs=()):

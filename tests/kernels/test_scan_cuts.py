@@ -10,16 +10,17 @@ from numba import config, njit
 
 from ranksieve.kernels.gain import Node, SplitRules
 from ranksieve.kernels.histograms import LANES
-from ranksieve.kernels.scan_cuts import scan_cuts, scan_cuts_of_two
+from ranksieve.kernels.scan_cuts import scan_cuts, scan_cuts_of_packed, scan_cuts_of_two, scan_newton_cuts_of_packed
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="vector registers exist in compiled code only")
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("gain", ["variance", "variance, least", "newton"])
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=30, deadline=None)
-def test_scanning_sixteen_features_equals_one_after_the_other(gain, seed):
-    """`scan_cuts` and `scan_cuts_of_two` against plain loops, on sums small enough for exact fractions."""
+def test_scanning_sixteen_features_equals_one_after_the_other(gain, packed, seed):
+    """The four kinds of `scan_cuts` against plain loops, on sums small enough for exact fractions."""
     rng = np.random.default_rng(seed)
     count_bits, n_bins, min_docs = 10, int(rng.integers(1, 30)), int(rng.integers(1, 4))
     min_hess, l2 = (0.0, 0) if gain == "variance" else (float(rng.integers(0, 6)), int(rng.integers(0, 3)))
@@ -33,9 +34,14 @@ def test_scanning_sixteen_features_equals_one_after_the_other(gain, seed):
     left, left_hess, gains, cuts = (np.zeros(LANES, kind) for kind in (np.int64, np.int64, np.float64, np.int64))
     cuts -= 1
     node = Node(total, total_hess, -np.inf, np.inf)
-    rules = SplitRules(count_bits, 1.0, min_docs, min_hess, float(l2), gain == "newton", 0)
+    rules = SplitRules(count_bits, 0, 1.0, min_docs, min_hess, float(l2), gain == "newton", 0)
     common = hist.reshape(-1), n_bins, node, rules, left, gains, cuts
-    if gain == "variance":
+    if packed:
+        counts, grads = hist[0] & ((1 << count_bits) - 1), hist[0] >> count_bits
+        one_plane = (grads << (count_bits + 9)) + (hist[1] << count_bits) + counts
+        node, rules = Node(int(one_plane[:, 0].sum()), 0, -np.inf, np.inf), rules._replace(hess_bits=9)
+        scanned_packed(one_plane.reshape(-1), n_bins, node, rules, left, gains, cuts)
+    elif gain == "variance":
         scanned(*common)
     else:
         scanned_of_two(*common, left_hess)
@@ -55,6 +61,14 @@ def test_scanning_sixteen_features_equals_one_after_the_other(gain, seed):
 @njit
 def scanned(hist, n_bins, node, rules, left, gains, cuts):
     scan_cuts(hist, n_bins, node, rules, left, gains, cuts)
+
+
+@njit
+def scanned_packed(hist, n_bins, node, rules, left, gains, cuts):
+    if rules.newton:
+        scan_newton_cuts_of_packed(hist, n_bins, node, rules, left, gains, cuts)
+    else:
+        scan_cuts_of_packed(hist, n_bins, node, rules, left, gains, cuts)
 
 
 @njit

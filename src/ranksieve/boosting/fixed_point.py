@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+
+from ranksieve.dtypes import FIXED, OFFSET
+from ranksieve.kernels.rounding import Packing, pack_rows
+
+LEAST_BITS = 18  # of a gradient and of a second derivative that share an integer with a count
 
 
 @dataclass(frozen=True)
@@ -27,39 +33,61 @@ class Extent:
         n, grads, hesses = zip(*((part.n, part.largest_grad, part.largest_hess) for part in parts), strict=True)
         return cls(sum(n), max(grads), max(hesses))
 
-    def absolute(self, grad: np.ndarray) -> int:
-        """The sum of |gradient| in units of 2^-30 of the largest's power of two; sums of parts add up exactly."""
-        if self.largest_grad == 0.0:
-            return 0
-        return int(_rounded(np.abs(grad), 30 - math.frexp(self.largest_grad)[1]).sum())
+    def sums(self, grad: np.ndarray, hess: np.ndarray) -> tuple[int, int]:
+        """The sums of |gradient| and of second derivatives; those of parts add up exactly.
+
+        Each is in units of 2^-30 of the largest value's power of two, rounded value by value.
+        """
+        return _absolute(grad, self.largest_grad), _absolute(hess, self.largest_hess)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A packed sum is gradient · 2^grad_exponent << count_bits | count; a second derivative has 2^hess_exponent."""
+    """How gradients, second derivatives and counts are integers.
+
+    A packed sum is gradient · 2^grad_exponent << (hess_bits + count_bits) | hess << count_bits | count, where hess is
+    second derivative · 2^hess_exponent. With `hess_bits` 0, second derivatives are summed on their own.
+    """
 
     count_bits: int
     grad_exponent: int
     hess_exponent: int
+    hess_bits: int = 0
 
     @classmethod
-    def of(cls, extent: Extent, absolute: int) -> Scale:
+    def exact(cls, extent: Extent, sums: tuple[int, int]) -> Scale:
         """Powers of two such that no sum overflows: gradients by their absolute sum, derivatives by n · max."""
-        count_bits = max(int(extent.n).bit_length(), 1)
+        count_bits = _count_bits(extent.n)
         grad_exponent = hess_exponent = 0
         if extent.largest_grad > 0.0:
             unit = math.frexp(extent.largest_grad)[1]  # largest < 2^unit
-            # the sum of |gradient| is below (absolute + n) · 2^(unit - 30)
-            grad_exponent = 61 - count_bits - (absolute + extent.n).bit_length() - (unit - 30)
+            # the sum of |gradient| is below (its integer + n) · 2^(unit - 30)
+            grad_exponent = 61 - count_bits - (sums[0] + extent.n).bit_length() - (unit - 30)
         if extent.largest_hess > 0.0:
             hess_exponent = 61 - count_bits - math.frexp(extent.largest_hess)[1]
         return cls(count_bits, grad_exponent, hess_exponent)
 
+    @classmethod
+    def packed(cls, extent: Extent, sums: tuple[int, int]) -> Scale:
+        """Gradient, second derivative and count share an integer: about equal bits, one more for the gradient's sign.
+
+        Values are rounded up or down at random, see `kernels.rounding`.
+        """
+        count_bits = _count_bits(extent.n)
+        hess_bits = (63 - count_bits) // 2
+        return cls(
+            count_bits,
+            _exponent(63 - count_bits - hess_bits, extent.n, extent.largest_grad, sums[0]),
+            _exponent(hess_bits, extent.n, extent.largest_hess, sums[1]),
+            hess_bits,
+        )
+
     def grad_sum(self, total: np.ndarray) -> np.ndarray:
         """The gradient sum inside packed sums."""
-        return np.ldexp((total >> self.count_bits).astype(np.float64), -self.grad_exponent)
+        return np.ldexp((total >> (self.hess_bits + self.count_bits)).astype(np.float64), -self.grad_exponent)
 
     def hess_sum(self, total: np.ndarray) -> np.ndarray:
+        """The sum of second derivatives that were summed on their own."""
         return np.ldexp(total.astype(np.float64), -self.hess_exponent)
 
     def count(self, total: np.ndarray) -> np.ndarray:
@@ -67,24 +95,81 @@ class Scale:
         return total & ((1 << self.count_bits) - 1)
 
 
+class Scales(NamedTuple):
+    """The scales of one tree: of the sums that splits are chosen by, and of the exact ones for leaf values."""
+
+    exact: Scale
+    split: Scale
+    n_planes: int  # of histograms: 2 where second derivatives are summed on their own
+    key: int  # of the random rounding
+
+    @classmethod
+    def of(cls, extent: Extent, sums: tuple[int, int], *, with_hess: bool, key: int) -> Scales:
+        """`with_hess`: splits depend on second derivatives. These are packed where rows are few enough."""
+        exact = Scale.exact(extent, sums)
+        if with_hess and fits_one_integer(extent.n):
+            return cls(exact, Scale.packed(extent, sums), 1, key)
+        return cls(exact, exact, 2 if with_hess else 1, key)
+
+
+def fits_one_integer(n_rows: int) -> bool:
+    """Whether gradients, second derivatives and counts of so many rows share one integer: below 2^28 rows."""
+    return (64 - _count_bits(n_rows)) // 2 >= LEAST_BITS
+
+
 @dataclass(frozen=True)
 class FixedPoint:
-    """Gradients and counts packed in one integer per row, second derivatives in another."""
+    """Gradients and counts packed in one integer per row; second derivatives in it too, or in another, or nowhere."""
 
     packed: np.ndarray
     hess: np.ndarray
-    scale: Scale
 
 
-def to_fixed_point(grad: np.ndarray, hess: np.ndarray, scale: Scale | None = None) -> FixedPoint:
-    """Integers on the scale of these gradients, or on a given one that more of them share."""
-    if scale is None:
-        extent = Extent.of(grad, hess)
-        scale = Scale.of(extent, extent.absolute(grad))
+def to_fixed_point(
+    grad: np.ndarray, hess: np.ndarray, scales: Scales, rows: np.ndarray | None = None, first_row: int = 0
+) -> FixedPoint:
+    """The integers that histograms sum, of rows with these numbers (None: 0, 1, …) plus `first_row`."""
+    scale = scales.split
+    if scale.hess_bits:
+        packed = np.empty(len(grad), FIXED)
+        numbers = np.empty(0, OFFSET) if rows is None else rows.astype(OFFSET, copy=False)
+        factors = factors_of(scale.grad_exponent), factors_of(scale.hess_exponent)
+        packing = Packing(scale.count_bits, scale.hess_bits, *factors, scales.key)
+        pack_rows(grad, hess, numbers, first_row, packing, packed)
+        return FixedPoint(packed, np.empty(0, FIXED))
     packed = _rounded(grad, scale.grad_exponent)
     np.left_shift(packed, scale.count_bits, out=packed)
     packed += 1
-    return FixedPoint(packed, _rounded(hess, scale.hess_exponent), scale)
+    return FixedPoint(packed, _rounded(hess if scales.n_planes == 2 else hess[:0], scale.hess_exponent))
+
+
+def factors_of(exponent: int) -> tuple[float, float]:
+    """Two powers of two whose product is 2^exponent, which alone may be no float."""
+    return math.ldexp(1.0, exponent // 2), math.ldexp(1.0, exponent - exponent // 2)
+
+
+def _count_bits(n_rows: int) -> int:
+    return max(int(n_rows).bit_length(), 1)
+
+
+def _exponent(bits: int, n_rows: int, largest: float, total: int) -> int:
+    """The largest e such that the sum of values · 2^e, rounded at random, fits into so many bits.
+
+    By Bernstein's inequality the sum of the rounded values is more than t above that of the values with a probability
+    below exp(-t² / (2 V + t)), where V, the variance, is at most the sum: below e^-128 for t = 16 √(2^bits) + 144.
+    """
+    if largest == 0.0:
+        return 0
+    room = (1 << bits) - 1 - 16 * math.isqrt(1 << bits) - 144
+    most = total + n_rows  # the sum of the values is below most · 2^(unit - 30)
+    shift = room.bit_length() - most.bit_length()
+    if (most << max(shift, 0)) > (room << max(-shift, 0)):
+        shift -= 1
+    return shift + 30 - math.frexp(largest)[1]
+
+
+def _absolute(values: np.ndarray, largest: float) -> int:
+    return int(_rounded(np.abs(values), 30 - math.frexp(largest)[1]).sum()) if largest > 0.0 else 0
 
 
 def _rounded(values: np.ndarray, exponent: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import FixedPoint, Scale, to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, factors_of, to_fixed_point
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import choose_features, monotone_signs
@@ -48,29 +48,50 @@ class Grower:
         self._signs = np.zeros(0 if signs is None else width, np.int8)
         if signs is not None:
             self._signs[: len(self._columns)] = signs[data.binning.features[self._columns]]
-        self._planes = 2 if self._newton or params.min_hessian > 0 or signs is not None else 1
+        self._with_hess = self._newton or params.min_hessian > 0 or signs is not None
         self._n_bins = np.ones(width, np.int64)
         self._n_bins[: len(self._columns)] = data.binning.n_bins[self._columns]
         self._borders = _borders(self._n_bins, threads)
-        self._hist = np.empty((self._most_leaves(), width // LANES, self._planes, 256, LANES), FIXED)
+        self._allocate_histograms(1)
+
+    def _allocate_histograms(self, n_planes: int) -> None:
+        """The histograms of a tree; kept from tree to tree."""
+        self._hist = np.empty((self._most_leaves(), len(self._n_bins) // LANES, n_planes, 256, LANES), FIXED)
         self._spare = np.empty((len(self._borders) - 2, *self._hist.shape[1:]), FIXED)
 
     def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, Leaves | None]:
         """A tree fitted to the gradients of some rows (None: all); also its leaves where every row took part."""
-        fixed = to_fixed_point(target.grad, target.hess)
-        placed, fixed_hess = self._place(target, fixed)
-        grown = self._split(placed, self._choose_columns(rng), self._rules(fixed.scale))
+        columns = self._choose_columns(rng)
+        extent = Extent.of(target.grad, target.hess)
+        scales = self._scales(extent, self._sums(extent, target), self._draw_key(rng))
+        self._prepare_histograms(scales.n_planes)
+        placed = self._place(target, scales)
+        grown = self._split(placed, columns, self._rules(scales.split))
         grown = collapse(grown, self._params.collapse) if self._params.collapse > 0 else grown
-        hess_totals = np.empty(len(grown.bounds), FIXED)
-        kernels.sum_leaves(placed.members, grown.bounds, fixed_hess, hess_totals)
         leaves = Leaves(placed.members, grown.bounds) if len(placed.members) == len(self._bins) else None
-        return self._tree(fixed.scale, grown, hess_totals), leaves
+        return self._tree(scales, grown, self._leaf_sums(target, placed, grown.bounds, scales.exact)), leaves
 
     def _most_leaves(self) -> int:
         return max(1, min(self._params.leaves, len(self._bins) // self._params.min_docs))
 
+    def _sums(self, extent: Extent, target: TreeTarget) -> tuple[int, int]:
+        """The sums that the scales follow from; of second derivatives only where splits depend on them."""
+        return extent.sums(target.grad, target.hess if self._with_hess else target.hess[:0])
+
+    def _draw_key(self, rng: np.random.Generator) -> int:
+        """The key of a tree's random rounding."""
+        return int(rng.integers(1 << 63)) if self._with_hess else 0
+
+    def _scales(self, extent: Extent, sums: tuple[int, int], key: int) -> Scales:
+        return Scales.of(extent, sums, with_hess=self._with_hess, key=key)
+
+    def _prepare_histograms(self, n_planes: int) -> None:
+        """Histograms with so many planes."""
+        if self._hist.shape[2] != n_planes:
+            self._allocate_histograms(n_planes)
+
     def _split(self, rows: TreeRows, columns: Columns, rules: SplitRules) -> Grown:
-        """The splits and leaves of a tree."""
+        """The splits and leaves of a tree; sums, gains and limits are on the scale of the rules."""
         state = kernels.new_state(len(self._hist))
         bounds = np.zeros((len(self._hist), 2), np.int64)
         kernels.grow_tree(rows, columns, rules, self._hist, self._spare, bounds, state)
@@ -80,6 +101,7 @@ class Grower:
         p = self._params  # of the types that kernels are compiled for
         return SplitRules(
             count_bits=scale.count_bits,
+            hess_bits=scale.hess_bits,
             hess_unit=2.0**-scale.hess_exponent,
             min_docs=int(p.min_docs),
             min_hess=float(p.min_hessian),
@@ -88,19 +110,20 @@ class Grower:
             max_depth=int(p.max_depth),
         )
 
-    def _tree(self, scale: Scale, grown: Grown, hess_totals: np.ndarray) -> Tree:
-        """The tree of the splits, its leaves' values from their sums and within their limits."""
+    def _tree(self, scales: Scales, grown: Grown, leaf_sums: np.ndarray) -> Tree:
+        """The tree of the splits, its leaves' values from their exact sums and within their limits."""
+        scale, (totals, hess_totals) = scales.exact, leaf_sums
         splits = grown.splits[:, :5].astype(np.int32)
         splits[:, 0] = self._columns[splits[:, 0]]
-        values = self._values(scale, grown.totals, hess_totals)
+        values = self._values(scale, totals, hess_totals)
         if len(self._signs):
-            values = np.clip(values, *np.ldexp(grown.limits, -scale.grad_exponent).T)
+            values = np.clip(values, *np.ldexp(grown.limits, -scales.split.grad_exponent).T)
         return Tree(
             splits=splits,
-            gains=np.ldexp(grown.gains, -2 * scale.grad_exponent),
+            gains=np.ldexp(grown.gains, -2 * scales.split.grad_exponent),
             counts=grown.splits[:, 5].copy(),
             leaf_values=values,
-            leaf_counts=scale.count(grown.totals),
+            leaf_counts=scale.count(totals),
             leaf_weights=scale.hess_sum(hess_totals),
         )
 
@@ -109,26 +132,32 @@ class Grower:
         used = scale.hess_sum(hess_totals) + self._params.l2
         return np.divide(scale.grad_sum(totals), used, out=np.zeros(len(totals)), where=used > SMALLEST_WEIGHT)
 
-    def _place(self, target: TreeTarget, fixed: FixedPoint) -> tuple[TreeRows, np.ndarray]:
-        """The rows for the kernels, where few of all in a copy, and their second derivatives."""
+    def _place(self, target: TreeTarget, scales: Scales) -> TreeRows:
+        """The rows for the kernels, where few of all in a copy."""
         bins, rows = self._bins, target.rows
+        fixed = to_fixed_point(target.grad, target.hess, scales, rows, target.first_row)
         if rows is None:
             return self._all_of(bins, fixed)
         if len(rows) <= GATHER_SHARE * len(bins):
             return self._all_of(np.take(bins, rows, axis=0), fixed)
-        packed, hess = np.zeros(len(bins), FIXED), np.zeros(len(bins), FIXED)
-        packed[rows], hess[rows] = fixed.packed, fixed.hess
         members = rows.astype(ROW)
-        return TreeRows(bins, members, np.empty_like(members), packed, self._summed(hess)), hess
+        packed, hess = (_by_row(values, target, len(bins)) for values in (fixed.packed, fixed.hess))
+        return TreeRows(bins, members, np.empty_like(members), packed, hess)
 
-    def _all_of(self, bins: np.ndarray, fixed: FixedPoint) -> tuple[TreeRows, np.ndarray]:
-        """All rows of a matrix of bins, and their second derivatives."""
+    def _all_of(self, bins: np.ndarray, fixed: FixedPoint) -> TreeRows:
+        """All rows of a matrix of bins."""
         members = np.arange(len(bins), dtype=ROW)
-        return TreeRows(bins, members, np.empty_like(members), fixed.packed, self._summed(fixed.hess)), fixed.hess
+        return TreeRows(bins, members, np.empty_like(members), fixed.packed, fixed.hess)
 
-    def _summed(self, hess: np.ndarray) -> np.ndarray:
-        """The second derivatives that histograms sum: none where no split depends on them."""
-        return hess if self._planes == 2 else hess[:0]
+    def _leaf_sums(self, target: TreeTarget, rows: TreeRows, bounds: np.ndarray, scale: Scale) -> np.ndarray:
+        """The exact sums of each leaf: gradients with counts, and second derivatives."""
+        sums = np.empty((2, len(bounds)), FIXED)
+        exponents = scale.grad_exponent, scale.hess_exponent
+        for values, exponent, out in zip((target.grad, target.hess), exponents, sums, strict=True):
+            by_row = _by_row(values, target, len(rows.bins))
+            kernels.sum_leaves(rows.members, bounds, by_row, factors_of(exponent), out)
+        sums[0] = (sums[0] << scale.count_bits) + (bounds[:, 1] - bounds[:, 0])
+        return sums
 
     def _choose_columns(self, rng: np.random.Generator) -> Columns:
         """The columns that a tree may split on."""
@@ -140,6 +169,15 @@ class Grower:
         else:
             allowed[:n_features] = True
         return Columns(self._n_bins, allowed, self._signs, self._borders)
+
+
+def _by_row(values: np.ndarray, target: TreeTarget, n_rows: int) -> np.ndarray:
+    """Values of training rows in the places of these rows among all; as they are where those are the only rows."""
+    if len(values) in (0, n_rows):
+        return values
+    out = np.zeros(n_rows, values.dtype)
+    out[target.rows] = values
+    return out
 
 
 def _only_columns(bins: np.ndarray, columns: np.ndarray, n_columns: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown
-from ranksieve.boosting.fixed_point import Scale
+from ranksieve.boosting.fixed_point import Scale, Scales
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
@@ -50,10 +50,10 @@ class ObliviousGrower(Grower):
         limits = np.tile([-np.inf, np.inf], (n, 1))
         return Grown(_splits(cuts[:n_levels]), np.zeros(n - 1), bounds[:n], totals[:n], limits)
 
-    def _tree(self, scale: Scale, grown: Grown, hess_totals: np.ndarray) -> Tree:
+    def _tree(self, scales: Scales, grown: Grown, leaf_sums: np.ndarray) -> Tree:
         """The tree of the splits; small leaves ask the nodes above them."""
-        totals, split_ints, split_gain = grown.totals, grown.splits, grown.gains
-        levels = [(totals, hess_totals)]  # the sums of every level's nodes, root first
+        scale, split_ints, split_gain = scales.exact, grown.splits, grown.gains
+        levels = [(leaf_sums[0], leaf_sums[1])]  # the sums of every level's nodes, root first
         while len(levels[0][0]) > 1:
             levels.insert(0, (levels[0][0].reshape(-1, 2).sum(axis=1), levels[0][1].reshape(-1, 2).sum(axis=1)))
         enough = [scale.count(sums) >= self._params.min_docs for sums, _ in levels]
@@ -68,7 +68,7 @@ class ObliviousGrower(Grower):
             gains = np.maximum(below - self._gains(scale, sums, hess_sums), 0.0)
             split_gain[first : first + n] = np.where(divided, gains, 0.0)
             split_ints[first : first + n, 5] = scale.count(sums)
-        tree = super()._tree(scale, grown, hess_totals)
+        tree = super()._tree(scales._replace(split=scale), grown, leaf_sums)  # gains are of exact sums here
         tree.leaf_values[:] = values
         return tree
 

@@ -202,6 +202,7 @@ class TreeTarget:
     rows: np.ndarray | None
     grad: np.ndarray
     hess: np.ndarray
+    first_row: int = 0  # of this portion in the whole training set
 
 
 @dataclass
@@ -262,12 +263,13 @@ class TrainingLists:
         if rows.weights is not None:
             grad, hess = grad * rows.weights, hess * rows.weights
         if self.params.row_fraction == 1.0:
-            return TreeTarget(rows.rows, grad, hess)
+            return TreeTarget(rows.rows, grad, hess, self.portion.first_row)
         sizes = np.diff(rows.offsets)
         counts = share_of(sizes, self.params.row_fraction)
         places = draw_places(sizes, counts, rng, first_query=self.portion.first_query)
         kept = places + np.repeat(rows.offsets[:-1], counts)
-        return TreeTarget(kept.astype(ROW) if rows.rows is None else rows.rows[kept], grad[kept], hess[kept])
+        kept_rows = kept.astype(ROW) if rows.rows is None else rows.rows[kept]
+        return TreeTarget(kept_rows, grad[kept], hess[kept], self.portion.first_row)
 
     def full_gradients(self, scores: Scores, step: int) -> Gradients:
         """Gradients of the full lists; a selection and the tree that follows share them."""

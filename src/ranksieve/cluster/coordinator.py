@@ -15,7 +15,7 @@ from ranksieve.boosting.training_rows import NO_ROWS, TrainingRows
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.messages import SelectedRows
 from ranksieve.cluster.worker_pool import WorkerPool
-from ranksieve.dtypes import BIN, ROW
+from ranksieve.dtypes import BIN, OFFSET, ROW
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import Metric
 
@@ -53,6 +53,7 @@ class RemoteTarget:
     bins: np.ndarray | None = None
     grad: np.ndarray | None = None
     hess: np.ndarray | None = None
+    row_numbers: np.ndarray | None = None  # in the whole training set
 
 
 @dataclass
@@ -79,36 +80,38 @@ class RemoteLists:
                 cache.keep(report.rows)
         if len(parts) < len(reports):  # a worker has too many rows to send
             return RemoteTarget(extent)
-        bins = np.empty((extent.n, parts[0].new.shape[1]), BIN)
+        bins, numbers = np.empty((extent.n, parts[0].new.shape[1]), BIN), np.empty(extent.n, OFFSET)
         stop = 0
         for cache, sent in zip(caches, parts, strict=True):
             start, stop = stop, stop + len(sent.grad)
-            cache.take(bins[start:stop])
+            cache.take(bins[start:stop], numbers[start:stop])
         grad, hess = (np.concatenate([getattr(sent, name) for sent in parts]) for name in ("grad", "hess"))
-        return RemoteTarget(extent, bins, grad, hess)
+        return RemoteTarget(extent, bins, grad, hess, numbers)
 
 
 class _Cache:
-    """The bins of the rows that one worker has sent."""
+    """The rows that one worker has sent: bins and numbers in the whole training set."""
 
     def __init__(self) -> None:
         self._bins = np.empty((0, 0), BIN)
+        self._numbers = np.empty(0, OFFSET)
         self._places = np.empty(0, ROW)
 
     def keep(self, rows: SelectedRows) -> None:
         """Keep new rows, and the places of the current training rows."""
         stop = rows.first + len(rows.new)
         if stop > len(self._bins):
-            longer = np.empty((stop + stop // 4, rows.new.shape[1]), BIN)
+            longer, numbers = np.empty((stop + stop // 4, rows.new.shape[1]), BIN), np.empty(stop + stop // 4, OFFSET)
             if rows.first:
-                longer[: rows.first] = self._bins[: rows.first]
-            self._bins = longer
+                longer[: rows.first], numbers[: rows.first] = self._bins[: rows.first], self._numbers[: rows.first]
+            self._bins, self._numbers = longer, numbers
         if len(rows.new):
-            self._bins[rows.first : stop] = rows.new
+            self._bins[rows.first : stop], self._numbers[rows.first : stop] = rows.new, rows.numbers
         if rows.places is not None:
             self._places = rows.places
 
-    def take(self, out: np.ndarray) -> None:
-        """Write the bins of the current training rows."""
-        if len(out):
-            np.take(self._bins, self._places, axis=0, out=out, mode="clip")  # other modes make one more copy
+    def take(self, bins: np.ndarray, numbers: np.ndarray) -> None:
+        """Write the bins and numbers of the current training rows."""
+        if len(bins):
+            np.take(self._bins, self._places, axis=0, out=bins, mode="clip")  # other modes make one more copy
+            numbers[:] = self._numbers[self._places]

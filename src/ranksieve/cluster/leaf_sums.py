@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ranksieve.boosting.fixed_point import Scale, to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, Scales
 from ranksieve.boosting.grower import Grower, Leaves
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.cluster.messages import HistogramRequest, LeafSplit, RootHistogram, SplitPoint
 from ranksieve.data.binned import Binned
-from ranksieve.dtypes import FIXED, MISSING_BIN
+from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.histograms import LANES, Columns, sum_leaf
@@ -23,7 +23,6 @@ class LeafSums(Grower):
 
     def __init__(self, data: Binned, params: Params, threads: int) -> None:
         super().__init__(data, params, threads=threads)
-        self._live = live_places(self._n_bins, self._planes)
         self._all_columns = Columns(self._n_bins, np.ones(len(self._n_bins), np.bool_), self._signs, self._borders)
         self._bounds = np.empty((0, 2), np.int64)
         self._n_leaves = 0
@@ -35,20 +34,30 @@ class LeafSums(Grower):
     def _most_leaves(self) -> int:
         return 1  # the coordinator keeps the histograms
 
+    def _allocate_histograms(self, n_planes: int) -> None:
+        super()._allocate_histograms(n_planes)
+        self._live = live_places(self._n_bins, n_planes)
+
     @property
     def bins(self) -> np.ndarray:
         """Bins of all documents, the columns that trees may use."""
         return self._bins
 
-    def begin(self, target: TreeTarget, scale: Scale) -> RootHistogram:
+    def sums(self, extent: Extent, target: TreeTarget) -> tuple[int, int]:
+        """What the rows here add to the sums that the scales follow from."""
+        return self._sums(extent, target)
+
+    def begin(self, target: TreeTarget, scales: Scales) -> RootHistogram:
         """All training rows in one leaf."""
-        fixed = to_fixed_point(target.grad, target.hess, scale)
-        self._rows, self._fixed_hess = self._place(target, fixed)
+        self._target, self._scales_now = target, scales
+        self._prepare_histograms(scales.n_planes)
+        self._rows = self._place(target, scales)
         self._bounds = np.zeros((self._params.leaves, 2), np.int64)
         self._bounds[0, 1] = len(self._rows.members)
         self._n_leaves, self._complete = 1, target.rows is None
         self._ahead.clear()
-        return RootHistogram(int(fixed.packed.sum()), int(fixed.hess.sum()), self.of(HistogramRequest(0)))
+        total, hess_total = kernels.sum_members(self._rows, 0, len(self._rows.members))
+        return RootHistogram(total, hess_total, self.of(HistogramRequest(0)))
 
     def divide(self, splits: Sequence[LeafSplit]) -> None:
         """Split leaves, in this order."""
@@ -80,11 +89,9 @@ class LeafSums(Grower):
         sum_leaf(self._rows, self._all_columns, start, stop, self._hist, self._spare, 0, -1)
         return self._hist.reshape(-1)[self._live]
 
-    def hess_totals(self) -> np.ndarray:
-        """The sum of second derivatives of each leaf."""
-        totals = np.empty(self._n_leaves, FIXED)
-        kernels.sum_leaves(self._rows.members, self._bounds[: self._n_leaves], self._fixed_hess, totals)
-        return totals
+    def leaf_sums(self) -> np.ndarray:
+        """The exact sums of each leaf."""
+        return self._leaf_sums(self._target, self._rows, self._bounds[: self._n_leaves], self._scales_now.exact)
 
     def leaves(self) -> Leaves | None:
         """The leaf of every document, if all were training rows."""

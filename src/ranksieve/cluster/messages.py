@@ -73,6 +73,7 @@ class SelectedRows:
 
     first: int
     new: np.ndarray
+    numbers: np.ndarray  # of the new ones in the whole training set
     places: np.ndarray | None
     grad: np.ndarray
     hess: np.ndarray

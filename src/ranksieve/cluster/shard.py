@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.callbacks import ValidationSet
-from ranksieve.boosting.fixed_point import Extent, Scale
+from ranksieve.boosting.fixed_point import Extent, Scales
 from ranksieve.boosting.initial_scores import TRAIN, Base
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.train import first_selection, label_sums
@@ -34,7 +34,7 @@ from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.lists import Lists
-from ranksieve.dtypes import BIN, LABEL, ROW
+from ranksieve.dtypes import BIN, LABEL, OFFSET, ROW
 from ranksieve.evaluation.metric_table import METRICS
 from ranksieve.threads import using_threads
 
@@ -163,7 +163,8 @@ class Shard:
         bins, rows = self._sums.bins, target.rows
         assert rows is not None
         if rows is self._last_sent:
-            return SelectedRows(self._n_places, np.empty((0, bins.shape[1]), BIN), None, target.grad, target.hess)
+            none, no_numbers = np.empty((0, bins.shape[1]), BIN), np.empty(0, OFFSET)
+            return SelectedRows(self._n_places, none, no_numbers, None, target.grad, target.hess)
         self._last_sent = rows
         new = rows[self._place[rows] < 0]
         if self._n_places + len(new) > CACHED * len(rows):
@@ -172,18 +173,19 @@ class Shard:
         first = self._n_places
         self._n_places += len(new)
         self._place[new] = np.arange(first, self._n_places, dtype=ROW)
-        return SelectedRows(first, bins[new], self._place[rows], target.grad, target.hess)
+        numbers = new.astype(OFFSET) + self._portion.first_row
+        return SelectedRows(first, bins[new], numbers, self._place[rows], target.grad, target.hess)
 
-    def absolute(self, extent: Extent) -> int:
-        """The sum of this shard's absolute gradients, for the common scale."""
+    def sums(self, extent: Extent) -> tuple[int, int]:
+        """The sums of this shard's gradients that the common scales follow from."""
         assert self._target is not None
-        return extent.absolute(self._target.grad)
+        return self._sums.sums(extent, self._target)
 
-    def root(self, scale: Scale) -> RootHistogram:
+    def root(self, scales: Scales) -> RootHistogram:
         """Start a tree; returns the sums of all training rows."""
         assert self._target is not None
         with NUMBA_LOCK, using_threads(self._threads):
-            return self._sums.begin(self._target, scale)
+            return self._sums.begin(self._target, scales)
 
     def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
         """Split leaves; returns the requested histograms, one per row."""
@@ -192,10 +194,10 @@ class Shard:
             return np.stack([self._sums.of(request) for request in requests])
 
     def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
-        """Split leaves; returns the sum of second derivatives of every leaf."""
+        """Split leaves; returns the exact sums of every leaf."""
         with NUMBA_LOCK, using_threads(self._threads):
             self._sums.divide(splits)
-            return self._sums.hess_totals()
+            return self._sums.leaf_sums()
 
 
 def _valid_set(name: str, data: Binned, start: np.ndarray, highest: float) -> tuple[ValidationSet, int]:

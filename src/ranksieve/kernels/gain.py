@@ -18,7 +18,8 @@ SMALLEST_GAIN = 1e-9  # relative: rounding of sums must not look like an improve
 class SplitRules(NamedTuple):
     """How splits are valued and which are allowed, the same for all leaves of a tree."""
 
-    count_bits: int  # a packed sum is gradient << count_bits | count
+    count_bits: int  # a packed sum is gradient << (hess_bits + count_bits) | second derivative << count_bits | count
+    hess_bits: int  # 0: second derivatives are summed on their own, or not at all
     hess_unit: float  # second derivative that is 1 in the fixed-point sums
     min_docs: int
     min_hess: float
@@ -30,8 +31,8 @@ class SplitRules(NamedTuple):
 class Node(NamedTuple):
     """The sums of a leaf in fixed point, and the bounds on its value, see `growing.set_bounds`."""
 
-    total: int  # gradients and count, packed
-    hess: int
+    total: int  # packed
+    hess: int  # 0 where second derivatives are in the packed sum
     low: float
     high: float
 
@@ -45,13 +46,13 @@ def count_of(total, rules):
 @njit(cache=True, nogil=True)
 def grad_of(total, rules):
     """The sum of gradients in a packed sum."""
-    return np.float64(total >> rules.count_bits)
+    return np.float64(total >> (rules.hess_bits + rules.count_bits))
 
 
 @njit(cache=True, nogil=True)
-def hess_of(total, rules):
-    """The sum of second derivatives in a fixed-point sum of them."""
-    return np.float64(total) * rules.hess_unit
+def hess_of(total, hess, rules):
+    """The sum of second derivatives in a packed sum and in a sum of their own: one of the two has none. No branches."""
+    return np.float64(hess + ((total >> rules.count_bits) & ((np.int64(1) << rules.hess_bits) - 1))) * rules.hess_unit
 
 
 @njit(cache=True, nogil=True)
@@ -92,7 +93,7 @@ def bounded_gain(grad, n, weight, newton, low, high):
 def node_gain(node, rules, bounded):
     """The gain of a leaf before it is split."""
     grad, n = grad_of(node.total, rules), np.float64(count_of(node.total, rules))
-    weight = hess_of(node.hess, rules) + rules.l2
+    weight = hess_of(node.total, node.hess, rules) + rules.l2
     if bounded:
         return bounded_gain(grad, n, weight, rules.newton, node.low, node.high)
     return gain_of(grad, n, weight, rules.newton) if (weight if rules.newton else n) > 0.0 else 0.0
@@ -101,4 +102,5 @@ def node_gain(node, rules, bounded):
 @njit(cache=True, nogil=True)
 def node_value(node, rules):
     """The value of a leaf within its bounds."""
-    return bounded_value(grad_of(node.total, rules), hess_of(node.hess, rules) + rules.l2, node.low, node.high)
+    weight = hess_of(node.total, node.hess, rules) + rules.l2
+    return bounded_value(grad_of(node.total, rules), weight, node.low, node.high)

@@ -24,8 +24,8 @@ class GrowState(NamedTuple):
     n_leaves: np.ndarray  # one number
     splits: np.ndarray  # per split: column, bin, missing left, left child, right child, count; child < 0: leaf ~child
     split_gains: np.ndarray
-    totals: np.ndarray  # per leaf: gradients and count, packed
-    hess_totals: np.ndarray
+    totals: np.ndarray  # per leaf: packed sums
+    hess_totals: np.ndarray  # of second derivatives that are summed on their own
     limits: np.ndarray  # per leaf: bounds on its value
     depths: np.ndarray
     parents: np.ndarray  # per leaf: the split above it, or -1
@@ -256,12 +256,13 @@ def grow_tree(rows, columns, rules, hist, spare, bounds, state):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def sum_leaves(members, bounds, values, out):
-    """Fixed-point sum of `values` over the rows of each leaf."""
+def sum_leaves(members, bounds, values, factors, out):
+    """Fixed-point sum of `values` over the rows of each leaf; the product of the factors is their unit's inverse."""
+    first, second = factors
     for leaf in prange(len(bounds)):
         total = np.int64(0)
         for i in range(bounds[leaf, 0], bounds[leaf, 1]):
-            total += values[members[i]]
+            total += np.int64(np.rint(values[members[i]] * first * second))
         out[leaf] = total
 
 

@@ -2,8 +2,8 @@
 
 A histogram is stored in groups of LANES features, and in a group bin by bin, `hist[group, plane, bin, lane]`, so that
 one vector instruction handles several features, and a group, 32 KB, stays in the nearest cache while it is summed,
-subtracted and searched. Plane 0 packs two sums in one integer: gradient << count_bits | count. Plane 1, if present,
-sums second derivatives.
+subtracted and searched. Plane 0 packs sums in one integer: gradient << count_bits | count, or with second derivatives
+between the two, see `gain.SplitRules`. Plane 1, if present, sums second derivatives on their own.
 All sums are fixed point: integer addition is associative, so threads or machines may share rows in any way.
 """
 
@@ -25,8 +25,8 @@ class TreeRows(NamedTuple):
     bins: np.ndarray  # row by row, a column per feature
     members: np.ndarray  # the numbers of the rows, those of a leaf one after the other
     scratch: np.ndarray  # as long
-    packed: np.ndarray  # by row: gradient and count 1
-    hess: np.ndarray  # by row: second derivative; empty where none are summed
+    packed: np.ndarray  # by row: gradient, second derivative where it is packed, and count 1
+    hess: np.ndarray  # by row: second derivative; empty where none is summed on its own
 
 
 class Columns(NamedTuple):

@@ -21,7 +21,7 @@ def add_gains(group, scanned, missing_left, node, rules, left, left_hess, gains)
     """Add what every cut of a group's features gains in one leaf to `gains[bin, lane]`. No branches."""
     two_planes = len(group) == 2
     unsplit, l2, newton = node_gain(node, rules, False), rules.l2, rules.newton
-    all_grad, all_hess = grad_of(node.total, rules), hess_of(node.hess, rules)
+    all_grad, all_hess = grad_of(node.total, rules), hess_of(node.total, node.hess, rules)
     n = count_of(node.total, rules)
     for k in range(LANES):
         left[k] = group[0, MISSING_BIN, k] if missing_left else 0
@@ -35,7 +35,7 @@ def add_gains(group, scanned, missing_left, node, rules, left, left_hess, gains)
             for k in range(LANES):
                 left_hess[k] += row_hess[k]
         for k in range(LANES):
-            n_left, hess_left = count_of(left[k], rules), hess_of(left_hess[k], rules)
+            n_left, hess_left = count_of(left[k], rules), hess_of(left[k], left_hess[k], rules)
             n_right, hess_right = n - n_left, all_hess - hess_left
             possible = large_enough(n_left, hess_left, rules) & large_enough(n_right, hess_right, rules)
             grad_left = grad_of(left[k], rules)

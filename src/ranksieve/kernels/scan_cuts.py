@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -18,8 +18,9 @@ class Leaf(NamedTuple):
     """What the cuts of one leaf have in common, each number in all elements of a register."""
 
     masks: Any
-    shifts: Any
+    shifts: Any  # of gradients
     fewest: Any
+    range: Any  # a left side may have from `fewest` to `fewest + range` documents
     n_docs: Any
     sum: Any
 
@@ -31,7 +32,9 @@ class Seconds(NamedTuple):
     sum: Any
     least: Any
     l2: Any
-    newton: Any  # whether the gain divides by them, and not by documents
+    newton: Any  # whether the gain divides by them, and not by documents; True or False where that is known
+    shifts: Any  # where they are in packed sums
+    masks: Any
 
 
 class Best(NamedTuple):
@@ -51,26 +54,39 @@ def scan_cuts(typing, hist, n_bins, node, rules, left, gains, cuts):
     `hist[16 * b + k]` is what bin b adds to the left side of feature k: gradient << count_bits | count. Sums and best
     cuts stay in registers from bin to bin. The gain of the two sides, `gain.leaf_gain`, is a fraction,
     (l² m + r² n) / (n m) with sums l and r of n and m rows; two are compared by cross-multiplication, for a division
-    takes as long as all the rest.
+    takes as long as all the rest. The leaf has at least `2 * rules.min_docs` rows.
     """
     return types.void(hist, types.int64, node, rules, left, gains, cuts), _scan
 
 
 @intrinsic
 def scan_cuts_of_two(typing, hist, n_bins, node, rules, left, gains, cuts, second, left_hess):
-    """The same where second derivatives are summed too, bins of them from `hist[second]` on.
+    """The same where second derivatives are summed on their own, bins of them from `hist[second]` on.
 
     Both sides need a sum of `rules.min_hess`; with `rules.newton`, n and m are these sums plus `rules.l2`.
     """
     return types.void(hist, types.int64, node, rules, left, gains, cuts, types.int64, left_hess), _scan
 
 
-def _scan(context, builder, signature, arguments):
+@intrinsic
+def scan_cuts_of_packed(typing, hist, n_bins, node, rules, left, gains, cuts):
+    """Like `scan_cuts_of_two`, variance gain, where second derivatives are in packed sums: see `gain.SplitRules`."""
+    return types.void(hist, types.int64, node, rules, left, gains, cuts), partial(_scan, packed=True, newton=False)
+
+
+@intrinsic
+def scan_newton_cuts_of_packed(typing, hist, n_bins, node, rules, left, gains, cuts):
+    """The same with Newton gain."""
+    return types.void(hist, types.int64, node, rules, left, gains, cuts), partial(_scan, packed=True, newton=True)
+
+
+def _scan(context, builder, signature, arguments, *, packed=False, newton=None):
+    """Code of all four. `newton` is known for packed sums; otherwise the rules say it when the code runs."""
     n_bins, more = arguments[1], arguments[7:]
     planes = [LONG(0), *more[:1]]
     node, rules = (_fields(builder, signature.args[i], arguments[i]) for i in (2, 3))
     leaf = _leaf(builder, node, rules)
-    seconds = _seconds(builder, node, rules) if more else None
+    seconds = _seconds(builder, node, rules, packed, newton) if more or packed else None
     halves = [LONG(0), LONG(HALF)]
     ends = {"sums": 4, "up": 5, "cut": 6, **({"seconds": 8} if more else {})}  # arguments with the first and last ones
 
@@ -104,17 +120,30 @@ def _fields(builder, type_, value):
 
 
 def _leaf(builder, node, rules):
-    total, bits = node["total"], rules["count_bits"]
-    mask = builder.sub(builder.shl(LONG(1), bits), LONG(1))
-    total_sum = builder.sitofp(builder.ashr(total, bits), ir.DoubleType())
-    parts = mask, bits, rules["min_docs"], builder.and_(total, mask), total_sum
+    total, mask = node["total"], _mask(builder, rules["count_bits"])
+    shift = builder.add(rules["hess_bits"], rules["count_bits"])
+    total_sum = builder.sitofp(builder.ashr(total, shift), ir.DoubleType())
+    n_docs, fewest = builder.and_(total, mask), rules["min_docs"]
+    parts = mask, shift, fewest, builder.sub(n_docs, builder.add(fewest, fewest)), n_docs, total_sum
     return Leaf(*(splat(builder, part, HALF) for part in parts))
 
 
-def _seconds(builder, node, rules):
-    total_sum = builder.fmul(builder.sitofp(node["hess"], ir.DoubleType()), rules["hess_unit"])
-    parts = rules["hess_unit"], total_sum, rules["min_hess"], rules["l2"], rules["newton"]
-    return Seconds(*(splat(builder, part, HALF) for part in parts))
+def _mask(builder, bits):
+    """So many low bits set."""
+    return builder.sub(builder.shl(LONG(1), bits), LONG(1))
+
+
+def _seconds(builder, node, rules, packed, newton):
+    shift, mask = rules["count_bits"], _mask(builder, rules["hess_bits"])
+    total = builder.and_(builder.lshr(node["total"], shift), mask) if packed else node["hess"]
+    total_sum = builder.fmul(builder.sitofp(total, ir.DoubleType()), rules["hess_unit"])
+    least, zero = rules["min_hess"], ir.Constant(ir.DoubleType(), 0.0)
+    if newton:  # a side that is 0 has no gain; the least sum that is not is one unit
+        larger = builder.select(builder.fcmp_ordered(">", least, zero), least, rules["hess_unit"])
+        least = builder.select(builder.fcmp_ordered(">", rules["l2"], zero), least, larger)
+    parts = rules["hess_unit"], total_sum, least, rules["l2"], rules["newton"], shift, mask
+    seconds = Seconds(*(splat(builder, part, HALF) for part in parts))
+    return seconds if newton is None else seconds._replace(newton=newton)
 
 
 def _better(builder, leaf, seconds, best, added, number):
@@ -125,16 +154,23 @@ def _better(builder, leaf, seconds, best, added, number):
     sum_left = builder.sitofp(builder.ashr(sums, leaf.shifts), DOUBLES)
     sum_right = builder.fsub(leaf.sum, sum_left)
     x, y = builder.sitofp(n_left, DOUBLES), builder.sitofp(n_right, DOUBLES)
-    possible = [builder.icmp_signed(">=", n, leaf.fewest) for n in (n_left, n_right)]
+    # both sides have enough: one comparison of unsigned numbers, as a leaf that is searched has enough for two
+    possible = [builder.icmp_unsigned("<=", builder.sub(n_left, leaf.fewest), leaf.range)]
     second_sums = None
     if seconds is not None:
-        second_sums = builder.add(best.seconds, added[1])
-        second_left = builder.fmul(builder.sitofp(second_sums, DOUBLES), seconds.unit)
+        if len(added) == 2:
+            second_sums = second = builder.add(best.seconds, added[1])
+        else:
+            second = builder.and_(builder.lshr(sums, seconds.shifts), seconds.masks)
+        second_left = builder.fmul(builder.sitofp(second, DOUBLES), seconds.unit)
         second_right = builder.fsub(seconds.sum, second_left)
-        x = builder.select(seconds.newton, builder.fadd(second_left, seconds.l2), x)
-        y = builder.select(seconds.newton, builder.fadd(second_right, seconds.l2), y)
         possible += [builder.fcmp_ordered(">=", side, seconds.least) for side in (second_left, second_right)]
-        possible += [builder.fcmp_ordered(">", side, constant(DOUBLES, 0.0)) for side in (x, y)]
+        weights = [builder.fadd(side, seconds.l2) for side in (second_left, second_right)]
+        if seconds.newton is True:
+            x, y = weights
+        elif seconds.newton is not False:
+            x, y = (builder.select(seconds.newton, *pair) for pair in zip(weights, (x, y), strict=True))
+            possible += [builder.fcmp_ordered(">", side, constant(DOUBLES, 0.0)) for side in (x, y)]
     up = builder.fadd(
         builder.fmul(builder.fmul(sum_left, sum_left), y), builder.fmul(builder.fmul(sum_right, sum_right), x)
     )

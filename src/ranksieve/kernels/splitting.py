@@ -6,7 +6,7 @@ from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.gain import bounded_gain, bounded_value, count_of, grad_of, hess_of, large_enough
 from ranksieve.kernels.histograms import LANES, widest
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.scan_cuts import scan_cuts, scan_cuts_of_two
+from ranksieve.kernels.scan_cuts import scan_cuts, scan_cuts_of_packed, scan_cuts_of_two, scan_newton_cuts_of_packed
 
 NO_SPLIT = -1
 
@@ -15,13 +15,14 @@ NO_SPLIT = -1
 def scan_cuts_bounded(group, n_bins, node, rules, signs, left, left_hess, gains, cuts):
     """Like `scan_cuts_of_two`, with bounds on leaf values; cuts against their column's sign are passed over."""
     low, high, l2, newton = node.low, node.high, rules.l2, rules.newton
-    all_grad, all_hess = grad_of(node.total, rules), hess_of(node.hess, rules)
-    n = count_of(node.total, rules)
+    all_grad, all_hess = grad_of(node.total, rules), hess_of(node.total, node.hess, rules)
+    n, two_planes = count_of(node.total, rules), len(group) == 2
     for b in range(n_bins):
         for k in range(LANES):
             left[k] += group[0, b, k]
-            left_hess[k] += group[1, b, k]
-            n_left, hess_left = count_of(left[k], rules), hess_of(left_hess[k], rules)
+            if two_planes:
+                left_hess[k] += group[1, b, k]
+            n_left, hess_left = count_of(left[k], rules), hess_of(left[k], left_hess[k], rules)
             n_right, hess_right = n - n_left, all_hess - hess_left
             if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
                 continue
@@ -57,14 +58,17 @@ def improve_split(hist, columns, lane, node, rules, gain, cut):
             gains[k], cuts[k] = gain[0] if len(signs) else 0.0, NO_SPLIT
         # with missing values on the right, "all values left" is a cut too
         scanned = most if any_missing and side == 0 else most - 1
-        if len(group) == 2:
-            for k in range(LANES):
-                left_hess[k] = group[1, MISSING_BIN, k] if side else 0
+        for k in range(LANES):
+            left_hess[k] = group[1, MISSING_BIN, k] if side and len(group) == 2 else 0
         if len(signs):
             scan_cuts_bounded(group, scanned, node, rules, signs[lane : lane + LANES], left, left_hess, gains, cuts)
         elif len(group) == 2:
             second = group.shape[1] * LANES
             scan_cuts_of_two(group.reshape(group.size), scanned, node, rules, left, gains, cuts, second, left_hess)
+        elif rules.hess_bits and rules.newton:
+            scan_newton_cuts_of_packed(group.reshape(group.size), scanned, node, rules, left, gains, cuts)
+        elif rules.hess_bits:
+            scan_cuts_of_packed(group.reshape(group.size), scanned, node, rules, left, gains, cuts)
         else:
             scan_cuts(group.reshape(group.size), scanned, node, rules, left, gains, cuts)
         for k in range(LANES):
@@ -72,6 +76,7 @@ def improve_split(hist, columns, lane, node, rules, gain, cut):
                 gain[0], found = gains[k], k
                 cut[0], cut[1], cut[2] = lane + k, cuts[k], side
     if found >= 0:
+        cut[4] = 0
         for plane in range(len(group)):
             cut[3 + plane] = group[plane, MISSING_BIN, found] if cut[2] else 0
             for b in range(cut[1] + 1):

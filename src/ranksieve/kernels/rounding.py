@@ -1,0 +1,47 @@
+"""The gradient, the second derivative and the count of a row in one integer, rounded up or down at random.
+
+Rounding is unbiased: a value is rounded up with the probability of its fraction, so whole numbers stay as they are. The
+random numbers depend on a key and the row's number in the whole training set alone.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+
+from ranksieve.kernels.counter_random import GOLDEN, mixed
+from ranksieve.kernels.jit import njit
+
+
+class Packing(NamedTuple):
+    """A row is gradient << (hess_bits + count_bits) | second derivative << count_bits | 1.
+
+    Units are powers of two, each in two factors: one alone may be too large or too small for a float.
+    """
+
+    count_bits: int
+    hess_bits: int
+    grad_factors: tuple[float, float]
+    hess_factors: tuple[float, float]
+    key: int
+
+
+@njit(cache=True, nogil=True)
+def rounded(value, chance):
+    """The whole number below a value, or with the probability of the value's fraction the one above it."""
+    below = np.floor(value)
+    return np.int64(below) + np.int64(chance < value - below)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def pack_rows(grad, hess, rows, first, packing, out):
+    """The packed integers of rows with these numbers, all plus `first`; without numbers they are 0, 1, …"""
+    key, count_bits, grad_shift = np.uint64(packing.key), packing.count_bits, packing.hess_bits + packing.count_bits
+    (a, b), (c, d) = packing.grad_factors, packing.hess_factors
+    for i in prange(len(grad)):
+        number = first + (rows[i] if len(rows) else i)
+        bits = mixed(key + GOLDEN * np.uint64(number + 1))
+        high, low = np.int64(bits >> np.uint64(32)), np.int64(bits & np.uint64(0xFFFFFFFF))
+        g = rounded(grad[i] * a * b, (np.float64(high) + 0.5) * 2.0**-32)
+        h = rounded(hess[i] * c * d, (np.float64(low) + 0.5) * 2.0**-32)
+        out[i] = (g << grad_shift) + (h << count_bits) + 1
