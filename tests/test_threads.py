@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import pytest
+
+from ranksieve import threads
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="GNU OpenMP is Linux's")
 
@@ -104,6 +109,65 @@ def test_a_child_forked_before_any_loop_has_its_own_threads(tmp_path):
 
 
 @ON_LINUX
+@pytest.mark.parametrize("imported", ["ranksieve", "ranksieve.threads", "sys"])
+def test_a_child_runs_loops_though_another_library_has_started_the_threads_of_its_parent(imported):
+    code = """
+    import os, sys
+    import numba, numpy as np
+
+    @numba.njit(parallel=True)
+    def double(values):
+        out = np.empty_like(values)
+        for i in numba.prange(values.size):
+            out[i] = 2 * values[i]
+        return out
+
+    double(np.ones(10))
+    __import__(sys.argv[1])
+    if os.fork():
+        sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+    import ranksieve as rs
+    rs.train(rs.synth.cubic(100), trees=2, leaves=4)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), imported]
+    environment = {**os.environ, "NUMBA_THREADING_LAYER": "omp", "NUMBA_NUM_THREADS": "2"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_failed_preparation_is_logged_and_loops_go_on(monkeypatch, caplog):
+    def fail() -> None:
+        raise RuntimeError("LLVM IR parsing error")
+
+    monkeypatch.setattr(threads, "_is_prepared", False)
+    monkeypatch.setattr(threads, "_prepare_openmp", fail)
+    with caplog.at_level(logging.DEBUG, "ranksieve"), threads.using_threads(1) as used:
+        assert used == 1
+    assert [(one.levelname, one.message[:9]) for one in caplog.records] == [("DEBUG", "preparing")]
+
+
+@ON_LINUX
+def test_threads_that_start_at_once_prepare_once(monkeypatch):
+    calls = []
+
+    def load_slowly() -> None:
+        calls.append(os.environ["GOMP_SPINCOUNT"])
+        time.sleep(0.1)
+        raise ImportError
+
+    for name in threads.SPIN_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "_is_prepared", False)
+    monkeypatch.setattr(threads, "_numba_openmp", load_slowly)
+    started = [threading.Thread(target=threads.prepare_threads) for _ in range(4)]
+    for one in started:
+        one.start()
+    for one in started:
+        one.join()
+    assert calls == [threads.SPIN_COUNT] and not threads.SPIN_VARIABLES & os.environ.keys()
+
+
+@ON_LINUX
 @pytest.mark.parametrize(("given", "spins"), [({}, "2000"), ({"GOMP_SPINCOUNT": "7"}, "7")])
 def test_threads_wait_shortly_and_the_environment_is_left_alone(given, spins):
     code = """
@@ -137,7 +201,7 @@ def test_waits_are_short_though_another_library_has_loaded_openmp():
         with threads.using_threads(2):
             pass
     assert [thread.name for thread in threading.enumerate()].count("ranksieve-openmp") == 1
-    assert len(os.listdir("/proc/self/task")) >= n_before + os.cpu_count()
+    assert len(os.listdir("/proc/self/task")) >= n_before + len(os.sched_getaffinity(0))
     """
     environment = {
         name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import logging
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +23,12 @@ from ranksieve.errors import ParameterError, param
 SPIN_COUNT = "2000"
 SPIN_VARIABLES = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}
 
-# What compiled loops call in place of OpenMP's `numba_parallel_for`, with the same parameters. In a forked process
-# (flag != 0) the calling thread does all iterations. The braces are the addresses of the flag and of OpenMP's function.
-_PARALLEL_FOR = """
-define void @ranksieve_parallel_for(
-    ptr %loop, ptr %args, ptr %sizes, ptr %steps, ptr %data, i64 %n_dims, i64 %n_arrays, i32 %threads
-) {{
-  %flag = load volatile i8, ptr inttoptr (i64 {flag} to ptr)
-  %is_forked = icmp ne i8 %flag, 0
-  br i1 %is_forked, label %serial, label %parallel
-serial:
-  call void %loop(ptr %args, ptr %sizes, ptr %steps, ptr %data)
-  ret void
-parallel:
-  call void inttoptr (i64 {parallel_for} to ptr)(
-    ptr %loop, ptr %args, ptr %sizes, ptr %steps, ptr %data, i64 %n_dims, i64 %n_arrays, i32 %threads
-  )
-  ret void
-}}
-"""
+FORKED_WITHOUT_EXEC = 0x40  # in the flags of a Linux process
 
-_is_forked = ctypes.c_uint8(0)
+_is_forked = ctypes.c_uint8(0)  # compiled loops read it
 _engines: list[Any] = []  # own the compiled function
+_lock = threading.Lock()
+_is_prepared = False
 _has_default_waits = False
 
 
@@ -67,12 +51,29 @@ def using_threads(threads: int | None) -> Iterator[int]:
         numba.set_num_threads(before)
 
 
-@cache
 def prepare_threads() -> None:
     """Set up Numba's OpenMP threads before the first loop is compiled or loaded; other kinds need nothing.
 
-    GNU OpenMP reads its settings when it is loaded. Afterwards the environment is as it was.
+    Without this loops still run, so a failure is only logged.
     """
+    global _is_prepared
+    with _lock:
+        if not _is_prepared:
+            _is_prepared = True
+            with _logged_failures("preparing OpenMP's threads"):
+                _prepare_openmp()
+
+
+@contextmanager
+def _logged_failures(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception:
+        logging.getLogger("ranksieve").debug("%s failed; going on without it", doing, exc_info=True)
+
+
+def _prepare_openmp() -> None:
+    """Load GNU OpenMP, which reads its settings then. Afterwards the environment is as it was."""
     if sys.platform != "linux":  # elsewhere OpenMP is not GNU's
         return
     global _has_default_waits
@@ -86,7 +87,7 @@ def prepare_threads() -> None:
         return
     finally:
         if is_free:
-            del os.environ["GOMP_SPINCOUNT"]
+            os.environ.pop("GOMP_SPINCOUNT", None)
     if omppool.openmp_vendor == "GNU":
         _has_default_waits = is_free and bool(loaded) and _loaded_openmp() == loaded  # another library has loaded it
         _survive_forks(omppool)
@@ -106,46 +107,95 @@ def _loaded_openmp() -> set[str]:
     return {line.split()[-1] for line in lines if "/libgomp" in line}
 
 
-@cache
 def _shorten_default_waits() -> None:
-    """Let threads wait for a short time though OpenMP was loaded with its defaults, by LightGBM for example.
+    """Let threads wait for a short time though another library, LightGBM for example, has loaded OpenMP before.
 
-    OpenMP shortens the waits itself while it has more threads than the machine has cores. So as many threads as there
-    are cores are started, and sleep as long as the process lives.
+    OpenMP has read its settings then. But it shortens the waits while it has more threads than there are cores. So
+    this starts as many threads as there are cores, once; they sleep as long as the process lives.
     """
-    if not _has_default_waits or _is_forked.value or numba.threading_layer() != "omp":
+    global _has_default_waits
+    with _lock:
+        is_needed, _has_default_waits = _has_default_waits, False
+    if not is_needed or _is_forked.value or numba.threading_layer() != "omp":
         return
-    parallel, nothing = ctypes.CDLL(_numba_openmp().__file__).GOMP_parallel, ctypes.CDLL(None).sched_yield
     are_started = threading.Event()
 
     def start_and_sleep() -> None:
-        parallel(nothing, None, os.cpu_count(), 0)
+        with _logged_failures("shortening the waits of OpenMP's threads"):
+            parallel, nothing = ctypes.CDLL(_numba_openmp().__file__).GOMP_parallel, ctypes.CDLL(None).sched_yield
+            parallel(nothing, None, len(os.sched_getaffinity(0)), 0)  # OpenMP counts the same cores
         are_started.set()
         threading.Event().wait()
 
-    threading.Thread(target=start_and_sleep, name="ranksieve-openmp", daemon=True).start()
-    are_started.wait()
+    with _logged_failures("starting a thread"):
+        threading.Thread(target=start_and_sleep, name="ranksieve-openmp", daemon=True).start()
+        are_started.wait()
 
 
 def _survive_forks(omppool: Any) -> None:
-    """Let loops go through `_PARALLEL_FOR`.
+    """Let loops run in forked processes.
 
-    The threads of GNU OpenMP do not exist in a forked process. A loop would wait for them, so Numba ends the process.
+    The threads of GNU OpenMP do not exist there. A loop would wait for them, so Numba ends the process.
+
+    Numba links the loops of all libraries with one address, so loops of other libraries call the new function too. For
+    them it is the same function, except that their forked processes go on as well.
     """
     from llvmlite import binding
     from numba.np.ufunc import parallel
 
-    code = _PARALLEL_FOR.format(flag=ctypes.addressof(_is_forked), parallel_for=omppool.parallel_for)
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine()
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(code), machine)
+    module = binding.parse_assembly(_parallel_for_code(omppool.parallel_for))
+    module.verify()
+    engine = binding.create_mcjit_compiler(module, machine)
     _engines.append(engine)
     omppool.parallel_for = engine.get_function_address("ranksieve_parallel_for")  # Numba links loops with this
     if parallel._is_initialized and parallel._threading_layer == "omp":  # another library has run loops before
         binding.add_symbol("numba_parallel_for", omppool.parallel_for)
 
-    def note_fork() -> None:
-        _is_forked.value = parallel._threading_layer == "omp"  # 0 if the parent has not started any threads
 
-    os.register_at_fork(after_in_child=note_fork)
+def _parallel_for_code(parallel_for: int) -> str:
+    """What compiled loops call in place of OpenMP's `numba_parallel_for` at this address, with the same parameters.
+
+    In a forked process the calling thread does all iterations. llvmlite writes the code, so that the version of LLVM
+    in use can read it.
+    """
+    from llvmlite import ir
+
+    byte, size = ir.IntType(8), ir.IntType(8 * ctypes.sizeof(ctypes.c_size_t))
+    pointer = byte.as_pointer()
+    loop = ir.FunctionType(ir.VoidType(), [pointer] * 4)
+    whole = ir.FunctionType(ir.VoidType(), [pointer] * 5 + [size, size, ir.IntType(32)])
+    module = ir.Module()
+    function = ir.Function(module, whole, "ranksieve_parallel_for")
+    body = ir.IRBuilder(function.append_basic_block())
+    flag = body.load(body.inttoptr(size(ctypes.addressof(_is_forked)), pointer))
+    with body.if_then(body.icmp_unsigned("!=", flag, byte(0))):
+        body.call(body.bitcast(function.args[0], loop.as_pointer()), function.args[1:5])
+        body.ret_void()
+    body.call(body.inttoptr(size(parallel_for), whole.as_pointer()), function.args)
+    body.ret_void()
+    return str(module)
+
+
+def _note_fork() -> None:
+    """In a forked process: note whether Numba used OpenMP before; its threads are missing here then."""
+    global _lock
+    _lock = threading.Lock()  # a thread of the parent may have held it
+    _is_forked.value = getattr(sys.modules.get("numba.np.ufunc.parallel"), "_threading_layer", None) == "omp"
+
+
+def _was_forked() -> bool:
+    """Whether this process is a fork that has not started another program since; False where that is not known."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        return bool(int(fields[6]) & FORKED_WITHOUT_EXEC)
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+if hasattr(os, "register_at_fork"):  # at import: another library may run loops, and fork, before a loop runs here
+    os.register_at_fork(after_in_child=_note_fork)
+if _was_forked():  # before this import. If another library has run loops, here or in the parent, one thread is safe
+    _note_fork()
