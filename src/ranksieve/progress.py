@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Te
 from rich.table import Column
 from rich.text import Text
 
-from ranksieve.kernels.numba_cache import is_first_use
+from ranksieve.kernels.numba_cache import is_compiled
 from ranksieve.text_formats import duration
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ PHASES = {
 
 def waiting(doing: str = "reading the data", *, kernels: str = "growing") -> str:
     """What happens before the first step; `kernels` names the file whose kernels a first use compiles."""
-    is_first = bool(kernels) and is_first_use(kernels)
-    return f"{doing}; compiling kernels (first use only)…" if is_first else f"{doing}…"
+    compiles = bool(kernels) and not is_compiled(kernels)
+    return f"{doing}; compiling kernels (first use only)…" if compiles else f"{doing}…"
 
 
 class ProgressDisplay:

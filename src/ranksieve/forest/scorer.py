@@ -21,7 +21,7 @@ from ranksieve.forest.matrix import Matrix, matrices
 from ranksieve.kernels import quantize, scoring, traverse_raw
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.leaf_numbers import leaves_of_ranked
-from ranksieve.kernels.numba_cache import log_first_use
+from ranksieve.kernels.numba_cache import report_first_compile
 from ranksieve.threads import using_threads
 
 FEW = 12  # documents; up to here, traversing tree by tree is faster than filling a block
@@ -34,7 +34,7 @@ class Scorer:
     """Scores documents with a forest; created on first use and cached by the forest."""
 
     def __init__(self, forest: Forest):
-        log_first_use("scoring")
+        report_first_compile("scoring")
         self._forest = forest
         self._walk_always = bool(forest.n_trees and forest.n_leaves.max() > scoring.MAX_LEAVES)
         self._shorter: dict[int, Scorer] = {}

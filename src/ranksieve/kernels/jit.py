@@ -26,14 +26,19 @@ class KernelCache(FunctionCache):
         """The code for a signature, if it is there and up to date; Numba asks before it compiles or runs a kernel."""
         # Preparations are made here, before the first kernel runs, so that importing the package changes nothing.
         prepare_threads()
-        stamp = self._impl.locator.get_source_stamp()
-        self._cache_file._source_stamp = (stamp, digest_of_sources(self._py_func.__code__.co_filename, self._depth))
+        self._stamp()
         return super().load_overload(sig, target_context)
 
-    @property
-    def _depth(self) -> int:
-        """In how many packages the module lies."""
-        return self._py_func.__module__.count(".")
+    def is_empty(self) -> bool:
+        """Whether no code is there that is up to date."""
+        self._stamp()
+        return not self._cache_file._load_index()
+
+    def _stamp(self) -> None:
+        """Set what the index on disk must have for its code to be up to date."""
+        depth = self._py_func.__module__.count(".")  # packages in which the module lies
+        digest = digest_of_sources(self._py_func.__code__.co_filename, depth)
+        self._cache_file._source_stamp = (self._impl.locator.get_source_stamp(), digest)
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:

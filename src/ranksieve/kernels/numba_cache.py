@@ -1,22 +1,31 @@
-"""Whether compiled kernels are on disk yet; what is compiled at the first use takes a while."""
+"""Whether kernels are compiled yet; the first use of a kernel compiles it, which takes a while."""
 
 from __future__ import annotations
 
+import importlib
 import logging
-import os
-from pathlib import Path
+from functools import cache
 
-CACHE = Path(__file__).parent / "__pycache__"  # where Numba keeps kernels, if it may
-
-
-def is_first_use(kernels: str) -> bool:
-    """Whether kernels, named by their file, are yet to be compiled; False where Numba keeps them elsewhere or not."""
-    elsewhere = os.environ.get("NUMBA_CACHE_DIR") or not os.access(CACHE if CACHE.exists() else CACHE.parent, os.W_OK)
-    interpreted = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
-    return not elsewhere and not interpreted and not any(CACHE.glob(f"{kernels}.*.nbi"))
+from ranksieve.kernels.jit import KernelCache
 
 
-def log_first_use(kernels: str) -> None:
-    """Log that kernels are compiled; a warning, as it is shown where logging is not set up, and happens once."""
-    if is_first_use(kernels):
-        logging.getLogger("ranksieve").warning("compiling kernels (first use only); this may take a minute or two")
+def is_compiled(kernels: str) -> bool:
+    """Whether a kernel of this file is compiled, in this process or on disk; True where the JIT is disabled."""
+    module = importlib.import_module(f"ranksieve.kernels.{kernels}")
+    own = [
+        kernel
+        for kernel in vars(module).values()
+        if isinstance(getattr(kernel, "_cache", None), KernelCache) and kernel.__module__ == module.__name__
+    ]
+    return not own or any(kernel.signatures or not kernel._cache.is_empty() for kernel in own)
+
+
+def report_first_compile(kernels: str) -> None:
+    """Log once per process that kernels are compiled; a warning is shown even where logging is not set up."""
+    if not is_compiled(kernels):
+        _warn_once()
+
+
+@cache
+def _warn_once() -> None:
+    logging.getLogger("ranksieve").warning("compiling kernels (first use only); this may take a minute or two")

@@ -15,7 +15,7 @@ from ranksieve.boosting.train import train_forest
 from ranksieve.data.binning import Binning
 from ranksieve.errors import UnusedParameterWarning
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.kernels.numba_cache import log_first_use
+from ranksieve.kernels.numba_cache import report_first_compile
 from ranksieve.params import Params
 from ranksieve.progress import training_progress
 from ranksieve.pruning.xcleaver import train_xcleaver
@@ -110,7 +110,7 @@ def train(
         _warn_of_unused(parsed)
     with training_progress(parsed.algo, verbose=verbose) as shown:
         if not shown:
-            log_first_use("growing")
+            report_first_compile("growing")
         callbacks = (*callbacks, *shown)
         return run(TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning))
 
