@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,50 @@ def test_other_names_of_parameters():
         rs.Ranker(n_leaves=3)
     with pytest.raises(rs.errors.ParameterError, match="trees is given twice"):
         rs.train(rs.synth.cubic(4), trees=3, n_estimators=4)
+
+
+def test_both_names_of_a_parameter_are_an_error():
+    for use in (rs.Ranker, rs.Ranker().set_params):
+        with pytest.raises(ParameterError, match="trees is given twice, under two names"):
+            use(trees=3, n_estimators=4)
+
+
+def test_aliases_can_be_assigned(arrays):
+    X, y, qid = arrays
+    ranker = rs.Ranker(**SMALL)
+    ranker.n_estimators = 3
+    ranker.n_jobs = -2
+    assert ranker.get_params()["trees"] == 3 and ranker.threads == 0
+    assert "n_estimators" not in vars(ranker)
+    assert ranker.fit(X, y, qid=qid).model_.n_trees == 3
+
+
+def test_repr_shows_what_was_set():
+    assert repr(rs.Ranker()) == "Ranker()"
+    assert repr(rs.Ranker(n_estimators=5)) == "Ranker(trees=5)"
+    assert repr(clone(rs.Ranker(n_estimators=5, algo="mart"))) == "Ranker(algo='mart', trees=5)"
+    parameters = inspect.signature(rs.Ranker.__init__).parameters
+    assert list(parameters) == ["self", *rs.params.table()]
+    assert list(inspect.signature(rs.Ranker().__init__).parameters) == list(rs.params.table())
+
+
+@dataclass(frozen=True)
+class Near:
+    """A rule whose default of a known parameter is another one."""
+
+    margin: float = 3.0
+
+    def __call__(self, view):
+        return None
+
+
+def test_clones_keep_the_defaults_of_a_rule(arrays):
+    X, y, qid = arrays
+    options = SMALL | {"algo": "selgb"}
+    for ranker in (rs.Ranker(selection=Near, **options), rs.Ranker(selection=Near(margin=9.0), **options)):
+        expected = 9.0 if isinstance(ranker.selection, Near) else 3.0
+        for one in (ranker, clone(ranker), clone(clone(ranker))):
+            assert one.fit(X, y, qid=qid).model_.info["params"]["margin"] == expected
 
 
 def test_fit_learns_and_tells(arrays, fitted):

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
+import subprocess
 import sys
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import ranksieve as rs
+from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.cli.app import app
-from ranksieve.errors import ParameterError
-from ranksieve.rules import integer
+from ranksieve.errors import ParameterError, UnusedParameterWarning
+from ranksieve.params import Params, canonical, table
+from ranksieve.pruning.strategies import find_strategy
+from ranksieve.rules import RESERVED, SELECTIONS, STRATEGIES, integer, parameter
 from samples import small_dataset
 
 pytestmark = pytest.mark.usefixtures("nothing_registered")
@@ -39,6 +47,52 @@ class Huber:
 
     def __call__(self, view):
         return np.clip(view.labels - view.scores, -self.limit, self.limit), np.ones(len(view.labels))
+
+
+@dataclass(frozen=True)
+class Near:
+    """A rule with a parameter that the table has with another default."""
+
+    margin: float = 3.0
+
+    def __call__(self, view):
+        return None
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A rule with a field that no model file can hold."""
+
+    weights: Any = None
+
+    def __call__(self, view):
+        return None
+
+
+OWN_FILE = """
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sel:
+    extra: int = 2
+    margin: float = 3.0
+
+    def __call__(self, view):
+        return None
+
+
+def function(view):
+    return None
+"""
+
+
+@pytest.fixture
+def own_file(tmp_path):
+    (tmp_path / "own.py").write_text(OWN_FILE)
+    return f"{tmp_path}/own.py:Sel"
 
 
 @pytest.fixture
@@ -127,7 +181,7 @@ def test_rules_that_contradict_others_are_refused():
         rs.register_selection("other", OtherDefault)
     with pytest.raises(ParameterError, match=r"'other' has a parameter 'negatives' that exists with default 0\.01"):
         rs.register_objective("other", OtherDefault)
-    with pytest.raises(ParameterError, match="no default for its field 'depth'"):
+    with pytest.raises(ParameterError, match=r"no default for its field 'depth'"):
         rs.register_selection("none", NoDefault)
     assert "other" not in rs.params.table()["objective"].names
 
@@ -137,3 +191,286 @@ def test_reading_parameters_runs_no_code_of_a_file(tmp_path):
     params = rs.params.Params(selection=f"{tmp_path}/rule.py:rule", trees=3)
     assert "every" in params.used and params.as_dict()["selection"].endswith("rule.py:rule")
     assert "rule" not in sys.modules
+
+
+def test_a_rule_keeps_its_own_defaults(own_file):
+    for rule in (Near, Near(), own_file):
+        params = Params(selection=rule)
+        assert params.selection_rule.margin == 3.0
+        assert params.replace(trees=2).selection_rule.margin == 3.0
+        assert params.load_files().as_dict()["margin"] == 3.0
+    assert Params(selection=Near, margin=2).selection_rule.margin == 2.0
+    assert Params(selection=own_file, margin=2).as_dict()["margin"] == 2.0
+    assert rs.train(small_dataset(), selection=own_file, trees=2, leaves=4).info["params"]["margin"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (TopNegatives(every=0), "every is 0; expected a whole number from 1"),
+        (TopNegatives(negatives=7.0), r"negatives is 7.0; expected a number in \(0, 1\]"),
+        (Near("far"), "margin is 'far'; expected a number"),
+    ],
+)
+def test_fields_of_passed_rules_are_checked(rule, message):
+    with pytest.raises(ParameterError, match=message):
+        rs.train(small_dataset(), selection=rule)
+
+
+def test_fields_of_passed_rules_get_their_types():
+    assert type(Params(selection=TopNegatives(negatives=1)).selection_rule.negatives) is float
+    assert Params(step="optimal", step_range=[0, 5]).step_range == (0.0, 5.0)
+    assert all(type(one) is float for one in Params(step="optimal", step_range=[0, 5]).step_rule.step_range)
+    for wrong in ([1], [1, "2"], 3, "12"):
+        with pytest.raises(ParameterError, match=r"step_range is .*; expected two numbers"):
+            Params(step="optimal", step_range=wrong)
+
+
+def test_parameters_of_strategies_are_checked():
+    for strategy in ("random", STRATEGIES["random"]):
+        with pytest.raises(ParameterError, match="draws is -5; expected a whole number from 1"):
+            find_strategy(strategy, draws=-5)
+    with pytest.raises(ParameterError, match="draws is -5"):
+        find_strategy(STRATEGIES["random"](draws=-5))
+    with pytest.raises(ParameterError, match="strategy is 'rndom'; did you mean 'random'"):
+        find_strategy("rndom")
+
+
+def test_a_file_is_imported_once_until_it_changes(own_file):
+    params = Params(selection=own_file, extra=4)
+    assert params.selection_rule.extra == 4
+    assert type(params.selection_rule) is type(params.replace(trees=2).selection_rule)
+    Path(own_file.rpartition(":")[0]).write_text(OWN_FILE.replace("extra: int = 2", "extra: int = 20"))
+    assert Params(selection=own_file).selection_rule.extra == 20
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_parameters_with_a_rule_of_a_file_can_be_pickled(own_file, is_lost):
+    params = Params(selection=own_file, extra=4, margin=2.0)
+    assert params.selection_rule.extra == 4
+    state = pickle.dumps(params)
+    if is_lost:  # as on another machine
+        Path(own_file.rpartition(":")[0]).unlink()
+    code = "import pickle, sys; p = pickle.load(sys.stdin.buffer); print(p.selection_rule, p.as_dict()['extra'])"
+    done = subprocess.run([sys.executable, "-c", code], input=state, capture_output=True, check=True)
+    assert done.stdout.decode().split() == ["Sel(extra=4,", "margin=2.0)", "4"]
+
+
+def test_parameters_with_passed_rules_can_be_pickled(registered):
+    for rule in (Near(margin=4.0), FirstDocuments, "first-documents"):
+        params = Params(selection=rule)
+        back = pickle.loads(pickle.dumps(params))
+        assert back == params and back.selection_rule == params.selection_rule
+
+
+def run_cli(*command):
+    return CliRunner(env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"}).invoke(app, list(map(str, command)))
+
+
+def test_a_rule_of_a_file_has_keys_and_flags(own_file, tmp_path):
+    rs.io.write_letor(small_dataset(), tmp_path / "train.txt")
+    toml, out = tmp_path / "params.toml", tmp_path / "model.txt"
+    toml.write_text(f"extra = 4\nselection = '{own_file}'\ntrees = 2\nleaves = 4\n")
+    start = ["train", tmp_path / "train.txt", "--out", out]
+    done = run_cli(*start, "--params", toml)
+    assert done.exit_code == 0, done.output
+    assert rs.load(out).info["params"]["extra"] == 4 and rs.load(out).info["params"]["margin"] == 3.0
+    for words in (["--selection", own_file], [f"--selection={own_file}"]):
+        done = run_cli(*start, "--trees", 2, "--leaves", 4, *words, "--extra", 5)
+        assert done.exit_code == 0, done.output
+        assert rs.load(out).info["params"]["extra"] == 5
+    shown = " ".join(run_cli("train", "--selection", own_file, "--help").output.split())
+    assert "--extra INT" in shown and "[default: 2]" in shown
+    assert "--extra" not in run_cli("train", "--help").output
+    done = run_cli(*start, "--selection", own_file, "--rest", 0.2)
+    assert done.exit_code == 2 and "--rest is not used by --algo selgb with --selection" in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("trees = 3\nextra = 'x'\nselection = 'OWN'\n", 2, "expected a whole number"),
+        ("trees = 3\nlerning-rate = 0.1\n", 2, "unknown parameter 'lerning_rate'; did you mean 'learning_rate'"),
+        ("leaves = 3\ntrees = 0\n", 2, "expected a whole number from 1"),
+        ("trees = 3\nleaves = 3\nn-estimators = 4\n", 3, "is given twice"),
+    ],
+)
+def test_errors_in_a_file_of_parameters_name_the_line(own_file, tmp_path, text, line, message):
+    (tmp_path / "params.toml").write_text(text.replace("OWN", own_file))
+    done = run_cli("train", tmp_path / "none.txt", "--out", tmp_path / "out", "--params", tmp_path / "params.toml")
+    assert done.exit_code == 2
+    assert f"params.toml:{line}: " in done.output and message in done.output
+
+
+def test_a_flag_wins_over_a_key_under_another_name(tmp_path):
+    rs.io.write_letor(small_dataset(), tmp_path / "train.txt")
+    (tmp_path / "params.toml").write_text("n-estimators = 9\nleaves = 4\n")
+    out = tmp_path / "model.txt"
+    done = run_cli("train", tmp_path / "train.txt", "--out", out, "--params", tmp_path / "params.toml", "--trees", 2)
+    assert done.exit_code == 0, done.output
+    assert rs.load(out).n_trees == 2
+
+
+def test_a_registration_that_fails_changes_nothing():
+    @dataclass(frozen=True)
+    class Conflicting:
+        negatives: float = 0.5
+
+        def __call__(self, *arguments):
+            return None
+
+    known = {name: one.default for name, one in table().items()}
+    with pytest.raises(ParameterError, match=r"'other' has a parameter 'negatives' that exists with default"):
+        rs.pruning.register_strategy("other", Conflicting)
+    assert "other" not in STRATEGIES and {name: one.default for name, one in table().items()} == known
+
+
+def test_a_name_that_is_taken_needs_replace():
+    for register, name in (
+        (rs.register_selection, "top"), (rs.register_objective, "ndcg"), (rs.pruning.register_strategy, "last"),
+    ):  # fmt: skip
+        with pytest.raises(ParameterError, match=f"there is a .* '{name}' already; .*replace=True"):
+            register(name, len)
+    rs.register_selection("top", len, replace=True)
+    assert SELECTIONS["top"] is len
+
+
+def rule_with(name, default=1):
+    return dataclass(frozen=True)(
+        type("Rule", (), {name: default, "__annotations__": {name: int}, "__call__": lambda self, view: None})
+    )
+
+
+@pytest.mark.parametrize("name", ["fit", "verbose", "out", "n_jobs", "missing", "used", "model_", "_hidden"])
+def test_fields_with_names_of_other_meaning_are_refused(name):
+    rule = rule_with(name)
+    with pytest.raises(ParameterError, match=f"field '{name}', a name that has another meaning"):
+        rs.register_selection("rule", rule)
+    for passed in (rule, rule()):
+        with pytest.raises(ParameterError, match=f"field '{name}', a name that has another meaning"):
+            Params(selection=passed)
+
+
+def test_names_of_other_meaning_are_complete():
+    import typer
+
+    known = set(table())
+    command = typer.main.get_command(app).commands["train"]
+    names = {one.name for one in command.params} | {
+        name
+        for function in (rs.train, rs.prune, rs.cluster.train, rs.Ranker.fit)
+        for name, one in inspect.signature(function).parameters.items()
+        if one.kind is one.KEYWORD_ONLY
+    }
+    names |= {name for kind in (rs.Ranker, Params) for name in dir(kind) if name.strip("_") == name}
+    names = {name for name in names if not name.startswith("eval_")} - {"group", "sample_weight"}
+    assert names - known <= RESERVED
+
+
+def test_names_of_other_parameters_are_refused_in_passed_rules():
+    for name in ("leaves", "selection"):
+        with pytest.raises(ParameterError, match=f"field '{name}', the name of another parameter"):
+            Params(selection=rule_with(name))
+
+
+def test_how_often_to_select_is_used_with_every_rule_without_such_a_field():
+    class Plain:
+        def __call__(self, view):
+            return None
+
+    for rule in (Near(), Near, Plain(), Plain, lambda view: None):
+        assert Params(selection=rule, every=3).unused() == []
+    assert Params(algo="lambdamart", every=3).unused() == ["every"]
+
+
+def test_a_parameter_that_contradicts_a_passed_rule_is_refused():
+    with pytest.raises(ParameterError, match=r"margin is 2\.0, but 9\.0 in the selection that is passed"):
+        Params(selection=Near(margin=9.0), margin=2.0)
+    assert Params(selection=Near(margin=9.0), margin=9.0).selection_rule.margin == 9.0
+
+
+def test_unused_parameters_are_warned_of_however_a_rule_is_given(own_file, registered):
+    function = own_file.replace("Sel", "function")
+    for rule in (Near, Near(), own_file, function, "first-documents", lambda view: None):
+        with pytest.warns(UnusedParameterWarning, match="rest is not used by algo='selgb' with selection="):
+            rs.train(small_dataset(), selection=rule, rest=0.2, trees=2, leaves=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rs.train(small_dataset(), selection=own_file, extra=3, margin=2.0, every=2, trees=2, leaves=4)
+
+
+def test_a_parameter_that_no_algorithm_uses_is_reported_without_a_list():
+    message = "".join(map(str, Params(algo="ranksvm", selection=FirstDocuments, first_docs=3).unused_message()))
+    assert message.endswith("first_docs is not used by algo='ranksvm'")
+
+
+def test_classes_that_are_no_rules_are_refused_in_words():
+    @dataclass(frozen=True)
+    class NoDefault:
+        depth: int
+
+        def __call__(self, view):
+            return None
+
+    @dataclass(frozen=True)
+    class Factory:
+        depths: list = field(default_factory=list)
+
+        def __call__(self, view):
+            return None
+
+    @dataclass(frozen=True)
+    class Foreign:
+        depth: int = field(default=2, metadata={"unit": "levels", "help": 3})
+
+        def __call__(self, view):
+            return None
+
+    for rule in (NoDefault, Factory):
+        for use in (lambda rule=rule: rs.register_selection("rule", rule), lambda rule=rule: Params(selection=rule)):
+            with pytest.raises(ParameterError, match=r"no default for its field 'depths?'"):
+                use()
+    assert Params(selection=Foreign, depth=3).selection_rule.depth == 3
+    with pytest.raises(ParameterError, match="depth is 'x'; expected a whole number"):
+        Params(selection=Foreign, depth="x")
+
+
+def test_fields_that_no_model_file_holds_are_refused_before_training(tmp_path):
+    with pytest.raises(ParameterError, match="field 'weights' of the selection is of type ndarray"):
+        rs.train(small_dataset(), selection=Noted(np.ones(3)), checkpoint=tmp_path / "checkpoint")
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_values_that_are_no_rules_are_refused():
+    for kind, value, message in (
+        ("selection", 5, "selection is 5; expected a name or a function of a view"),
+        ("objective", None, "objective is None; expected a name or a function"),
+        ("step", lambda: 0, "step is <function .*; expected a name or a dataclass"),
+        ("step", "optimum", "step is 'optimum'; did you mean 'optimal'. known: shrinkage, optimal$"),
+        ("strategy", "", "strategy is ''; known: last, .*, and file.py:function$"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            Params(**{kind: value})
+    with pytest.raises(ParameterError, match=r"selection is 'tpo'; did you mean 'top'\? known: auto, .*function$"):
+        rs.train(small_dataset(), selection="tpo")
+
+
+def test_bugs_of_a_check_are_not_hidden():
+    @dataclass(frozen=True)
+    class Buggy:
+        depth: int = parameter(1, "Depth", "a whole number", lambda value: value.no_such_attribute)
+
+        def __call__(self, view):
+            return None
+
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        Params(selection=Buggy, depth=2)
+    with pytest.raises(ParameterError, match="depth is 'x'; expected a whole number"):
+        Params(selection=Buggy, depth="x")
+
+
+def test_names_become_canonical_in_one_place():
+    assert canonical({"n_jobs": -4, "min-docs": 2, "random_state": None}) == {"threads": 0, "min_docs": 2, "seed": 0}
+    for values in ({"trees": 1, "n_estimators": 1}, {"min-docs": 1, "min_docs": 1}):
+        with pytest.raises(ParameterError, match="is given twice, under two names"):
+            canonical(values)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import MethodType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,17 +21,38 @@ from ranksieve.evaluation.importance import importance
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
-from ranksieve.params import ALIASES, Params, from_alias, table, unknown_parameter
+from ranksieve.params import ALIASES, Params, canonical, table, unknown_parameter
 from ranksieve.rankers.train import train
 from ranksieve.text_formats import counted
 
 
+def _signature(*first: inspect.Parameter) -> inspect.Signature:
+    """A keyword per parameter, those of rules registered meanwhile included."""
+    keywords = [inspect.Parameter(p.name, inspect.Parameter.KEYWORD_ONLY, default=p.default) for p in table().values()]
+    return inspect.Signature([*first, *keywords])
+
+
 class _Signature:
-    """The signature of `Ranker`: a keyword per parameter, those of rules registered meanwhile included."""
+    """The signature of `Ranker`."""
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        return inspect.Signature([inspect.Parameter(p.name, keyword, default=p.default) for p in table().values()])
+        return _signature()
+
+
+class _Init:
+    """`Ranker.__init__`: scikit-learn reads from its signature which parameters are not at their defaults."""
+
+    def __get__(self, instance: Any, owner: type) -> Callable[..., None]:
+        def __init__(self: Ranker, **params: Any) -> None:
+            known = table()
+            for name, value in canonical(params).items():
+                if name not in known:
+                    raise TypeError(f"Ranker has {''.join(map(str, unknown_parameter(name, known)))}")
+                setattr(self, name, value)
+
+        init: Any = __init__
+        init.__signature__ = _signature(inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD))
+        return init if instance is None else MethodType(init, instance)
 
 
 class Ranker(BaseEstimator):
@@ -71,13 +93,11 @@ class Ranker(BaseEstimator):
     _estimator_type = "ranker"
     __signature__ = _Signature()
 
-    def __init__(self, **params: Any) -> None:
-        known = table()
-        for name, value in params.items():
-            plain = ALIASES.get(name, name)
-            if plain not in known:
-                raise TypeError(f"Ranker has {unknown_parameter(name, known)}")
-            setattr(self, plain, value if plain == name else from_alias(name, value))
+    if TYPE_CHECKING:
+
+        def __init__(self, **params: Any) -> None: ...
+    else:
+        __init__ = _Init()
 
     def __getattr__(self, name: str) -> Any:
         """Parameters that were not given have their defaults."""
@@ -87,13 +107,27 @@ class Ranker(BaseEstimator):
             raise AttributeError(f"'Ranker' object has no attribute {name!r}")
         return self.__dict__.get(plain, known[plain].default)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """An alias sets the parameter that it stands for."""
+        if name in ALIASES:
+            ((name, value),) = canonical({name: value}).items()
+        super().__setattr__(name, value)
+
+    def __sklearn_clone__(self) -> Ranker:
+        """A clone has the parameters that were given; the others stay those of its rules and of the table."""
+        copy: Ranker = super().__sklearn_clone__()
+        for name in table():
+            if name not in self.__dict__:
+                copy.__dict__.pop(name, None)
+        return copy
+
     @classmethod
     def _get_param_names(cls) -> list[str]:
         return sorted(table())
 
     def set_params(self, **params: Any) -> Ranker:
         """Set parameters by name or alias."""
-        return super().set_params(**{ALIASES.get(k, k): from_alias(k, v) for k, v in params.items()})
+        return super().set_params(**canonical(params))
 
     def fit(
         self,
@@ -146,7 +180,7 @@ class Ranker(BaseEstimator):
             qid = column
         data = Dataset.from_arrays(matrix, y, qid=qid, group=group, weights=sample_weight, feature_names=names)
         valid = _validation_sets(eval_set, eval_qid, eval_group, eval_sample_weight)
-        params = self.get_params(deep=False)
+        params = {name: value for name, value in self.get_params(deep=False).items() if name in self.__dict__}
         if eval_metric is not None:
             params["metric"] = eval_metric
         self.model_: Model = train(data, valid=valid, callbacks=tuple(callbacks or ()), verbose=verbose, **params)

@@ -6,14 +6,17 @@ which of them it uses.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
+import json
+import keyword
 import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
+
+import numpy as np
 
 from ranksieve.dtypes import MAX_BINS
 from ranksieve.errors import ParameterError, ParamName, did_you_mean, param
@@ -26,6 +29,7 @@ from ranksieve.rules import (
     Parameter,
     Registry,
     choice,
+    fields_of,
     integer,
     number,
     parameter,
@@ -34,6 +38,7 @@ from ranksieve.rules import (
     switch,
 )
 from ranksieve.text_formats import are_gains, are_signs, features_text, is_monotone, numbers_text, signs_text
+from ranksieve.user_functions import keep_sources, read_source
 
 __all__ = ["Params"]
 
@@ -156,15 +161,6 @@ class Core:
     seed: int = integer(0, "Random seed")
 
 
-_SLOT_HELP = {
-    "selection": "Rows that a tree is trained on",
-    "objective": "What the trees fit",
-    "step": "Step size of each tree: a constant shrinkage, or the optimal step for the metric",
-    "strategy": "Which trees are removed (xcleaver)",
-}
-_SLOT_DEFAULTS = {"selection": AUTO, "objective": AUTO, "step": "shrinkage", "strategy": "quality-loss"}
-
-
 @cache
 def load_rules() -> None:
     """Import the modules that register rules."""
@@ -185,7 +181,7 @@ def table() -> dict[str, Parameter]:
             rule = registry[name]
             for own in parameters_of(rule).values() if isinstance(rule, type) else ():
                 known = core.get(own.name) or found.setdefault(own.name, own)
-                if (known.type, known.default) != (own.type, own.default):
+                if not _alike(known, own) or own.name in (kind.kind for kind in SLOTS):
                     raise ParameterError(
                         f"the {registry.kind} {name!r} has a parameter {own.name!r} that exists with default "
                         f"{known.default!r}; give it another name"
@@ -195,13 +191,45 @@ def table() -> dict[str, Parameter]:
 
 def _slot(registry: Registry) -> Parameter:
     """The parameter that chooses a rule of a kind."""
-    kind, names = registry.kind, tuple(registry)
-    if _SLOT_DEFAULTS[kind] != AUTO:
-        expected, check = "one of " + ", ".join(names), lambda value: callable(value) or value in names
-    else:
-        expected, check = "a name, or file.py:function", lambda value: callable(value) or bool(value)
-    text = _SLOT_HELP[kind] + (f": {', '.join(names)} (auto: by algorithm)" if _SLOT_DEFAULTS[kind] == AUTO else "")
-    return Parameter(kind, object, _SLOT_DEFAULTS[kind], text, expected, check, names=names)
+    names = tuple(registry)
+    is_auto = registry.default == AUTO
+    text = registry.help + (f": {', '.join(names)} (auto: by algorithm)" if is_auto else "")
+    expected = "a name, or file.py:function" if is_auto else "one of " + ", ".join(names)
+    return Parameter(
+        registry.kind, object, registry.default, text, expected, convert=registry.checked, names=names
+    )  # fmt: skip
+
+
+def register(registry: Registry, name: str, rule: Any, *, replace: bool = False) -> None:
+    """Register a rule of any kind; an error, and no change, where its parameters do not fit into the table."""
+    load_rules()
+    before = dict(registry.items())
+    registry.add(name, rule, replace=replace)
+    try:
+        table()
+    except ParameterError:
+        registry.restore(before)
+        raise
+
+
+def canonical(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values under the parameters' own names, which may be spelled with dashes or be aliases.
+
+    Examples
+    --------
+    >>> canonical({"n_estimators": 7, "min-docs": 3, "global": True, "n_jobs": -2})
+    {'trees': 7, 'min_docs': 3, 'global_': True, 'threads': 0}
+    """
+    found = {}
+    for given, value in values.items():
+        alias = given.replace("-", "_")
+        name = f"{alias}_" if keyword.iskeyword(alias) else ALIASES.get(alias, alias)
+        if name in found:
+            raise ParameterError(param(name), " is given twice, under two names; give it once")
+        if alias == "n_jobs" and (value is None or (isinstance(value, int | np.integer) and value < 0)):
+            value = 0  # all cores
+        found[name] = 0 if alias == "random_state" and value is None else value
+    return found
 
 
 class Params:
@@ -226,19 +254,15 @@ class Params:
     """
 
     def __init__(self, **values: Any) -> None:
-        known = table()
-        given = {}
-        for name, value in values.items():
-            plain = _plain(name, known)
-            if plain in given:
-                raise ParameterError(param(plain), " is given twice, under two names; give it once")
-            given[plain] = value if plain == name else from_alias(name, value)
-        self._file_parameters = self._load_own_parameters(given, known)
-        known |= self._file_parameters
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            raise ParameterError(unknown_parameter(unknown[0], known))
-        self._values = {name: one.checked(given[name]) if name in given else one.default for name, one in known.items()}
+        known, given = table(), canonical(values)
+        known |= self._own_parameters(given, known)
+        for name in given:
+            if name not in known:
+                raise ParameterError(*unknown_parameter(name, known))
+        self._given = {name: one.checked(given[name]) for name, one in known.items() if name in given}
+        self._values = {name: one.default for name, one in known.items()} | self._given
+        self._has_files = False  # whether rules of files count as they are, see `load_files`
+        self._check_conflicts()
         low = self._values["step_range"][0]
         if low < 0 and is_monotone({"params": {"monotone": self.monotone}}):
             raise ParameterError(
@@ -247,25 +271,46 @@ class Params:
             )  # fmt: skip
 
     @staticmethod
-    def _load_own_parameters(given: Mapping[str, Any], known: Mapping[str, Parameter]) -> dict[str, Parameter]:
-        """The parameters of rules that are passed as objects or named as file.py:Class.
+    def _own_parameters(given: Mapping[str, Any], known: Mapping[str, Parameter]) -> dict[str, Parameter]:
+        """The parameters of rules that are passed or named as file.py:Class.
 
         A file is imported only where an unknown name may be a parameter of its rule.
         """
         found: dict[str, Parameter] = {}
         for registry in SLOTS:
             rule = given.get(registry.kind)
-            if isinstance(rule, str) and ":" in rule and set(given) - set(known):
+            if isinstance(rule, str):
+                if rule in registry or ":" not in rule or not set(given) - set(known):
+                    continue
                 rule = registry.find(rule)
-            own = parameters_of(rule if isinstance(rule, type) else type(rule))
-            found |= {name: one for name, one in own.items() if name not in known}
+            found |= _fitting(registry, rule)
         return found
+
+    def _check_conflicts(self) -> None:
+        """Refuse a parameter beside a finished rule that has another value of it."""
+        for registry in SLOTS:
+            rule = self._values[registry.kind]
+            for name, value in {} if isinstance(rule, str | type) else fields_of(rule).items():
+                if name in self._given and not _same(self._given[name], value):
+                    raise ParameterError(
+                        param(name), f" is {self._given[name]!r}, but {value!r} in the {registry.kind} that is passed; "
+                        "give it in one place",
+                    )  # fmt: skip
+
+    def load_files(self) -> Params:
+        """Import the files of rules, so that `used` and `as_dict` have their parameters; for the start of training."""
+        self._has_files = True
+        if self.forest_algorithm.is_forest:
+            for registry, rule in ((SELECTIONS, self.selection_rule), (OBJECTIVES, self.objective_rule)):
+                for name, value in fields_of(rule).items():
+                    _check_storable(registry.kind, name, value)
+        return self
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, source: str = "parameters") -> Params:
         """Parameters from names with underscores or dashes; errors begin with the source."""
         try:
-            return cls(**{name.replace("-", "_"): value for name, value in values.items()})
+            return cls(**values)
         except ParameterError as error:
             raise error.with_prefix(f"{source}: ") from None
 
@@ -275,10 +320,23 @@ class Params:
         return self._values[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickled parameters carry their rules, which may be registered under other names, or not at all, elsewhere."""
-        if self.forest_algorithm.is_forest:
-            _ = self.selection_rule, self.objective_rule, self.step_rule
-        return self.__dict__
+        """Pickled parameters carry their rules, which may be registered under other names, or not at all, elsewhere.
+
+        A rule of a file is imported there again, from a copy of the file's text if the file is missing.
+        """
+        state, sources = dict(self.__dict__), {}
+        for registry in SLOTS:
+            chosen = self._values[registry.kind]
+            if isinstance(chosen, str) and ":" in chosen and chosen not in registry:
+                state.pop(f"{registry.kind}_rule", None)
+                sources |= read_source(chosen)
+            elif self.forest_algorithm.is_forest and registry is not STRATEGIES:
+                state[f"{registry.kind}_rule"] = getattr(self, f"{registry.kind}_rule")
+        return {**state, "_sources": sources}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        keep_sources(state.pop("_sources"))
+        self.__dict__.update(state)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Params) and self.as_dict() == other.as_dict()
@@ -290,7 +348,7 @@ class Params:
 
     def replace(self, **changes: Any) -> Params:
         """The same parameters with others in some places."""
-        return Params(**{**self._values, **changes})
+        return Params(**{**self._given, **canonical(changes)})
 
     @property
     def algorithm(self) -> Algorithm:
@@ -313,18 +371,18 @@ class Params:
 
     @cached_property
     def step_rule(self) -> Any:
-        return self._rule(STEPS, self.step)
+        return self._rule(STEPS, STEPS.default)
 
     @cached_property
     def strategy_rule(self) -> Any:
-        return self._rule(STRATEGIES, self.strategy)
+        return self._rule(STRATEGIES, STRATEGIES.default)
 
     def _rule(self, registry: Registry, default: str) -> Any:
         load_rules()
         chosen = self._values[registry.kind]
         if isinstance(chosen, str):
             chosen = registry.find(default if chosen == AUTO else chosen)
-        return registry.build(chosen, self._values)
+        return registry.build(chosen, self._given)
 
     @property
     def newton_gain(self) -> bool:
@@ -338,7 +396,7 @@ class Params:
         uses_lambdas = self.forest_algorithm.is_forest or self.algo in ("lambdarank", "lightgbm")
         return uses_lambdas and getattr(self.objective_rule, "uses_gains", False)
 
-    @cached_property
+    @property
     def used(self) -> tuple[str, ...]:
         """The parameters that have an effect, in the order of the table."""
         forest = self.forest_algorithm
@@ -353,23 +411,30 @@ class Params:
         return tuple(name for name in self._values if name in names)
 
     def _rule_parameters(self, registry: Registry, default: str) -> set[str]:
-        """The parameters of the chosen rule of a kind. A file.py:function is not imported for this."""
+        """The parameters of the chosen rule of a kind.
+
+        A file is not imported for this before `load_files`: until then, its rule may have any of those that are given.
+        """
         rule = self._values[registry.kind]
         if isinstance(rule, str):
             name = default if rule == AUTO else rule
-            rule = None if ":" in name and name not in registry else registry.find(name)
-        own = parameters_of(rule if isinstance(rule, type) else type(rule))
-        if own or not (rule is None or inspect.isroutine(rule)):
-            return set(own)
-        return {*self._file_parameters, *(["every"] if registry is SELECTIONS else [])}
+            if f"{registry.kind}_rule" in self.__dict__ and (name in registry or self._has_files):
+                rule = self.__dict__[f"{registry.kind}_rule"]
+            elif ":" in name and name not in registry:
+                others = set(table()) - {one for known in registry for one in parameters_of(registry[known])}
+                return set(self._given) - others | ({"every"} if registry is SELECTIONS else set())
+            else:
+                rule = registry.find(name)
+        own = set(parameters_of(rule if isinstance(rule, type) else type(rule)))
+        return own | ({"every"} if registry is SELECTIONS and not hasattr(rule, "every") else set())
 
     def unused(self, names: Iterable[str] | None = None) -> list[str]:
         """Those of the names (default: all) that differ from their default and have no effect."""
-        known = {**table(), **self._file_parameters}
-        wanted = set(self._values if names is None else names)
+        defaults = {name: one.default for name, one in table().items()}
+        wanted, used = set(self._given if names is None else names), set(self.used)
         return [
-            name for name, value in self._values.items()
-            if name in wanted and name not in self.used and value != known[name].default
+            name for name, value in self._given.items()
+            if name in wanted and name not in used and (name not in defaults or value != defaults[name])
         ]  # fmt: skip
 
     def check_used(self, names: Iterable[str] | None = None) -> None:
@@ -385,29 +450,63 @@ class Params:
             message += ["; " if message else "", param(name), " is not used by ", param("algo", self.algo)]
             if self._values["selection"] != AUTO and self.forest_algorithm.is_forest:
                 message += [" with ", param("selection", label(self._values["selection"]))]
-            message += [", only by ", *self._users(name)]
+            users = self._users(name)
+            message += [", only by ", *users] if users else []
         return message
 
     def _users(self, name: str) -> list[str | ParamName]:
-        """What has to be chosen for a parameter to have an effect."""
+        """What has to be chosen for a parameter to have an effect; empty if that is not known."""
         for registry in SLOTS:
             rules = [rule for rule in registry if isinstance(registry[rule], type)]
             users = [rule for rule in rules if name in parameters_of(registry[rule])]
             if users and not (registry is STEPS and not self.forest_algorithm.is_forest):
                 return [param(registry.kind), f" {', '.join(users)}"]
         users = [algo for algo, one in ALGORITHMS.items() if name in one.parameters]
-        return [param("algo"), f" {', '.join(users)}"]
+        return [param("algo"), f" {', '.join(users)}"] if users else []
 
     def as_dict(self) -> dict[str, Any]:
         """The parameters that have an effect; rules and functions as their names."""
-        values = {name: self._values[name] for name in self.used}
+        values = {name: self._values[name] for name in self.used if name in self._values}
         for registry in SLOTS:
             rule = values.get(registry.kind)
-            if rule is not None and not isinstance(rule, str):
-                values[registry.kind] = label(rule)
-                if dataclasses.is_dataclass(rule) and not isinstance(rule, type):
-                    values |= {item.name: getattr(rule, item.name) for item in dataclasses.fields(rule)}
+            if rule is None:
+                continue
+            values[registry.kind] = label(rule)
+            if isinstance(rule, str) and ":" in rule and rule not in registry and self._has_files:
+                rule = getattr(self, f"{registry.kind}_rule")
+            values |= {} if isinstance(rule, str | type) else fields_of(rule)
         return values
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; arrays are where they are the same array."""
+    return one is other or (type(one) is type(other) and bool(np.all(one == other)))
+
+
+def _fitting(registry: Registry, rule: Any) -> dict[str, Parameter]:
+    """The parameters of a rule that is passed; those in `Core` must be the same as there."""
+    core, own = parameters_of(Core), parameters_of(rule if isinstance(rule, type) else type(rule))
+    for name, one in own.items():
+        if name in (kind.kind for kind in SLOTS) or (name in core and not _alike(one, core[name])):
+            raise ParameterError(
+                f"the {registry.kind} {label(rule)!r} has a field {name!r}, the name of another parameter; rename it"
+            )
+    return own
+
+
+def _alike(one: Parameter, other: Parameter) -> bool:
+    return (one.type, one.default) == (other.type, other.default)
+
+
+def _check_storable(kind: str, name: str, value: Any) -> None:
+    """Refuse a value of a rule's field that model files and checkpoints cannot hold."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"the field {name!r} of the {kind} is of type {type(value).__name__}, which a model file cannot hold "
+            f"({error}); use numbers, texts, lists or mappings of them, or an attribute that is no field"
+        ) from None
 
 
 def label(rule: Any) -> str:
@@ -422,20 +521,22 @@ def label(rule: Any) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _plain(name: str, known: Mapping[str, Parameter]) -> str:
-    if name in ALIASES:
-        return ALIASES[name]
-    return f"{name}_" if name not in known and f"{name}_" in known else name
+class _Quoted(ParamName):
+    """The name of something that is no parameter, as the user wrote it."""
+
+    @property
+    def flag(self) -> str:
+        return repr(self.name)
+
+    def __str__(self) -> str:
+        return repr(self.name)
 
 
-def from_alias(name: str, value: Any) -> Any:
-    """The value of an alias: scikit-learn's -1 and None are our 0."""
-    return 0 if (name, value) in (("n_jobs", -1), ("n_jobs", None), ("random_state", None)) else value
-
-
-def unknown_parameter(name: str, known: Iterable[str]) -> str:
+def unknown_parameter(name: str, known: Iterable[str]) -> list[str | ParamName]:
+    """A message about a name that is no parameter."""
     names = [*known, *ALIASES]
-    return f"unknown parameter {name!r}; " + (did_you_mean(name, names).strip() or f"known: {', '.join(names)}")
+    hint = did_you_mean(name, names).strip() or f"known: {', '.join(names)}"
+    return ["unknown parameter ", _Quoted(name), f"; {hint}"]
 
 
 def flag(name: str) -> str:

@@ -8,6 +8,8 @@ and the tables of the documentation are derived from the registries (see `params
 from __future__ import annotations
 
 import dataclasses
+import keyword
+import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,27 +39,51 @@ class Parameter:
 
     def checked(self, value: Any) -> Any:
         """The value in the parameter's type; an error where it is out of range."""
-        if isinstance(value, np.generic):
-            value = value.item()
         try:
-            if self.convert is not None:
-                value = self.convert(value)
-            if self.type is float and type(value) is int:
-                value = float(value)
-            good = self._has_type(value) and bool(self.check(value))
-        except (TypeError, ValueError, AttributeError):
-            good = False
-        if not good:
-            hint = did_you_mean(value, self.names)
-            raise ParameterError(param(self.name), f" is {value!r}; {hint}expected {self.expected}")
-        return value
+            given = self._converted(value)
+        except ParameterError:
+            raise
+        except (TypeError, ValueError):
+            raise self._error(value) from None
+        if not _has_type(given, self.type) or not self.check(given):
+            raise self._error(given)
+        return given
 
-    def _has_type(self, value: Any) -> bool:
-        if self.type in (int, float, bool, str):
-            return type(value) is self.type
-        return True
+    def _converted(self, value: Any) -> Any:
+        value = value.item() if isinstance(value, np.generic) else value
+        return _as_floats(value if self.convert is None else self.convert(value), self.type)
+
+    def _error(self, value: Any) -> ParameterError:
+        hint = did_you_mean(value, self.names)
+        return ParameterError(param(self.name), f" is {value!r}; {hint}expected {self.expected}")
 
 
+def _as_floats(value: Any, kind: Any) -> Any:
+    """Whole numbers as floats where the type has floats."""
+    if kind is float and type(value) is int:
+        return float(value)
+    if _is_fixed_tuple(kind) and isinstance(value, list | tuple) and len(value) == len(typing.get_args(kind)):
+        return tuple(_as_floats(one, part) for one, part in zip(value, typing.get_args(kind), strict=True))
+    return value
+
+
+def _has_type(value: Any, kind: Any) -> bool:
+    """Whether a value has a type; of the types that are not plain, only unions and tuples are checked."""
+    if kind in (int, float, bool, str):
+        return type(value) is kind
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
+        return any(value is None if one is types.NoneType else _has_type(value, one) for one in typing.get_args(kind))
+    if _is_fixed_tuple(kind):
+        parts = typing.get_args(kind)
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_has_type, value, parts))
+    return True
+
+
+def _is_fixed_tuple(kind: Any) -> bool:
+    return typing.get_origin(kind) is tuple and ... not in typing.get_args(kind)
+
+
+OWN = "ranksieve"  # the key of the metadata of a field that `parameter` makes; other libraries have theirs
 _EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
@@ -66,17 +92,26 @@ def parameters_of(rule: Any) -> dict[str, Parameter]:
     """The parameters of a rule, one per field."""
     if not dataclasses.is_dataclass(rule):
         return {}
-    types = typing.get_type_hints(rule)
+    kind = rule if isinstance(rule, type) else type(rule)
+    try:
+        hints = typing.get_type_hints(kind)
+    except Exception as error:  # the annotations are the user's
+        raise ParameterError(
+            f"the types of the fields of {kind.__qualname__} cannot be read ({type(error).__name__}: {error}); use "
+            "types that the module of the class has as global names"
+        ) from error
     found = {}
-    for item in dataclasses.fields(rule):
-        about = dict(item.metadata) or {"expected": _EXPECTED.get(types[item.name], "a value")}
-        found[item.name] = Parameter(item.name, types[item.name], item.default, **about)
+    for item in dataclasses.fields(kind):
+        if item.init:
+            about = item.metadata.get(OWN) or {"expected": _EXPECTED.get(hints[item.name], "a value")}
+            found[item.name] = Parameter(item.name, hints[item.name], item.default, **about)
     return found
 
 
 def parameter(default: Any, help: str, expected: str, check: Callable[[Any], bool], **more: Any) -> Any:
     """A field of a rule, with its help text and the values it takes."""
-    return dataclasses.field(default=default, metadata={"help": help, "expected": expected, "check": check, **more})
+    about = {"help": help, "expected": expected, "check": check, **more}
+    return dataclasses.field(default=default, metadata={OWN: about})
 
 
 def integer(default: int, help: str, low: int = 0, high: int | None = None) -> Any:
@@ -107,12 +142,37 @@ def switch(default: bool, help: str) -> Any:
     return parameter(default, help, "true or false", lambda value: True)
 
 
-class Registry:
-    """The rules of one kind by name, for example all selections."""
+# Names that a field of a rule cannot have: arguments of `train` and `prune`, options of the commands, and names that
+# `Ranker` and `Params` use otherwise.
+RESERVED = frozenset((
+    "algorithm", "as_dict", "binning", "callbacks", "check_used", "checkpoint", "checkpoint_every",
+    "checkpoint_minutes", "cluster", "copies", "counter", "data", "docid", "exchange", "fallback", "fit",
+    "forest_algorithm", "from_mapping", "get_metadata_routing", "get_params", "help", "ignore", "init", "judge_on",
+    "label", "load_files", "local_workers", "missing", "model", "n_estimators", "n_jobs", "newton_gain",
+    "no_copies", "num_leaves", "objective_rule", "out", "params", "partitions", "predict", "qid", "quiet",
+    "random_state", "replace", "resume", "reweight", "samples", "score", "selection_rule", "set_fit_request",
+    "set_params", "set_predict_request", "set_score_request", "step_rule", "strategy_rule", "test", "train",
+    "unused", "unused_message", "used", "uses_gains", "valid", "verbose", "version", "weight", "workers",
+))  # fmt: skip
 
-    def __init__(self, kind: str, signature: str) -> None:
-        self.kind = kind  # also the name of the parameter that chooses the rule
-        self.signature = signature  # of a plain function in the place of a rule
+
+class Registry:
+    """The rules of one kind by name, for example all selections.
+
+    Parameters
+    ----------
+    kind : str
+        Also the name of the parameter that chooses the rule.
+    signature : str
+        What a plain function in the place of a rule is, for messages; empty where rules are registered ones.
+    default : str
+        The name of the default rule, or "auto".
+    help : str
+        Help text of the parameter that chooses the rule.
+    """
+
+    def __init__(self, kind: str, signature: str, default: str, help: str) -> None:
+        self.kind, self.signature, self.default, self.help = kind, signature, default, help
         self._rules: dict[str, Any] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -124,14 +184,19 @@ class Registry:
     def __getitem__(self, name: str) -> Any:
         return self._rules[name]
 
-    def add(self, name: str, rule: Any) -> None:
-        """Register a rule; one that is there already under that name is replaced."""
+    def add(self, name: str, rule: Any, *, replace: bool = False) -> None:
+        """Register a rule; with `replace`, in the place of the one that has the name."""
         if not isinstance(name, str) or not name or ":" in name or name == AUTO:
             raise ParameterError(
                 f"{name!r} cannot name a {self.kind}; give a word without a colon, other than {AUTO!r}"
             )
+        if name in self._rules and not replace:
+            raise ParameterError(
+                f"there is a {self.kind} {name!r} already; choose another name, or replace it with replace=True"
+            )
         if not callable(rule):
-            raise ParameterError(f"the {self.kind} {name!r} is {type(rule).__name__}; expected {self.signature}")
+            raise ParameterError(f"the {self.kind} {name!r} is {type(rule).__name__}; expected {self._expected_rule}")
+        self._check_fields(rule, f"the {self.kind} {name!r}")
         self._check_parameters(name, rule)
         self._rules[name] = rule
 
@@ -154,16 +219,35 @@ class Registry:
 
         return add
 
+    def checked(self, rule: Any) -> Any:
+        """A rule that is passed, or the name of one; its fields are checked."""
+        if isinstance(rule, str):
+            if not rule or (self.default != AUTO and rule not in self._rules and ":" not in rule):
+                raise ParameterError(param(self.kind), f" is {rule!r}; {self._known(rule)}")
+            return rule
+        if not callable(rule) or not (self.signature or dataclasses.is_dataclass(rule)):
+            raise ParameterError(param(self.kind), f" is {rule!r}; expected a name or {self._expected_rule}")
+        self._check_fields(rule, f"the {self.kind} {getattr(rule, '__name__', type(rule).__name__)!r}")
+        return rule if isinstance(rule, type) else checked_fields(rule)
+
+    @property
+    def _expected_rule(self) -> str:
+        return self.signature or "a dataclass as those of the registered ones"
+
+    def _check_fields(self, rule: Any, title: str) -> None:
+        """Refuse fields whose names have another meaning and, in a class, fields without a plain default."""
+        for name, one in parameters_of(rule if isinstance(rule, type) else type(rule)).items():
+            if name in RESERVED or keyword.iskeyword(name) or name.strip("_") != name:
+                raise ParameterError(f"{title} has a field {name!r}, a name that has another meaning; rename the field")
+            if isinstance(rule, type) and one.default is dataclasses.MISSING:
+                raise ParameterError(f"{title} has no default for its field {name!r}; add one, not a default_factory")
+
     def _check_parameters(self, name: str, rule: Any) -> None:
         """Parameters of one name have one default and one type in all rules of a kind."""
         own = parameters_of(rule) if isinstance(rule, type) else {}
         for parameter in own.values():
-            if parameter.default is dataclasses.MISSING:
-                raise ParameterError(
-                    f"the {self.kind} {name!r} has no default for its field {parameter.name!r}; add one"
-                )
             for other, known in self._rules.items():
-                there = parameters_of(known).get(parameter.name) if isinstance(known, type) else None
+                there = parameters_of(known).get(parameter.name) if isinstance(known, type) and other != name else None
                 if there is not None and (there.default, there.type) != (parameter.default, parameter.type):
                     raise ParameterError(
                         f"the {self.kind} {name!r} has {parameter.name}={parameter.default!r} and {other!r} has "
@@ -174,19 +258,49 @@ class Registry:
         """The rule of a name: a registered one, or the user's own as `file.py:function`."""
         if name in self._rules:
             return self._rules[name]
-        if ":" in name:
-            return import_function(name, parameter=self.kind, signature=self.signature)
-        known = f"known: {', '.join([AUTO, *self._rules])}, what register_{self.kind} added, and file.py:function"
-        raise ParameterError(param(self.kind), f" is {name!r}; {did_you_mean(name, self._rules)}{known}")
+        if ":" in name and self.signature:
+            rule = import_function(name, parameter=self.kind, signature=self.signature)
+            self._check_fields(rule, f"the {self.kind} {name!r}")
+            return rule
+        raise ParameterError(param(self.kind), f" is {name!r}; {self._known(name)}")
+
+    def _known(self, name: str) -> str:
+        """Advice on a name that is not known."""
+        known = ", ".join([AUTO, *self._rules] if self.default == AUTO else self._rules)
+        return f"{did_you_mean(name, self._rules)}known: {known}{', and file.py:function' if self.signature else ''}"
 
     def build(self, rule: Any, values: Mapping[str, Any]) -> Any:
         """The rule with those of the values that are its parameters; functions and finished rules stay as they are."""
         if not isinstance(rule, type):
-            return rule
-        return rule(**{name: values[name] for name in parameters_of(rule) if name in values})
+            return checked_fields(rule)
+        own = parameters_of(rule)
+        return checked_fields(rule(**{name: one.checked(values[name]) for name, one in own.items() if name in values}))
 
 
-SELECTIONS = Registry("selection", "a function of a view, or a dataclass with a __call__(view)")
-OBJECTIVES = Registry("objective", "a function of (labels, scores, offsets), or a dataclass with a __call__(view)")
-STEPS = Registry("step", "a rule for the step size")
-STRATEGIES = Registry("strategy", "a pruning strategy")
+def checked_fields(rule: Any) -> Any:
+    """A finished rule whose fields are checked, and in the types of its parameters."""
+    own = parameters_of(type(rule))
+    values = {name: one.checked(getattr(rule, name)) for name, one in own.items()}
+    changed = {name: value for name, value in values.items() if type(value) is not type(getattr(rule, name))}
+    return dataclasses.replace(rule, **changed) if changed else rule
+
+
+def fields_of(rule: Any) -> dict[str, Any]:
+    """The parameters of a finished rule and their values."""
+    return {name: getattr(rule, name) for name in parameters_of(type(rule))}
+
+
+SELECTIONS = Registry(
+    "selection", "a function of a view, or a dataclass with a __call__(view)", AUTO, "Rows that a tree is trained on"
+)
+OBJECTIVES = Registry(
+    "objective", "a function of (labels, scores, offsets), or a dataclass with a __call__(view)", AUTO,
+    "What the trees fit",
+)  # fmt: skip
+STEPS = Registry(
+    "step", "", "shrinkage", "Step size of each tree: a constant shrinkage, or the optimal step for the metric"
+)
+STRATEGIES = Registry(
+    "strategy", "a function of (outputs, n, rng), or a dataclass with such a __call__", "quality-loss",
+    "Which trees are removed (xcleaver)",
+)  # fmt: skip

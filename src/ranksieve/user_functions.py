@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
+import zlib
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ranksieve.errors import ParameterError, param
+
+_sent: dict[str, str] = {}  # sources of files that another process has sent, for machines without these files
 
 
 def import_function(name: str, *, parameter: str, signature: str) -> Any:
     """What a parameter names; `signature` says what it must be."""
     home, _, function = name.rpartition(":")
     try:
-        if home.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(home).stem, home)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            module = importlib.import_module(home)
+        module = _load_file(home) if home.endswith(".py") else importlib.import_module(home)
         found = getattr(module, function)
     except Exception as error:  # the file is the user's: anything can be wrong with it
         raise ParameterError(
@@ -30,3 +29,36 @@ def import_function(name: str, *, parameter: str, signature: str) -> Any:
     if not callable(found):
         raise ParameterError(param(parameter), f" is {name!r}, of type {type(found).__name__}; expected {signature}")
     return found
+
+
+def read_source(name: str) -> dict[str, str]:
+    """The file of a `file.py:function` and its text, for another process; empty where there is none."""
+    home = name.rpartition(":")[0]
+    return {home: Path(home).read_text(encoding="utf-8")} if home.endswith(".py") and Path(home).is_file() else {}
+
+
+def keep_sources(sources: dict[str, str]) -> None:
+    """Use these texts of files where the files themselves are missing."""
+    _sent.update(sources)
+
+
+def _load_file(path: str) -> ModuleType:
+    """The module of a file, imported once for each change of it."""
+    is_sent = path in _sent and not Path(path).is_file()
+    version = zlib.crc32(_sent[path].encode()) if is_sent else Path(path).stat().st_mtime_ns
+    place = Path(path).resolve()
+    name = f"ranksieve_file_{zlib.crc32(str(place).encode()):08x}_{version:x}_{place.stem}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, place)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # dataclasses look their module up
+        try:
+            if is_sent:
+                exec(compile(_sent[path], path, "exec"), module.__dict__)
+            else:
+                spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranksieve.params import load_rules, table
-from ranksieve.rules import OBJECTIVES, SELECTIONS, Registry
+from ranksieve.params import register
+from ranksieve.rules import OBJECTIVES, SELECTIONS
 
 
-def register_selection(name: str, rule: Any) -> None:
+def register_selection(name: str, rule: Any, *, replace: bool = False) -> None:
     """Give a selection a name, usable as `selection="name"` (`--selection name`) from then on.
 
     Parameters
@@ -18,6 +18,8 @@ def register_selection(name: str, rule: Any) -> None:
         A function `(view) -> rows`: the numbers of the rows that the next tree is trained on, positives included;
         None for all. `view` has the lists, the current scores, the step, a random generator, and the gradients. Or a
         frozen dataclass whose fields are parameters with defaults, and whose `__call__` is such a function.
+    replace : bool
+        Replace the selection that has the name. Without it, a name that is taken is an error.
 
     Examples
     --------
@@ -30,10 +32,10 @@ def register_selection(name: str, rule: Any) -> None:
     >>> rs.train(rs.synth.cubic(20), selection="first-ten", trees=3, leaves=4).n_trees
     3
     """
-    _register(SELECTIONS, name, rule)
+    register(SELECTIONS, name, rule, replace=replace)
 
 
-def register_objective(name: str, rule: Any) -> None:
+def register_objective(name: str, rule: Any, *, replace: bool = False) -> None:
     """Give an objective a name, usable as `objective="name"` (`--objective name`) from then on.
 
     Parameters
@@ -43,6 +45,8 @@ def register_objective(name: str, rule: Any) -> None:
         A function `(labels, scores, offsets) -> (gradients, second derivatives)`; query q owns the documents
         `offsets[q]:offsets[q + 1]`, and positive gradients raise scores. Or a frozen dataclass whose fields are
         parameters with defaults, and whose `__call__` takes an `ObjectiveView` with labels, scores, offsets and more.
+    replace : bool
+        Replace the objective that has the name. Without it, a name that is taken is an error.
 
     Examples
     --------
@@ -58,15 +62,4 @@ def register_objective(name: str, rule: Any) -> None:
     >>> rs.train(rs.synth.cubic(20), objective="huber", limit=0.8, trees=3, leaves=4).info["params"]["limit"]
     0.8
     """
-    _register(OBJECTIVES, name, rule)
-
-
-def _register(registry: Registry, name: str, rule: Any) -> None:
-    load_rules()
-    before = dict(registry.items())
-    registry.add(name, rule)
-    try:
-        table()
-    except ValueError:
-        registry.restore(before)
-        raise
+    register(OBJECTIVES, name, rule, replace=replace)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, get_args
 
 import typer
 
 from ranksieve.cli.command import Command
 from ranksieve.errors import ParameterError
-from ranksieve.params import Params, flag, table
-from ranksieve.rules import Parameter
+from ranksieve.params import Params, canonical, flag, table
+from ranksieve.rules import OBJECTIVES, SELECTIONS, Parameter, parameters_of
 from ranksieve.toml_file import TomlFile
 
 PANEL = "Training parameters"
@@ -28,17 +30,38 @@ class ParamsCommand(Command):
     The options are made when the command is first used, since the table of parameters imports the training code.
     """
 
+    _own: Mapping[str, Parameter] = MappingProxyType(
+        {}
+    )  # the parameters of a rule that the arguments name as file.py:Class
+
     def training_parameters(self) -> dict[str, Any]:
-        return table()
+        return {**table(), **self._own}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        self._own = _own_parameters(args)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         if OPTIONS not in ctx.meta:  # click compares parameters by identity
-            ctx.meta[OPTIONS] = _options()
+            ctx.meta[OPTIONS] = _options(self.training_parameters())
         return [*super().get_params(ctx), *ctx.meta[OPTIONS]]
 
     def invoke(self, ctx: Any) -> Any:
-        ctx.meta[VALUES] = {name: ctx.params.pop(name) for name in table() if name in ctx.params}
+        ctx.meta[VALUES] = {one.name: ctx.params.pop(one.name) for one in ctx.meta[OPTIONS]}
         return super().invoke(ctx)
+
+
+def _own_parameters(words: list[str]) -> dict[str, Parameter]:
+    """The parameters of the rules that a command line names as file.py:Class; the files are imported."""
+    found: dict[str, Parameter] = {}
+    for registry in (SELECTIONS, OBJECTIVES):
+        option = flag(registry.kind)
+        for word, following in itertools.pairwise([*words, ""]):
+            name = following if word == option else word.partition("=")[2] if word.startswith(f"{option}=") else ""
+            if ":" in name:
+                rule = registry.find(name)
+                found |= parameters_of(rule) if isinstance(rule, type) else {}
+    return found
 
 
 def with_params(command: Callable[..., None]) -> Callable[..., None]:
@@ -47,17 +70,22 @@ def with_params(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _options() -> list[Any]:
+def _options(known: dict[str, Parameter]) -> list[Any]:
     """The options, made by typer from a signature as those of every command."""
 
     def parameters() -> None: ...
 
-    options = [_option(one) for one in table().values()]
+    options = [_option(one) for one in known.values() if _is_simple(one.type)]
     parameters.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     parameters.__annotations__ = {one.name: one.annotation for one in options}
     app = typer.Typer(add_completion=False)
     app.command()(parameters)
     return typer.main.get_command(app).params
+
+
+def _is_simple(kind: Any) -> bool:
+    """Whether a command line can spell values of this type; others are set in TOML files and in Python."""
+    return all(one in (str, int, float, bool, object) for one in get_args(kind) or [kind])
 
 
 def _option(item: Parameter) -> inspect.Parameter:
@@ -79,12 +107,8 @@ def chosen_params(context: typer.Context, file: Path | None) -> Params:
     """
     given, of_run = read_toml(file) if file else ({}, {})
     context.params.update((name, value) for name, value in of_run.items() if not is_flag(context, name))
-    flags = [name for name in table() if is_flag(context, name)]
-    for name in flags:
-        given.pop(name, None)
-        given.pop(name.replace("_", "-"), None)
-        given[name] = context.meta[VALUES][name]
-    chosen = Params(**{name.replace("-", "_"): value for name, value in given.items()})
+    flags = {name: value for name, value in context.meta[VALUES].items() if is_flag(context, name)}
+    chosen = Params(**{**canonical(given), **flags}).load_files()
     chosen.check_used(flags)  # a file may be for several algorithms
     return chosen
 
@@ -100,14 +124,10 @@ def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     file = TomlFile(path, like="lines such as 'learning-rate = 0.05'")
     values = dict(file.values)
     of_run = {name: values.pop(name) for name in RUN_OPTIONS if name in values}
-    for name, value in values.items():
-        _check({name: value}, file.position((name,)))
-    _check(values, str(path))
-    return values, of_run
-
-
-def _check(values: dict[str, Any], place: str) -> None:
     try:
-        Params(**{name.replace("-", "_"): value for name, value in values.items()})
+        Params(**values)
     except ParameterError as error:
-        raise error.with_prefix(f"{place}: ") from None
+        keys = {name: key for key in values for name in canonical({key: None})}
+        found = [keys[name] for name in error.parameters if name in keys]
+        raise error.with_prefix(f"{file.position((found[0],)) if found else path}: ") from None
+    return values, of_run

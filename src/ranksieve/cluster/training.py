@@ -103,7 +103,7 @@ def train(
     >>> model.n_trees
     5
     """
-    settings = Params(**{name: value for name, value in params.items() if value is not None})
+    settings = Params(**{name: value for name, value in params.items() if value is not None}).load_files()
     _check(settings, missing, exchange)
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     threads = workers_of(client, workers)

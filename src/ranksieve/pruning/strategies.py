@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.errors import ParameterError, did_you_mean, param
 from ranksieve.kernels import leave_one_out as kernels
+from ranksieve.params import register
 from ranksieve.pruning.tree_outputs import Pools, TreeOutputs, n_parts
 from ranksieve.rules import STRATEGIES, integer
 
@@ -189,20 +189,19 @@ def find_strategy(strategy: str | Strategy, **values: Any) -> Strategy:
     >>> find_strategy("random", draws=20), find_strategy("skip", draws=20)
     (Random(draws=20), Skip())
     """
-    if isinstance(strategy, str) and strategy not in STRATEGIES and ":" not in strategy:
-        hint, known = did_you_mean(strategy, STRATEGIES), ", ".join(STRATEGIES)
-        raise ParameterError(param("strategy"), f" is {strategy!r}; {hint}known: {known}, and file.py:function")
-    rule = STRATEGIES.find(strategy) if isinstance(strategy, str) else strategy
+    rule = STRATEGIES.find(strategy) if isinstance(strategy, str) else STRATEGIES.checked(strategy)
     built: Strategy = STRATEGIES.build(rule, values)
     return built
 
 
-def register_strategy(name: str, rule: Any) -> None:
-    """Make a strategy known by a name: a function `(outputs, n, rng)`, or a frozen dataclass with such a `__call__`.
+def register_strategy(name: str, rule: Any, *, replace: bool = False) -> None:
+    """Give a name to a strategy: a function `(outputs, n, rng)`, or a frozen dataclass with such a `__call__`.
+
+    A name that is taken is an error without `replace`.
 
     Examples
     --------
     >>> import numpy as np
     >>> register_strategy("first", lambda outputs, n, rng: np.arange(n))
     """
-    STRATEGIES.add(name, rule)
+    register(STRATEGIES, name, rule, replace=replace)

@@ -104,7 +104,7 @@ def train(
     """
     if callable(params.get("metric")):
         params["metric"] = str(parse_metric(params["metric"]))
-    parsed = Params(**{name: value for name, value in params.items() if value is not None})
+    parsed = Params(**{name: value for name, value in params.items() if value is not None}).load_files()
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     if parsed.algorithm.is_forest:
         _warn_of_unused(parsed)
@@ -127,10 +127,9 @@ def run(job: TrainingJob) -> Any:
 
 
 def _warn_of_unused(params: Params) -> None:
-    """Warn of parameters without effect; functions of the user's own may use any."""
-    functions = [value for value in (params.selection, params.objective) if not isinstance(value, str)]
+    """Warn of parameters without effect."""
     message = params.unused_message()
-    if message and not functions:
+    if message:
         warnings.warn(UnusedParameterWarning(*message), stacklevel=3)
 
 

@@ -19,6 +19,7 @@ from ranksieve.rules import SELECTIONS
 class Everything:
     """All rows: λ-MART."""
 
+    every: ClassVar[int] = 1
     needs_last_selection: ClassVar[bool] = False
 
     def __call__(self, view: View) -> None:
