@@ -84,7 +84,7 @@ class LineSearch:
         if not self._total_weight:
             raise DataError(f"{metric} is undefined, no query has a positive document; use other data")
         positives = metric_table.count_positives(self.metric, labels, offsets)
-        fixed = (positives == 0) | metric_table.facts(labels, offsets)[1] | np.isnan(zero)
+        fixed = (positives == 0) | metric_table.label_counts(labels, offsets)[1] | np.isnan(zero)
         norms = metric_table.norms(self.metric, labels, offsets)
         scales = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
         self._scales = np.where(fixed, 0.0, weights * scales)
