@@ -48,7 +48,7 @@ def shortened(file: Path, work: Path, depth: int) -> Path:
 
 @dataclass
 class Fold:
-    """One fold's lists, as our bins and as LightGBM's data; each is made when first asked for."""
+    """One fold's lists, as our bins and as LightGBM's data; each is made when first used."""
 
     data: rs.Dataset
     train_queries: np.ndarray

@@ -28,10 +28,10 @@ Learned = tuple[float, int, np.ndarray]  # the best validation value, its trees,
 
 @dataclass(frozen=True)
 class Cell:
-    """One side's model of one fold with one setting, and the file that says what came of it."""
+    """One side's model of one fold with one setting, and the file with its results."""
 
     work: Path
-    lists: tuple[Any, ...]  # tells the data and how it is split into folds
+    lists: tuple[Any, ...]  # identifies the data and how it is split into folds
     fold: int
     learner: str
     common: Setting
@@ -68,7 +68,7 @@ def named(setting: Setting) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the validation lists of each fold chose for one side, and what that says of the test lists."""
+    """The settings chosen on each fold's validation lists for one side, and their results on the test lists."""
 
     side: str
     settings: list[list[Cell]]

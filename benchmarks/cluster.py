@@ -69,11 +69,11 @@ class Clock:
 
 @contextmanager
 def counted() -> Iterator[list[int]]:
-    """The bytes that every question and its answers took."""
-    sizes, ask = [], WorkerPool._call
+    """The bytes of every call and its results."""
+    sizes, call = [], WorkerPool._call
 
     def counting(self, shards, method, arguments):
-        answers, lost = ask(self, shards, method, arguments)
+        answers, lost = call(self, shards, method, arguments)
         n_shards = len(answers)
         sent = n_shards * len(pickle.dumps(arguments)) if method != "begin" else 0
         sizes.append(sent + sum(len(pickle.dumps(answer)) for answer in answers.values()))
@@ -83,11 +83,11 @@ def counted() -> Iterator[list[int]]:
     try:
         yield sizes
     finally:
-        WorkerPool._call = ask
+        WorkerPool._call = call
 
 
 def sent_per_tree(train: Callable[..., object], sizes: list[int]) -> np.ndarray:
-    """The questions between each tree and the one before, and their bytes."""
+    """The calls between each tree and the one before, and their bytes."""
     marks: list[tuple[int, int]] = []
     train(callbacks=[lambda record: marks.append((len(sizes), sum(sizes)))])
     return np.diff(marks, axis=0).T

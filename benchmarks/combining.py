@@ -24,7 +24,7 @@ CASES = (  # queries, documents, share of positives, metric
 
 
 def two_rankers(n_queries: int, n_docs: int, share: float) -> tuple[Lists, np.ndarray, np.ndarray]:
-    """Scores of two rankers that both see something of the labels."""
+    """Scores of two rankers, both correlated with the labels."""
     rng = np.random.default_rng(0)
     n = n_queries * n_docs
     labels = ((rng.random(n) < share) * rng.integers(1, 5, n)).astype(np.float32)

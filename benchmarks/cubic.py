@@ -88,7 +88,7 @@ class Table:
         return bin_data(self.valid, binning=self.bins.binning)
 
     def pieces(self) -> Iterator[Piece]:
-        """The weightiest first."""
+        """The longest runs first."""
         first, second = LAMBDAS
         yield self.times(first)
         yield self.lambdamart(first)

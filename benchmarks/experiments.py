@@ -53,7 +53,7 @@ ABOUT = {
     f"and trees are far fewer ({SETTINGS}), so most differences are within their intervals. Times were taken on a "
     "busy machine, several times as long as on a free one, and give rough ratios at best.",
 }
-NOTES = {  # what a reader of the page of bugs should know
+NOTES = {  # remarks on the page of bug reports
     "fig1": "Cut at 100 files with the positives beyond them kept, as in the paper, λ-MART learns that a low "
     "first-stage score means relevant, and gets worse on full lists with every tree; at 500 some of that is left. "
     "With those positives dropped, lists of 100 do as well as whole ones, those of 500 to 2,500 are 3 to 6% worse. No "

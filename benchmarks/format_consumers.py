@@ -80,7 +80,7 @@ def by_rules(evaluate: Callable[..., np.ndarray], *, names: bool) -> Callable[..
     return score
 
 
-# consumer: (format, what it does, adds in float32, how missing values are said)
+# consumer: (format, what it does, adds in float32, how missing values are encoded)
 Consumer = tuple[str, Callable[..., np.ndarray], bool, str]
 OUT: dict[str, Consumer] = {
     "lightgbm": ("lightgbm", lightgbm, False, "nan"),

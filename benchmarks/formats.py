@@ -81,7 +81,7 @@ def exact_leaves(forest: Forest) -> Forest:
 
 
 def as_served(X: np.ndarray, missing: str) -> np.ndarray:
-    """The documents as `predict` has to see them: RankLib and QuickRank have no missing values, but zeros."""
+    """The documents as input of `predict`: RankLib and QuickRank have zeros instead of missing values."""
     return X if missing == "nan" else np.where(np.isnan(X), np.float32(0), X)
 
 
@@ -208,10 +208,10 @@ def main() -> None:
 
 
 def versions(lleaves_python: Path) -> dict[str, str]:
-    """What the consumers are; lleaves and its llvmlite are in an environment of their own."""
-    asked = "import importlib.metadata as m; print(m.version('lleaves'), m.version('llvmlite'))"
-    told = subprocess.run([str(lleaves_python), "-c", asked], check=True, capture_output=True, text=True).stdout.split()
-    found = {"lleaves": told[0], "llvmlite of lleaves": told[1]}
+    """Versions of the consumers; lleaves and its llvmlite are in an environment of their own."""
+    code = "import importlib.metadata as m; print(m.version('lleaves'), m.version('llvmlite'))"
+    lines = subprocess.run([str(lleaves_python), "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    found = {"lleaves": lines[0], "llvmlite of lleaves": lines[1]}
     for package in ("xgboost-cpu", "onnxruntime", "onnx", "treelite", "catboost"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)

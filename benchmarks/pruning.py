@@ -1,7 +1,7 @@
 """Pruning 75% of 400 trees by QUALITY-LOSS and re-weighting the rest, beside the time λ-MART took to grow them.
 
-Run `python benchmarks/pruning.py [--trees 400] [--only two-stage|web]`; about four minutes on two idle cores. Each data
-set is saved when it is done; a row says how busy the machine was, and CPU time stands beside wall time. The data: 300
+Run `python benchmarks/pruning.py [--trees 400] [--only two-stage|web]`; about four minutes on two free cores. Each data
+set is saved when it is done; a row has the load of the machine, and both CPU time and wall time. The data: 300
 two-stage queries (0.8 M documents), and 1,000 queries of about 120 documents with five grades, as Web collections have.
 Before anything is timed, the first removals are shown to be those of scoring every smaller forest anew. Kernels are
 compiled before the clock starts; that time is printed apart.

@@ -75,7 +75,7 @@ SIZES = {
 
 
 class Unfinished(Exception):
-    """A cell is wanted that is not there, and nothing is to be trained."""
+    """A cell is missing, and training is turned off."""
 
 
 class Bench:
@@ -85,7 +85,7 @@ class Bench:
         self.name, self.folder, self.sizes, self._load = name, work / name, SIZES[name], load
         self.folder.mkdir(parents=True, exist_ok=True)
         self.trains = True
-        self.cells: dict[Path, Cell] = {}  # that were asked for
+        self.cells: dict[Path, Cell] = {}  # in use
 
     @cached_property
     def splits(self) -> list[Split]:

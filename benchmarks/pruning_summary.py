@@ -1,4 +1,4 @@
-"""What the cells of `pruning_quality.py` say: rows of its results file."""
+"""Rows of the results file of `pruning_quality.py`, from its cells."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ PACKAGES = ("ranksieve", "numba", "numpy", "lightgbm", "scikit-learn")
 
 
 def machine() -> str:
-    """The processor and how many cores it lends."""
+    """The processor and its number of usable cores."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

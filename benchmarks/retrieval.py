@@ -132,9 +132,9 @@ def retrieval(folder: Path, field: str, out: Path, depth: int) -> dict:
     searcher = Searcher(index, rs.retrieval.FirstStage("bm25", k3=0.0), threads=1)
     searcher.of_prepared(prepared, k)
     ours, our_wall, our_cpu = timed(lambda: searcher.of_prepared(prepared, k))
-    ask = lambda: peer.retrieve(words, k=k, show_progress=False, n_threads=1)  # noqa: E731
-    ask()
-    theirs, their_wall, their_cpu = timed(ask)
+    retrieve = lambda: peer.retrieve(words, k=k, show_progress=False, n_threads=1)  # noqa: E731
+    retrieve()
+    theirs, their_wall, their_cpu = timed(retrieve)
     for q in range(len(texts)):
         n = min(10, ours.offsets[q + 1] - ours.offsets[q])
         np.testing.assert_allclose(ours.list_of(q)[1][:n], 2.2 * theirs.scores[q][:n], rtol=1e-3)

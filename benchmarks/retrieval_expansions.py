@@ -63,9 +63,9 @@ def variations(index: rs.Index, queries: list[str], data: rs.Dataset) -> dict[st
     counts = sp.csr_matrix((tfs.astype(float), terms, starts), shape)
     lengths, weights = index.lengths[-1], idf(index.n_docs, index.document_frequency[:, -1])
     prepared = QueryAnalysis(index).prepare(queries)
-    told = (saturated(prepared.weights.max(axis=1)), prepared.terms, prepared.starts)
-    asked = sp.csr_matrix(told, (len(queries), index.n_terms)).toarray()
-    asked /= np.maximum(asked.sum(axis=1, keepdims=True), 1e-12)
+    entries = (saturated(prepared.weights.max(axis=1)), prepared.terms, prepared.starts)
+    query_weights = sp.csr_matrix(entries, (len(queries), index.n_terms)).toarray()
+    query_weights /= np.maximum(query_weights.sum(axis=1, keepdims=True), 1e-12)
     docs = np.array([index.numbers_of_ids[id] for id in data.lists.doc_ids])
     first, spans = data.column("first.score"), list(itertools.pairwise(data.offsets))
     found: dict[str, list[np.ndarray]] = {}
@@ -75,7 +75,7 @@ def variations(index: rs.Index, queries: list[str], data: rs.Dataset) -> dict[st
         vectors = sp.csr_matrix((full / (full + half) * (k1 + 1) * weights[terms], terms, starts), shape)
         for q, (begin, end) in enumerate(spans):
             candidates = vectors[docs[begin:end]]
-            plain = candidates @ asked[q]
+            plain = candidates @ query_weights[q]
             found.setdefault(f"k1={k1} b={b} reach={reach}", []).append(plain)
             for name, query in expansions(candidates, first[begin:end]):
                 scores = candidates @ query
@@ -108,12 +108,12 @@ def measure(folder: Path) -> list[dict]:
         data = rs.retrieval.extract_features(
             index, queries, judgements=judgements, depth=DEPTH, select=["*", "relative.*"]
         )
-        asked = data.query_ids.astype(str).tolist()
-        chosen = BestScores(variations(index, [queries[id] for id in asked], data), data.lists)
+        query_ids = data.query_ids.astype(str).tolist()
+        chosen = BestScores(variations(index, [queries[id] for id in query_ids], data), data.lists)
         per_query = measurer(index, queries, judgements)
         tuned = np.mean([tuned_values(index, places(folds, order), per_query)[0] for folds in splits], axis=0)
     names = names_without(data, LEFT_OUT)
-    single, ids = best_feature(data, names), np.repeat(asked, data.lists.sizes)
+    single, ids = best_feature(data, names), np.repeat(query_ids, data.lists.sizes)
     learned = lambda folds, start: cross_validated(data, folds, start, grid_of(names))[0]  # noqa: E731
     sides = {
         "BM25F": lambda _: data.column("first.score"),
@@ -124,7 +124,7 @@ def measure(folder: Path) -> list[dict]:
     rows, known = [], {" tuned": tuned}
     for name, scores in sides.items():
         begun, chosen.taken, single.taken = time.process_time(), Counter(), Counter()
-        made = (scores(places(folds, asked)) for folds in splits)
+        made = (scores(places(folds, query_ids)) for folds in splits)
         runs = [Run.from_rows(zip(ids, data.lists.doc_ids, some, strict=True)) for some in made]
         each = np.array([rs.retrieval.evaluate_run({name: run}, judgements, "ndcg@10").per_query() for run in runs])
         values = each.mean(axis=0)

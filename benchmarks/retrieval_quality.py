@@ -190,7 +190,7 @@ def tuned_values(index: rs.Index, folds: list[np.ndarray], per_query: Callable) 
 def measurer(
     index: rs.Index, queries: dict[str, str], judgements: dict
 ) -> Callable[[rs.retrieval.FirstStage], np.ndarray]:
-    """NDCG@10 of every query by a first stage; remembers, as folds try the same ones."""
+    """NDCG@10 of every query by a first stage; cached, since folds try the same ones."""
     known: dict[str, np.ndarray] = {}
 
     def per_query(stage: rs.retrieval.FirstStage) -> np.ndarray:

@@ -111,7 +111,7 @@ def measure(name: str, path: Path, X: np.ndarray, batches: tuple[int, ...], thre
             scorers[peer] = make(path, forest.n_features, threads)
     expected = forest.predict(X[:2_000])
     largest = np.abs(expected).max()
-    # converted to ONNX, thresholds are float32: checked against the forest with such thresholds, told against the true
+    # ONNX thresholds are float32: checked against the forest with such thresholds, reported against the true forest
     rounded = dataclasses.replace(forest, threshold=forest.threshold.astype(np.float32).astype(float))
     references = {"onnxruntime": rounded.predict(X[:2_000])}
     rows = []
@@ -207,7 +207,7 @@ def python_of(peer: str, folder: Path) -> Path:
 
 
 def measure_elsewhere(peer: str, name: str, path: Path, batches: tuple[int, ...], threads: int) -> list[dict]:
-    """Rows of a peer in its own environment, which lies beside the model's file."""
+    """Rows of a peer in its own environment, which is beside the model's file."""
     command = [
         str(python_of(peer, path.parent)),
         "-c",
@@ -230,7 +230,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "ranksieve-scoring")
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--threads", default="1,2", help="two threads are timed by the clock: only on an idle machine")
+    parser.add_argument(
+        "--threads", default="1,2", help="two threads are timed in wall time: use an otherwise unused machine"
+    )
     parser.add_argument("--quick", action="store_true", help="batches of 1 and 5,000, one thread")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""Which rule for who teaches a tree is best on real two-stage lists: five-fold cross-validation on bug localisation.
+"""Selections compared on real two-stage lists: five-fold cross-validation on bug localisation.
 
     python benchmarks/sieve.py ../shared/data/ir [--features FOLDER] [--work FOLDER] [--folds 5]
 
-3,000 bug reports of four projects, pooled: a project alone has 300 to 600 training reports, too few to tell rules
-apart, and the features mean the same in all of them. Each report comes with the 300 files BM25F ranks best, in
+3,000 bug reports of four projects, pooled: a project alone has 300 to 600 training reports, too few for significant
+differences, and the features mean the same in all of them. Each report comes with the 300 files BM25F ranks best, in
 training, validation and test lists alike: relevant files beyond are dropped, so NDCG is that of the relevant files
 retrieved, and reports without any are left out. `sieve_sides.py` has the sides and their settings; in every fold a
 side's setting and its number of trees are those with the best NDCG@10 on the fold's validation lists. A run that was

@@ -1,10 +1,10 @@
-"""Variants of the sieve's rule, tried on validation lists alone; `sieve.py` then measures what was chosen.
+"""Variants of the sieve's selection, compared on validation lists only; `sieve.py` then measures the chosen one.
 
     python benchmarks/sieve_rules.py ../shared/data/ir [--features FOLDER] [--work FOLDER]
 
-The folds, lists and features are those of `sieve.py`; a variant learns from the training lists of the first two folds
-and is told by NDCG@10 on their validation lists. Test lists are not looked at. Finished cells are kept, under a digest
-of what they are. One thread.
+The folds, lists and features are those of `sieve.py`. A variant is trained on the training lists of the first two folds
+and evaluated by NDCG@10 on their validation lists. Test lists are not used. Finished cells are kept, under a digest of
+their settings. One thread.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SPEED = {"learning_rate": 0.1, "trees": 300, "early_stopping": 40, "truncation":
 
 @dataclass(frozen=True)
 class Rule:
-    """The adaptive rule (margin 1.5, 20 negatives to 50% of them), and what of it may be left out or drawn."""
+    """The adaptive selection (margin 1.5, 20 negatives to 50% of them), with optional sampling."""
 
-    queries: float = 1.0  # share of the queries that teach a tree
+    queries: float = 1.0  # share of the queries that a tree is trained on
     near: float = 1.0  # share of the negatives near the positives
     jitter: float = 0.0  # a query's margin is drawn anew for each tree, this share of it up or down
     reach: int = 0  # from the tenth tree on, positives with so many negatives above them are left out (0: none)
-    chance: int = 0  # positives with n negatives above them teach with probability chance / n (0: always)
+    chance: int = 0  # positives with n negatives above them are selected with probability chance / n (0: always)
 
     def selection(self) -> Selection:
         negatives: Negatives | None = None
@@ -59,14 +59,14 @@ class Rule:
             margins = 1.5 * (1 + self.jitter * (2 * rng.random(lists.n_queries) - 1))
             thresholds = lowest_of(positives, view) - margins
             last = view.scores.choose(negatives.rows, negatives.offsets, thresholds, lows, highs, last)
-            teaches = np.zeros(lists.n_docs, bool)
-            teaches[some(last.rows, self.near, rng)] = True
-            teaches[positives] = True
+            selected = np.zeros(lists.n_docs, bool)
+            selected[some(last.rows, self.near, rng)] = True
+            selected[positives] = True
             if self.queries < 1:
-                teaches &= np.repeat(rng.random(lists.n_queries) < self.queries, lists.sizes)
-            if self.reach or self.chance:  # a query without positives has nothing to teach
-                teaches &= np.repeat(np.diff(np.searchsorted(positives, lists.offsets)) > 0, lists.sizes)
-            return np.flatnonzero(teaches)
+                selected &= np.repeat(rng.random(lists.n_queries) < self.queries, lists.sizes)
+            if self.reach or self.chance:  # a query without positives has no gradients
+                selected &= np.repeat(np.diff(np.searchsorted(positives, lists.offsets)) > 0, lists.sizes)
+            return np.flatnonzero(selected)
 
         return select
 

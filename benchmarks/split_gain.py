@@ -1,4 +1,4 @@
-"""Which gain trees should split by, the variance of λ or Newton's: λ-MART and SelGB with either, LightGBM beside them.
+"""Variance gain and Newton gain compared: λ-MART and SelGB with either, and LightGBM.
 
     python benchmarks/split_gain.py ../shared/data [--features FOLDER] [--work FOLDER] [--data NAME …]
 
@@ -39,7 +39,7 @@ BUG_FOLDS = 1  # of five
 
 @dataclass
 class Fold:
-    """Training, validation and test lists of one fold, binned when first asked for."""
+    """Training, validation and test lists of one fold, binned when first used."""
 
     train: rs.Dataset
     valid: rs.Dataset

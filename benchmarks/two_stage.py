@@ -24,7 +24,7 @@ from ranksieve.files import atomic_path
 from results import save
 
 STAGES = (50, 150)
-FEW = 10  # documents: smaller leaves are told of
+FEW = 10  # documents: the share of smaller leaves is reported
 NEWTON = {"gain": "newton"}
 RULES: dict[str, dict[str, Any]] = {
     "lambdamart": {"algo": "lambdamart"},
@@ -41,7 +41,7 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 class TwoStage:
-    """The lists: a third as many queries validate as teach, two thirds as many test; made when first asked for."""
+    """n training queries, n / 3 validation and 2 n / 3 test queries; generated when first used."""
 
     def __init__(self, n: int) -> None:
         self.n = n

@@ -1,4 +1,4 @@
-"""Prune somebody's LightGBM model: half the trees go, the others get new weights, and LightGBM loads the result."""
+"""Prune a LightGBM model: half the trees are removed, the others get new weights, and LightGBM loads the result."""
 
 import tempfile
 from pathlib import Path

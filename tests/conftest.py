@@ -15,7 +15,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture
 def fuzz_seconds(request):
-    """How long a fuzz test runs: what `--fuzz-seconds` says, else the given number."""
+    """How long a fuzz test runs: `--fuzz-seconds` if given, else the given number."""
     given = request.config.getoption("--fuzz-seconds")
     return lambda default: default if given is None else given
 

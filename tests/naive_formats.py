@@ -102,7 +102,7 @@ def evaluate_elasticsearch(text: str, X: np.ndarray, names: tuple[str, ...]) -> 
 def evaluate_solr(text: str, X: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     """MultipleAdditiveTreesModel: x <= threshold + 1e-6 goes left, weight times value is added; all in float32.
 
-    Missing values go where `missing` says, if the model sets isNullSameAsZero to false; else they are 0.
+    Missing values follow the split's `missing` if the model sets isNullSameAsZero to false; else they are 0.
     """
     model = json.loads(text)
     assert model["class"] == "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"

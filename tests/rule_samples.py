@@ -26,7 +26,7 @@ def gradients(
 
 
 def lambda_gradients(labels, scores, offsets, *, objective="ndcg", gain=None, highest=None, **fields):
-    """λ and w of lists, as in the papers unless fields say otherwise."""
+    """λ and w of lists, by default as in the papers."""
     metric = parse_metric("ndcg@10") if gain is None else parse_metric("ndcg@10", gain=gain)
     return gradients(OBJECTIVES[objective](**PLAIN | fields), labels, scores, offsets, metric=metric, highest=highest)
 

@@ -1,4 +1,4 @@
-"""The examples in docstrings come out as they say."""
+"""The examples in docstrings give the printed results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODULES = [
 
 @pytest.mark.usefixtures("nothing_registered")
 @pytest.mark.parametrize("module", MODULES)
-def test_examples_come_out_as_they_say(module, tmp_path, monkeypatch):
+def test_examples_give_the_printed_results(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     assert doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS).failed == 0

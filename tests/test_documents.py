@@ -144,7 +144,7 @@ def test_the_site_is_searchable_from_the_disk():
     assert (ROOT / "docs" / shim).is_file()
 
 
-def test_generated_results_stand_beside_their_scripts():
+def test_generated_results_have_scripts_and_figures():
     assert not (ROOT / "docs" / "results").exists()
     results = ROOT / "benchmarks" / "results"
     scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}

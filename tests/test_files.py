@@ -1,4 +1,4 @@
-"""Files and folders are written whole or not at all, whatever happens to the process."""
+"""Files and folders are written completely or not at all, even if the process is killed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def record(step: int, n_trees: int = 1000) -> Record:
 
 
 @pytest.mark.parametrize("width", [80, 100, 150])
-def test_the_bar_and_the_counter_stay_whatever_the_width(width: int) -> None:
+def test_the_bar_and_the_counter_are_shown_at_any_width(width: int) -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=width)
     with TrainingProgress("oblivious-lambdamart", console=console) as progress:

@@ -168,7 +168,7 @@ def test_bad_bases(tmp_path, data, background):
         rs.train(bin_data(data), init=background, **SMALL)
 
 
-def test_base_and_run_must_read_absent_features_alike(tmp_path, background):
+def test_base_and_run_must_read_absent_features_the_same_way(tmp_path, background):
     (tmp_path / "train.txt").write_text("1 qid:1 1:2 7:1\n0 qid:1 2:1 7:3\n")
     background.info["missing"] = "nan"
     with pytest.raises(ParameterError, match="missing='nan'"):

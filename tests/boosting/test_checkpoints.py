@@ -105,7 +105,7 @@ def test_damaged_checkpoints_are_refused(tmp_path, data, damage):
         rs.train(data, checkpoint=tmp_path, resume=True, **SMALL)
 
 
-def test_checkpoints_know_weights_validation_and_size(tmp_path, data):
+def test_checkpoints_depend_on_weights_validation_and_size(tmp_path, data):
     rs.train(data, checkpoint=tmp_path, **SMALL)
     with pytest.raises(ModelError, match="validation data"):
         rs.train(data, valid=data, checkpoint=tmp_path, resume=True, **SMALL)

@@ -46,7 +46,7 @@ def test_scores_are_monotone_along_every_constrained_feature(seed, signs, gain, 
 
 
 def test_without_the_constraint_the_same_model_is_not_monotone(data):
-    """Otherwise the law above would say nothing."""
+    """Otherwise the test above would be trivial."""
     free = rs.train(data, algo="lambdamart", **SMALL)
     assert any((rises(free, data.features[:25].copy(), f) < 0).any() for f in range(3))
     bound = rs.train(data, algo="lambdamart", monotone={"f1": 1, "f2": 1, "f3": 1}, **SMALL)
@@ -106,7 +106,7 @@ def test_features_and_constraints_and_fractions_go_together(data):
     assert (rises(model, data.features[:25].copy(), 2) >= 0).all()
 
 
-def test_gains_count_in_gradients_and_in_metrics(data):
+def test_gains_apply_to_gradients_and_metrics(data):
     table = (0.0, 1.0, 1.0, 1.0, 7.0)
     model = rs.train(data, valid=data, algo="lambdamart", gains=table, early_stopping=0, **SMALL)
     metric = rs.metrics.parse_metric("ndcg@10", gain=table)
@@ -154,7 +154,7 @@ def test_labels_beyond_the_table_are_refused(data):
         ({"gains": "0,1,2,3,4", "algo": "mart", "metric": "map"}, "^gains"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(data, params, message):
+def test_impossible_values_are_refused(data, params, message):
     with pytest.raises(ParameterError, match=message.replace("(", r"\(")):
         rs.train(data, **{**SMALL, **params})
 
@@ -172,7 +172,7 @@ def test_every_sign_that_is_read_has_a_meaning(data):
     rs.params.Params(monotone="f1:-0", step_range=(-1, 2))  # promises nothing
 
 
-def test_refitted_weights_keep_the_promise(data):
+def test_refitted_models_stay_monotone(data):
     model = rs.train(data, algo="lambdamart", monotone="f3:+1", **SMALL)
     with pytest.raises(ParameterError, match="range begins at -1"):
         rs.pruning.refit(model, data, range=(-1, 2))

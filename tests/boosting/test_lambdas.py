@@ -78,7 +78,7 @@ def test_the_metrics_of_the_oracle_are_those_that_are_measured():
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_every_metric_wants_positives_up_and_negatives_down(name):
+def test_every_metric_moves_positives_up_and_negatives_down(name):
     labels = np.array([0, 2, 0, 0, 0, 1, 2], np.float32)
     grad, hess = lambda_gradients(labels, np.zeros(7), np.array([0, 3, 7]), objective=name)
     assert grad[1] > 0 and grad[6] > 0 and (grad[[0, 4]] < 0).all() and (hess >= 0).all()

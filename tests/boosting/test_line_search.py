@@ -43,7 +43,7 @@ def test_curve_equals_the_sweep_over_all_pairs(data, name, bounds):
     metric = parse_metric(name, ties="mean")
     borders, values = naive_combination.sweep(metric, lists.labels, scores, direction, lists.offsets, *bounds)
     curve = LineSearch(lists, parse_metric(name)).curve(scores, direction, *bounds)
-    wide = np.diff(borders) > 1e-9  # narrower ones are not told apart in rounded arithmetic
+    wide = np.diff(borders) > 1e-9  # rounded arithmetic cannot distinguish narrower ones
     middles = 0.5 * (np.array(borders[:-1]) + np.array(borders[1:]))
     np.testing.assert_allclose(curve.at(middles[wide]), np.array(values)[wide], atol=1e-12)
     assert (np.diff(curve.borders) >= 0).all() and curve.borders[[0, -1]].tolist() == list(bounds)

@@ -48,7 +48,7 @@ def each(generator, check):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("margin", "at_least", "at_most"), [(0.1, 2, 0.5), (0.5, 5, 0.25), (-0.2, 0, 1.0)])
-def test_adaptive_keeps_what_stands_near_the_positives(seed, margin, at_least, at_most):
+def test_adaptive_selects_negatives_near_the_positives(seed, margin, at_least, at_most):
     rule = NearPositives(margin=margin, min_negatives=at_least, max_negatives=at_most)
 
     def check(view, scores):
@@ -86,12 +86,12 @@ def test_progress_makes_learned_lists_shorter_and_others_longer(seed):
             if view.last is None:
                 n = max(2, int(np.ceil(0.2 * len(negatives) - 1e-9)))
             else:
-                taught = [row for row in view.last if row in set(negatives)]
+                selected = [row for row in view.last if row in set(negatives)]
                 rows = range(lists.offsets[q], lists.offsets[q + 1])
                 floor = min(scores[row] for row in rows if lists.labels[row] > 0) + 0.2
-                learned = sum(scores[row] < floor for row in taught)
-                n = len(taught) * 4 // 5 if 2 * learned > len(taught) else -(-len(taught) * 5 // 4)
-                seen.append(np.sign(n - len(taught)))
+                learned = sum(scores[row] < floor for row in selected)
+                n = len(selected) * 4 // 5 if 2 * learned > len(selected) else -(-len(selected) * 5 // 4)
+                seen.append(np.sign(n - len(selected)))
             return naive.best_first(negatives, scores)[: min(max(n, low), high)]
 
         rows = rule(view)
@@ -165,7 +165,7 @@ def test_gradient_keeps_the_steepest_of_the_full_lists():
     each(views(3, n_steps=8), check)
 
 
-def test_goss_keeps_the_largest_and_weighs_the_drawn():
+def test_goss_selects_the_largest_gradients_and_weights_the_random_rows():
     rule = Goss(negatives=0.2, rest=0.1)
 
     def check(view, scores):

@@ -100,7 +100,7 @@ def test_each_objective_learns_its_metric(data, objective):
     assert curve[-1] > curve[0] > 0.2
 
 
-def test_err_knows_the_highest_grade_of_the_whole_training_set(data):
+def test_err_uses_the_highest_grade_of_the_whole_training_set(data):
     """Also where a selection leaves the only document of that grade out."""
     best = int(np.argmax(data.labels))
     others = np.flatnonzero(np.arange(data.n_docs) != best)

@@ -161,7 +161,7 @@ def test_parameters_without_effect_are_reported(data, given):
         rs.train(data, **{**options, **rs.params.Params(**options).as_dict()})
 
 
-def test_own_objective_sees_query_borders(data):
+def test_own_objective_gets_query_offsets(data):
     borders = []
 
     def objective(labels, scores, offsets):

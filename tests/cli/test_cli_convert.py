@@ -49,7 +49,7 @@ def test_every_format_is_written(run, model, tmp_path, name):
         assert b"double first_stage_score(const float *x)" in content
 
 
-def test_the_ending_says_the_format(run, model, tmp_path):
+def test_the_extension_gives_the_format(run, model, tmp_path):
     outcome = run("convert", model, "--out", tmp_path / "first.c")
     assert outcome.code == 0 and "first.c, c, " in outcome.output
     assert "double first_score(const float *x)" in (tmp_path / "first.c").read_text()
@@ -59,7 +59,7 @@ def test_the_ending_says_the_format(run, model, tmp_path):
         assert not (tmp_path / name).exists()
 
 
-def test_what_cannot_be_said_is_refused(run, tmp_path):
+def test_models_that_a_format_cannot_express_are_refused(run, tmp_path):
     forest = random_forest(np.random.default_rng(3), n_trees=5)
     forest.save(tmp_path / "model.txt")
     outcome = run("convert", tmp_path / "model.txt", "--out", tmp_path / "out", "--format", "ranklib")
@@ -85,7 +85,7 @@ def test_the_number_of_features_of_ranklib_files(run, model, tmp_path):
     assert outcome.code == 0 and rs.load(tmp_path / "wide.txt").n_features == 46
 
 
-def test_data_wider_than_a_ranklib_model_says_what_to_do(run, tmp_path, files):
+def test_data_wider_than_a_ranklib_model_gives_advice(run, tmp_path, files):
     (tmp_path / "model.txt").write_text(
         "## MART\n<ensemble><tree weight='1'><split><output>1</output></split></tree></ensemble>"
     )

@@ -241,7 +241,7 @@ def test_a_run_in_the_place_of_a_model(run, tmp_path):
     ("package", "options", "extra"),
     [("lightgbm", ("--algo", "lightgbm"), "lightgbm"), ("distributed", ("--local-workers", 2), "dask")],
 )
-def test_missing_extras_are_told_first(files, run, tmp_path, monkeypatch, package, options, extra):
+def test_missing_extras_are_reported_first(files, run, tmp_path, monkeypatch, package, options, extra):
     monkeypatch.setitem(sys.modules, package, None)
     outcome = run("train", files / "train.txt", "--out", tmp_path / "m.txt", *options)
     refused(outcome, f"ranksieve[{extra}]")
@@ -277,7 +277,7 @@ def test_mistyped_commands(files, run, model, words):
     refused(run(*(paths.get(word, word) for word in words)), MISTAKES[words])
 
 
-def test_data_without_positives_is_told(files, run, model, tmp_path):
+def test_data_without_positives_is_reported(files, run, model, tmp_path):
     path = tmp_path / "zeros.txt"
     lines = (files / "test.txt").read_text().splitlines()
     path.write_text("".join(f"0{line[1:]}\n" for line in lines))

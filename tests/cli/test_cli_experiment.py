@@ -116,7 +116,7 @@ def test_a_report_is_made_from_the_folder(run, tmp_path, monkeypatch):
     assert without.code == 2 and "ranksieve[plots]" in without.output
 
 
-def test_the_quick_size_says_that_it_decides_nothing(run, tmp_path):
+def test_the_quick_size_prints_a_caveat(run, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(SPEC)
     common = ("experiment", path, "--jobs", 1, "--quiet", "--out")

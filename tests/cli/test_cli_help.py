@@ -1,4 +1,4 @@
-"""What the commands say of themselves."""
+"""The help texts of the commands."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_wrong_usage_is_exit_code_2(run):
     assert run("train", "x", "--out", "y", "--learn-rate", "1").code == 2
 
 
-def test_spans_and_sizes_are_said_as_people_do():
+def test_durations_and_sizes_have_readable_units():
     assert [duration(s) for s in (0.5, 12.3, 185, 7800)] == ["0.50 s", "12 s", "3 min 05 s", "2 h 10 min"]
     assert [file_size(n) for n in (512, 3_400_000, 2 * 10**13)] == ["512 B", "3.4 MB", "20 TB"]
 

@@ -29,13 +29,13 @@ def trained(request, files, run, tmp_path_factory):
     return path, outcome.output, size, column
 
 
-def test_training_says_how_good_it_is(trained, files):
+def test_training_prints_its_metrics(trained, files):
     path, output, size, _ = trained
-    said, model = " ".join(output.split()), rs.load(path)
+    shown, model = " ".join(output.split()), rs.load(path)
     assert size in model.size
-    assert f"model {path}, {model.size}" in said
-    assert f"validation ndcg@10 {rs.evaluate(model, rs.read(files / 'valid.txt')).mean():.4f}" in said
-    assert f"test ndcg@10 {rs.evaluate(model, rs.read(files / 'test.txt')).mean():.4f}" in said
+    assert f"model {path}, {model.size}" in shown
+    assert f"validation ndcg@10 {rs.evaluate(model, rs.read(files / 'valid.txt')).mean():.4f}" in shown
+    assert f"test ndcg@10 {rs.evaluate(model, rs.read(files / 'test.txt')).mean():.4f}" in shown
 
 
 def test_predict_streams(trained, files, run, tmp_path):

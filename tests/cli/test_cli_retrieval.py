@@ -134,7 +134,7 @@ def test_features_make_training_data(corpus, index, run, tmp_path):
     assert refused.code == 2 and "--out" in refused.output
 
 
-def test_index_says_what_is_wrong(corpus, run, tmp_path):
+def test_index_reports_errors(corpus, run, tmp_path):
     for arguments, message in (
         ((corpus / "corpus.jsonl", "--memory", "lots"), "expected a size such as 512M"),
         ((corpus / "corpus.jsonl", "--stop", "nofile"), "--stop is 'nofile'"),

@@ -28,7 +28,7 @@ def test_three_ways_to_sample(files, model, run, tmp_path):
         np.testing.assert_array_equal(rs.read(out).features, sampled.features)
 
 
-def test_the_trap_is_told(files, run, tmp_path):
+def test_positives_beyond_the_cut_give_a_warning(files, run, tmp_path):
     outcome = run("sample", "truncate", files / "train.txt", "--k", 1, "--by", "f5", "--out", tmp_path / "out.txt")
     assert outcome.code == 0
     assert "warning:" in outcome.output and "--positives drop" in outcome.output

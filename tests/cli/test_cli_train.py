@@ -25,13 +25,13 @@ def same_trees(a: rs.Forest, b: rs.Forest) -> bool:
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
 
 
-def test_train_says_where_the_model_is_and_how_good(files, run, tmp_path):
+def test_train_prints_the_model_file_and_its_metric(files, run, tmp_path):
     out = tmp_path / "model.txt"
     sets = [files / "train.txt", "--valid", files / "valid.txt", "--test", files / "test.txt"]
     outcome = run("train", *sets, "--out", out, *QUICK)
     assert outcome.code == 0
     forest = rs.load(out)
-    said = " ".join(outcome.output.split())
+    shown = " ".join(outcome.output.split())
     test = rs.evaluate(forest, rs.read(files / "test.txt"))
     for text in (
         f"model {out}, {forest.n_trees} trees",
@@ -42,7 +42,7 @@ def test_train_says_where_the_model_is_and_how_good(files, run, tmp_path):
         f"test ndcg@10 {test.mean():.4f}",
         test.conventions[0],
     ):
-        assert text in said
+        assert text in shown
 
 
 def test_quiet_training_shows_no_progress(files, run, tmp_path):
@@ -72,7 +72,7 @@ def test_flags_win_over_toml_and_toml_over_defaults(files, run, tmp_path):
     assert rs.load(out).info["params"]["leaves"] == 64
 
 
-def test_toml_may_say_what_absent_features_are(files, run, tmp_path):
+def test_toml_may_set_missing(files, run, tmp_path):
     toml, out = tmp_path / "params.toml", tmp_path / "model.txt"
     toml.write_text('trees = 2\nmissing = "nan"\n')
     command = ["train", files / "train.txt", "--out", out, "--params", toml]

@@ -83,7 +83,7 @@ def test_a_narrower_part_lacks_the_last_features():
     np.testing.assert_array_equal(wide.finish().thresholds, whole.finish().thresholds)
 
 
-def test_bins_hold_about_equally_many_values_and_heavy_values_stand_alone():
+def test_bins_hold_about_equally_many_values_and_frequent_values_have_their_own():
     rng = np.random.default_rng(0)
     x = np.concatenate([np.zeros(6000), rng.standard_normal(4000)]).astype(np.float32)[:, None]
     sketch = BinningSketch(max_bins=50)

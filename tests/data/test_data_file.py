@@ -71,7 +71,7 @@ def test_columns_with_usual_names_are_never_features(tmp_path):
     assert data.feature_names == ("bm25",) and data.labels.tolist() == [3, 0]
 
 
-def test_a_column_that_is_not_there_is_told_with_a_likely_one(table):
+def test_a_missing_column_is_reported_with_a_suggestion(table):
     with pytest.raises(DataError, match=r"no column 'label'; it has: Relevance, .* label='Relevance'") as found:
         read(table)
     assert found.value.for_command_line().endswith("--label Relevance")

@@ -133,7 +133,7 @@ def test_grouping_is_a_stable_sort_by_first_row(ids):
     np.testing.assert_array_equal(np.repeat(run_ids, run_lengths), ids)
 
 
-def test_arrays_in_the_place_of_lists_are_told_the_right_call():
+def test_arrays_in_place_of_lists_are_refused_with_advice():
     X, y, qid = np.zeros((2, 1)), [1, 0], ["a", "a"]
     for call in (
         lambda: Dataset(X, y, qid),

@@ -140,7 +140,7 @@ def test_cubic_grades_follow_a_polynomial():
     assert abs(np.corrcoef(data.features[:, 0], data.labels)[0, 1]) < 0.6
 
 
-def test_the_cubic_polynomial_has_three_parts_that_count_alike():
+def test_the_cubic_polynomial_has_three_parts_of_equal_weight():
     rng = np.random.default_rng(0)
     polynomial = _Cubic(6, rng)
     X = rng.uniform(-1, 1, (5000, 6))

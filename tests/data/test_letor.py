@@ -170,7 +170,7 @@ COMPRESSORS = {"gzip": gzip.compress, "xz": lzma.compress, "zstd": zstandard.Zst
 
 
 @pytest.mark.parametrize("name", COMPRESSORS)
-def test_compressed_by_content_whatever_the_name(read_bytes, name):
+def test_compression_is_detected_by_content(read_bytes, name):
     compress = COMPRESSORS[name]
     np.testing.assert_array_equal(read_bytes(compress(SIMPLE)).features, read_bytes(SIMPLE).features)
     # Files made of several compressed pieces are one text.

@@ -1,4 +1,4 @@
-"""Bad LETOR text: complaints name file and line, and nothing but a `DataError` comes of any bytes."""
+"""Bad LETOR text: errors name file and line, and any bytes give data or a `DataError`."""
 
 import gzip
 import lzma

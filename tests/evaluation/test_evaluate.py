@@ -20,7 +20,7 @@ class TestEvaluate:
     lists = lists_from_runs(labels, ["a", "b", "a", "c"], [1, 1, 2, 1])
     good, bad = [3.0, 1, 2, 1, 5], [1.0, 1, 2, 3, 5]
 
-    def test_scores_stand_in_the_users_order(self):
+    def test_scores_are_in_the_users_order(self):
         assert isinstance(self.lists, Lists) and self.lists.order is not None
         result = evaluate({"good": self.good, "bad": np.array(self.bad)}, self.lists, ["mrr", "nDCG@1", "ndcg@1"])
         assert result.query_ids.tolist() == ["a", "b", "c"]
@@ -97,7 +97,7 @@ def test_a_list_of_models_is_numbered():
     assert repr(result) == str(result) and "model 2" in repr(result)
 
 
-def test_the_table_has_p_values_and_says_what_names_mean():
+def test_the_table_has_p_values_and_conventions():
     data = rs.synth.cubic(30)
     models = {"one": data.features[:, 0], "two": data.features[:, 1]}
     result = rs.evaluate(models, data, ["ndcg@10", "nDCG@10", "AP(rel=2)"])
@@ -131,7 +131,7 @@ def test_models_of_other_libraries_are_read(library):
     assert rs.evaluate({"theirs": model, "zero": np.zeros(data.n_docs)}, data).mean("theirs") == expected
 
 
-def test_data_without_positives_is_told():
+def test_data_without_positives_is_reported():
     data = rs.Dataset.from_arrays(np.zeros((3, 1)), [0, 0, 0], ["a", "a", "b"])
     with pytest.warns(UserWarning, match="mrr is undefined, no query has a positive document"):
         assert np.isnan(evaluate([1, 2, 3], data, "mrr").mean())

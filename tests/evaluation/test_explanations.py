@@ -1,4 +1,4 @@
-"""Why documents stand where they stand, and what features are worth."""
+"""Explanations of rankings, and the importance of features."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def model(data: rs.Dataset) -> rs.Forest:
 
 
 @pytest.mark.parametrize("query", [50, "57"])
-def test_an_explanation_is_of_the_asked_query(data, model, query):
+def test_an_explanation_is_of_the_given_query(data, model, query):
     q = int(query) - 50
     rows = slice(data.offsets[q], data.offsets[q + 1])
     found = rs.explain(model, data, query)
@@ -63,7 +63,7 @@ def test_dropping_features(data, model):
     assert sorted(found.ranks_without("f1")) == sorted(found.ranks)
 
 
-def test_wrong_names_say_what_is_known(data, model):
+def test_unknown_names_list_the_known_ones(data, model):
     found = rs.explain(model, data, 50)
     for wrong, message in [
         (lambda: rs.explain(model, data, 7), "no query is called '7'"),

@@ -38,7 +38,7 @@ def test_registered_metric(own_metric):
         parse_metric("top-label").per_query(*lists)
 
 
-def test_a_function_in_place_of_a_name_goes_by_its_own():
+def test_a_function_is_named_by_its_own_name():
     def Best_Label(labels, scores, offsets, k):
         return np.maximum.reduceat(labels, offsets[:-1])
 

@@ -81,7 +81,7 @@ def test_stages_are_of_so_many_trees(results):
     assert not np.array_equal(whole.predict(test), early.predict(test))
 
 
-def test_tables_say_what_taught_a_tree(results):
+def test_tables_show_what_a_tree_was_trained_on(results):
     table = all_cells(results, "web")
     shares = {row[0].text: row[table.columns.index("documents used")].number for row in table.rows}
     assert shares["λ-MART"] == shares["SVM"] == shares["on BM25F"] == 1

@@ -56,7 +56,7 @@ def test_a_cell_is_what_training_by_hand_gives(results):
     assert curve["valid"].max() == cell.facts["valid"]
 
 
-def test_documents_are_those_a_reader_wants(results):
+def test_stored_documents_are_the_best_and_all_positives(results):
     test = rs.synth.two_stage(2, n_features=6, start=8)
     cell = results.cells[0]
     documents = cell.table("documents")
@@ -227,7 +227,7 @@ def test_folds_are_pooled(tmp_path):
     assert sorted(group.per_query("ndcg@10")[0]) == sorted(data.query_ids.astype(str))
 
 
-def test_facts_say_what_was_run(results):
+def test_facts_describe_the_run(results):
     facts = json.loads((results.folder / "experiment.json").read_text())
     assert facts["title"] == "small"
     assert facts["versions"]["ranksieve"] == rs.__version__

@@ -1,4 +1,4 @@
-"""Reading experiments: what the cells are, and what is said of mistakes."""
+"""Reading specifications: their cells, and the messages for mistakes."""
 
 from __future__ import annotations
 

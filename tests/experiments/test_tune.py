@@ -70,7 +70,7 @@ def test_an_interrupted_search_continues_as_an_uninterrupted_one(tmp_path):
     assert {trial["params"]["grid"] for trial in found[0]["trials"]} <= {cell.label for cell in spec.cells[1:3]}
 
 
-def test_without_optuna_it_says_what_to_install(tmp_path, monkeypatch):
+def test_without_optuna_the_error_names_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"ranksieve\[tune\]"):
         run_experiment(load_spec(write_spec(tmp_path)), tmp_path / "out", jobs=1, tune=2)

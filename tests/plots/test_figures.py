@@ -68,7 +68,7 @@ def test_share_curves_are_sorted_and_show_the_whole():
     assert legend(ax) == ["random", "full training set"]
 
 
-def test_differences_stand_above_counts():
+def test_differences_are_above_counts():
     buckets = difference_by_size([0.5, 0.75, 1.0], [0.75, 0.75, 0.5], [120, 40, 320])
     above, below = plots.difference_by_size(buckets, names=("x", "y"))
     assert [bar.get_height() for bar in above.patches] == [0.0, -0.25, 0.0, 0.5]

@@ -55,8 +55,8 @@ def test_a_fitted_forest_is_not_made_worse(forest, train, valid):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RanksieveWarning)
         default = rs.prune(forest, train, valid=valid, rate=0.6)
-        asked = rs.prune(forest, train, valid=valid, judge_on="train", rate=0.6)
-    for pruned in (default, asked):
+        on_training = rs.prune(forest, train, valid=valid, judge_on="train", rate=0.6)
+    for pruned in (default, on_training):
         assert pruned.n_trees == 24
         assert rs.evaluate(pruned, test).mean() > cut - 0.01
         assert rs.evaluate(pruned, valid).mean() >= rs.evaluate(first, valid).mean()
@@ -64,7 +64,7 @@ def test_a_fitted_forest_is_not_made_worse(forest, train, valid):
 
 @pytest.mark.parametrize("judge_on", ["valid", "train"])
 def test_the_first_trees_are_returned_where_they_are_better(forest, train, valid, judge_on):
-    with pytest.warns(RanksieveWarning) as told:
+    with pytest.warns(RanksieveWarning) as caught:
         pruned = rs.prune(forest, train, valid=valid, judge_on=judge_on, rate=0.6, strategy="skip", reweight=False)
     facts, first = pruned.info["pruning"], forest.first(24)
     assert facts["returned"] == "first trees" and facts["judge_on"] == judge_on
@@ -73,7 +73,7 @@ def test_the_first_trees_are_returned_where_they_are_better(forest, train, valid
     values = {name: rs.evaluate(first, lists).mean() for name, lists in (("train", train), ("valid", valid))}
     assert facts["after"] == pytest.approx(values, abs=1e-11)
     assert pruned.info["best_score"] == facts["after"]["valid"]
-    assert f"{values['valid']:.4f} with the first 24 trees; the first 24 trees are returned" in str(told[-1].message)
+    assert f"{values['valid']:.4f} with the first 24 trees; the first 24 trees are returned" in str(caught[-1].message)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_training_lists_are_used_with_a_warning(forest, train, valid):
     words = f"ndcg@10 is {before[0]:.4f}; on the validation lists it is {before[1]:.4f}"
     with pytest.warns(RanksieveWarning, match=words):
         rs.prune(forest, train, valid=valid, judge_on="train", rate=0.5, strategy="last", reweight=False)
-    rs.prune(forest, train, judge_on="train", rate=0.5, strategy="last", reweight=False)  # asked for: no warning
+    rs.prune(forest, train, judge_on="train", rate=0.5, strategy="last", reweight=False)  # explicit: no warning
 
 
 def test_a_single_list_is_judged_without_a_check(forest, valid):

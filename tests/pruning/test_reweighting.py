@@ -44,7 +44,7 @@ def test_weights_are_those_of_scoring_anew(forest, data, metric, weighted):
         np.testing.assert_allclose(ours, naive, rtol=0, atol=1e-12)
 
 
-def test_the_training_metric_never_falls_and_is_what_it_says(forest, data):
+def test_the_training_metric_never_falls_and_is_reported_correctly(forest, data):
     outputs = TreeOutputs(forest, find_leaves(forest, data), parse_metric("ndcg@10"))
     found = list(
         search_weights(outputs, None, WeightSearch(samples=20, window=2.0, shrink=0.95, patience=6, rounds=30))

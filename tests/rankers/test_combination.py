@@ -191,7 +191,7 @@ def test_a_feature_or_linear_base_is_saved_with_the_trees(tmp_path, data):
         np.testing.assert_array_equal(rs.load(tmp_path / "model.json").predict(lists), model.predict(lists))
 
 
-def test_a_base_that_cannot_be_saved_says_so(tmp_path, data):
+def test_a_base_that_cannot_be_saved_is_reported(tmp_path, data):
     class Mine:
         def predict(self, X):
             return np.nan_to_num(X[:, 0])

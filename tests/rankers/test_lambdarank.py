@@ -1,4 +1,4 @@
-"""LambdaRank: the update is the one the λ-gradients ask for, and training keeps the best epoch."""
+"""LambdaRank: updates follow the λ-gradients, and training keeps the best epoch."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_weights_of_documents_scale_their_pull(data):
     np.testing.assert_allclose(one.inner, two.inner)
 
 
-def test_bad_input_is_told(data):
+def test_bad_input_is_reported(data):
     with pytest.raises(ParameterError, match=r"^hidden is 0"):
         rs.train(data, algo="lambdarank", hidden=0)
     apart = rs.Dataset.from_arrays(data.features[:4], [0, 0, 1, 1], group=[2, 2])

@@ -161,7 +161,7 @@ def test_two_grades_and_weights(data):
         assert np.average(model.predict(two), weights=heavy) == pytest.approx(share, abs=0.05)
 
 
-def test_bad_input_is_told(data, tmp_path):
+def test_bad_input_is_reported(data, tmp_path):
     many = rs.Dataset.from_arrays(data.features, np.arange(data.n_docs), group=data.lists.sizes)
     with pytest.raises(DataError, match="different labels, and one forest is grown per label"):
         rs.train(many, algo="mcrank")
@@ -182,7 +182,7 @@ def test_bad_input_is_told(data, tmp_path):
             rs.load(path)
 
 
-def test_gains_count_in_what_is_watched(data):
+def test_gains_apply_to_the_validation_metric(data):
     table = (0.0, 1.0, 1.0, 1.0, 7.0)
     model = rs.train(data, valid=data, algo="mcrank", gains=table, early_stopping=0, **{**QUICK, "trees": 2})
     expected = rs.evaluate(model, data, rs.metrics.parse_metric("ndcg@10", gain=table)).mean()

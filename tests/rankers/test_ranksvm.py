@@ -53,7 +53,7 @@ def test_the_loss_of_a_list_is_the_sum_over_its_pairs(seed: int, n: int, n_grade
     np.testing.assert_allclose(slopes, expected, atol=1e-9)
 
 
-def test_the_objective_sees_every_query_and_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_objective_covers_every_query_and_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "BLOCK_ROWS", 100)
     data = small_dataset()
     assert len(list(query_blocks(data.lists))) > 3
@@ -138,7 +138,7 @@ def test_features_of_any_size_and_constant_ones() -> None:
     one, two = rs.train(data, algo="ranksvm"), rs.train(other, algo="ranksvm")
     assert two.weights[-1] == 0
     np.testing.assert_allclose(two.weights[:-1], one.weights, atol=1e-3)
-    large[:, -1] = 8.0  # what did not vary in training does not count, whatever it is later
+    large[:, -1] = 8.0  # features that did not vary in training are ignored in prediction
     np.testing.assert_allclose(two.predict(large), two.predict(other))
 
 
@@ -149,7 +149,7 @@ def test_standardising_skips_missing_values() -> None:
     np.testing.assert_allclose(standard.scales, np.nanstd(data.features.astype(np.float64), axis=0))
 
 
-def test_validation_is_measured_and_iterations_are_told() -> None:
+def test_validation_is_measured_and_iterations_are_reported() -> None:
     data, valid = small_dataset(), small_dataset(seed=1)
     records = []
     model = rs.train(data, valid=valid, algo="ranksvm", metric="map", callbacks=[records.append])
@@ -159,7 +159,7 @@ def test_validation_is_measured_and_iterations_are_told() -> None:
     assert records[0].round == "iteration"
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_reported() -> None:
     data = small_dataset()
     same = rs.Dataset.from_arrays(data.features, np.ones(data.n_docs), group=data.lists.sizes)
     with pytest.raises(DataError, match="every label is 1"):

@@ -101,7 +101,7 @@ def test_smallest_shares_are_of_the_full_set(run_quick):
     assert table.markdown().startswith("**Smallest share")
 
 
-def test_an_unfinished_experiment_says_so(run_quick, tmp_path):
+def test_an_unfinished_experiment_is_marked(run_quick, tmp_path):
     results = run_quick("fig4")
     part = Results(results.folder, results.facts, results.cells[:3])
     text = write_report(part, tmp_path / "part").read_text(encoding="utf-8")

@@ -46,7 +46,7 @@ def test_unknown_choices_are_refused():
         Analyzer(stem="klingon")
 
 
-def test_without_the_stemmer_the_remedy_is_said(monkeypatch):
+def test_without_the_stemmer_the_error_names_the_package(monkeypatch):
     real = builtins.__import__
 
     def no_stemmer(name, *rest, **named):

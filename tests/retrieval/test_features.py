@@ -162,7 +162,7 @@ def test_expansion_leaves_out_what_weighs_least(tmp_path):
                 assert data.column(name)[rows][rank] == pytest.approx(value, rel=1e-4), (name, q, rank)
 
 
-def test_expansion_weighs_candidates_alike_where_scores_are_not_above_zero(index, documents):
+def test_expansion_weights_candidates_equally_where_scores_are_not_above_zero(index, documents):
     naive, scores = (
         NaiveIndex(documents, index.fields),
         [6.0 - k for k in range(11)],

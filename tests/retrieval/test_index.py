@@ -91,7 +91,7 @@ def test_the_memory_budget_changes_no_byte(n, seed, tokens, tmp_path_factory):
     assert folder_bytes(folder / "one") == folder_bytes(folder / "many")
 
 
-def test_text_fields_are_found_whatever_the_memory(tmp_path):
+def test_text_fields_are_found_with_any_memory(tmp_path):
     documents = [{"id": str(n), "text": "wine " * 40_000} for n in range(4)] + [{"id": "4", "text": "", "late": "red"}]
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(document) + "\n" for document in documents))

@@ -122,7 +122,7 @@ def test_bad_rows_are_refused(rows, message):
         Run.from_frame(pd.DataFrame(rows, columns=["qid", "docno", "score"]))
 
 
-def test_runs_say_what_is_done_with_equal_scores():
+def test_runs_describe_the_order_of_equal_scores():
     run = Run.from_rows([("q", "a", 1.0), ("q", "b", 1.0)])
     result = evaluate_run({"r": run}, {"q": {"b": 1.0}}, "mrr")
     assert result.mean() == 1.0

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def change_header(folder: Path, change: Callable[[dict[str, Any]], Any], *, sign: bool = True) -> None:
-    """Edit the header and, as somebody who means harm could, sign it again."""
+    """Edit the header and recompute its checksum, as an attacker could."""
     values = json.loads((folder / "header.json").read_text())
     checksum = values.pop("checksum")
     change(values)

@@ -104,7 +104,7 @@ def test_one_wrong_byte(name, where, digit):
         ("quickrank", b"<features>4", b"<features>1", "uses feature 4, but 1 features were announced"),
     ],
 )  # fmt: skip
-def test_errors_say_what_is_wrong(name, old, new, what):
+def test_errors_name_the_cause(name, old, new, what):
     content = CONTENTS[name]
     assert old in content
     with pytest.raises(ModelError, match=what):

@@ -1,4 +1,4 @@
-"""Bad model files: refused with file, line and remedy, whatever is wrong with them."""
+"""Bad model files are refused with file, line and remedy."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PLAIN = dataclasses.replace(FOREST, default_left=np.zeros_like(FOREST.default_le
 
 
 @pytest.mark.parametrize("name", ["ranklib", "quickrank"])
-def test_directions_of_missing_values_that_cannot_be_said(tmp_path, name):
+def test_directions_of_missing_values_that_cannot_be_expressed(tmp_path, name):
     path = tmp_path / "model"
     with pytest.raises(ModelError, match=r"split \d of tree \d on feature 'f\d'.* sends missing.*missing='zero'"):
         FOREST.save(path, format=name)
@@ -60,7 +60,7 @@ def test_thresholds_solr_cannot_have(tmp_path, value):
 
 
 @pytest.mark.parametrize("name", ["elasticsearch", "solr"])
-def test_names_that_cannot_be_told_apart(tmp_path, name):
+def test_names_that_are_not_unique(tmp_path, name):
     forest = dataclasses.replace(PLAIN, feature_names=("a", "b", "a", "c"))
     with pytest.raises(ModelError, match="2 features are named 'a'"):
         forest.save(tmp_path / "model", format=name)
