@@ -97,7 +97,7 @@ class LeafSums(Grower):
         """The leaf of every document, if all were training rows."""
         return Leaves(self._rows.members, self._bounds[: self._n_leaves]) if self._complete else None
 
-    def forget(self) -> None:
+    def discard_leaves(self) -> None:
         """Discard the leaves: the tree has been added to the scores."""
         self._complete = False
 

@@ -133,7 +133,7 @@ class Shard:
         all_rows = self._target is not None and self._target.rows is None
         self._scores.add(tree, self._sums.leaves() if all_rows else None)
         self._trees.append(tree)
-        self._sums.forget()
+        self._sums.discard_leaves()
 
     def advance(self, trees: Sequence[Tree], with_gradients: bool) -> ShardReport:
         """Add new trees; returns the metric on the validation queries and, if wanted, gradients for the next tree."""

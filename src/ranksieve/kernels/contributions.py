@@ -1,17 +1,17 @@
 """Path-dependent Shapley values of trees, `WIDTH` documents at a time.
 
-A leaf with value v is reached through d different features. Feature j keeps the share z_j of the training documents on
-the way there, and o_j is 1 where the document at hand goes that way at every test of j, else 0. The Shapley weights are
-integrals, s!(d-1-s)!/d! = ∫ t^s (1-t)^(d-1-s) dt over [0, 1], so the leaf gives feature i
+A leaf with value v is reached through d different features. z_j is the share of the training documents that the tests
+of feature j send towards the leaf; o_j is 1 if every test of j sends the given document towards the leaf, else 0. The
+Shapley weights are integrals, s!(d-1-s)!/d! = ∫ t^s (1-t)^(d-1-s) dt over [0, 1], so the leaf contributes to feature i
 
     v · (o_i - z_i) · ∫ Π_{j≠i} (o_j t + z_j (1-t)) dt,
 
 a polynomial of degree d - 1 that Gauss-Legendre quadrature with m ≥ d / 2 points integrates exactly. At one point t, a
-factor is `t + z (1-t)` where the document goes that way (hot) and `z (1-t)` where it does not (cold). The products are
-carried down the tree, the sums of products up again: 2 m multiplications an edge, no path is walked twice (the idea
-of Linear TreeSHAP, Yu et al. 2022, with quadrature in place of polynomial division). Where a feature is tested again
-further down, its new factor replaces the one of the edge `above`: three cases, whose quotients are tabled per edge and
-point. All factors are positive, so nothing cancels.
+factor is `t + z (1-t)` where the document takes the edge (hot) and `z (1-t)` where it does not (cold). Products are
+passed down the tree and sums of products up again, with 2 m multiplications per edge; no path is visited twice (the
+idea of Linear TreeSHAP, Yu et al. 2022, with quadrature in place of polynomial division). Where a feature is tested
+again further down, its new factor replaces the one of the edge `above`. There are three cases; their quotients are
+stored in a table per edge and point. All factors are positive, so nothing cancels.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from ranksieve.kernels.offsets import longest_piece
 from ranksieve.kernels.quantize import ZERO
 
 WIDTH = 32  # documents side by side; with fewer, LLVM does not make vector instructions of the loops
-CASES = 5  # tabled numbers of an edge and a point
+CASES = 5  # entries of the table per edge and point
 
 
 class Paths(NamedTuple):
@@ -84,7 +84,7 @@ def collect_paths(feature, left, right, split_offsets, leaf_offsets, values, lea
 
 @njit(cache=True, nogil=True)
 def fill_table(paths, points, point_weights, table):
-    """Per edge and point: factor hot over hot, cold over hot, cold over cold; what a sum adds to φ if hot, and if cold.
+    """Per edge and point: factor hot / hot, cold / hot, cold / cold; weight of a sum in φ if hot, and if cold.
 
     `points[m]` are the m Gauss-Legendre points of [0, 1].
     """

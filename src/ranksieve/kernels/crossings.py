@@ -1,12 +1,13 @@
-"""How a metric changes while all scores move along lines: the k best, kept in order crossing by crossing.
+"""How a metric changes while every score moves along a line.
 
-Document i scores `intercepts[i] + t * slopes[i]`. The metric of a query can only change where two lines cross, and one
-cut at rank k only where a crossing touches the k best. Their order is kept; the next crossing is that of two neighbours
-in it, or of the last one and the first line to reach it from below. Lines that are equal are one line of several
-documents, which count by the mean over their orders.
+The score of document i is `intercepts[i] + t * slopes[i]`. The metric of a query can only change where two lines cross,
+and a metric cut at rank k only where a crossing involves one of the k best. The sweep keeps the k best in order. The
+next crossing is between two neighbours in this order, or between the last one and the first line that reaches it from
+below. Equal lines are treated as one line of several documents, which count by the mean over their orders.
 
-Crossings are found in rounded arithmetic, where many that fall together may come in a wrong order. That is harmless: a
-line passes another only if it is steeper, so every pair is exchanged at most once, and late exchanges happen at once.
+Crossings are computed in rounded arithmetic, so crossings that nearly coincide may be processed in a wrong order. This
+is harmless: a line passes another only if it is steeper, so every pair is exchanged at most once, and an exchange that
+is overdue is made immediately.
 """
 
 import numpy as np
@@ -43,8 +44,8 @@ def value_of(kind, gains, ends, k, weights):
 def candidates(intercepts, slopes, low, high, k):
     """Rows that can be among the k best somewhere in the range.
 
-    The k-th largest of the lines' lowest points is reached by k lines everywhere, so a line whose highest point lies
-    below it never matters.
+    At least k lines are never below the k-th largest of the lines' minima, so a line whose maximum is smaller is never
+    among the k best.
     """
     n = len(intercepts)
     if n <= k:
@@ -57,7 +58,7 @@ def candidates(intercepts, slopes, low, high, k):
 
 @njit(cache=True, nogil=True)
 def sorted_lines(intercepts, slopes, rows, low):
-    """Rows by score just behind `low`, and where each line of equal rows begins among them."""
+    """Rows sorted by score just after `low`, and where each line of equal rows begins among them."""
     rows = rows[np.argsort(-slopes[rows], kind="mergesort")]
     at_low = intercepts[rows] + low * slopes[rows]
     order = np.argsort(-at_low, kind="mergesort")
@@ -120,7 +121,7 @@ def common_gains(starts, gains, out):
 def sweep_query(intercepts, slopes, gains, low, high, k, kind, weights, times, deltas, n_events):
     """Append where the metric of one query changes between low and high, and by how much.
 
-    Returns its value just behind low, and the lists of events, which may have moved to larger arrays.
+    Returns its value just after low, and the lists of events, which may have moved to larger arrays.
     """
     rows, starts = sorted_lines(intercepts, slopes, candidates(intercepts, slopes, low, high, k), low)
     n_lines = len(starts) - 1
@@ -185,8 +186,8 @@ def sweep_query(intercepts, slopes, gains, low, high, k, kind, weights, times, d
 def sweep_queries(intercepts, slopes, gains, offsets, scales, low, high, k, kind, weights, out_first):
     """Where the summed metric of some queries changes between low and high, and by how much.
 
-    `scales[q]` multiplies a query's metric; queries with scale 0 are left out. Each query's value just behind low goes
-    to `out_first`. Returns the places, query by query, and the changes there.
+    `scales[q]` multiplies a query's metric; queries with scale 0 are left out. Each query's value just after low goes
+    to `out_first`. Returns where the metric changes, query by query, and the changes.
     """
     times, deltas, n_events = np.empty(1024), np.empty(1024), 0
     for q in range(len(offsets) - 1):

@@ -1,4 +1,4 @@
-"""Expanded queries: half the query, half the terms that weigh most in the best candidates of the first stage."""
+"""Expanded queries: half the weight is the query's, half that of the top terms of the first stage's best candidates."""
 
 import numpy as np
 from numba import prange
@@ -6,8 +6,8 @@ from numba import prange
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.neighbours import largest
 
-SIZES = (3, 5, 10)  # best candidates that a query is expanded with
-N_TERMS = 50  # terms they add
+SIZES = (3, 5, 10)  # numbers of best candidates to expand a query with
+N_TERMS = 50  # terms added to a query
 N_EXPANSION = 7  # the query and the expanded ones with openings counted, then the expanded ones without
 K1, B = 1.2, 0.6
 REACH = 8.0  # positions after which an opening counts a third
@@ -16,7 +16,7 @@ N_FIRSTS = 256  # first positions that are distinguished
 
 @njit(cache=True, nogil=True)
 def opening():
-    """What the first occurrence of a term counts besides being one, by its position."""
+    """Additional weight of a term's first occurrence, by its position."""
     return np.exp(-np.arange(N_FIRSTS) / REACH)
 
 
@@ -43,7 +43,7 @@ def add_document(forward, firsts, doc, weight, idf, half, openings, sums, seen, 
 
 @njit(cache=True, nogil=True)
 def slot_of(term, slots, slot_terms, table, n_slots):
-    """The row of a term in the table, a new one of zeros where it has none; and how many rows there are."""
+    """The row of a term in the table, and the number of rows; a new row is filled with zeros."""
     if slots[term] == 0:
         n_slots += 1
         slots[term] = n_slots
@@ -54,7 +54,7 @@ def slot_of(term, slots, slot_terms, table, n_slots):
 
 @njit(cache=True, nogil=True)
 def put_query(query_terms, query_weights, idf, slots, slot_terms, table):
-    """Put the query into the table, whole in the first column and half in those of expanded queries."""
+    """Put the query into the table: full weights in the first column, half weights in those of expanded queries."""
     n_slots = 0
     for k in range(len(query_terms)):
         slot, n_slots = slot_of(query_terms[k], slots, slot_terms, table, n_slots)
@@ -67,7 +67,7 @@ def put_query(query_terms, query_weights, idf, slots, slot_terms, table):
 
 @njit(cache=True, nogil=True)
 def put_expansion(sums, seen, kind, column, idf, values, best, numbers, slots, slot_terms, table, n_slots):
-    """Put the terms with the largest weights so far, which add up to a half, into a column."""
+    """Put the terms with the largest weights so far into a column; their weights add up to 0.5."""
     for i in range(len(seen)):
         values[i] = sums[seen[i], kind]
     n = largest(values[: len(seen)], best, numbers)
@@ -82,8 +82,8 @@ def put_expansion(sums, seen, kind, column, idf, values, best, numbers, slots, s
 
 
 @njit(cache=True, nogil=True)
-def forget(seen, sums):
-    """Weights of terms back to zero."""
+def clear_sums(seen, sums):
+    """Set the weights of terms to zero."""
     for k in range(len(seen)):
         sums[seen[k]] = 0.0
 
@@ -104,7 +104,7 @@ def expand(forward, firsts, docs, scores, idf, lengths, mean_length, openings, s
     for c in range(len(SIZES)):
         stop = min(SIZES[c], most)
         if stop > 0 and scores[stop - 1] <= 0.0 and not equal:  # as `feedback.spread` decides for each size
-            forget(seen[:n], sums)
+            clear_sums(seen[:n], sums)
             n, i, equal = 0, 0, True
         while i < stop:
             half = saturation(lengths[docs[i]], mean_length)
@@ -116,7 +116,7 @@ def expand(forward, firsts, docs, scores, idf, lengths, mean_length, openings, s
             n_slots = put_expansion(
                 sums, seen[:n], kind, column, idf, values, best, numbers, slots, slot_terms, table, n_slots
             )
-    forget(seen[:n], sums)
+    clear_sums(seen[:n], sums)
     return n_slots
 
 

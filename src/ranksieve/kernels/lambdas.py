@@ -74,7 +74,7 @@ def swap_change(kind, gain, other, rank, to, depth, above, sums, first, second):
         if rank == upper:  # a positive goes down past others, which lose it
             return abs(there * at_lower - here * at_upper - between)
         return abs((here + 1.0) * at_upper - there * at_lower + between)
-    # ERR: what stands between is read by those who pass the upper document, whoever it is
+    # ERR: users reach the documents in between only if they do not stop at the upper one, which the swap replaces
     passing = max(1.0 - (gain if rank == upper else other), 1e-12)
     return (gain - other) * abs(above[upper - 1] * at_upper - (between + above[lower - 1] * at_lower) / passing)
 

@@ -6,11 +6,11 @@ from numba import prange
 from ranksieve.kernels.feedback import damped, damping
 from ranksieve.kernels.jit import njit
 
-N_TERMS = 32  # terms of a document that are compared, those with the largest tf·idf
-NEAREST = (5, 20)  # neighbours that a feature is of
+N_TERMS = 32  # terms of a document that are compared: those with the largest tf·idf
+NEAREST = (5, 20)  # numbers of neighbours, one per feature
 N_NEIGHBOURS = 2
 STRIDE = 16  # values compared at a time
-LEVELS = 128  # of likeness, that are distinguished before values are compared
+LEVELS = 128  # histogram bins of likeness
 SCATTER = 2654435769  # 2³² divided by the golden ratio: multiples of it spread evenly (Knuth)
 
 
@@ -49,15 +49,15 @@ def largest(values, best, numbers):
 
 @njit(cache=True, nogil=True)
 def level(likeness):
-    """Where between 0 and 1 a likeness lies, in steps."""
+    """The histogram bin of a likeness between 0 and 1."""
     return min(np.int32(likeness * np.float32(LEVELS)), LEVELS - 1)
 
 
 @njit(cache=True, nogil=True)
 def nearest(likeness, kept, counts, best, numbers):
-    """The same as `largest`, and twice as fast for values up to 1 many of which are above 0.
+    """The same as `largest`, and twice as fast for values up to 1 if many are above 0.
 
-    Only those on a level that the largest reach are inserted one by one; the others go by counting, without jumps.
+    A histogram gives the lowest level that the largest values can have. Only values from that level on are inserted.
     """
     n = 0
     for k in range(len(likeness)):
@@ -176,9 +176,9 @@ def mean_scores(best, numbers, n, scores, row):
 
 @njit(cache=True, nogil=True, parallel=True)
 def describe_neighbours(found, n_terms, candidate_starts, all_rows, scores, n_threads, out):
-    """Scores of every candidate's nearest neighbours in its list; `scores` lie between 0 and 1 in every list.
+    """Scores of every candidate's nearest neighbours in its list; `scores` are between 0 and 1 in every list.
 
-    `found` is what `all_key_terms` has found, and a candidate's row there is in `all_rows`.
+    `found` is the result of `all_key_terms`; `all_rows` are the candidates' rows in it.
     """
     all_sizes, all_terms, weights = found
     most = 0

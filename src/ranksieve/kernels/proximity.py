@@ -23,7 +23,7 @@ BIT_NUMBERS = _bit_numbers()
 
 @njit(cache=True, nogil=True)
 def mark_positions(positions, start, tf, slot, bits, marks):
-    """Unpack the positions of an entry: set their bits, and note there which term it is; returns the last."""
+    """Unpack the positions of an entry: set their bits and store the term at each; returns the last position."""
     place = np.int64(0)
     k = start
     for _ in range(tf):
@@ -124,7 +124,7 @@ def add_neighbours(places, slots, place_starts, query_places, idf, row):
 @njit(cache=True, nogil=True)
 def proximity_features(places, slots, n_terms, place_starts, query_places, span, query_slots, idf, counts, runs,
                        paired, row):  # fmt: skip
-    """Features of one candidate in one field, from its matches in the order of their positions; NaN: no such place."""
+    """Features of one candidate in one field, from its matches sorted by position; positions are NaN without one."""
     if len(places) == 0:
         row[WINDOW] = row[SPAN] = row[FIRST] = np.nan
         return

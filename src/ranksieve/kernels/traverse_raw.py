@@ -1,7 +1,7 @@
 """Scores by walking from root to leaf: the lowest latency for a few documents, and any number of leaves.
 
-Eight trees are walked side by side, because a walk waits for memory at every step. Leaves lead to themselves, so no
-walk has to be asked whether it has ended.
+Eight trees are walked side by side, because a walk waits for memory at every step. The children of a
+leaf are the leaf itself, so the loop needs no test for the end of a walk.
 """
 
 from typing import NamedTuple
@@ -61,7 +61,7 @@ def pack_nodes(feature, left, right, default_left, zero_missing, n_features, spl
 
 @njit(cache=True, nogil=True)
 def prepare(X, start, column_step, n_features, copies, document):
-    """Copies of a document's features in which `value <= threshold` says left for whatever counts as missing."""
+    """Copies of a document's features in which `value <= threshold` is also correct for missing values."""
     for copy in range(4):
         if not copies[copy]:
             continue
