@@ -110,7 +110,8 @@ class Cell:
     def key(self) -> str:
         """A name that changes with any setting; the folder of the result."""
         digest = hashlib.sha256(json.dumps(self.settings(), sort_keys=True, default=str).encode()).hexdigest()[:12]
-        words = "".join(c if c.isalnum() and c.isascii() else "-" for c in f"{self.data.title} {self.label}")
+        text = f"{self.data.title} {self.label}".replace("λ", "lambda")
+        words = "".join(c if c.isalnum() and c.isascii() else "-" for c in text)
         return f"{'-'.join(filter(None, words.split('-')))[:60]}-s{self.seed}-{digest}"
 
 

@@ -153,8 +153,7 @@ def _stemmer_module() -> Any:
         import Stemmer
     except ImportError as error:
         raise MissingExtraError(
-            "stemming needs the package 'PyStemmer'; install it with: pip install 'ranksieve[retrieval]', "
-            "or turn it off with ",
+            "stemming needs the package 'PyStemmer'; install it with: pip install PyStemmer, or turn it off with ",
             param("stem", "none"),
         ) from error
     return Stemmer
