@@ -1,4 +1,4 @@
-"""Checkpoints: one small file, written atomically, from which training goes on to the same model bit for bit."""
+"""Checkpoints: one small file, written atomically, from which training continues to the same model bit for bit."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _sums(data: Binned) -> list[int]:
 
 
 class Checkpointer:
-    """Saves the state every so many trees or minutes, and at the end; loads it where a run goes on."""
+    """Saves the state every few trees or minutes, and at the end; loads it when a run is resumed."""
 
     def __init__(self, options: CheckpointOptions, data: Binned, params: Params, mark: dict[str, Any]) -> None:
         assert options.folder is not None

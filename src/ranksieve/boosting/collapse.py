@@ -26,10 +26,10 @@ class Grown(NamedTuple):
 
 
 def collapse(grown: Grown, tolerance: float) -> Grown:
-    """The tree with its deepest pairs of leaves made one until it is no deeper than 1 + tolerance times log2(leaves).
+    """Merge the deepest pairs of leaves until the tree is no deeper than 1 + tolerance times log2(leaves).
 
-    Of equally deep pairs the one whose split gained least goes first, of equal ones the newest. The rows of two sibling
-    leaves lie next to each other, and their limits together are those of the split above them.
+    Of equally deep pairs the one whose split has the smallest gain is merged first, of equal gains the newest. The rows
+    of two sibling leaves are adjacent, and their limits together are those of the split above them.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def collapse(grown: Grown, tolerance: float) -> Grown:
 
 
 def _depths(splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How deep the children of each split lie, and the parent of each split; parents stand before children."""
+    """The depth of the children of each split, and its parent; parents come before children."""
     depths, parents = np.ones(len(splits), np.int64), np.full(len(splits), -1)
     for number, children in enumerate(splits[:, 3:5]):
         for child in children[children >= 0]:

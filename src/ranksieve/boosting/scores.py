@@ -33,7 +33,7 @@ class Choice:
 
     @classmethod
     def fresh(cls, room: np.ndarray) -> Choice:
-        """Nothing chosen yet, with room for so many documents of each query."""
+        """Nothing chosen yet, with room for `room[q]` documents of each query."""
         starts = starts_of(room)
         return cls(np.empty(starts[-1], ROW), starts, np.zeros(len(room), np.int64))
 
@@ -45,7 +45,7 @@ class Choice:
         return self.places[np.arange(len(self.places)) - self.starts[query] < self.sizes[query]]
 
     def with_room(self, room: np.ndarray) -> Choice:
-        """A copy with room for so many documents of each query; what does not fit is left out."""
+        """A copy with room for `room[q]` documents of each query; what does not fit is left out."""
         new = Choice.fresh(room)
         new.sizes[:] = np.minimum(self.sizes, room)
         inside = np.arange(new.sizes.sum()) - np.repeat(starts_of(new.sizes)[:-1], new.sizes)

@@ -84,7 +84,7 @@ def _default(param: Any) -> str:
 
 
 def metavar(command: Any, param: Any) -> str:
-    """What stands for the value of an option; nothing for flags."""
+    """The placeholder for the value of an option in the help; empty for flags."""
     if param.is_flag or param.metavar is not None:
         return param.metavar or ""
     training = command.training_parameters().get(param.name)

@@ -38,7 +38,7 @@ from ranksieve.dtypes import BIN, LABEL, OFFSET, ROW
 from ranksieve.evaluation.metric_table import METRICS
 from ranksieve.threads import using_threads
 
-CACHED = 4  # the coordinator's cache holds at most so many times the rows of one selection
+CACHED = 4  # the coordinator's cache holds at most this many times the rows of one selection
 
 
 class Shard:

@@ -22,7 +22,7 @@ from ranksieve.text_formats import counted
 
 
 class ResultTable(list[dict[str, Any]]):
-    """Rows of results, for `pandas.DataFrame(table)` and alike; printed as aligned columns.
+    """Rows of results, for `pandas.DataFrame(table)` and similar; printed as aligned columns.
 
     Examples
     --------

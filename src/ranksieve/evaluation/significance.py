@@ -57,9 +57,9 @@ class TestResult:
 def randomization_test(a: Any, b: Any, *, permutations: int = 10_000, seed: int = 0) -> TestResult:
     """Fisher's two-sided randomization test on paired per-query values.
 
-    If the two systems were alike, either value of a query could have come from either system. The p-value is the share
-    of such exchanges with a mean difference at least as large as the one seen, counting the one seen itself. All of
-    them are tried where there are no more than `permutations`, so many random ones otherwise.
+    If the two systems were equally good, either value of a query could have come from either system. The p-value is the
+    share of such exchanges with a mean difference at least as large as the observed one, which is counted, too. All
+    exchanges are tried if there are at most `permutations`, otherwise `permutations` random ones.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class Quick:
     data: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
     stages: tuple[int, ...] | None = None
-    seeds: int | None = None  # at most so many
+    seeds: int | None = None  # at most this number
     tune: dict[str, Any] = field(default_factory=dict)
 
 

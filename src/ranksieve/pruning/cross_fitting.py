@@ -44,11 +44,11 @@ class CrossFit:
 
 
 def prune_forest(pruner: ForestPruner, plan: PruningPlan) -> dict[str, Any]:
-    """Prune and re-weight as planned; returns what is known of the result on lists that trees were not judged on.
+    """Prune and re-weight as planned; returns the metrics on lists that trees were not judged on.
 
-    Judged on validation lists, the number of rounds of re-weighting is that of cross-fitting. Where the first trees, as
-    many as would remain, are better than the pruned ones on lists that these were not judged on, they are returned,
-    with a warning, unless the plan has another `if_worse`.
+    If trees are judged on validation lists, cross-fitting gives the number of rounds of re-weighting. If truncating the
+    forest to the same size is better on lists that the pruned trees were not judged on, the truncated forest is
+    returned, with a warning, unless the plan has another `if_worse`.
     """
     n_kept = pruner.forest.n_trees - plan.n_removed
     first = pruner.measure(n_kept) if plan.n_removed else {}

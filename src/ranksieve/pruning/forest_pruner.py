@@ -36,7 +36,7 @@ class ForestPruner:
     watch: str | None
     metric: Metric
     reporter: Reporter
-    worth_keeping: bool = False  # after Ctrl-C: whether the forest as it is is returned
+    worth_keeping: bool = False  # whether Ctrl-C returns the current forest
 
     def __post_init__(self) -> None:
         self.original = self.forest

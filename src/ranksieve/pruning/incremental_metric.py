@@ -19,7 +19,7 @@ from ranksieve.kernels import pruning as kernels
 from ranksieve.kernels.crossings import PRECISION, STOPPING, WEIGHTED
 
 STEP = 2.0**-40
-LARGEST_TABLE = 1 << 24  # terms; lists so long with so many positives are measured the slow way
+LARGEST_TABLE = 1 << 24  # terms; lists that need a larger table are measured without one, which is slower
 
 
 @dataclass(frozen=True)

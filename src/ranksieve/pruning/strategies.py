@@ -19,7 +19,7 @@ from ranksieve.params import register
 from ranksieve.pruning.tree_outputs import Pools, TreeOutputs, n_parts
 from ranksieve.rules import STRATEGIES, integer
 
-STEPS = 8  # removals after which the pools are rebuilt; they hold every document that so many removals can bring up
+STEPS = 8  # removals after which the pools are rebuilt; they hold every document that these removals can bring up
 
 
 class Removals:
@@ -133,7 +133,7 @@ class Skip:
 @STRATEGIES.register("low-weights")
 @dataclass(frozen=True)
 class LowWeights:
-    """The trees of the smallest weights, of equal ones the newest; where all are equal, after a re-weighting."""
+    """The trees with the smallest weights, the newest first among equals; after re-weighting if all are equal."""
 
     def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
         return _lowest(outputs.weights, n)

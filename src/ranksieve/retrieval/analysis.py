@@ -67,7 +67,7 @@ def _is_mark(letter: str) -> bool:
 
 @dataclass(frozen=True)
 class Analyzer:
-    """What becomes of a word.
+    """How a word is turned into terms.
 
     Parameters
     ----------

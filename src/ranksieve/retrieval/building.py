@@ -101,7 +101,7 @@ def build_index(
     progress: Callable[[int], None] | None,
     notes: Notes,
 ) -> None:
-    """Write an index. The notes get what was odd about the corpus."""
+    """Write an index. Irregularities of the corpus are added to the notes."""
     target = Path(out)
     if target.exists() and not (replace and (target / HEADER).is_file()):
         raise DataError(

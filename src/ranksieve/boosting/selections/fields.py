@@ -14,7 +14,7 @@ ADAPTIVE_MINIMUM = 20  # lists that depend on scores alone can get so short that
 
 @dataclass(frozen=True, kw_only=True)
 class Periodic:
-    """A selection that is made anew every so many trees."""
+    """A selection that is made again every `every` trees."""
 
     every: int = integer(1, "Trees between two selections", 1)
 
