@@ -324,7 +324,8 @@ class Params:
 
         A rule of a file is imported there again, from a copy of the file's text if the file is missing.
         """
-        state, sources = dict(self.__dict__), {}
+        state = dict(self.__dict__)
+        sources: dict[str, str] = {}
         for registry in SLOTS:
             chosen = self._values[registry.kind]
             if isinstance(chosen, str) and ":" in chosen and chosen not in registry:

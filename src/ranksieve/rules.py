@@ -279,7 +279,8 @@ class Registry:
 
 def checked_fields(rule: Any) -> Any:
     """A finished rule whose fields are checked, and in the types of its parameters."""
-    own = parameters_of(type(rule))
+    kind: Any = type(rule)
+    own = parameters_of(kind)
     values = {name: one.checked(getattr(rule, name)) for name, one in own.items()}
     changed = {name: value for name, value in values.items() if type(value) is not type(getattr(rule, name))}
     return dataclasses.replace(rule, **changed) if changed else rule
@@ -287,7 +288,8 @@ def checked_fields(rule: Any) -> Any:
 
 def fields_of(rule: Any) -> dict[str, Any]:
     """The parameters of a finished rule and their values."""
-    return {name: getattr(rule, name) for name in parameters_of(type(rule))}
+    kind: Any = type(rule)
+    return {name: getattr(rule, name) for name in parameters_of(kind)}
 
 
 SELECTIONS = Registry(
