@@ -87,7 +87,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 
 
 def first_bytes(path: str, expected: str = LETOR_OR_PARQUET) -> bytes:
-    """The first bytes of a file, or a `DataError` that says why it cannot be read and what was expected."""
+    """The first bytes of a file, or a `DataError` with the reason why it cannot be read and what was expected."""
     if os.path.isdir(path):
         raise DataError(f"{path}: is a folder; give the path of one file, {expected}")
     try:

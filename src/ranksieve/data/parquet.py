@@ -62,7 +62,7 @@ class ParquetSource(TableSource):
         return self._reading(lambda: pq.ParquetFile(self._file, pre_buffer=False, buffer_size=BUFFER_BYTES))
 
     def _reading(self, read: Callable[[], Any]) -> Any:
-        """What a function reads from the file, or a `DataError` that says what is wrong with the file."""
+        """What a function reads from the file, or a `DataError` that names the problem with the file."""
         try:
             return read()
         except DataError:

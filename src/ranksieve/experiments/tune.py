@@ -156,7 +156,7 @@ def _chosen(study: Study, values: Mapping[str, Any]) -> Cell:
 
 
 def load_optuna() -> Any:
-    """Optuna, or an error that says how to get it."""
+    """Optuna, or an error with the command to install it."""
     try:
         import optuna
     except ImportError as error:

@@ -40,7 +40,7 @@ def load(path: str | os.PathLike[str], *, n_features: int | None = None) -> Mode
     Raises
     ------
     ModelError
-        The file cannot be read, is damaged, or holds a model of an unknown kind; the message says where.
+        The file cannot be read, is damaged, or holds a model of an unknown kind; the message names the place.
 
     Examples
     --------

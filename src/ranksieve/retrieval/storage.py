@@ -108,7 +108,7 @@ class Header:
 
     @classmethod
     def read(cls, folder: Path) -> Header:
-        """The header of an index, or an error that says why the folder is not one."""
+        """The header of an index, or an error with the reason why the folder is not one."""
         path = folder / HEADER
         if folder.is_file():
             raise DataError(f"{folder}: is a file, not an index; make one with: ranksieve index {folder} --out INDEX")

@@ -34,7 +34,7 @@ def changed(old: str, new: str) -> str:
         (MODEL[: MODEL.index("ranksieve:") + 40], r"m:\d+: is not JSON"),
         (MODEL.replace("version=v4", "version=v9"), "m:2: version is 'v9', expected one of v2, v3, v4"),
         (MODEL.replace("version=v4\n", ""), "no line 'version='"),
-        (MODEL.replace("num_leaves=", "num_leaves=0", 1), r"m:\d+: tree 0 has \d+ bytes but tree_sizes says"),
+        (MODEL.replace("num_leaves=", "num_leaves=0", 1), r"m:\d+: tree 0 has \d+ bytes but tree_sizes has"),
         (changed("Tree=1\n", "Tree=2\n"), r"m:\d+: expected Tree=1 here"),
         (changed("num_leaves=", "num_leaves=x"), r"m:13: num_leaves is 'x"),
         (changed("leaf_value=", "leaf_value=1 "), r"m:21: leaf_value of tree 0 has \d+ values, expected"),

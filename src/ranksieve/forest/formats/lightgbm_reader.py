@@ -178,7 +178,7 @@ def _check_sizes(header: Header, blocks: list[TreeText]) -> None:
     for block, size in zip(blocks, sizes, strict=True):
         if size != str(len(block.text.encode())):
             raise block.error(
-                f"tree {block.number} has {len(block.text.encode())} bytes but tree_sizes says {size[:20]}; "
+                f"tree {block.number} has {len(block.text.encode())} bytes but tree_sizes has {size[:20]}; "
                 f"the file was changed, {REMEDY}"
             )
 
