@@ -133,7 +133,7 @@ def test_adaptation_combines_a_base_with_row_sampling(data):
 
 
 def test_bad_input(data):
-    with pytest.raises(ParameterError, match=r"step_range is \(5, 0.1\); expected two numbers, the smaller one first"):
+    with pytest.raises(ParameterError, match=r"step_range is \(5.0, 0.1\); expected two numbers, the smaller"):
         rs.train(data, step="optimal", step_range=(5, 0.1))
     with pytest.raises(ParameterError, match="step_range"):
         rs.train(data, step_range=(1, 2, 3))
