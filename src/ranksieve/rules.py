@@ -179,7 +179,7 @@ class Registry:
         return name in self._rules
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._rules)
+        return iter(sorted(self._rules))  # not by import order, which differs between processes
 
     def __getitem__(self, name: str) -> Any:
         return self._rules[name]
@@ -204,7 +204,7 @@ class Registry:
         del self._rules[name]
 
     def items(self) -> list[tuple[str, Any]]:
-        return list(self._rules.items())
+        return sorted(self._rules.items())
 
     def restore(self, rules: Mapping[str, Any]) -> None:
         """Hold these rules and no others."""
@@ -246,7 +246,7 @@ class Registry:
         """Parameters of one name have one default and one type in all rules of a kind."""
         own = parameters_of(rule) if isinstance(rule, type) else {}
         for parameter in own.values():
-            for other, known in self._rules.items():
+            for other, known in self.items():
                 there = parameters_of(known).get(parameter.name) if isinstance(known, type) and other != name else None
                 if there is not None and (there.default, there.type) != (parameter.default, parameter.type):
                     raise ParameterError(
@@ -266,7 +266,7 @@ class Registry:
 
     def _known(self, name: str) -> str:
         """Advice on a name that is not known."""
-        known = ", ".join([AUTO, *self._rules] if self.default == AUTO else self._rules)
+        known = ", ".join([AUTO, *self] if self.default == AUTO else self)
         return f"{did_you_mean(name, self._rules)}known: {known}{', and file.py:function' if self.signature else ''}"
 
     def build(self, rule: Any, values: Mapping[str, Any]) -> Any:

@@ -157,7 +157,7 @@ def test_parameters_without_effect_are_reported(data, given):
         rs.train(data, **given, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rs.train(data, negatives=0.3, **options, selection=lambda view: np.arange(50))  # it may use them
+        rs.train(data, **options, every=2, selection=lambda view: np.arange(50))
         rs.train(data, **{**options, **rs.params.Params(**options).as_dict()})
 
 

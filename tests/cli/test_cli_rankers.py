@@ -76,7 +76,7 @@ def test_what_only_forests_can_do_is_refused(files, run, tmp_path):
         (["--algo", "mcrank", "--negatives", "0.2", "--c", "3"], "--negatives is not used by --algo mcrank"),
         (
             ["--algo", "lambdamart", "--negatives", "0.2"],
-            "not used by --algo lambdamart, only by --selection top, ",
+            "not used by --algo lambdamart, only by --selection goss, ",
         ),
         (["--grow", "3"], "--grow is not used by --algo selgb, only by --algo xcleaver; leave it out"),
         (["--selection", "adaptive", "--rest", "0.2"], "--rest is not used by --algo selgb with --selection adaptive"),

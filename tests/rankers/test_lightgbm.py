@@ -74,7 +74,7 @@ def test_what_it_cannot_do_is_refused(monkeypatch):
     halves = rs.Dataset.from_arrays(data.features, data.labels / 2, group=data.lists.sizes)
     with pytest.raises(DataError, match=r"a label is [0-9.]*5; LightGBM takes whole grades"):
         rs.train(halves, algo="lightgbm", **SMALL)
-    with pytest.raises(ParameterError, match=r"^negatives is not used by algo='lightgbm', only by selection top"):
+    with pytest.raises(ParameterError, match=r"^negatives is not used by algo='lightgbm', only by selection goss"):
         rs.train(data, algo="lightgbm", negatives=0.5, **SMALL)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'ranksieve\[lightgbm\]'"):
