@@ -191,7 +191,7 @@ def test_what_cannot_be_pruned_is_refused(forest, data, tmp_path):
         rs.prune(forest.first(1), data, judge_on="train", rate=0.5)
     with pytest.raises(ParameterError, match=r"rate 0.05 of 12 trees is less than one tree; use at least 0.0833"):
         rs.prune(forest, data, judge_on="train", rate=0.05)
-    with pytest.raises(ParameterError, match=r"strategy is 'lsat'; did you mean 'last'\? known: last, random"):
+    with pytest.raises(ParameterError, match=r"strategy is 'lsat'; did you mean 'last'\? known: last, low-weights"):
         rs.prune(forest, data, judge_on="train", rate=0.5, strategy="lsat")
     with pytest.raises(ParameterError, match="prune has no option 'sample'"):
         rs.prune(forest, data, judge_on="train", rate=0.5, sample=3)
