@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import ranksieve
 from ranksieve.cli.app import MODULES, app
-from ranksieve.params import ALIASES, SLOTS, table
+from ranksieve.parameter_table import ALIASES, SLOTS, table
 from ranksieve.rules import parameters_of
 
 ROOT = Path(__file__).parent.parent

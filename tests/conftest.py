@@ -37,7 +37,7 @@ def close_figures():
 def nothing_registered():
     """Pages and docstrings show how to register rules and metrics; other tests must not see them."""
     from ranksieve.evaluation.metric_table import METRICS
-    from ranksieve.params import SLOTS, load_rules
+    from ranksieve.parameter_table import SLOTS, load_rules
 
     load_rules()
     known = [(registry, registry.items()) for registry in SLOTS]

@@ -26,7 +26,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from ranksieve.cli.app import app
-from ranksieve.params import load_rules
+from ranksieve.parameter_table import load_rules
 from ranksieve.rules import OBJECTIVES, SELECTIONS, STRATEGIES
 
 ROOT = Path(__file__).parent.parent

@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 import ranksieve as rs
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.parameter_table import table
 
 SMALL = {"algo": "lambdamart", "trees": 8, "leaves": 6, "learning_rate": 0.2, "min_docs": 3, "threads": 1}
 N_QUERIES, SIZE = 24, 15
@@ -39,7 +40,7 @@ def fitted(arrays):
 
 
 def test_parameters_are_those_of_train():
-    defaults = {name: one.default for name, one in rs.params.table().items()}
+    defaults = {name: one.default for name, one in table().items()}
     signature = inspect.signature(rs.Ranker).parameters
     assert {name: p.default for name, p in signature.items()} == defaults
     assert all(p.kind is p.KEYWORD_ONLY for p in signature.values())
@@ -77,8 +78,8 @@ def test_repr_shows_what_was_set():
     assert repr(rs.Ranker(n_estimators=5)) == "Ranker(trees=5)"
     assert repr(clone(rs.Ranker(n_estimators=5, algo="mart"))) == "Ranker(algo='mart', trees=5)"
     parameters = inspect.signature(rs.Ranker.__init__).parameters
-    assert list(parameters) == ["self", *rs.params.table()]
-    assert list(inspect.signature(rs.Ranker().__init__).parameters) == list(rs.params.table())
+    assert list(parameters) == ["self", *table()]
+    assert list(inspect.signature(rs.Ranker().__init__).parameters) == list(table())
 
 
 @dataclass(frozen=True)

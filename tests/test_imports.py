@@ -15,7 +15,7 @@ import ranksieve
 PACKAGE = Path(ranksieve.__file__).parent
 LAYERS = [
     ("errors", "dtypes", "files", "user_functions", "rules", "text_formats", "toml_file", "threads"),
-    ("params",),
+    ("parameter_table", "params"),
     ("kernels",),
     ("data",),
     ("forest",),

@@ -19,7 +19,8 @@ import ranksieve as rs
 from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.cli.app import app
 from ranksieve.errors import ParameterError, UnusedParameterWarning
-from ranksieve.params import Params, canonical, table
+from ranksieve.parameter_table import canonical, table
+from ranksieve.params import Params
 from ranksieve.pruning.strategies import find_strategy
 from ranksieve.rules import RESERVED, SELECTIONS, STRATEGIES, integer, parameter
 from samples import small_dataset
@@ -183,7 +184,7 @@ def test_rules_that_contradict_others_are_refused():
         rs.register_objective("other", OtherDefault)
     with pytest.raises(ParameterError, match=r"no default for its field 'depth'"):
         rs.register_selection("none", NoDefault)
-    assert "other" not in rs.params.table()["objective"].names
+    assert "other" not in table()["objective"].names
 
 
 def test_reading_parameters_runs_no_code_of_a_file(tmp_path):
@@ -478,7 +479,7 @@ def test_names_become_canonical_in_one_place():
 
 def test_the_order_of_parameters_does_not_depend_on_imports():
     """Model files list parameters in this order, so it is the same in every process."""
-    code = "import ranksieve.boosting.{0}\nfrom ranksieve.params import table\nprint(list(table()))"
+    code = "import ranksieve.boosting.{0}\nfrom ranksieve.parameter_table import table\nprint(list(table()))"
     firsts = ("selections.top", "selections.random", "objectives.yetiloss", "steps")
     commands = [[sys.executable, "-c", code.format(first)] for first in firsts]
     orders = {subprocess.run(command, capture_output=True, text=True).stdout for command in commands}

@@ -21,7 +21,8 @@ from ranksieve.evaluation.importance import importance
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
-from ranksieve.params import ALIASES, Params, canonical, table, unknown_parameter
+from ranksieve.parameter_table import ALIASES, canonical, table, unknown_parameter
+from ranksieve.params import Params
 from ranksieve.rankers.train import train
 from ranksieve.text_formats import counted
 

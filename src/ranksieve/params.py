@@ -1,25 +1,28 @@
-"""The parameters of training: one table for the Python API, the estimator, TOML files and the command line.
-
-The table joins the parameters in `Core` with the fields of all registered rules (see `rules`). An `Algorithm` says
-which of them it uses.
-"""
+"""`Params`: the checked parameters of a run."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
-import keyword
-import pkgutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ranksieve.dtypes import MAX_BINS
-from ranksieve.errors import ParameterError, ParamName, did_you_mean, param
+from ranksieve.errors import ParameterError, ParamName, param
+from ranksieve.parameter_table import (
+    ALGORITHMS,
+    COMMON,
+    SLOTS,
+    Algorithm,
+    Core,
+    alike,
+    canonical,
+    load_rules,
+    table,
+    unknown_parameter,
+)
 from ranksieve.rules import (
     AUTO,
     OBJECTIVES,
@@ -28,208 +31,13 @@ from ranksieve.rules import (
     STRATEGIES,
     Parameter,
     Registry,
-    choice,
     fields_of,
-    integer,
-    number,
-    parameter,
     parameters_of,
-    share,
-    switch,
 )
-from ranksieve.text_formats import are_gains, are_signs, features_text, is_monotone, numbers_text, signs_text
+from ranksieve.text_formats import is_monotone
 from ranksieve.user_functions import keep_sources, read_source
 
 __all__ = ["Params"]
-
-MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
-
-# Where the rules are: modules, and packages all of whose modules are loaded.
-RULES = (
-    "ranksieve.boosting.selections",
-    "ranksieve.boosting.objectives",
-    "ranksieve.boosting.steps",
-    "ranksieve.pruning.strategies",
-)
-SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)
-ALIASES = {
-    # names that users of scikit-learn and LightGBM expect
-    "n_estimators": "trees",
-    "num_leaves": "leaves",
-    "random_state": "seed",
-    "n_jobs": "threads",
-}
-
-COMMON = ("algo", "metric", "gains", "threads", "seed")
-GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
-           "feature_fraction", "max_bins")  # fmt: skip
-BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction")
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """What an algorithm uses: parameters by name and, for a boosted forest, its default rules and its grower."""
-
-    parameters: tuple[str, ...]
-    selection: str = ""
-    objective: str = ""
-    grower: str = ""
-
-    @property
-    def is_forest(self) -> bool:
-        """Whether the boosting loop trains it."""
-        return bool(self.grower)
-
-
-def _boosted(selection: str, objective: str, grower: str = "best-first") -> Algorithm:
-    return Algorithm(BOOSTING, selection, objective, grower)
-
-
-FORESTS = {
-    "lambdamart": _boosted("everything", "ndcg"),
-    "selgb": _boosted("top", "ndcg"),
-    "sieve": _boosted("adaptive", "ndcg"),
-    "negsgb": _boosted("random", "ndcg"),
-    "sgb": _boosted("rows", "ndcg"),
-    "mart": _boosted("everything", "squared"),
-    "gbrt": _boosted("everything", "squared"),  # another name of MART
-    "oblivious-lambdamart": _boosted("everything", "ndcg", "oblivious"),
-    "oblivious-mart": _boosted("everything", "squared", "oblivious"),
-}
-RANKERS = {
-    "ranksvm": Algorithm(("c",)),
-    "lambdarank": Algorithm(("hidden", "epochs", "learning_rate", "truncation", "normalize", "early_stopping")),
-    "mcrank": Algorithm((*GROWING, "learning_rate")),
-    "mcrank-ordinal": Algorithm((*GROWING, "learning_rate")),
-    "feature": Algorithm(("feature",)),
-    "lightgbm": Algorithm(
-        ("trees", "leaves", "learning_rate", "early_stopping", "min_docs", "min_hessian", "l2", "max_depth",
-         "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize")
-    ),
-    "xcleaver": Algorithm(("base", "grow", "rate", "strategy", "global_")),  # and what its base uses
-}  # fmt: skip
-ALGORITHMS = {**FORESTS, **RANKERS}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Core:
-    """The parameters that belong to no rule."""
-
-    algo: str = choice("selgb", "Algorithm", tuple(ALGORITHMS))
-    trees: int = integer(1000, "Largest number of trees (mcrank: rounds)", 1)
-    leaves: int = integer(64, "Largest number of leaves per tree", 2, MAX_LEAVES)
-    metric: str = parameter("ndcg@10", "Metric of validation and early stopping", "a metric name", bool)
-    early_stopping: int = integer(100, "Stop after this many trees or epochs without improvement (0: never)")
-    gain: str = choice(AUTO, "Split gain: variance, or newton, better for lambdamart on long lists with few positives "
-                       "(auto: newton for sieve, else variance)", (AUTO, "variance", "newton"))  # fmt: skip
-    min_docs: int = integer(5, "Smallest number of documents in a leaf", 1)
-    min_hessian: float = number(0.0, "Smallest sum of second derivatives in a leaf")
-    l2: float = number(1.0, "L2 regularisation of leaf values")
-    max_depth: int = integer(0, "Largest depth of a tree (0: no limit)")
-    collapse: float = number(
-        0.0, "Collapse a tree's deepest leaves until its depth is within this share of a balanced tree's (0: never)"
-    )
-    feature_fraction: float = share(1.0, "Share of the features each tree may use")
-    row_fraction: float = share(1.0, "Share of the training rows each tree is grown on; λ are those of the whole lists")
-    features: str = parameter(
-        "*", "Features to train on: names, globs, numbers from 1, ranges, with commas; ! excludes",
-        "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text,
-    )  # fmt: skip
-    monotone: str = parameter(
-        "none", "Features in which scores never decrease (+1) or never increase (-1)",
-        "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", are_signs,
-        convert=signs_text,
-    )  # fmt: skip
-    gains: str = parameter(
-        AUTO, "Gain of each label, beginning with label 0, in λ of ndcg and in metrics ndcg, dcg and avg-ndcg (auto: "
-        "2^label - 1, or as the metric defines it)",
-        "numbers as in '0,1,3,7' that begin with 0 and never decrease", are_gains, convert=numbers_text,
-    )  # fmt: skip
-    max_bins: int = integer(MAX_BINS, "Largest number of bins per feature", 2, MAX_BINS)
-    base: str = choice("lambdamart", "Algorithm that grows the trees (xcleaver)", tuple(FORESTS))
-    grow: int = integer(400, "Trees grown per round (xcleaver)", 1)
-    rate: float = parameter(
-        0.75, "Share of the trees removed per round (xcleaver)", "a number in [0, 1)", lambda v: 0 <= v < 1
-    )
-    global_: bool = switch(False, "Prune and re-weight all trees each round, not only the new ones (xcleaver)")
-    c: float = parameter(1.0, "Weight of the pair losses (ranksvm)", "a number above 0",
-                         lambda value: 0 < value < float("inf"))  # fmt: skip
-    hidden: int = integer(10, "Hidden units of the net (lambdarank)", 1)
-    epochs: int = integer(100, "Largest number of passes over the queries (lambdarank)", 1)
-    feature: str = parameter("first-stage", "Feature to rank by (feature)", "a feature's name, or first-stage", bool)
-    threads: int = integer(0, "Number of threads (0: all cores); the model is the same for any number")
-    seed: int = integer(0, "Random seed")
-
-
-@cache
-def load_rules() -> None:
-    """Import the modules that register rules."""
-    for name in RULES:
-        module = importlib.import_module(name)
-        for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
-            importlib.import_module(f"{name}.{found.name}")
-
-
-def table() -> dict[str, Parameter]:
-    """Every parameter by name: those in `Core`, the rules to choose, and the rules' own."""
-    load_rules()
-    core = parameters_of(Core)
-    found = {name: core[name] for name in ("algo", "trees", "leaves")}
-    for registry in SLOTS:
-        found[registry.kind] = _slot(registry)
-        for name in registry:
-            rule = registry[name]
-            for own in parameters_of(rule).values() if isinstance(rule, type) else ():
-                known = core.get(own.name) or found.setdefault(own.name, own)
-                if not _alike(known, own) or own.name in (kind.kind for kind in SLOTS):
-                    raise ParameterError(
-                        f"the {registry.kind} {name!r} has a parameter {own.name!r} that exists with default "
-                        f"{known.default!r}; give it another name"
-                    )
-    return {**found, **core}
-
-
-def _slot(registry: Registry) -> Parameter:
-    """The parameter that chooses a rule of a kind."""
-    names = tuple(registry)
-    is_auto = registry.default == AUTO
-    text = registry.help + (f": {', '.join(names)} (auto: by algorithm)" if is_auto else "")
-    expected = "a name, or file.py:function" if is_auto else "one of " + ", ".join(names)
-    return Parameter(
-        registry.kind, object, registry.default, text, expected, convert=registry.checked, names=names
-    )  # fmt: skip
-
-
-def register(registry: Registry, name: str, rule: Any, *, replace: bool = False) -> None:
-    """Register a rule of any kind; an error, and no change, where its parameters do not fit into the table."""
-    load_rules()
-    before = dict(registry.items())
-    registry.add(name, rule, replace=replace)
-    try:
-        table()
-    except ParameterError:
-        registry.restore(before)
-        raise
-
-
-def canonical(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values under the parameters' own names, which may be spelled with dashes or be aliases.
-
-    Examples
-    --------
-    >>> canonical({"n_estimators": 7, "min-docs": 3, "global": True, "n_jobs": -2})
-    {'trees': 7, 'min_docs': 3, 'global_': True, 'threads': 0}
-    """
-    found = {}
-    for given, value in values.items():
-        alias = given.replace("-", "_")
-        name = f"{alias}_" if keyword.iskeyword(alias) else ALIASES.get(alias, alias)
-        if name in found:
-            raise ParameterError(param(name), " is given twice, under two names; give it once")
-        if alias == "n_jobs" and (value is None or (isinstance(value, int | np.integer) and value < 0)):
-            value = 0  # all cores
-        found[name] = 0 if alias == "random_state" and value is None else value
-    return found
 
 
 class Params:
@@ -488,15 +296,11 @@ def _fitting(registry: Registry, rule: Any) -> dict[str, Parameter]:
     """The parameters of a rule that is passed; those in `Core` must be the same as there."""
     core, own = parameters_of(Core), parameters_of(rule if isinstance(rule, type) else type(rule))
     for name, one in own.items():
-        if name in (kind.kind for kind in SLOTS) or (name in core and not _alike(one, core[name])):
+        if name in (kind.kind for kind in SLOTS) or (name in core and not alike(one, core[name])):
             raise ParameterError(
                 f"the {registry.kind} {label(rule)!r} has a field {name!r}, the name of another parameter; rename it"
             )
     return own
-
-
-def _alike(one: Parameter, other: Parameter) -> bool:
-    return (one.type, one.default) == (other.type, other.default)
 
 
 def _check_storable(kind: str, name: str, value: Any) -> None:
@@ -520,26 +324,3 @@ def label(rule: Any) -> str:
             if registry[name] is kind or registry[name] is rule:
                 return name
     return f"{kind.__module__}:{kind.__qualname__}"
-
-
-class _Quoted(ParamName):
-    """The name of something that is no parameter, as the user wrote it."""
-
-    @property
-    def flag(self) -> str:
-        return repr(self.name)
-
-    def __str__(self) -> str:
-        return repr(self.name)
-
-
-def unknown_parameter(name: str, known: Iterable[str]) -> list[str | ParamName]:
-    """A message about a name that is no parameter."""
-    names = [*known, *ALIASES]
-    hint = did_you_mean(name, names).strip() or f"known: {', '.join(names)}"
-    return ["unknown parameter ", _Quoted(name), f"; {hint}"]
-
-
-def flag(name: str) -> str:
-    """The parameter's spelling on the command line: `min_docs` → `--min-docs`, `global_` → `--global`."""
-    return param(name).flag

@@ -200,9 +200,6 @@ class Registry:
         self._check_parameters(name, rule)
         self._rules[name] = rule
 
-    def remove(self, name: str) -> None:
-        del self._rules[name]
-
     def items(self) -> list[tuple[str, Any]]:
         return sorted(self._rules.items())
 

@@ -11,7 +11,8 @@ from ranksieve.boosting.training_rows import WHOLE, Portion, TrainingLists
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.evaluation.metrics import metric_of
-from ranksieve.params import Params, load_rules
+from ranksieve.parameter_table import load_rules
+from ranksieve.params import Params
 from ranksieve.rules import SELECTIONS
 
 load_rules()

@@ -15,7 +15,7 @@ from ranksieve import progress
 from ranksieve.cli.app import MODULES, app
 from ranksieve.cli.console import file_size
 from ranksieve.cli.options import SHORT
-from ranksieve.params import flag, table
+from ranksieve.parameter_table import flag, table
 from ranksieve.progress import waiting
 from ranksieve.text_formats import duration
 

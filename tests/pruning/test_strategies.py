@@ -14,7 +14,7 @@ import ranksieve as rs
 from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.pruning.leaves import find_leaves
-from ranksieve.pruning.strategies import STRATEGIES, Removals, find_strategy
+from ranksieve.pruning.strategies import Removals, find_strategy
 from ranksieve.pruning.tree_outputs import TreeOutputs
 from ranksieve.rules import integer
 from samples import small_dataset
@@ -173,6 +173,7 @@ def test_random_keeps_the_best_draw(forest, data):
     assert totals[-1] == max(outputs.total(np.setdiff1d(np.arange(14), trees)) for trees in draws)
 
 
+@pytest.mark.usefixtures("nothing_registered")
 def test_a_strategy_has_parameters_and_can_be_registered(forest, data):
     @dataclass(frozen=True)
     class Oldest:
@@ -184,11 +185,8 @@ def test_a_strategy_has_parameters_and_can_be_registered(forest, data):
             return np.arange(self.first, self.first + n)
 
     rs.pruning.register_strategy("oldest", Oldest)
-    try:
-        pruned = rs.prune(forest, data, judge_on="train", rate=0.5, strategy="oldest", first=3, reweight=False)
-        assert pruned.info["pruning"]["kept"] == [0, 1, 2, 10, 11, 12, 13]
-        with pytest.raises(ParameterError, match="prune has no option 'first'; known: samples"):
-            rs.prune(forest, data, rate=0.5, first=3)
-    finally:
-        STRATEGIES.remove("oldest")
+    pruned = rs.prune(forest, data, judge_on="train", rate=0.5, strategy="oldest", first=3, reweight=False)
+    assert pruned.info["pruning"]["kept"] == [0, 1, 2, 10, 11, 12, 13]
+    with pytest.raises(ParameterError, match="prune has no option 'first'; known: samples"):
+        rs.prune(forest, data, rate=0.5, first=3)
     assert len(list(find_strategy("random", draws=5)(outputs_of(forest, data), 7, np.random.default_rng(3)))) == 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranksieve.params import register
+from ranksieve.parameter_table import register
 from ranksieve.rules import OBJECTIVES, SELECTIONS
 
 

@@ -15,7 +15,7 @@ from ranksieve.cli.console import file_size, show_facts, show_table
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import Missing
 from ranksieve.errors import ParameterError
-from ranksieve.params import table
+from ranksieve.parameter_table import table
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:

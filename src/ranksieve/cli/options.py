@@ -13,7 +13,8 @@ import typer
 
 from ranksieve.cli.command import Command
 from ranksieve.errors import ParameterError
-from ranksieve.params import Params, canonical, flag, table
+from ranksieve.parameter_table import canonical, flag, table
+from ranksieve.params import Params
 from ranksieve.rules import OBJECTIVES, SELECTIONS, Parameter, parameters_of
 from ranksieve.toml_file import TomlFile
 

@@ -16,7 +16,7 @@ from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
 from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.files import check_folder
-from ranksieve.params import FORESTS
+from ranksieve.parameter_table import FORESTS
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:

@@ -32,7 +32,8 @@ from ranksieve.data.read import check_missing
 from ranksieve.errors import ClusterError, ParameterError, param
 from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
-from ranksieve.params import FORESTS, Params
+from ranksieve.parameter_table import FORESTS
+from ranksieve.params import Params
 from ranksieve.threads import using_threads
 
 if TYPE_CHECKING:
@@ -204,8 +205,9 @@ def _check(params: Params, missing: str, exchange: str) -> None:
         raise ParameterError(
             param("algo", params.algo), f" trains on one machine only; on a cluster use one of {', '.join(able)}"
         )
-    for name, default in (("collapse", 0.0), ("step", "shrinkage")):
-        if getattr(params, name) != default:
+    alone = {"collapse": params.collapse > 0, "step": getattr(params.step_rule, "one_machine_only", False)}
+    for name, is_chosen in alone.items():
+        if is_chosen:
             raise ParameterError(
                 param(name, getattr(params, name)), " works on one machine only; on a cluster leave it out"
             )

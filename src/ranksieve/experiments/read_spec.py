@@ -18,8 +18,9 @@ from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.run_options import RunTable, grid_choices
 from ranksieve.experiments.spec import Cell, Spec, strategy_names
 from ranksieve.experiments.tune import check_space
-from ranksieve.params import COMMON, Params, flag
-from ranksieve.params import table as parameter_table
+from ranksieve.parameter_table import COMMON, flag
+from ranksieve.parameter_table import table as parameter_table
+from ranksieve.params import Params
 from ranksieve.rankers.train import check_extra
 from ranksieve.toml_file import Place, TomlFile
 

@@ -11,7 +11,7 @@ from typing import Any
 from ranksieve.errors import ParameterError, check_key
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.spec import Cell
-from ranksieve.params import FORESTS, RANKERS
+from ranksieve.parameter_table import FORESTS, RANKERS
 
 SAMPLES: dict[str, tuple[str, ...]] = {  # with their keys
     "truncate": ("k", "positives"),

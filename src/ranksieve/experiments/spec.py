@@ -9,7 +9,8 @@ from typing import Any
 
 from ranksieve import __version__
 from ranksieve.experiments.data_sets import DataSpec
-from ranksieve.params import FORESTS, Params
+from ranksieve.parameter_table import FORESTS
+from ranksieve.params import Params
 from ranksieve.rules import parameters_of
 
 

@@ -14,7 +14,8 @@ from ranksieve.errors import MissingExtraError, ParameterError
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.train_cell import TrainOptions, load_cell, train_cell
 from ranksieve.files import atomic_path
-from ranksieve.params import Params, flag
+from ranksieve.parameter_table import flag
+from ranksieve.params import Params
 
 FOLDER = "tune"
 SPACE: dict[str, Any] = {  # where a specification has no table [tune]

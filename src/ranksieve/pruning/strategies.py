@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranksieve.kernels import leave_one_out as kernels
-from ranksieve.params import register
+from ranksieve.parameter_table import register
 from ranksieve.pruning.tree_outputs import Pools, TreeOutputs, n_parts
 from ranksieve.rules import STRATEGIES, integer
 
