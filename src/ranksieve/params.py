@@ -252,6 +252,11 @@ class Params:
         if message:
             raise ParameterError(*message, "; leave it out, or choose another algorithm")
 
+    def drop_unused(self) -> Params:
+        """The parameters without those that have no effect, such as a file's for several algorithms."""
+        used = set(self.used)
+        return Params(**{name: value for name, value in self._given.items() if name in used}).load_files()
+
     def unused_message(self, names: Iterable[str] | None = None) -> list[str | ParamName]:
         """A sentence about each parameter without effect: what does not use it, and what does."""
         message: list[str | ParamName] = []

@@ -146,7 +146,7 @@ def switch(default: bool, help: str) -> Any:
 # `Ranker` and `Params` use otherwise.
 RESERVED = frozenset((
     "algorithm", "as_dict", "binning", "callbacks", "check_used", "checkpoint", "checkpoint_every",
-    "checkpoint_minutes", "cluster", "copies", "counter", "data", "docid", "exchange", "fallback", "fit",
+    "checkpoint_minutes", "cluster", "copies", "counter", "data", "docid", "drop_unused", "exchange", "fallback", "fit",
     "forest_algorithm", "from_mapping", "get_metadata_routing", "get_params", "help", "ignore", "init", "judge_on",
     "label", "load_files", "local_workers", "missing", "model", "n_estimators", "n_jobs", "newton_gain",
     "no_copies", "num_leaves", "objective_rule", "out", "params", "partitions", "predict", "qid", "quiet",

@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_training(files, run, mo
     def never(*_: object, **__: object) -> None:
         raise AssertionError("training began")
 
-    monkeypatch.setattr("ranksieve.rankers.train.train", never)
+    monkeypatch.setattr("ranksieve.rankers.train.run", never)
     blocked = files / "train.txt" / "model.txt"
     for out in (tmp_path / "missing" / "model.txt", blocked):
         refused(run("train", files / "train.txt", "--out", out), str(out), "folder that exists")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ranksieve.boosting.job import TrainingJob
 from ranksieve.errors import InterruptedTraining
 from ranksieve.models.load import load
 
@@ -16,7 +17,7 @@ def test_ctrl_c_is_130_without_traceback(files, run, tmp_path, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
+    monkeypatch.setattr("ranksieve.rankers.train.run", interrupted)
     outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt")
     assert outcome.code == 130
     assert "error: interrupted; no incomplete file is left" in outcome.output
@@ -26,12 +27,13 @@ def test_ctrl_c_is_130_without_traceback(files, run, tmp_path, monkeypatch):
 
 
 def test_ctrl_c_tells_of_a_checkpoint_where_there_is_one(files, run, tmp_path, monkeypatch):
-    def interrupted(*_: object, checkpoint: Path, **__: object) -> None:
-        checkpoint.mkdir()
-        (checkpoint / "checkpoint.npz").touch()
+    def interrupted(job: TrainingJob) -> None:
+        folder = Path(job.checkpoint.folder)
+        folder.mkdir()
+        (folder / "checkpoint.npz").touch()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
+    monkeypatch.setattr("ranksieve.rankers.train.run", interrupted)
     state = tmp_path / "state"
     outcome = run("train", files / "train.txt", "--out", tmp_path / "model.txt", "--checkpoint", state)
     assert outcome.code == 130
@@ -44,7 +46,7 @@ def test_ctrl_c_keeps_the_finished_trees(files, run, model, tmp_path, monkeypatc
         found = load(model)
         raise InterruptedTraining(replace(found, info={**found.info, "seconds": [0.1] * 12}))
 
-    monkeypatch.setattr("ranksieve.rankers.train.train", interrupted)
+    monkeypatch.setattr("ranksieve.rankers.train.run", interrupted)
     out = tmp_path / "model.txt"
     for kept in (out, tmp_path / "model.interrupted.txt", tmp_path / "model.interrupted-2.txt"):  # no model is replaced
         outcome = run("train", files / "train.txt", "--out", out, "--trees", "1000", *options)

@@ -199,6 +199,16 @@ class Monitor:
         for callback in self.callbacks:
             callback(record)
 
+    def facts(self, state: Rounds) -> dict[str, Any]:
+        """What a model stores about its rounds."""
+        return {
+            "history": state.history,
+            "seconds": state.seconds,
+            "best_iteration": state.step if self.best_step is None else self.best_step,
+            "best_score": self.best_value,
+            **({} if self.round == "tree" else {"round": self.round}),
+        }
+
     def measure_base(self, state: Rounds) -> None:
         """Measure the base alone: trees that only make it worse are not kept."""
         if self.sets:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from typing import Any, Protocol
 
 from ranksieve import __version__
 from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.checkpoint import CheckpointOptions
 from ranksieve.data.binning import Binning
 from ranksieve.data.features import FeatureInfo
-from ranksieve.data.lists import Lists
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import ParameterError, param
 from ranksieve.params import Params
+
+
+class Machines(Protocol):
+    """Where a forest is trained, if not in this process: `cluster.training.Cluster`."""
+
+    def train(self, job: TrainingJob) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class TrainingJob:
     checkpoint: CheckpointOptions = field(default_factory=CheckpointOptions)
     counter: SelectionCounter | None = None
     binning: Binning | None = None
-    threads: int = 1
+    cluster: Machines | None = None
+    threads: int = 1  # of this process
 
     def check_forest_options(self) -> None:
         """Refuse what only boosted forests use."""
@@ -65,16 +69,3 @@ def named_sets(valid: Any) -> Mapping[str, Any]:
     if isinstance(valid, (list, tuple)):
         return {f"valid_{i}": data for i, data in enumerate(valid)}
     return {"valid": valid}
-
-
-def check_grades(lists: Lists, source: str, *, pairs: bool) -> None:
-    """Refuse labels that are all equal; with `pairs`, some query must have documents of two grades."""
-    labels = lists.labels
-    if labels.min() == labels.max():
-        raise DataError(f"{source}: every label is {labels[0]:g}; training needs documents of at least two grades")
-    highest, lowest = (ufunc.reduceat(labels, lists.offsets[:-1]) for ufunc in (np.maximum, np.minimum))
-    if pairs and (highest == lowest).all():
-        raise DataError(
-            f"{source}: no query has documents of two grades, so there are no pairs to train on; check the query ids, "
-            "or use ", param("algo", "mart"),
-        )  # fmt: skip

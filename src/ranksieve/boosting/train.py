@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ranksieve.boosting.callbacks import MeasuredSet, Monitor, Record, SelectionCounter, ValidationSet
-from ranksieve.boosting.checkpoint import Checkpointer, CheckpointOptions, fingerprint, finished
+from ranksieve.boosting.callbacks import MeasuredSet, Monitor, ValidationSet
+from ranksieve.boosting.checkpoint import Checkpointer, fingerprint, finished
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.initial_scores import TRAIN, Base, make_base
-from ranksieve.boosting.job import TrainingJob, check_grades, model_info, named_sets
+from ranksieve.boosting.job import TrainingJob, model_info, named_sets
 from ranksieve.boosting.loop import Parts, State, boost
 from ranksieve.boosting.oblivious import ObliviousGrower
+from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import TrainingLists
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data, bin_like
-from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data
 from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, param
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.models.blend import Blend
-from ranksieve.params import Params
-from ranksieve.threads import using_threads
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 
@@ -39,33 +34,26 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     validation set. With `job.init` the trees correct the errors of a base model (LambdaSMART).
     """
     params = job.params
-    with using_threads(params.threads or os.cpu_count() or 1) as threads:
-        given = open_data(job.data, missing=job.missing)
-        train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning)
-        check_grades(train_set.lists, train_set.source, pairs=needs_pairs(params))
-        constant = constant_of(*label_sums(train_set.lists)) if starts_at_mean(params) else 0.0
-        base = make_base(job.init, constant, train_set, given)
-        check_start(params, base)
-        start = Scores(train_set, start=base.scores(TRAIN, given, train_set))
-        valid_sets = list(_validation_sets(job, train_set, base))
-        lists = TrainingLists(train_set.lists, params, metric_of(params), first_selection(base))
-        step_size = params.step_rule((train_set, start), [(one.data, one.scores) for one in valid_sets], lists.metric)
-        grower = GROWERS[params.forest_algorithm.grower](train_set, params, threads=threads)
-        starts = [start, *(one.scores for one in valid_sets)]
-        if job.counter is not None:
-            job.counter.begin(train_set.lists, resume=job.checkpoint.resume, row_fraction=params.row_fraction)
-        return BoostingRun(
-            params=params,
-            data=train_set,
-            base=base,
-            parts=Parts(lists, grower, step_size),
-            state=State([], start, lists.all_rows),
-            valid_sets=valid_sets,
-            callbacks=job.callbacks,
-            checkpoint=job.checkpoint,
-            fingerprint=lambda: fingerprint(train_set, valid_sets, starts, params),
-            counter=job.counter,
-        ).train()
+    given = open_data(job.data, missing=job.missing)
+    train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning)
+    base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
+    start = Scores(train_set, start=base.scores(TRAIN, given, train_set))
+    valid_sets = list(_validation_sets(job, train_set, base))
+    lists = TrainingLists(train_set.lists, params, metric_of(params), first_selection(base))
+    step_size = params.step_rule((train_set, start), [(one.data, one.scores) for one in valid_sets], lists.metric)
+    grower = GROWERS[params.forest_algorithm.grower](train_set, params, threads=job.threads)
+    starts = [start, *(one.scores for one in valid_sets)]
+    if job.counter is not None:
+        job.counter.begin(train_set.lists, resume=job.checkpoint.resume, row_fraction=params.row_fraction)
+    return BoostingRun(
+        job=job,
+        data=train_set,
+        base=base,
+        parts=Parts(lists, grower, step_size),
+        state=State([], start, lists.all_rows),
+        valid_sets=valid_sets,
+        fingerprint=lambda: fingerprint(train_set, valid_sets, starts, params),
+    ).train()
 
 
 @dataclass
@@ -75,26 +63,23 @@ class BoostingRun:
     `fingerprint` describes the data and parameters that a checkpoint must match.
     """
 
-    params: Params
+    job: TrainingJob
     data: Binned
     base: Base
     parts: Parts[Any, Any]
     state: State[Any]
     valid_sets: Sequence[MeasuredSet]
-    callbacks: Sequence[Callable[[Record], None]]
-    checkpoint: CheckpointOptions
     fingerprint: Callable[[], dict[str, Any]]
-    counter: SelectionCounter | None = None
 
     def train(self) -> Forest | Blend:
         """Boost to the end; Ctrl-C raises `InterruptedTraining` with the model of the finished trees."""
-        params = self.params
-        monitor = Monitor(self.valid_sets, metric_of(params), params.trees, params.early_stopping, self.callbacks)
+        params, counter = self.job.params, self.job.counter
+        monitor = Monitor(self.valid_sets, metric_of(params), params.trees, params.early_stopping, self.job.callbacks)
         if self.base.ranks:
             monitor.measure_base(self.state)
         after_tree: list[Callable[[State[Any]], None]] = [monitor]
-        if self.counter is not None:
-            after_tree.append(self.counter)
+        if counter is not None:
+            after_tree.append(counter)
         checkpointer = self._checkpointer(monitor)
         if checkpointer is not None:
             after_tree.append(checkpointer)
@@ -110,12 +95,12 @@ class BoostingRun:
         return self._model(monitor)
 
     def _checkpointer(self, monitor: Monitor) -> Checkpointer | None:
-        options = self.checkpoint
+        options = self.job.checkpoint
         if options.folder is None:
             if options.resume:
                 raise ParameterError(param("resume"), " needs a checkpoint folder; give ", param("checkpoint"))
             return None
-        checkpointer = Checkpointer(options, self.data, self.params, self.fingerprint())
+        checkpointer = Checkpointer(options, self.data, self.job.params, self.fingerprint())
         if options.resume:
             self.state = checkpointer.load(self.state)
             self.state.stopped = monitor.too_late(self.state)
@@ -125,16 +110,13 @@ class BoostingRun:
 
     def _model(self, monitor: Monitor) -> Forest | Blend:
         """The base and the new trees, up to the best of them where there is validation data."""
-        params, state, base = self.params, self.state, self.base
-        best = len(state.trees) if monitor.best_step is None else monitor.best_step
-        trees = state.trees[: best if params.early_stopping else len(state.trees)]
+        params, state, base = self.job.params, self.state, self.base
+        facts = monitor.facts(state)
+        trees = state.trees[: facts["best_iteration"] if params.early_stopping else len(state.trees)]
         info = model_info(
             params,
             self.data.info,
-            history=state.history,
-            seconds=state.seconds,
-            best_iteration=best,
-            best_score=monitor.best_value,
+            **facts,
             **({"init": {**base.describe(), "score": monitor.base_value}} if base.ranks else {}),
             **({"steps": state.steps} if params.step == "optimal" else {}),
         )
@@ -146,34 +128,17 @@ def first_selection(base: Base) -> int:
     return 0 if base.ranks else 1
 
 
-def needs_pairs(params: Params) -> bool:
-    """Whether the objective needs documents of two grades in a query."""
-    return getattr(params.objective_rule, "needs_pairs", False)
-
-
-def starts_at_mean(params: Params) -> bool:
-    """Whether scores start at the mean label; a ranking does not depend on a constant."""
-    return getattr(params.objective_rule, "starts_at_mean", False)
-
-
-def check_start(params: Params, base: Base) -> None:
-    """Refuse a first tree that ignores the scores it starts from."""
-    if base.ranks and getattr(params.objective_rule, "first_tree", "") == "labels":
+def start_of(job: TrainingJob, train_set: Binned, given: Any, labels: QueryLabels) -> Base:
+    """What boosting starts from. Labels and parameters are checked; `given` is the training set as the user gave it."""
+    objective = job.params.objective_rule
+    labels.check_grades(train_set.source, pairs=getattr(objective, "needs_pairs", False))
+    constant = labels.mean if getattr(objective, "starts_at_mean", False) else 0.0
+    base = make_base(job.init, constant, train_set, given)
+    if base.ranks and getattr(objective, "first_tree", "") == "labels":
         raise ParameterError(
             param("first_tree", "labels"), " ignores scores and cannot be used with ", param("init"), "; leave it out"
         )
-
-
-def label_sums(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
-    """The weighted sum of each query's labels, and its sum of weights."""
-    weights = np.ones(lists.n_docs) if lists.weights is None else lists.weights
-    starts = lists.offsets[:-1]
-    return np.add.reduceat(lists.labels * weights, starts), np.add.reduceat(weights, starts)
-
-
-def constant_of(sums: np.ndarray, weights: np.ndarray) -> float:
-    """The mean label; sums per query make it the same number however queries are spread over workers."""
-    return float(sums.sum() / weights.sum())
+    return base
 
 
 def _validation_sets(job: TrainingJob, train_set: Binned, base: Base) -> Iterator[ValidationSet]:

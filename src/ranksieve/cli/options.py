@@ -111,7 +111,7 @@ def chosen_params(context: typer.Context, file: Path | None) -> Params:
     flags = {name: value for name, value in context.meta[VALUES].items() if is_flag(context, name)}
     chosen = Params(**{**canonical(given), **flags}).load_files()
     chosen.check_used(flags)  # a file may be for several algorithms
-    return chosen
+    return chosen.drop_unused()
 
 
 def is_flag(context: typer.Context, name: str) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -20,6 +21,8 @@ from ranksieve.parameter_table import FORESTS
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
+    from ranksieve.boosting.job import TrainingJob
+    from ranksieve.data.joined import JoinedSource
     from ranksieve.evaluation.metrics import Metric
     from ranksieve.forest.model import Model
     from ranksieve.params import Params
@@ -80,6 +83,8 @@ def train(
         check_folder(checkpoint)
     read = (*data, *(valid or ()), test, init, params)
     check_model_file(out, *read, is_forest=init is None and chosen.algo in FORESTS)
+    from ranksieve.boosting.checkpoint import CheckpointOptions
+    from ranksieve.boosting.job import TrainingJob
     from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import PruningProgress, TrainingProgress
@@ -92,22 +97,11 @@ def train(
     bar: PruningProgress | TrainingProgress = TrainingProgress(chosen.algo, doing=doing, quiet=quiet)
     if chosen.algo == "xcleaver":
         bar = PruningProgress(quiet=quiet)
-    options = {
-        "init": init,
-        "checkpoint": checkpoint,
-        "checkpoint_every": checkpoint_every,
-        "checkpoint_minutes": checkpoint_minutes,
-        "resume": resume,
-        "missing": missing,
-        **chosen.as_dict(),  # those that are used: a TOML file may be for several algorithms
-    }
+    saved = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     try:
         with bar as progress:
-            options["callbacks"] = (progress,)
-            if cluster is None and not local_workers:
-                model = _train_here(data, valid, options)
-            else:
-                model = _train_on_cluster(cluster, local_workers, data, valid, {**options, "copies": not no_copies})
+            job = TrainingJob(data, chosen, valid, init, (progress,), missing, saved)
+            model = _run(job, cluster, local_workers, copies=not no_copies)
     except InterruptedTraining as stopped:
         _keep_interrupted(stopped.model, out, checkpoint, chosen, metric)
     if model.info.get("interrupted"):
@@ -148,26 +142,26 @@ def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, params: 
     raise typer.Exit(130)
 
 
-def _train_here(data: list[Path], valid: list[Path] | None, options: dict[str, Any]) -> Model:
-    from ranksieve.data.joined import JoinedSource, Piece
-    from ranksieve.rankers.train import train
+def _run(job: TrainingJob, address: str | None, local_workers: int, *, copies: bool) -> Model:
+    """Train here or on a cluster; the data sets of the job are lists of files."""
+    from ranksieve.rankers.train import run
 
-    def whole(paths: list[Path]) -> Path | JoinedSource:
-        return (
-            paths[0] if len(paths) == 1 else JoinedSource([Piece(path) for path in paths], missing=options["missing"])
-        )
-
-    return train(whole(data), valid=whole(valid) if valid else None, verbose=False, **options)
-
-
-def _train_on_cluster(
-    address: str | None, local_workers: int, data: list[Path], valid: list[Path] | None, options: dict[str, Any]
-) -> Model:
+    if address is None and not local_workers:
+        return run(replace(job, data=_joined(job.data, job.missing), valid=_joined(job.valid, job.missing)))
     from ranksieve.cluster.connect import connect
-    from ranksieve.cluster.training import train
+    from ranksieve.cluster.training import Cluster
 
-    with connect(address, local_workers, options["threads"]) as client:
-        return train(client, data, valid=valid, **options)
+    with connect(address, local_workers, job.params.threads) as client:
+        return run(replace(job, cluster=Cluster(client, copies=copies)))
+
+
+def _joined(paths: list[Path] | None, missing: str) -> Path | JoinedSource | None:
+    """The parts of a data set as one."""
+    from ranksieve.data.joined import JoinedSource, Piece
+
+    if not paths:
+        return None
+    return paths[0] if len(paths) == 1 else JoinedSource([Piece(path) for path in paths], missing=missing)
 
 
 def _facts(model: Model, out: Path, metric: Metric) -> list[tuple[str, str]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from ranksieve.boosting.fixed_point import Extent
+from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.data.binning import Binning
 from ranksieve.errors import DataError
 from ranksieve.evaluation.metric_table import Definition
@@ -40,14 +41,10 @@ class RunConfig:
 
 
 @dataclass(frozen=True)
-class SetSummary:
+class SetSummary(QueryLabels):
     """The coordinator's summary of a data set on the workers; arrays have one value per query."""
 
     n_docs: int
-    lowest: np.ndarray  # label
-    highest: np.ndarray  # label
-    sums: np.ndarray  # of weighted labels
-    weights: np.ndarray  # sums of the documents' weights
     query_weights: np.ndarray  # empty if documents have no weights
     checksums: np.ndarray
 
@@ -55,12 +52,13 @@ class SetSummary:
     def joined(cls, parts: list[SetSummary]) -> SetSummary:
         """The summary of all shards together."""
         arrays = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("lowest", "highest", "sums", "weights", "query_weights", "checksums")
+            item.name: np.concatenate([getattr(part, item.name) for part in parts])
+            for item in fields(cls)
+            if item.name != "n_docs"
         }
         if len(arrays["query_weights"]) not in (0, len(arrays["checksums"])):
             raise DataError("some partitions have weights and some have none; give all of them weights, or none")
-        return cls(sum(part.n_docs for part in parts), **arrays)
+        return cls(n_docs=sum(part.n_docs for part in parts), **arrays)
 
 
 @dataclass(frozen=True)

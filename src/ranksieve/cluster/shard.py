@@ -13,8 +13,9 @@ import numpy as np
 from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.fixed_point import Extent, Scales
 from ranksieve.boosting.initial_scores import TRAIN, Base
+from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
-from ranksieve.boosting.train import first_selection, label_sums
+from ranksieve.boosting.train import first_selection
 from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
@@ -218,16 +219,14 @@ def _valid_set(name: str, data: Binned, start: np.ndarray, highest: float) -> tu
 
 
 def _summarize(data: Binned) -> SetSummary:
-    lists, starts = data.lists, data.lists.offsets[:-1]
+    lists = data.lists
     query_weights = lists.query_weights
     weights = () if lists.weights is None else (lists.weights,)
     return SetSummary(
-        lists.n_docs,
-        np.minimum.reduceat(lists.labels, starts),
-        np.maximum.reduceat(lists.labels, starts),
-        *label_sums(lists),
-        np.empty(0) if query_weights is None else query_weights,
-        _checksums(lists, lists.labels, data.bins, *weights),
+        **vars(QueryLabels.of(lists)),
+        n_docs=lists.n_docs,
+        query_weights=np.empty(0) if query_weights is None else query_weights,
+        checksums=_checksums(lists, lists.labels, data.bins, *weights),
     )
 
 

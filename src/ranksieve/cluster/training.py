@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.boosting.callbacks import Record
 from ranksieve.boosting.checkpoint import CheckpointOptions, choices
-from ranksieve.boosting.initial_scores import TRAIN, Base, ScoresBase, make_base
-from ranksieve.boosting.job import check_grades
+from ranksieve.boosting.initial_scores import TRAIN, ScoresBase
+from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.boosting.loop import Parts, State
-from ranksieve.boosting.train import BoostingRun, check_start, constant_of, needs_pairs, starts_at_mean
+from ranksieve.boosting.train import BoostingRun, start_of
 from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.cluster.connect import workers_of
 from ranksieve.cluster.coordinator import RemoteLists, RemoteScores, RemoteValidationSet
@@ -25,16 +24,13 @@ from ranksieve.cluster.partitions import PartitionedData
 from ranksieve.cluster.remote_grower import RemoteGrower
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned
-from ranksieve.data.binning import Binning
 from ranksieve.data.features import check_feature_names, default_names
-from ranksieve.data.lists import Lists
 from ranksieve.data.read import check_missing
 from ranksieve.errors import ClusterError, ParameterError, param
 from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.parameter_table import FORESTS
-from ranksieve.params import Params
-from ranksieve.threads import using_threads
+from ranksieve.rankers import train as one_machine
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -48,19 +44,10 @@ def train(
     client: Client,
     partitions: Any,
     *,
-    valid: Any = None,
-    init: Any = None,
-    callbacks: Sequence[Callable[[Record], None]] = (),
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 50,
-    checkpoint_minutes: float = 5.0,
-    resume: bool = False,
-    binning: Binning | None = None,
-    missing: str = "zero",
     workers: Sequence[str] | None = None,
     exchange: str = "auto",
     copies: bool = True,
-    **params: Any,
+    **options: Any,
 ) -> Any:
     """Train on the workers of a Dask cluster. The forest is the one that `ranksieve.train` trains on one machine.
 
@@ -70,12 +57,6 @@ def train(
         The cluster. Its workers need ranksieve, and access to the files.
     partitions : file, folder, pattern, Dask DataFrame, or list of files, Datasets or delayed DataFrames
         The training data, in this order. Every worker holds some of the queries, as bins. No query is split.
-    valid : the same, or a mapping of names, optional
-        Validation data, also spread over the workers. A list has the partitions of one data set.
-    init : model file, feature name or fitted ranker, optional
-        The model to start from.
-    callbacks, checkpoint, checkpoint_every, checkpoint_minutes, resume, binning, missing
-        As for one machine.
     workers : addresses, optional
         The workers to use, in this order. The default is all.
     exchange : "auto", "rows" or "histograms"
@@ -85,9 +66,11 @@ def train(
     copies : bool
         Whether each worker also writes its bins to its local directory, one byte for each feature of each document. A
         worker that is restarted on that machine reads them in place of the source. They are removed after the run.
-    **params
-        The parameters of `Params`. `threads` is for the client's process; workers have their own. User-defined
-        selections and objectives run on the workers and see the queries of one worker at a time.
+    **options
+        Everything else that `ranksieve.train` takes, with these differences. `valid` is spread over the workers too;
+        it is partitions, or a mapping of names to partitions: a list has the partitions of one data set. `init` is a
+        model file, a feature name or a fitted ranker. `threads` is for the client's process; workers have their own.
+        User-defined selections and objectives run on the workers and see the queries of one worker at a time.
 
     Returns
     -------
@@ -104,85 +87,115 @@ def train(
     >>> model.n_trees
     5
     """
-    settings = Params(**{name: value for name, value in params.items() if value is not None}).load_files()
-    _check(settings, missing, exchange)
-    options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
-    threads = workers_of(client, workers)
-    sets = {TRAIN: PartitionedData.scan(client, partitions, missing, 0 if binning else settings.max_bins)}
-    for name, given in _named_sets(valid).items():
-        sets[name] = PartitionedData.scan(client, given, missing, 0)
-    config = _config(sets, settings, binning, missing, EXCHANGE[exchange], copies)
-    pool = WorkerPool(client, config, sets, assign(client, threads, sets, config))
-    try:
-        summaries = pool.load()
-        data = sets[TRAIN].without_documents(config.binning, config.feature_names)
-        base = _base(init, data, config, summaries[TRAIN])
-        made_with = _fingerprint(config, summaries, pool.begin(base))
-        with using_threads(settings.threads or os.cpu_count() or 1) as own_threads, _resume_hint(options):
-            grower = RemoteGrower(data, settings, pool, threads=own_threads, n_docs=summaries[TRAIN].n_docs)
-            return BoostingRun(
-                params=settings,
-                data=data,
-                base=base,
-                parts=Parts(RemoteLists(pool), grower, lambda *_: settings.learning_rate),
-                state=State([], RemoteScores(pool), TrainingRows.of(data.lists, None)),
-                valid_sets=_valid_sets(pool, summaries, settings.trees),
-                callbacks=callbacks,
-                checkpoint=options,
-                fingerprint=lambda: made_with,
-            ).train()
-    finally:
-        pool.close()
+    return one_machine.train(partitions, cluster=Cluster(client, workers, exchange, copies), **options)
 
 
-def _config(
-    sets: dict[str, PartitionedData],
-    params: Params,
-    binning: Binning | None,
-    missing: str,
-    most_rows: int,
-    copies: bool,
-) -> RunConfig:
-    """The settings for all workers; checks that all data sets have the features of the training set."""
-    binning = binning or sets[TRAIN].learn_binning()
-    unnamed = default_names(binning.n_features)
-    names = sets[TRAIN].names or unnamed
-    for found in sets.values():
-        check_feature_names(found.names or unnamed, names, found.partitions[0].name)
-    metric = metric_of(params)
-    return RunConfig(
-        params=params,
-        metric=metric,
-        own_metric=None if metric.name in BUILT_IN else METRICS[metric.name],
-        binning=binning,
-        feature_names=names,
-        missing=missing,
-        highest={name: found.highest for name, found in sets.items()},
-        most_rows=most_rows,
-        copies=copies,
-    )
+@dataclass(frozen=True)
+class Cluster:
+    """A Dask cluster as the argument `cluster` of `ranksieve.train`; the fields are parameters of `cluster.train`.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> from dask.distributed import Client
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
+    ...     rs.train([rs.synth.cubic(10)], cluster=rs.cluster.Cluster(client), trees=2, leaves=4).n_trees
+    2
+    """
+
+    client: Client
+    workers: Sequence[str] | None = None
+    exchange: str = "auto"
+    copies: bool = True
+
+    def train(self, job: TrainingJob) -> Any:
+        """Train the forest of a job, whose data sets are partitions."""
+        self._check(job)
+        threads = workers_of(self.client, self.workers)
+        max_bins = 0 if job.binning else job.params.max_bins
+        sets = {TRAIN: PartitionedData.scan(self.client, job.data, job.missing, max_bins)}
+        for name, given in _partitions_of(job.valid).items():
+            sets[name] = PartitionedData.scan(self.client, given, job.missing, 0)
+        config = self._config(job, sets)
+        pool = WorkerPool(self.client, config, sets, assign(self.client, threads, sets, config))
+        try:
+            run = _load(job, pool, config, sets[TRAIN].without_documents(config.binning, config.feature_names))
+            with _resume_hint(job.checkpoint):
+                return run.train()
+        finally:
+            pool.close()
+
+    def _check(self, job: TrainingJob) -> None:
+        """Refuse what a cluster cannot do."""
+        params = job.params
+        check_missing(job.missing)
+        if self.exchange not in EXCHANGE:
+            expected = ", ".join(map(repr, EXCHANGE))
+            raise ParameterError(param("exchange"), f" is {self.exchange!r}; expected one of {expected}")
+        able = [algo for algo, one in FORESTS.items() if one.grower == "best-first"]
+        if params.algo not in able:
+            raise ParameterError(
+                param("algo", params.algo), f" trains on one machine only; on a cluster use one of {', '.join(able)}"
+            )
+        alone = [
+            (param("collapse", params.collapse), params.collapse > 0),
+            (param("step", params.step), getattr(params.step_rule, "one_machine_only", False)),
+            (param("counter"), job.counter is not None),
+        ]
+        for name in (name for name, is_given in alone if is_given):
+            raise ParameterError(name, " works on one machine only; on a cluster leave it out")
+        if getattr(params.selection_rule, "needs_all_queries", False):
+            raise ParameterError(
+                param("selection", params.selection), " compares documents of all queries and works on one machine "
+                "only; choose a selection that looks at each query alone",
+            )  # fmt: skip
+
+    def _config(self, job: TrainingJob, sets: dict[str, PartitionedData]) -> RunConfig:
+        """The settings for all workers; checks that all data sets have the features of the training set."""
+        binning = job.binning or sets[TRAIN].learn_binning()
+        unnamed = default_names(binning.n_features)
+        names = sets[TRAIN].names or unnamed
+        for found in sets.values():
+            check_feature_names(found.names or unnamed, names, found.partitions[0].name)
+        metric = metric_of(job.params)
+        return RunConfig(
+            params=job.params,
+            metric=metric,
+            own_metric=None if metric.name in BUILT_IN else METRICS[metric.name],
+            binning=binning,
+            feature_names=names,
+            missing=job.missing,
+            highest={name: found.highest for name, found in sets.items()},
+            most_rows=EXCHANGE[self.exchange],
+            copies=self.copies,
+        )
 
 
-def _base(init: Any, data: Binned, config: RunConfig, summary: SetSummary) -> Base:
-    """The model to start from. Labels and parameters are checked here, so that errors do not come from a worker."""
-    params = config.params
-    _check_grades(summary, data.source, pairs=needs_pairs(params))
-    constant = constant_of(summary.sums, summary.weights) if starts_at_mean(params) else 0.0
-    base = make_base(init, constant, data, None)
+def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -> BoostingRun:
+    """Load the data on the workers. Labels and `init` are checked here, so that errors do not come from a worker."""
+    params, summaries = job.params, pool.load()
+    base = start_of(job, data, None, summaries[TRAIN])
     if isinstance(base, ScoresBase):
         raise ParameterError(
             param("init"), " is an array of scores; on a cluster give a model or the name of a feature"
         )
-    check_start(params, base)
-    return base
-
-
-def _valid_sets(pool: WorkerPool, summaries: Mapping[str, SetSummary], n_trees: int) -> list[RemoteValidationSet]:
-    return [
-        RemoteValidationSet(name, pool, found.query_weights if len(found.query_weights) else None, n_trees)
+    made_with = _fingerprint(config, summaries, pool.begin(base))
+    scores = RemoteScores(pool)
+    grower = RemoteGrower(data, params, pool, threads=job.threads, n_docs=summaries[TRAIN].n_docs)
+    valid_sets = [
+        RemoteValidationSet(name, pool, found.query_weights if len(found.query_weights) else None, params.trees)
         for name, found in summaries.items()
         if name != TRAIN
     ]
+    return BoostingRun(
+        job=job,
+        data=data,
+        base=base,
+        parts=Parts(RemoteLists(pool), grower, params.step_rule((data, scores), [], config.metric)),
+        state=State([], scores, TrainingRows.of(data.lists, None)),
+        valid_sets=valid_sets,
+        fingerprint=lambda: made_with,
+    )
 
 
 @contextmanager
@@ -196,44 +209,14 @@ def _resume_hint(options: CheckpointOptions) -> Iterator[None]:
         raise error.with_suffix("; continue from the checkpoint with ", param("resume")) from error
 
 
-def _check(params: Params, missing: str, exchange: str) -> None:
-    check_missing(missing)
-    if exchange not in EXCHANGE:
-        raise ParameterError(param("exchange"), f" is {exchange!r}; expected one of {', '.join(map(repr, EXCHANGE))}")
-    able = [algo for algo, one in FORESTS.items() if one.grower == "best-first"]
-    if params.algo not in able:
-        raise ParameterError(
-            param("algo", params.algo), f" trains on one machine only; on a cluster use one of {', '.join(able)}"
-        )
-    alone = {"collapse": params.collapse > 0, "step": getattr(params.step_rule, "one_machine_only", False)}
-    for name, is_chosen in alone.items():
-        if is_chosen:
-            raise ParameterError(
-                param(name, getattr(params, name)), " works on one machine only; on a cluster leave it out"
-            )
-    if getattr(params.selection_rule, "needs_all_queries", False):
-        raise ParameterError(
-            param("selection", params.selection), " compares documents of all queries and works on one machine only; "
-            "choose a selection that looks at each query alone",
-        )  # fmt: skip
-
-
-def _named_sets(valid: Any) -> Mapping[str, Any]:
-    if valid is None:
-        return {}
-    named = valid if isinstance(valid, Mapping) else {"valid": valid}
+def _partitions_of(valid: Any) -> Mapping[str, Any]:
+    """The validation sets by name; a list has the partitions of one set."""
+    named = named_sets({"valid": valid} if isinstance(valid, list | tuple) else valid)
     if TRAIN in named:
         raise ParameterError(
             param("valid"), f" has a set with the name {TRAIN!r}, which is the training set's; give it another name"
         )
     return named
-
-
-def _check_grades(summary: SetSummary, source: str, *, pairs: bool) -> None:
-    """`check_grades` on lists of the lowest and the highest label of each query."""
-    labels = np.stack([summary.lowest, summary.highest], axis=1).ravel()
-    n_queries = len(summary.lowest)
-    check_grades(Lists(labels, 2 * np.arange(n_queries + 1), np.arange(n_queries)), source, pairs=pairs)
 
 
 def _fingerprint(config: RunConfig, summaries: dict[str, SetSummary], starts: np.ndarray) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.callbacks import SelectionCounter
+from ranksieve.boosting.job import TrainingJob
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
@@ -25,7 +26,7 @@ from ranksieve.forest.model import Model
 from ranksieve.models.load import load as load_model
 from ranksieve.pruning.prune import prune, reweight
 from ranksieve.rankers.interpolation import interpolate
-from ranksieve.rankers.train import train
+from ranksieve.rankers.train import run
 
 CELLS = "cells"  # the folder of their results
 MODEL = "model.txt"
@@ -135,15 +136,15 @@ def train_cell(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> 
         models = [read_model(out, one) for one in cell.interpolated]
         return interpolated(cell, models, {name: data.values(name) for name in options.sets})
     read = data.binned if cell.on_bins else data.values
-    model = train(
+    job = TrainingJob(
         read("train"),
+        cell.params.replace(threads=threads).load_files().drop_unused(),
         valid={name: read(name) for name in options.sets},
         init=None if cell.init is None else read_model(out, cell.init),
         callbacks=options.callbacks,
         counter=options.counter,
-        verbose=False,
-        **{**cell.params.as_dict(), "threads": threads},
     )
+    model = run(job)
     return _finished(model) if cell.on_bins else model
 
 

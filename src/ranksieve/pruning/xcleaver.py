@@ -39,7 +39,8 @@ def train_xcleaver(job: TrainingJob) -> Forest:
     judge = "valid" if sets else "train"
     if not sets:
         warnings.warn(only_training_lists(), stacklevel=4)
-    rounds = _Rounds(train_set, sets[0] if sets else None, params, Reporter(params.metric, job.callbacks, judge))
+    reporter = Reporter(params.metric, job.callbacks, judge)
+    rounds = _Rounds(job, train_set, sets[0] if sets else None, reporter)
     while rounds.model.n_trees < params.trees and rounds.interrupted is None and rounds.round():
         pass
     return rounds.finished()
@@ -49,12 +50,13 @@ def train_xcleaver(job: TrainingJob) -> Forest:
 class _Rounds:
     """The model so far, and the record of its rounds."""
 
+    job: TrainingJob
     train_set: Binned
     valid_set: Binned | None
-    params: Params
     reporter: Reporter
 
     def __post_init__(self) -> None:
+        self.params = self.job.params
         self.model = to_forest([], self.train_set.binning, self.train_set.feature_names, {})
         self.rounds: list[dict[str, Any]] = []
         self.seconds: list[float] = []
@@ -112,13 +114,15 @@ class _Rounds:
         params = params.replace(algo=params.base, trees=n, early_stopping=0, seed=self._seed(), **changes)
         with self.reporter.phase("grow") as report:
             try:
-                job = TrainingJob(
-                    self.train_set,
-                    params,
+                growing = replace(
+                    self.job,
+                    data=self.train_set,
+                    params=params,
+                    valid=None,
                     init=None if first else self.model,
                     callbacks=[lambda record: report(record.step / n, None, self.best)],
                 )
-                return cast(Forest, train_forest(job))
+                return cast(Forest, train_forest(growing))
             except KeyboardInterrupt as stopped:
                 self.interrupted = "grow"
                 if not first:

@@ -9,8 +9,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
-from ranksieve.boosting.job import TrainingJob, check_grades, model_info
+from ranksieve.boosting.job import TrainingJob, model_info
 from ranksieve.boosting.objectives.lambdas import batch_gradients
+from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.training_rows import Objective
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import InterruptedTraining, ModelError, param
@@ -48,7 +49,7 @@ class NetValidSet:
 def train_lambdarank(job: TrainingJob) -> Net:
     """Pass over the queries in random order, `epochs` times; returns the net that is best on validation."""
     data, params = training_set(job), job.params
-    check_grades(data.lists, data.source, pairs=True)
+    QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
     watched = [NetValidSet(name, valid) for name, valid in validation_sets(job, data)]
     monitor = Monitor(watched, metric_of(params), params.epochs, params.early_stopping, job.callbacks, round="epoch")
     objective = batch_gradients(params.objective_rule, metric_of(params), highest_grade(data.labels))
@@ -74,14 +75,7 @@ def train_lambdarank(job: TrainingJob) -> Net:
                 _go_back(state, *before)
             if monitor.best_step in (None, state.step):
                 best = state.net
-    info = {
-        **model_info(job.params, data.info),
-        "history": state.history,
-        "seconds": state.seconds,
-        "best_iteration": monitor.best_step or state.step,
-        "best_score": monitor.best_value,
-        "round": "epoch",
-    }
+    info = {**model_info(job.params, data.info), **monitor.facts(state)}
     net = replace(best if params.early_stopping else state.net, info=info)
     if interrupted:
         raise InterruptedTraining(net)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
-from ranksieve.boosting.job import TrainingJob, check_grades, model_info
+from ranksieve.boosting.job import TrainingJob, model_info
+from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, MissingExtraError, param
 from ranksieve.evaluation.metrics import Metric, metric_of
@@ -57,7 +58,7 @@ def train_lightgbm(job: TrainingJob) -> Forest:
     """Grow trees one by one with LightGBM's `lambdarank`; the forest ends at the best tree by our metric."""
     lightgbm = load_lightgbm()
     params, data = job.params, training_set(job)
-    check_grades(data.lists, data.source, pairs=True)
+    QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
     settings = {**_settings(params, data), "num_threads": job.threads}
     train = _lightgbm_data(lightgbm, data, settings)
     watched = [
@@ -75,16 +76,10 @@ def train_lightgbm(job: TrainingJob) -> Forest:
             break
         state.step += 1
         monitor(state)
-    best = monitor.best_step or state.step
-    forest = from_text(booster.model_to_string(num_iteration=best if params.early_stopping else -1), source="LightGBM")
-    info = {
-        **model_info(job.params, data.info),
-        "history": state.history,
-        "seconds": state.seconds,
-        "best_iteration": best,
-        "best_score": monitor.best_value,
-        "lightgbm": lightgbm.__version__,
-    }
+    facts = monitor.facts(state)
+    n_trees = facts["best_iteration"] if params.early_stopping else -1
+    forest = from_text(booster.model_to_string(num_iteration=n_trees), source="LightGBM")
+    info = {**model_info(job.params, data.info), **facts, "lightgbm": lightgbm.__version__}
     return replace(forest, feature_names=data.feature_names, info=info)
 
 

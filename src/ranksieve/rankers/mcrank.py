@@ -13,8 +13,9 @@ import numpy as np
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.grower import Grower
-from ranksieve.boosting.job import TrainingJob, check_grades, model_info, named_sets
+from ranksieve.boosting.job import TrainingJob, model_info, named_sets
 from ranksieve.boosting.loop import Parts, State, boost
+from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import Objective, TrainingLists, TrainingRows
 from ranksieve.boosting.tree import to_forest
@@ -88,7 +89,7 @@ def train_mcrank(job: TrainingJob) -> Grades:
     params = job.params
     data = bin_data(job.data, max_bins=params.max_bins, missing=job.missing)
     lists = data.lists
-    check_grades(lists, data.source, pairs=False)
+    QueryLabels.of(lists).check_grades(data.source, pairs=False)
     grades = _grades(lists.labels, data.source)
     link = LINKS[LINK_OF[params.algo]]
     targets = link.targets(lists.labels, grades)
@@ -98,9 +99,10 @@ def train_mcrank(job: TrainingJob) -> Grades:
     metric = metric_of(params)
     grower = Grower(data, params, threads=job.threads)
     parts = []
-    for k in range(len(states)):
-        one = params.replace(algo="mart", objective=outputs.objective(k, targets[k]), row_fraction=1.0)
-        parts.append(Parts(TrainingLists(lists, one, metric), grower, lambda *_: params.learning_rate))
+    for k, state in enumerate(states):
+        one = params.replace(algo="mart", objective=outputs.objective(k, targets[k]))
+        step_size = params.step_rule((data, state.scores), [], metric)
+        parts.append(Parts(TrainingLists(lists, one, metric), grower, step_size))
     watched = list(_watched(job, data, grades, starts))
     monitor = Monitor(watched, metric, params.trees, params.early_stopping, job.callbacks, round="round")
     try:
@@ -139,17 +141,10 @@ def _model(
     job: TrainingJob, data: Binned, outputs: Outputs, monitor: Monitor, grades: np.ndarray, starts: np.ndarray
 ) -> Grades:
     """The trees of the best rounds in turn; the first tree of each output includes its initial sum."""
-    best = monitor.best_step or outputs.step
-    kept = best if job.params.early_stopping else outputs.step
+    facts = monitor.facts(outputs)
+    kept = facts["best_iteration"] if job.params.early_stopping else outputs.step
     for state, start in zip(outputs.states, starts, strict=True):
         state.trees[0].leaf_values[:] += start
     trees = [state.trees[number] for number in range(kept) for state in outputs.states]
-    info = {
-        **model_info(job.params, data.info),
-        "history": outputs.history,
-        "seconds": outputs.seconds,
-        "best_iteration": best,
-        "best_score": monitor.best_value,
-        "round": "round",
-    }
+    info = {**model_info(job.params, data.info), **facts}
     return Grades(to_forest(trees, data.binning, data.feature_names, info), grades, LINK_OF[job.params.algo])

@@ -11,7 +11,8 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from ranksieve.boosting.callbacks import Record
-from ranksieve.boosting.job import TrainingJob, check_grades, model_info
+from ranksieve.boosting.job import TrainingJob, model_info
+from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
 from ranksieve.kernels.hinge import PARTS, block_curvature, block_hinge, grade_numbers
@@ -146,7 +147,7 @@ def _solved(curvature: np.ndarray, slope: np.ndarray) -> np.ndarray:
 def train_ranksvm(job: TrainingJob) -> Linear:
     """Find the weights with Newton's method: each step makes two passes over the data in blocks, without a copy."""
     data, params = training_set(job), job.params
-    check_grades(data.lists, data.source, pairs=True)
+    QueryLabels.of(data.lists).check_grades(data.source, pairs=True)
     valid_sets = validation_sets(job, data)
     standard = Standard.of(data)
     objective = PairLoss(data, standard, params.c)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.checkpoint import CheckpointOptions
-from ranksieve.boosting.job import TrainingJob
+from ranksieve.boosting.job import Machines, TrainingJob
 from ranksieve.boosting.train import train_forest
 from ranksieve.data.binning import Binning
 from ranksieve.errors import UnusedParameterWarning
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.kernels.numba_cache import report_first_compile
+from ranksieve.parameter_table import FORESTS
 from ranksieve.params import Params
 from ranksieve.progress import training_progress
 from ranksieve.pruning.xcleaver import train_xcleaver
@@ -27,6 +28,7 @@ from ranksieve.rankers.ranksvm import train_ranksvm
 from ranksieve.threads import using_threads
 
 TRAINERS: dict[str, Callable[[TrainingJob], Any]] = {
+    **dict.fromkeys(FORESTS, train_forest),
     "ranksvm": train_ranksvm,
     "lambdarank": train_lambdarank,
     "mcrank": train_mcrank,
@@ -50,6 +52,7 @@ def train(
     counter: SelectionCounter | None = None,
     binning: Binning | None = None,
     missing: str = "zero",
+    cluster: Machines | None = None,
     verbose: bool = True,
     **params: Any,
 ) -> Any:
@@ -77,6 +80,8 @@ def train(
         Thresholds to use in place of learned ones.
     missing : "zero" or "nan"
         What a feature absent from a LETOR line means.
+    cluster : ranksieve.cluster.Cluster, optional
+        The Dask cluster to train a boosted forest on; see `ranksieve.cluster.train`.
     verbose : bool
         Show progress on standard error if it is a terminal, and in notebooks.
     **params
@@ -102,35 +107,38 @@ def train(
     >>> rs.train(data, algo="ranksvm")
     Linear(50 weights)
     """
-    if callable(params.get("metric")):
-        params["metric"] = str(parse_metric(params["metric"]))
-    parsed = Params(**{name: value for name, value in params.items() if value is not None}).load_files()
+    parsed = parse_params(params)
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
-    if parsed.algorithm.is_forest:
-        _warn_of_unused(parsed)
     with training_progress(parsed.algo, verbose=verbose) as shown:
         if not shown:
             report_first_compile("growing")
         callbacks = (*callbacks, *shown)
-        return run(TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning))
+        return run(TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning, cluster))
+
+
+def parse_params(given: Mapping[str, Any]) -> Params:
+    """The parameters of a run; those without effect are a warning for forests, an error for other rankers."""
+    values = {name: value for name, value in given.items() if value is not None}
+    if callable(values.get("metric")):
+        values["metric"] = str(parse_metric(values["metric"]))
+    params = Params(**values).load_files()
+    if not params.algorithm.is_forest:
+        params.check_used()
+    elif message := params.unused_message():
+        warnings.warn(UnusedParameterWarning(*message), stacklevel=3)
+    return params
 
 
 def run(job: TrainingJob) -> Any:
-    """Train the model that a job describes."""
+    """Train the model that a job describes: `train`, the command line and experiments end here."""
     params = job.params
-    if params.algorithm.is_forest:
-        return train_forest(job)
-    job.check_forest_options()
-    params.check_used()
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
-        return TRAINERS[params.algo](replace(job, threads=threads))
-
-
-def _warn_of_unused(params: Params) -> None:
-    """Warn of parameters without effect."""
-    message = params.unused_message()
-    if message:
-        warnings.warn(UnusedParameterWarning(*message), stacklevel=3)
+        job = replace(job, threads=threads)
+        if job.cluster is not None:
+            return job.cluster.train(job)
+        if not params.algorithm.is_forest:
+            job.check_forest_options()
+        return TRAINERS[params.algo](job)
 
 
 def check_extra(algo: str) -> None:
