@@ -33,6 +33,7 @@ from ranksieve.rules import (
     Registry,
     fields_of,
     parameters_of,
+    traits_of,
 )
 from ranksieve.text_formats import is_monotone
 from ranksieve.user_functions import keep_sources, read_source
@@ -203,7 +204,7 @@ class Params:
     def uses_gains(self) -> bool:
         """Whether the gradients depend on `gains`."""
         uses_lambdas = self.forest_algorithm.is_forest or self.algo in ("lambdarank", "lightgbm")
-        return uses_lambdas and getattr(self.objective_rule, "uses_gains", False)
+        return uses_lambdas and traits_of(self.objective_rule).uses_gains
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -235,7 +236,7 @@ class Params:
             else:
                 rule = registry.find(name)
         own = set(parameters_of(rule if isinstance(rule, type) else type(rule)))
-        return own | ({"every"} if registry is SELECTIONS and not hasattr(rule, "every") else set())
+        return own | ({"every"} if registry is SELECTIONS and traits_of(rule).is_periodic else set())
 
     def unused(self, names: Iterable[str] | None = None) -> list[str]:
         """Those of the names (default: all) that differ from their default and have no effect."""

@@ -83,6 +83,30 @@ def _is_fixed_tuple(kind: Any) -> bool:
     return typing.get_origin(kind) is tuple and ... not in typing.get_args(kind)
 
 
+@dataclass(frozen=True)
+class Traits:
+    """What training has to know of a rule besides its parameters: the class attribute `traits` of a rule.
+
+    A function, or a class without that attribute, has the defaults.
+    """
+
+    # of objectives
+    needs_pairs: bool = False  # some query must have documents of two grades
+    starts_at_mean: bool = False  # scores start at the mean label, the best constant of a regression
+    uses_gains: bool = False  # the gradients depend on the gain table
+    # of selections
+    is_periodic: bool = True  # it is made again every `every` trees
+    needs_last_selection: bool = True  # it depends on earlier selections
+    needs_all_queries: bool = False  # it compares documents of all queries, so workers cannot run it
+    # of steps
+    one_machine_only: bool = False
+
+
+def traits_of(rule: Any) -> Traits:
+    """The traits of a rule, of its class, or of a function."""
+    return getattr(rule, "traits", Traits())
+
+
 OWN = "ranksieve"  # the key of the metadata of a field that `parameter` makes; other libraries have theirs
 _EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
@@ -151,7 +175,7 @@ RESERVED = frozenset((
     "label", "load_files", "local_workers", "missing", "model", "n_estimators", "n_jobs", "newton_gain",
     "no_copies", "num_leaves", "objective_rule", "out", "params", "partitions", "predict", "qid", "quiet",
     "random_state", "replace", "resume", "reweight", "samples", "score", "selection_rule", "set_fit_request",
-    "set_params", "set_predict_request", "set_score_request", "step_rule", "strategy_rule", "test", "train",
+    "set_params", "set_predict_request", "set_score_request", "step_rule", "strategy_rule", "test", "train", "traits",
     "unused", "unused_message", "used", "uses_gains", "valid", "verbose", "version", "weight", "workers",
 ))  # fmt: skip
 

@@ -16,7 +16,7 @@ from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.metrics import Metric
-from ranksieve.rules import STEPS, choice, parameter, share
+from ranksieve.rules import STEPS, Traits, choice, parameter, share
 
 ScoredSet = tuple[Binned, Scores]
 
@@ -48,7 +48,7 @@ class OptimalStep:
     step_on: str = choice("train", "Data set that a step is optimal for", ("train", "valid"))
     step_shrinkage: float = share(1.0, "Factor of the optimal step")
 
-    one_machine_only: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(one_machine_only=True)
 
     def __call__(self, train: ScoredSet, valid: Sequence[ScoredSet], metric: Metric) -> StepSize:
         if self.step_on == "valid" and not valid:

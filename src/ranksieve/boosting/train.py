@@ -23,6 +23,7 @@ from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, 
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.models.blend import Blend
+from ranksieve.rules import fields_of, traits_of
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 
@@ -131,10 +132,11 @@ def first_selection(base: Base) -> int:
 def start_of(job: TrainingJob, train_set: Binned, given: Any, labels: QueryLabels) -> Base:
     """What boosting starts from. Labels and parameters are checked; `given` is the training set as the user gave it."""
     objective = job.params.objective_rule
-    labels.check_grades(train_set.source, pairs=getattr(objective, "needs_pairs", False))
-    constant = labels.mean if getattr(objective, "starts_at_mean", False) else 0.0
+    traits = traits_of(objective)
+    labels.check_grades(train_set.source, pairs=traits.needs_pairs)
+    constant = labels.mean if traits.starts_at_mean else 0.0
     base = make_base(job.init, constant, train_set, given)
-    if base.ranks and getattr(objective, "first_tree", "") == "labels":
+    if base.ranks and fields_of(objective).get("first_tree") == "labels":
         raise ParameterError(
             param("first_tree", "labels"), " ignores scores and cannot be used with ", param("init"), "; leave it out"
         )

@@ -18,6 +18,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.params import Params
+from ranksieve.rules import fields_of
 
 NO_ROWS = "the selection returned no rows; expected at least one row number, or None for all"
 
@@ -236,7 +237,7 @@ class TrainingLists:
 
     def selects_at(self, step: int) -> bool:
         """Whether a selection is due at this step."""
-        every = getattr(self.params.selection_rule, "every", self.params.every)
+        every = fields_of(self.params.selection_rule).get("every", self.params.every)
         return step >= self.first_selection and step % every == 0
 
     def select_rows(self, last: TrainingRows, scores: Scores, step: int, rng: np.random.Generator) -> TrainingRows:

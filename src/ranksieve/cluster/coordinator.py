@@ -64,15 +64,15 @@ class RemoteLists:
     _caches: dict[int, _Cache] = field(default_factory=dict)
 
     def select_rows(self, last: TrainingRows, scores: Any, step: int, rng: np.random.Generator) -> TrainingRows:
-        """The workers select when they compute the gradients."""
+        """The rows stay on the workers, which select them and compute their gradients when they get the last tree."""
+        if not any(report.extent.n for report in self.pool.reports(with_gradients=True) if report.extent is not None):
+            raise ParameterError(NO_ROWS)
         return last
 
     def gradients(self, rows: TrainingRows, scores: Any, step: int, rng: np.random.Generator) -> RemoteTarget:
         """The gradients that the workers report, with the bins of their rows where these are few."""
         reports = self.pool.reports(with_gradients=True)
         extent = Extent.joined(report.extent for report in reports if report.extent is not None)
-        if extent.n == 0:
-            raise ParameterError(NO_ROWS)
         parts = [report.rows for report in reports if report.rows is not None]
         caches = [self._caches.setdefault(i, _Cache()) for i in range(len(reports))]
         for cache, report in zip(caches, reports, strict=True):

@@ -30,11 +30,6 @@ class RunConfig:
     copies: bool  # whether workers write copies of their bins to their disks
 
     @property
-    def needs_last_selection(self) -> bool:
-        """Whether a selection depends on earlier ones; a user's function may."""
-        return getattr(self.params.selection_rule, "needs_last_selection", True)
-
-    @property
     def bytes_per_doc(self) -> int:
         """Memory of a document on a worker: one byte per feature, the label, two scores, and places in work arrays."""
         return self.binning.n_features + 60

@@ -37,6 +37,7 @@ from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import BIN, LABEL, OFFSET, ROW
 from ranksieve.evaluation.metric_table import METRICS
+from ranksieve.rules import traits_of
 from ranksieve.threads import using_threads
 
 CACHED = 4  # the coordinator's cache holds at most this many times the rows of one selection
@@ -120,7 +121,7 @@ class Shard:
         selects_at, first = self._lists.selects_at, len(self._trees)
         stop = first + len(trees)
         steps = [step for step in range(first + (self._target is not None), stop) if selects_at(step)]
-        if not self._config.needs_last_selection:
+        if not traits_of(self._config.params.selection_rule).needs_last_selection:
             steps = [] if selects_at(stop) else steps[-1:]
         for step, tree in enumerate(trees, start=first):
             if step in steps:

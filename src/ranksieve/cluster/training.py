@@ -31,6 +31,7 @@ from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.parameter_table import FORESTS
 from ranksieve.rankers import train as one_machine
+from ranksieve.rules import traits_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -139,12 +140,12 @@ class Cluster:
             )
         alone = [
             (param("collapse", params.collapse), params.collapse > 0),
-            (param("step", params.step), getattr(params.step_rule, "one_machine_only", False)),
+            (param("step", params.step), traits_of(params.step_rule).one_machine_only),
             (param("counter"), job.counter is not None),
         ]
         for name in (name for name, is_given in alone if is_given):
             raise ParameterError(name, " works on one machine only; on a cluster leave it out")
-        if getattr(params.selection_rule, "needs_all_queries", False):
+        if traits_of(params.selection_rule).needs_all_queries:
             raise ParameterError(
                 param("selection", params.selection), " compares documents of all queries and works on one machine "
                 "only; choose a selection that looks at each query alone",

@@ -12,7 +12,7 @@ from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.evaluation.metric_table import graded_gains, positive_gains, stopping
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.kernels import lambdas as kernels
-from ranksieve.rules import OBJECTIVES, choice, integer, switch
+from ranksieve.rules import OBJECTIVES, Traits, choice, integer, switch
 
 ALL_RANKS = np.iinfo(np.int64).max
 
@@ -26,7 +26,7 @@ class LambdaObjective:
     first_tree: str = choice("lambdas", "What the first tree fits", ("lambdas", "labels"))
 
     kind: ClassVar[int]
-    needs_pairs: ClassVar[bool] = True  # pairs of documents with different labels
+    traits: ClassVar[Traits] = Traits(needs_pairs=True)
 
     def gains(self, view: ObjectiveView) -> np.ndarray:
         """What a document contributes to the metric."""
@@ -54,7 +54,7 @@ class LambdaNdcg(LambdaObjective):
     """λ-gradients of NDCG (Burges; Wu et al. 2010)."""
 
     kind: ClassVar[int] = kernels.NDCG
-    uses_gains: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(needs_pairs=True, uses_gains=True)
 
     def gains(self, view: ObjectiveView) -> np.ndarray:
         return sparse_gains(view.labels, view.metric)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView
-from ranksieve.rules import OBJECTIVES
+from ranksieve.rules import OBJECTIVES, Traits
 
 
 @OBJECTIVES.register("squared")
@@ -15,7 +16,7 @@ from ranksieve.rules import OBJECTIVES
 class SquaredError:
     """Residuals of the labels: MART."""
 
-    starts_at_mean = True  # regression starts at the best constant
+    traits: ClassVar[Traits] = Traits(starts_at_mean=True)
 
     def __call__(self, view: ObjectiveView) -> Gradients:
         return view.labels - view.scores, np.ones(len(view.labels))

@@ -12,7 +12,7 @@ from ranksieve.boosting.objectives.lambdas import sparse_gains
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.kernels.counter_random import step_key, uniform
 from ranksieve.kernels.jit import njit
-from ranksieve.rules import OBJECTIVES
+from ranksieve.rules import OBJECTIVES, Traits
 
 SMALLEST = 1e-15  # of a denominator, as in LightGBM
 
@@ -25,8 +25,7 @@ class XeNdcg:
     A document's target is its gain plus 1 minus a uniform random number, new for each tree, divided by the list's sum.
     """
 
-    needs_pairs: ClassVar[bool] = True
-    uses_gains: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(needs_pairs=True, uses_gains=True)
 
     def __call__(self, view: ObjectiveView) -> Gradients:
         if self not in view.cache:

@@ -13,7 +13,7 @@ from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.kernels.counter_random import step_key, uniform
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lambdas import NDCG, all_ideals
-from ranksieve.rules import OBJECTIVES, integer
+from ranksieve.rules import OBJECTIVES, Traits, integer
 
 
 @OBJECTIVES.register("yetiloss")
@@ -30,8 +30,7 @@ class YetiLoss:
     permutations: int = integer(10, "Noisy orders of each list (yetiloss)", 1)
     neighbors: int = integer(5, "Number of ranks below a document that it is paired with (yetiloss)", 1)
 
-    needs_pairs: ClassVar[bool] = True
-    uses_gains: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(needs_pairs=True, uses_gains=True)
 
     def __call__(self, view: ObjectiveView) -> Gradients:
         n_docs = len(view.labels)

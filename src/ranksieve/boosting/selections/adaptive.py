@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.boosting.selections.fields import ADAPTIVE_MINIMUM, Margin, Share, merge_rows
 from ranksieve.boosting.training_rows import View
-from ranksieve.rules import SELECTIONS
+from ranksieve.rules import SELECTIONS, Traits
 
 STEP = 1.25  # how much longer, or shorter, a query's list may get from one selection to the next
 
@@ -55,7 +55,7 @@ class ByProgress(NearPositives, Share):
     within the bounds. The rule depends on the last selection alone, so a resumed run continues with the same lists.
     """
 
-    needs_last_selection: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(needs_last_selection=True)
 
     def __call__(self, view: View) -> np.ndarray:
         lows, highs = self._bounds(view)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksieve.rules import integer, parameter, share
+from ranksieve.rules import Traits, integer, parameter, share
 
 ADAPTIVE_MINIMUM = 20  # lists that depend on scores alone can get so short that training becomes unstable
 
@@ -18,7 +18,7 @@ class Periodic:
 
     every: int = integer(1, "Trees between two selections", 1)
 
-    needs_last_selection: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(needs_last_selection=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from ranksieve.boosting.selections.fields import Minimum, Rest, Share, merge_row
 from ranksieve.boosting.training_rows import Selected, View
 from ranksieve.data.negatives import share_of
 from ranksieve.dtypes import ROW
-from ranksieve.rules import SELECTIONS
+from ranksieve.rules import SELECTIONS, Traits
 
 
 @SELECTIONS.register("gradient")
@@ -35,7 +35,7 @@ class Goss(Rest, Share):
     lists.
     """
 
-    needs_all_queries: ClassVar[bool] = True  # it compares documents of all queries, so workers cannot run it
+    traits: ClassVar[Traits] = Traits(needs_last_selection=False, needs_all_queries=True)
 
     def __call__(self, view: View) -> Selected:
         n = view.lists.n_docs

@@ -11,7 +11,7 @@ from ranksieve.boosting.selections.fields import Minimum, Periodic, Share, merge
 from ranksieve.boosting.training_rows import View
 from ranksieve.data.negatives import share_of
 from ranksieve.dtypes import ROW
-from ranksieve.rules import SELECTIONS
+from ranksieve.rules import SELECTIONS, Traits
 
 
 @SELECTIONS.register("everything")
@@ -19,8 +19,7 @@ from ranksieve.rules import SELECTIONS
 class Everything:
     """All rows: λ-MART."""
 
-    every: ClassVar[int] = 1
-    needs_last_selection: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(is_periodic=False, needs_last_selection=False)
 
     def __call__(self, view: View) -> None:
         return None
