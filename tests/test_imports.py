@@ -26,6 +26,7 @@ LAYERS = [
     ("progress",),
     ("rankers",),
     ("retrieval",),
+    ("clicks",),
     ("plots",),
     ("experiments",),
     ("report",),

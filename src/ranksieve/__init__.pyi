@@ -1,6 +1,7 @@
 # The public names of the package, one list for users, type checkers and the lazy imports in `__init__.py`.
 from . import (
     callbacks,
+    clicks,
     cluster,
     errors,
     io,
@@ -42,6 +43,7 @@ __all__ = [
     "Pipeline",
     "Ranker",
     "callbacks",
+    "clicks",
     "cluster",
     "combine",
     "errors",

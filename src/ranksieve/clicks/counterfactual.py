@@ -1,0 +1,197 @@
+"""How good is a new ranking, from a log of an old one? Inverse propensity estimates."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from ranksieve.clicks.lists import inverse_propensity_weights
+from ranksieve.clicks.log import ClickLog
+from ranksieve.clicks.propensity import Propensities
+from ranksieve.clicks.simulation import document_ids, scores_of
+from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
+from ranksieve.retrieval.runs import Run, as_run
+
+FEW = 100.0  # a smaller effective number of clicks is warned of
+METRICS = ("dcg", "clicks", "mrr")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a ranking would have reached on the pages of a log.
+
+    Attributes
+    ----------
+    metric
+        What is estimated, per page.
+    ips, ips_interval
+        Inverse propensity estimate of the metric, and its 95% interval.
+    snips, snips_interval
+        Self-normalised: the mean over relevant documents in place of the sum; less variance, a small bias.
+    logged
+        The same as `ips` for the rankings that were shown.
+    clicks
+        Clicks of the log.
+    effective_clicks
+        (Σ w)² / Σ w² of the weights of clicks: how many clicks of equal weight would say as much.
+    not_ranked
+        Clicks on documents that the ranking does not have; they count 0.
+
+    Examples
+    --------
+    >>> print(Estimate("dcg@10", 0.8, (0.7, 0.9), 0.5, (0.45, 0.55), 0.6, 400, 250.0, 0))
+    dcg@10 0.8000 in [0.7000, 0.9000], logged 0.6000, self-normalised 0.5000 (effective clicks 250 of 400)
+    """
+
+    metric: str
+    ips: float
+    ips_interval: tuple[float, float]
+    snips: float
+    snips_interval: tuple[float, float]
+    logged: float
+    clicks: int
+    effective_clicks: float
+    not_ranked: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.metric} {self.ips:.4f} in [{self.ips_interval[0]:.4f}, {self.ips_interval[1]:.4f}], logged "
+            f"{self.logged:.4f}, self-normalised {self.snips:.4f} (effective clicks {self.effective_clicks:,.0f} of "
+            f"{self.clicks:,})"
+        )
+
+
+def ranking_of(model: Any, dataset: Dataset) -> Run:
+    """The ranking of a data set by a model or scores, for `estimate`.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(5)
+    >>> rs.clicks.ranking_of(data.features[:, 0], data)
+    Run(5 queries, 250 documents)
+    """
+    scores, ids, offsets = scores_of(model, dataset), document_ids(dataset), dataset.offsets
+    orders = (
+        offsets[query] + np.argsort(-scores[offsets[query] : offsets[query + 1]], kind="stable")
+        for query in range(dataset.n_queries)
+    )
+    return Run.from_lists(
+        (id, ids[order], scores[order]) for id, order in zip(dataset.query_ids.tolist(), orders, strict=True)
+    )
+
+
+def estimate(
+    log: ClickLog,
+    ranking: Any,
+    propensities: Propensities,
+    *,
+    metric: str = "dcg",
+    k: int = 10,
+    clip: float = 0.05,
+    condensed: bool = True,
+) -> Estimate:
+    """Estimate from a log of an old ranker how good a new ranking is (Joachims et al. 2017).
+
+    A click at a place with propensity p shows a relevant document and counts for 1 / p of them. The new ranking gets
+    the discount of the rank that it gives to the document.
+
+    Parameters
+    ----------
+    log
+        Pages of the old ranker, with clicks.
+    ranking
+        A `Run`, a DataFrame with `qid`, `docno` and `score`, or a TREC run file; `ranking_of` makes one of a model.
+    propensities
+        Of the places of the log.
+    metric
+        "dcg": 1 / log2(1 + rank); "clicks": the propensity of the rank, that is the expected clicks; "mrr": 1 / rank,
+        summed over relevant documents.
+    k
+        Ranks beyond count nothing.
+    clip
+        Lowest propensity that is used.
+    condensed
+        Leave documents that the log never shows for a query out of the new ranking: nothing is known of them. If they
+        stay, they count as not relevant.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(50)
+    >>> log = rs.clicks.simulate(data, pages=2000)
+    >>> new = rs.clicks.ranking_of(data.labels, data)
+    >>> found = rs.clicks.estimate(log, new, rs.clicks.Propensities.power(1, 10))
+    >>> found.ips > found.logged
+    True
+    """
+    if metric not in METRICS:
+        raise ParameterError(param("metric"), f" is {metric!r}; expected one of {', '.join(map(repr, METRICS))}")
+    if k < 1:
+        raise ParameterError(param("k"), f" is {k!r}; expected a whole number from 1")
+    run = as_run(ranking)
+    if run is None:
+        raise DataError("there is no ranking to estimate; give a run, as of ranking_of(model, dataset)")
+    rows = np.flatnonzero(log.clicks)
+    if not len(rows):
+        raise DataError("the log has no clicks; estimates need some")
+    weights = inverse_propensity_weights(log, propensities, clip=clip, self_normalize=False)[rows]
+    ranks = _ranks(log, run, condensed)[rows]
+    pages = np.searchsorted(log.offsets, rows, side="right") - 1
+    values = [_discounts(one, metric, k, propensities) * weights for one in (ranks, log.places[rows] + 1)]
+    by_page, totals = (np.bincount(pages, weights=one, minlength=log.n_pages) for one in (values[0], weights))
+    effective = float(weights.sum() ** 2 / (weights**2).sum())
+    if effective < FEW:
+        warnings.warn(
+            RanksieveWarning(
+                f"the clicks count like {effective:.0f} of equal weight, less than {FEW:.0f}: the estimate is rough; "
+                "use more pages, or a higher ", param("clip"),
+            ),
+            stacklevel=2,
+        )  # fmt: skip
+    ips, snips = float(by_page.mean()), float(by_page.sum() / totals.sum())
+    rest = (by_page - snips * totals) / totals.mean()  # the delta method
+    return Estimate(
+        f"{metric}@{k}",
+        ips,
+        _interval(ips, by_page),
+        snips,
+        _interval(snips, rest),
+        float(values[1].sum() / log.n_pages),
+        len(rows),
+        effective,
+        int((ranks == 0).sum()),
+    )
+
+
+def _interval(center: float, values: np.ndarray) -> tuple[float, float]:
+    reach = scipy.special.ndtri(0.975) * float(values.std(ddof=1) if len(values) > 1 else np.nan) / np.sqrt(len(values))
+    return center - float(reach), center + float(reach)
+
+
+def _ranks(log: ClickLog, run: Run, condensed: bool) -> np.ndarray:
+    """The rank, from 1, of each row's document in the new ranking; 0 where it has none."""
+    queries, documents = log.query_ids[log.pairs.queries].tolist(), log.doc_ids[log.pairs.documents].tolist()
+    shown = set(zip(queries, documents, strict=True))
+    found: dict[tuple[str, str], int] = {}
+    for id, docs, _ in run.lists():
+        ranked = (doc for doc in docs.tolist() if not condensed or (id, doc) in shown)
+        found |= {(id, doc): rank for rank, doc in enumerate(ranked, 1)}
+    return np.array([found.get(pair, 0) for pair in zip(queries, documents, strict=True)])[log.pairs.of_rows]
+
+
+def _discounts(ranks: np.ndarray, metric: str, k: int, propensities: Propensities) -> np.ndarray:
+    inside = (ranks >= 1) & (ranks <= k)
+    at = np.maximum(ranks, 1)
+    if metric == "dcg":
+        values = 1.0 / np.log2(1.0 + at)
+    elif metric == "mrr":
+        values = 1.0 / at
+    else:
+        values = propensities.at(at - 1)
+    return np.where(inside, values, 0.0)

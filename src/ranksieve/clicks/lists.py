@@ -1,0 +1,191 @@
+"""Training data from clicks: lists of pages, and lists with judgements as labels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ranksieve.clicks.judgements import Judgements
+from ranksieve.clicks.log import ClickLog
+from ranksieve.clicks.propensity import Propensities
+from ranksieve.clicks.simulation import document_ids
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.lists import Lists
+from ranksieve.dtypes import LABEL, OFFSET
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
+
+
+def inverse_propensity_weights(
+    log: ClickLog, propensities: Propensities, *, clip: float = 0.05, self_normalize: bool = True
+) -> np.ndarray:
+    """The weight of each row of a log: for a click one over the propensity of its place, else 0.
+
+    With trust bias (`Propensities.unearned`) a click counts by the chance that the document is relevant, too: ε+ /
+    (ε+ + ε-) for the chances of a click on relevant and other documents at the place (Agarwal et al. 2019, Bayes-IPS).
+
+    Parameters
+    ----------
+    log
+        Result pages with clicks.
+    propensities
+        Given or estimated ones.
+    clip
+        Lowest propensity that is used. Fewer clicks with huge weights; a small bias.
+    self_normalize
+        Divide the weights by their mean over clicks.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> log = rs.clicks.read([{"query": "wine", "documents": ["a", "b"], "clicks": [n % 2]} for n in range(8)])
+    >>> rs.clicks.inverse_propensity_weights(log, rs.clicks.Propensities([1, 0.5]), self_normalize=False)[:4].tolist()
+    [1.0, 0.0, 0.0, 2.0]
+    """
+    if not 0 <= clip <= 1:
+        raise ParameterError(param("clip"), f" is {clip!r}; expected a number from 0 to 1")
+    rows = np.flatnonzero(log.clicks)
+    places = log.places[rows]
+    values = 1.0 / np.maximum(propensities.at(places), clip)
+    if propensities.unearned is not None:
+        earned = propensities.at(places)
+        values *= earned / (earned + propensities.unearned[np.minimum(places, len(propensities.unearned) - 1)])
+    if self_normalize and len(values):
+        values /= values.mean()
+    weights = np.zeros(len(log.clicks))
+    weights[rows] = values
+    return weights
+
+
+def page_lists(
+    log: ClickLog,
+    dataset: Dataset,
+    propensities: Propensities | None = None,
+    *,
+    clip: float = 0.05,
+    self_normalize: bool = True,
+    only_clicked: bool = True,
+) -> Dataset:
+    """Training data with one list per page: the documents shown, labels 1 for clicks, and positions from 1.
+
+    With `propensities` each pair of a clicked and another document counts by the inverse propensity of the click: the
+    label of a click is log2(1 + its weight), whose gain is the weight, and all documents of a page have the page's
+    ideal DCG as weight, which undoes the division by it in NDCG.
+
+    Parameters
+    ----------
+    log
+        Result pages with clicks.
+    dataset
+        Features of the documents, by query id and document id. Labels are not used.
+    propensities
+        Given or estimated ones; None for plain clicks, as for training that learns the bias from the positions.
+    clip, self_normalize
+        As for `inverse_propensity_weights`.
+    only_clicked
+        Leave out pages without clicks, which have no pairs.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(20)
+    >>> log = rs.clicks.simulate(data, pages=50)
+    >>> lists = rs.clicks.page_lists(log, data)
+    >>> lists.n_features == data.n_features, sorted(set(lists.labels.tolist()))
+    (True, [0.0, 1.0])
+    """
+    labels = log.clicks.astype(LABEL)
+    weights = None
+    if propensities is not None:
+        gains = inverse_propensity_weights(log, propensities, clip=clip, self_normalize=self_normalize)
+        labels = np.log2(1.0 + gains).astype(LABEL)
+        weights = np.repeat(_ideal_dcg(gains, log), log.sizes)
+    rows = _rows_of(log, dataset)
+    kept = rows >= 0
+    if only_clicked:
+        kept &= np.repeat(np.add.reduceat(log.clicks, log.offsets[:-1]) > 0, log.sizes)
+    if not kept.any():
+        raise DataError("no clicked page shows a document of the data; check the ids of queries and documents")
+    missing = int(np.count_nonzero(rows < 0))
+    if missing:
+        warnings.warn(
+            RanksieveWarning(f"{missing:,} of {len(rows):,} documents shown have no features and are left out"),
+            stacklevel=2,
+        )
+    pages = np.repeat(np.arange(log.n_pages), log.sizes)[kept]
+    numbers, sizes = np.unique(pages, return_counts=True)
+    if weights is not None:
+        weights = weights[kept] / max(float(weights[kept].mean()), 1e-300)
+    lists = Lists(
+        labels=labels[kept],
+        offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
+        query_ids=numbers,
+        doc_ids=log.doc_ids[log.documents[kept]],
+        weights=weights,
+    )
+    return _with_lists(dataset, rows[kept], lists)
+
+
+def judged_lists(judgements: Judgements, dataset: Dataset, *, least_confidence: float = 0.0) -> Dataset:
+    """Training data with one list per query: the judged documents, with the confidence of a judgement as its weight.
+
+    Grades are labels. Without grades the label is log2(1 + relevance / highest relevance), whose gain, 2^label - 1, is
+    proportional to the relevance.
+
+    Parameters
+    ----------
+    judgements
+        From `judge`.
+    dataset
+        Features of the documents, by query id and document id. Labels are not used.
+    least_confidence
+        Leave out documents with less.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> data = rs.synth.cubic(20)
+    >>> judged = rs.clicks.judge(rs.clicks.fit(rs.clicks.simulate(data, pages=500), "coec"))
+    >>> rs.clicks.judged_lists(judged, data).n_queries
+    20
+    """
+    top = max(float(judgements.relevance.max(initial=0.0)), 1e-300)
+    labels = np.log2(1.0 + judgements.relevance / top) if judgements.grades is None else judgements.grades
+    numbers = {pair: row for row, pair in enumerate(zip(*_keys(dataset), strict=True))}
+    pairs = zip(judgements.queries.tolist(), judgements.documents.tolist(), strict=True)
+    rows = np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)
+    kept = np.flatnonzero((rows >= 0) & (judgements.confidence >= least_confidence))
+    if not len(kept):
+        raise DataError("no judgement is of a document of the data; check the ids of queries and documents")
+    kept = kept[np.argsort(rows[kept], kind="stable")]
+    rows = rows[kept]
+    lists = dataset.lists.take_rows(rows)
+    new = replace(lists, labels=labels[kept].astype(LABEL), weights=judgements.confidence[kept].astype(float))
+    return _with_lists(dataset, rows, new)
+
+
+def _with_lists(dataset: Dataset, rows: np.ndarray, lists: Lists) -> Dataset:
+    order = dataset.lists.order
+    return replace(dataset, features=dataset.features[rows if order is None else order[rows]], lists=lists)
+
+
+def _keys(dataset: Dataset) -> tuple[list[str], list[str]]:
+    """Query id and document id of each document, as texts."""
+    queries = np.repeat(dataset.query_ids.astype(str).astype(object), dataset.lists.sizes)
+    return queries.tolist(), document_ids(dataset).tolist()
+
+
+def _rows_of(log: ClickLog, dataset: Dataset) -> np.ndarray:
+    """The row of each document shown in the data, -1 where the data does not have it."""
+    numbers = {pair: row for row, pair in enumerate(zip(*_keys(dataset), strict=True))}
+    pairs: Any = zip(log.query_ids[log.pairs.queries].tolist(), log.doc_ids[log.pairs.documents].tolist(), strict=True)
+    return np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)[log.pairs.of_rows]
+
+
+def _ideal_dcg(gains: np.ndarray, log: ClickLog) -> np.ndarray:
+    """DCG of the best order of each page."""
+    pages = np.repeat(np.arange(log.n_pages), log.sizes)
+    best = gains[np.lexsort((-gains, pages))]
+    return np.add.reduceat(best / np.log2(2.0 + log.places), log.offsets[:-1])

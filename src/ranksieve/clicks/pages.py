@@ -1,0 +1,260 @@
+"""One result page of a log as a record, and `LogBuilder`, which collects pages in columns."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+
+from ranksieve.clicks.log import NO_TEAM, ClickLog
+from ranksieve.dtypes import OFFSET, ROW
+from ranksieve.retrieval.notes import Notes
+
+FIELDS = {  # names of the fields of a page, by role
+    "query": ("query", "query_id", "qid", "user_query"),
+    "documents": ("documents", "shown", "docs", "results", "doc_ids"),
+    "clicks": ("clicks", "clicked"),
+    "dwell": ("dwell", "dwell_time"),
+    "time": ("time", "timestamp"),
+    "session": ("session", "session_id", "user", "user_id", "client_id"),
+    "swap": ("swap",),
+    "teams": ("teams",),
+}
+TEAMS = {"a": 0, "A": 0, 0: 0, "b": 1, "B": 1, 1: 1, None: NO_TEAM, -1: NO_TEAM}
+MILLISECONDS = 1e11  # a larger time counts milliseconds; in seconds it would be in the year 5138
+NO_SESSION = -1
+NO_NUMBER = "pages with a place or time that is no number"
+
+
+class StrangePageError(ValueError):
+    """A page that cannot be used; the text is the reason."""
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """How pages are read.
+
+    Parameters
+    ----------
+    depth
+        Places of a page that are read; None reads all.
+    min_dwell
+        Seconds after a click from which on it counts; clicks without a dwell time count.
+    first_place
+        The number of the first place in the log, 0 or 1.
+    """
+
+    depth: int | None = None
+    min_dwell: float = 0.0
+    first_place: int = 0
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page with texts in place of numbers."""
+
+    query: str
+    documents: Sequence[str]
+    clicks: Mapping[int, float]  # seconds after the click by place, NaN where they are not known
+    time: float = math.nan
+    session: str | None = None
+    swap: tuple[int, int] = (-1, -1)
+    teams: Sequence[int] | None = None
+
+
+def page_of(record: Mapping[str, Any], options: PageOptions) -> Page:
+    """The page that a record holds, or `StrangePageError`."""
+    found = {role: _value(record, names) for role, names in FIELDS.items()}
+    query = id_text(found["query"], "a query")
+    documents = [id_text(one, "a document") for one in _list(found["documents"], "documents")]
+    if not documents:
+        raise StrangePageError("pages without documents")
+    if len(set(documents)) < len(documents):
+        raise StrangePageError("pages that show a document twice")
+    teams = None if found["teams"] is None else [_team(one) for one in _list(found["teams"], "teams")]
+    if teams is not None and len(teams) != len(documents):
+        raise StrangePageError("pages with another number of teams than documents")
+    swap = [_whole(place) - options.first_place for place in _list(found["swap"], "swap")] or [-1, -1]
+    if len(swap) != 2 or max(swap) >= len(documents):
+        raise StrangePageError("pages whose swap is not two places of the page")
+    return Page(
+        query,
+        documents[: options.depth],
+        _clicks(found, documents, options),
+        time_of(found["time"]),
+        None if found["session"] is None else id_text(found["session"], "a session"),
+        (swap[0], swap[1]),
+        None if teams is None else teams[: options.depth],
+    )
+
+
+def _clicks(found: Mapping[str, Any], documents: list[str], options: PageOptions) -> dict[int, float]:
+    clicked = _list(found["clicks"], "clicks")
+    dwell = [math.nan if one is None else _number(one) for one in _list(found["dwell"], "dwell")]
+    if dwell and len(dwell) != len(clicked):
+        raise StrangePageError("pages with another number of dwell times than clicks")
+    places: Iterable[int]
+    if clicked and all(isinstance(one, bool) for one in clicked):
+        if len(clicked) != len(documents):
+            raise StrangePageError("pages with another number of clicks, as true and false, than documents")
+        places = [place if is_clicked else -1 for place, is_clicked in enumerate(clicked)]
+    else:
+        places = [_clicked_place(one, documents, options.first_place) for one in clicked]
+    clicks: dict[int, float] = {}
+    for place, seconds in zip(places, dwell or [math.nan] * len(clicked), strict=True):
+        is_short = seconds < options.min_dwell
+        if place >= 0 and not is_short and (options.depth is None or place < options.depth):
+            known = clicks.get(place, math.nan)
+            clicks[place] = max(seconds, known) if known == known else seconds
+    return clicks
+
+
+def _clicked_place(one: Any, documents: list[str], first_place: int) -> int:
+    """The place of a click, which is given as a whole number; or as a text, the document's id."""
+    if isinstance(one, str):
+        try:
+            return documents.index(one)
+        except ValueError:
+            raise StrangePageError("pages with a click on a document that is not shown") from None
+    place = _whole(one) - first_place
+    if not 0 <= place < len(documents):
+        raise StrangePageError("pages with a click below the last place")
+    return place
+
+
+def id_text(value: Any, what: str) -> str:
+    """The text of an id."""
+    if type(value) is str and value:  # the usual case first
+        return value
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(value)
+    raise StrangePageError(f"pages with {what} that has no id")
+
+
+def time_of(value: Any) -> float:
+    """A time in seconds: of a number of seconds or milliseconds, or of a date as ISO 8601 writes it; NaN for None."""
+    if value is None:
+        return math.nan
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        except ValueError:
+            raise StrangePageError("pages with a time that is neither a number nor a date") from None
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
+    seconds = _number(value)
+    return seconds / 1000 if seconds > MILLISECONDS else seconds
+
+
+def _value(record: Mapping[str, Any], names: Sequence[str]) -> Any:
+    for name in names:
+        if record.get(name) is not None:
+            return record[name]
+    return None
+
+
+def _list(value: Any, what: str) -> Sequence[Any]:
+    if value is None:
+        return []
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if not isinstance(value, list | tuple):
+        raise StrangePageError(f"pages whose {what} are no list")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise StrangePageError(NO_NUMBER)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise StrangePageError(NO_NUMBER)
+
+
+def _team(value: Any) -> int:
+    try:
+        return TEAMS[value]
+    except (KeyError, TypeError):
+        raise StrangePageError("pages with a team other than 'a', 'b' and null") from None
+
+
+class Numbers:
+    """Numbers of texts, from 0 in the order of their first occurrence."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def __getitem__(self, text: str) -> int:
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def find(self, text: str) -> int | None:
+        return self._numbers.get(text)
+
+    def texts(self) -> np.ndarray:
+        return np.array(list(self._numbers), dtype=object)
+
+
+class LogBuilder:
+    """Collects pages as columns of numbers: about five bytes per document shown, and each text once."""
+
+    def __init__(self) -> None:
+        self.query_numbers, self.doc_numbers, self._session_numbers = Numbers(), Numbers(), Numbers()
+        self.offsets = array("q", [0])
+        self.documents = array("i")
+        self.clicks = array("b")
+        self._queries, self._sessions, self._times = array("i"), array("i"), array("d")
+        self._swaps, self._teams, self._dwell = array("i"), array("b"), array("f")
+        self._has_teams = self._has_dwell = False
+
+    @property
+    def n_pages(self) -> int:
+        return len(self.offsets) - 1
+
+    def append(self, page: Page) -> None:
+        """Add a page."""
+        numbers, n = self.doc_numbers, len(page.documents)
+        start = len(self.documents)
+        self.documents.extend([numbers[id] for id in page.documents])
+        self.clicks.frombytes(bytes(n))
+        self._has_dwell = self._has_dwell or any(seconds == seconds for seconds in page.clicks.values())
+        self._dwell.extend([math.nan] * n)
+        for place, seconds in page.clicks.items():
+            self.clicks[start + place] = 1
+            self._dwell[start + place] = seconds
+        self._has_teams = self._has_teams or page.teams is not None
+        self._teams.extend([NO_TEAM] * n if page.teams is None else page.teams)
+        self.offsets.append(start + n)
+        self._queries.append(self.query_numbers[page.query])
+        self._sessions.append(NO_SESSION if page.session is None else self._session_numbers[page.session])
+        self._times.append(page.time)
+        self._swaps.extend(page.swap)
+
+    def finish(self, notes: Notes) -> ClickLog:
+        """The log of all pages. Columns that no page has a value for are None."""
+        times, sessions = np.array(self._times), np.array(self._sessions, ROW)
+        swaps = np.array(self._swaps, ROW).reshape(-1, 2)
+        return ClickLog(
+            np.array(self.offsets, OFFSET),
+            np.array(self._queries, ROW),
+            np.array(self.documents, ROW),
+            np.array(self.clicks, bool),
+            self.query_numbers.texts(),
+            self.doc_numbers.texts(),
+            dwell=np.array(self._dwell) if self._has_dwell else None,
+            times=None if np.isnan(times).all() else times,
+            sessions=None if (sessions == NO_SESSION).all() else sessions,
+            swaps=None if (swaps < 0).all() else swaps,
+            teams=np.array(self._teams, np.int8) if self._has_teams else None,
+            notes=notes,
+        )
