@@ -170,7 +170,7 @@ def table() -> dict[str, Parameter]:
     core = parameters_of(Core)
     found = {name: core[name] for name in ("algo", "trees", "leaves")}
     for registry in SLOTS:
-        found[registry.kind] = _slot(registry)
+        found[registry.kind] = slot(registry)
         for name in registry:
             rule = registry[name]
             for own in parameters_of(rule).values() if isinstance(rule, type) else ():
@@ -183,12 +183,13 @@ def table() -> dict[str, Parameter]:
     return {**found, **core}
 
 
-def _slot(registry: Registry) -> Parameter:
+def slot(registry: Registry) -> Parameter:
     """The parameter that chooses a rule of a kind."""
     names = tuple(registry)
     is_auto = registry.default == AUTO
     text = registry.help + (f": {', '.join(names)} (auto: by algorithm)" if is_auto else "")
-    expected = "a name, or file.py:function" if is_auto else "one of " + ", ".join(names)
+    expected = "a name" if is_auto else f"one of {', '.join(names)}"
+    expected += ", or file.py:function" if registry.signature else ""
     return Parameter(
         registry.kind, object, registry.default, text, expected, convert=registry.checked, names=names
     )  # fmt: skip

@@ -49,7 +49,8 @@ def test_progress_ends_with_why_it_ended(files, model, run, tmp_path):
         (("--rate", "1.5"), ("rate is 1.5", "between 0 and 1")),
         (("--rate", "0.5", "--strategy", "best"), ("--strategy is 'best'", "quality-loss")),
         (("--rate", "0.5", "--metric", "ndgc"), ("unknown metric 'ndgc'",)),
-        (("--rate", "0.5", "--samples", "1"), ("samples is 1",)),
+        (("--rate", "0.5", "--samples", "1"), ("--samples is 1", "a whole number from 2")),
+        (("--rate", "0.5", "--strategy", "skip", "--draws", "5"), ("--draws is not used by --strategy skip", "random")),
         (("--rate", "0.5", "--judge-on", "test"), ("--judge-on is 'test'", "'valid' or 'train'")),
         (("--rate", "0.5", "--valid", "gone.txt"), ("gone.txt",)),
     ],
@@ -59,6 +60,22 @@ def test_bad_input_is_one_line(files, model, run, tmp_path, arguments, words):
     assert outcome.code == 2
     assert all(word in outcome.output for word in words), outcome.output
     assert not os.listdir(tmp_path)
+
+
+def test_a_strategy_of_a_file_has_flags(files, model, run, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from dataclasses import dataclass\nimport numpy as np\n\n\n@dataclass(frozen=True)\nclass From:\n"
+        "    own_first: int = 0\n\n    def __call__(self, outputs, n, rng):\n"
+        "        return (np.arange(n) + self.own_first) % outputs.n_trees\n"
+    )
+    given = ("--strategy", f"{tmp_path}/own.py:From", "--own-first", "2", "--no-reweight", "--quiet")
+    out = tmp_path / "pruned.txt"
+    outcome = run("prune", model, "--train", files / "train.txt", "--rate", "0.3", "--out", out, *given)
+    assert outcome.code == 0, outcome.output
+    full, record = rs.load(model), rs.load(out).info["pruning"]
+    n = int(0.3 * full.n_trees)
+    assert record["kept"] == [0, 1, *range(2 + n, full.n_trees)]
+    assert "--own-first INT" in run("prune", *given[:2], "--help").output
 
 
 def test_lists_to_judge_on(files, model, run, tmp_path):

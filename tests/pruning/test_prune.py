@@ -195,7 +195,7 @@ def test_what_cannot_be_pruned_is_refused(forest, data, tmp_path):
         rs.prune(forest, data, judge_on="train", rate=0.5, strategy="lsat")
     with pytest.raises(ParameterError, match="prune has no option 'sample'"):
         rs.prune(forest, data, judge_on="train", rate=0.5, sample=3)
-    with pytest.raises(ParameterError, match=r"window is 0; expected a number above 0"):
+    with pytest.raises(ParameterError, match=r"window is 0.0; expected a number above 0"):
         rs.pruning.reweight(forest, data, window=0)
     negatives = rs.Dataset.from_arrays(data.features, np.zeros(data.n_docs), group=data.lists.sizes)
     with pytest.raises(DataError, match="ndcg@10 is undefined, no query has a positive document"):

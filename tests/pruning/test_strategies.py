@@ -187,6 +187,6 @@ def test_a_strategy_has_parameters_and_can_be_registered(forest, data):
     rs.pruning.register_strategy("oldest", Oldest)
     pruned = rs.prune(forest, data, judge_on="train", rate=0.5, strategy="oldest", first=3, reweight=False)
     assert pruned.info["pruning"]["kept"] == [0, 1, 2, 10, 11, 12, 13]
-    with pytest.raises(ParameterError, match="prune has no option 'first'; known: samples"):
+    with pytest.raises(ParameterError, match="first is not used by strategy='quality-loss', only by oldest"):
         rs.prune(forest, data, rate=0.5, first=3)
     assert len(list(find_strategy("random", draws=5)(outputs_of(forest, data), 7, np.random.default_rng(3)))) == 5

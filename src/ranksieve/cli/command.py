@@ -31,8 +31,8 @@ class WholeWords:
 class Command(WholeWords, TyperCommand):
     """A command with plain help in two columns, grouped by the panels of its options."""
 
-    def training_parameters(self) -> dict[str, Any]:
-        """The training parameters among its options."""
+    def rule_parameters(self) -> dict[str, Any]:
+        """The parameters of rules among its options."""
         return {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -87,8 +87,8 @@ def metavar(command: Any, param: Any) -> str:
     """The placeholder for the value of an option in the help; empty for flags."""
     if param.is_flag or param.metavar is not None:
         return param.metavar or ""
-    training = command.training_parameters().get(param.name)
-    kind = _declaration(command, param.name)[0] if training is None else training.type
+    own = command.rule_parameters().get(param.name)
+    kind = _declaration(command, param.name)[0] if own is None else own.type
     return METAVARS.get(kind, "TEXT")
 
 
@@ -140,9 +140,9 @@ def unknown_command(context: Any, name: str) -> str:
 
 
 def _expected(command: Any, param: Any) -> str:
-    training = command.training_parameters().get(param.name)
-    if training is not None:
-        return f"expected {training.expected}"
+    own = command.rule_parameters().get(param.name)
+    if own is not None:
+        return f"expected {own.expected}"
     kind, info = _declaration(command, param.name)
     number = NUMBERS.get(kind, "a value")  # all that typer refuses besides numbers is what is missing
     if param.nargs > 1:

@@ -1,4 +1,4 @@
-"""Training parameters as command-line options and as a TOML file, both from the one table in `params`."""
+"""Parameters as command-line options and as a TOML file, both derived from the rules that have them."""
 
 from __future__ import annotations
 
@@ -7,36 +7,41 @@ import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 import typer
 
 from ranksieve.cli.command import Command
 from ranksieve.errors import ParameterError
-from ranksieve.parameter_table import canonical, flag, table
+from ranksieve.parameter_table import SLOTS, canonical, flag
 from ranksieve.params import Params
-from ranksieve.rules import OBJECTIVES, SELECTIONS, Parameter, parameters_of
+from ranksieve.rules import Parameter, parameters_of
 from ranksieve.toml_file import TomlFile
 
-PANEL = "Training parameters"
 SHORT = {"metric": ("-m",)}  # as in the other commands
-OPTIONS = "ranksieve.options"  # where a command leaves the options of its training parameters
-VALUES = "ranksieve.params"  # where a command leaves the values of its training parameters
+OPTIONS = "ranksieve.options"  # where a command leaves the options of its parameters
+VALUES = "ranksieve.params"  # where a command leaves the values of its parameters
 RUN_OPTIONS = ("missing",)  # options of the command itself that the TOML file may set too
+
+Groups = Mapping[str, Callable[[], Mapping[str, Parameter]]]  # titles, and functions that return parameters
 
 
 class ParamsCommand(Command):
-    """A command with one option per training parameter.
+    """A command with one option per parameter of some groups, which have a title each.
 
-    The options are made when the command is first used, since the table of parameters imports the training code.
+    The options are made when the command is first used, since the tables of parameters import the code of the rules.
     """
 
-    _own: Mapping[str, Parameter] = MappingProxyType(
-        {}
-    )  # the parameters of a rule that the arguments name as file.py:Class
+    groups: ClassVar[Groups] = {}
+    _own: Mapping[str, Parameter] = MappingProxyType({})  # of rules that the arguments name as file.py:Class
 
-    def training_parameters(self) -> dict[str, Any]:
-        return {**table(), **self._own}
+    def rule_parameters(self) -> dict[str, Any]:
+        return {name: one for parameters in self._panels().values() for name, one in parameters.items()}
+
+    def _panels(self) -> dict[str, Mapping[str, Parameter]]:
+        panels = {title: parameters() for title, parameters in self.groups.items()}
+        first = next(iter(panels))
+        return {**panels, first: {**panels[first], **self._own}}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         self._own = _own_parameters(args)
@@ -44,7 +49,7 @@ class ParamsCommand(Command):
 
     def get_params(self, ctx: Any) -> list[Any]:
         if OPTIONS not in ctx.meta:  # click compares parameters by identity
-            ctx.meta[OPTIONS] = _options(self.training_parameters())
+            ctx.meta[OPTIONS] = _options(self._panels())
         return [*super().get_params(ctx), *ctx.meta[OPTIONS]]
 
     def invoke(self, ctx: Any) -> Any:
@@ -55,7 +60,7 @@ class ParamsCommand(Command):
 def _own_parameters(words: list[str]) -> dict[str, Parameter]:
     """The parameters of the rules that a command line names as file.py:Class; the files are imported."""
     found: dict[str, Parameter] = {}
-    for registry in (SELECTIONS, OBJECTIVES):
+    for registry in SLOTS:
         option = flag(registry.kind)
         for word, following in itertools.pairwise([*words, ""]):
             name = following if word == option else word.partition("=")[2] if word.startswith(f"{option}=") else ""
@@ -65,18 +70,22 @@ def _own_parameters(words: list[str]) -> dict[str, Parameter]:
     return found
 
 
-def with_params(command: Callable[..., None]) -> Callable[..., None]:
-    """Add one option per training parameter to a command; `chosen_params` returns their values."""
-    command.command_class = ParamsCommand  # type: ignore[attr-defined]
-    return command
+def with_params(groups: Groups) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add one option per parameter of the groups to a command; `given_flags` returns their values."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        command.command_class = type("ParamsCommand", (ParamsCommand,), {"groups": groups})  # type: ignore[attr-defined]
+        return command
+
+    return decorate
 
 
-def _options(known: dict[str, Parameter]) -> list[Any]:
+def _options(panels: Mapping[str, Mapping[str, Parameter]]) -> list[Any]:
     """The options, made by typer from a signature as those of every command."""
 
     def parameters() -> None: ...
 
-    options = [_option(one) for one in known.values() if _is_simple(one.type)]
+    options = [_option(one, title) for title, known in panels.items() for one in known.values() if _is_simple(one.type)]
     parameters.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     parameters.__annotations__ = {one.name: one.annotation for one in options}
     app = typer.Typer(add_completion=False)
@@ -89,13 +98,13 @@ def _is_simple(kind: Any) -> bool:
     return all(one in (str, int, float, bool, object) for one in get_args(kind) or [kind])
 
 
-def _option(item: Parameter) -> inspect.Parameter:
+def _option(item: Parameter, panel: str) -> inspect.Parameter:
     name, kind = flag(item.name), str if item.type is object else item.type
     is_pair = kind not in (str, int, float, bool)
     spelling = f"{name}/--no-{name[2:]}" if kind is bool else name
     text = item.help if kind is bool else f"{item.help}; {item.expected}"
     metavar = "LOW HIGH" if is_pair else "NAME" if item.names else None
-    option = typer.Option(spelling, *SHORT.get(item.name, ()), help=f"{text}.", rich_help_panel=PANEL, metavar=metavar)
+    option = typer.Option(spelling, *SHORT.get(item.name, ()), help=f"{text}.", rich_help_panel=panel, metavar=metavar)
     return inspect.Parameter(
         item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=Annotated[kind, option]
     )
@@ -108,10 +117,15 @@ def chosen_params(context: typer.Context, file: Path | None) -> Params:
     """
     given, of_run = read_toml(file) if file else ({}, {})
     context.params.update((name, value) for name, value in of_run.items() if not is_flag(context, name))
-    flags = {name: value for name, value in context.meta[VALUES].items() if is_flag(context, name)}
+    flags = given_flags(context)
     chosen = Params(**{**canonical(given), **flags}).load_files()
     chosen.check_used(flags)  # a file may be for several algorithms
     return chosen.drop_unused()
+
+
+def given_flags(context: typer.Context) -> dict[str, Any]:
+    """The values of the parameters that the user has given on the command line."""
+    return {name: value for name, value in context.meta[VALUES].items() if is_flag(context, name)}
 
 
 def is_flag(context: typer.Context, name: str) -> bool:

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ranksieve.cli.console import exit_if_interrupted, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file
+from ranksieve.cli.options import given_flags, with_params
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Quiet, Seed, Threads, n_features_option
+from ranksieve.parameter_table import load_rules, slot
+from ranksieve.rules import STRATEGIES, Parameter, parameters_of
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
 
-SEARCH = "Search for weights"
+
+def strategy_parameters() -> dict[str, Parameter]:
+    """The choice of a strategy, and the parameters of all strategies."""
+    load_rules()
+    own = {name: one for rule in STRATEGIES for name, one in parameters_of(STRATEGIES[rule]).items()}
+    return {"strategy": replace(slot(STRATEGIES), help="How trees are chosen for removal"), **own}
+
+
+def search_parameters() -> dict[str, Parameter]:
+    """The parameters of the search for weights."""
+    from ranksieve.pruning.reweighting import WeightSearch
+
+    return parameters_of(WeightSearch)
 
 
 @reads_data("train", "valid", "test")
+@with_params({"Strategy": strategy_parameters, "Search for weights": search_parameters})
 def prune(
+    context: typer.Context,
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Model file: a forest of ranksieve or of another library.")
     ],
@@ -41,33 +59,10 @@ def prune(
     test: Annotated[
         Path | None, typer.Option(help="Test data. The full and the pruned model are compared on it.")
     ] = None,
-    strategy: Annotated[
-        str,
-        typer.Option(
-            metavar="STRATEGY",
-            help="How trees are chosen for removal: quality-loss, quality-loss-once, random, skip, last, low-weights, "
-            "score-loss or file.py:function.",
-        ),
-    ] = "quality-loss",
-    draws: Annotated[int, typer.Option(help="Random sets of trees to try (strategy random).")] = 100,
     metric: Metric = "ndcg@10",
     reweight: Annotated[
         bool, typer.Option("--reweight/--no-reweight", help="Optimize the weights of the remaining trees.")
     ] = True,
-    samples: Annotated[int, typer.Option(help="Weights tried per tree and round (σ).", rich_help_panel=SEARCH)] = 20,
-    window: Annotated[
-        float,
-        typer.Option(
-            help="Width of the range of these weights, relative to the mean weight (ω).", rich_help_panel=SEARCH
-        ),
-    ] = 2.0,
-    shrink: Annotated[
-        float, typer.Option(help="Factor of the width after each round (η).", rich_help_panel=SEARCH)
-    ] = 0.95,
-    patience: Annotated[
-        int, typer.Option(help="Stop after this many rounds without improvement.", rich_help_panel=SEARCH)
-    ] = 10,
-    rounds: Annotated[int, typer.Option(help="Largest number of rounds.", rich_help_panel=SEARCH)] = 100,
     seed: Seed = 0,
     threads: Threads = 0,
     missing: MissingAsTrained = None,
@@ -92,13 +87,11 @@ def prune(
     for path in (train, valid, test):
         if path is not None:
             open_for(path, {str(model): forest}, missing)  # reports a wrong path before the work starts
-    of_strategy: dict[str, Any] = {"draws": draws} if strategy == "random" else {}
     with PruningProgress(kernels="pruning", quiet=quiet) as progress:
         pruned = prune_forest(
             forest,
             train,
             rate=rate,
-            strategy=strategy,
             metric=metric,
             valid=valid,
             judge_on=judge_on,
@@ -107,12 +100,7 @@ def prune(
             missing=missing,
             threads=threads,
             seed=seed,
-            samples=samples,
-            window=window,
-            shrink=shrink,
-            patience=patience,
-            rounds=rounds,
-            **of_strategy,
+            **given_flags(context),
         )
     pruned.save(out)
     show_facts(_facts(forest, pruned, out))

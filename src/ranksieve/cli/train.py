@@ -17,7 +17,7 @@ from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
 from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.files import check_folder
-from ranksieve.parameter_table import FORESTS
+from ranksieve.parameter_table import FORESTS, table
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @reads_data("data", "valid", "test")
-@with_params
+@with_params({"Training parameters": table})
 def train(
     context: typer.Context,
     data: Annotated[list[Path], typer.Argument(metavar="TRAIN...", help="Training data: one file, or several parts.")],

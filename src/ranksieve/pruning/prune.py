@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,14 @@ from ranksieve.errors import ModelError, ParameterError, RanksieveWarning, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import load_forest
+from ranksieve.params import label
 from ranksieve.pruning.cross_fitting import PruningPlan, prune_forest
 from ranksieve.pruning.forest_pruner import ForestPruner
 from ranksieve.pruning.leaves import find_leaves
 from ranksieve.pruning.progress import Callbacks, Reporter
 from ranksieve.pruning.reweighting import WeightSearch
 from ranksieve.pruning.strategies import Strategy, find_strategy
-from ranksieve.rules import parameters_of
+from ranksieve.rules import STRATEGIES, fields_of, parameters_of
 from ranksieve.threads import using_threads
 
 STALE = ("history", "seconds", "best_iteration")  # of the forest before
@@ -235,11 +236,16 @@ def n_removed(n_trees: int, rate: float) -> int:
 def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy, WeightSearch]:
     """The strategy and the search of weights, with their parameters."""
     rule = find_strategy(strategy, **given)
-    search, own = WeightSearch.__dataclass_fields__, parameters_of(cast(type, type(rule)))
-    for name in given:
-        if name not in search and name not in own:
+    search, own = parameters_of(WeightSearch), fields_of(rule)
+    for name in (name for name in given if name not in search and name not in own):
+        users = [one for one in STRATEGIES if name in parameters_of(STRATEGIES[one])]
+        if not users:
             raise ParameterError(f"prune has no option {name!r}; known: {', '.join([*search, *own])}")
-    return rule, WeightSearch(**{name: value for name, value in given.items() if name in search})
+        raise ParameterError(
+            param(name), " is not used by ", param("strategy", label(strategy)), f", only by {', '.join(users)}; leave "
+            "it out",
+        )  # fmt: skip
+    return rule, WeightSearch(**{name: one.checked(given[name]) for name, one in search.items() if name in given})
 
 
 def _loaded(model: Forest | str | os.PathLike[str], lists: dict[str, Any]) -> Forest:

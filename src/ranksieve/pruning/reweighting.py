@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranksieve.errors import ParameterError, param
 from ranksieve.kernels import leave_one_out as kernels
 from ranksieve.pruning.tree_outputs import Pools, TreeOutputs, n_parts
+from ranksieve.rules import integer, parameter, share
 from ranksieve.text_formats import is_monotone
 
 
@@ -18,22 +18,14 @@ from ranksieve.text_formats import is_monotone
 class WeightSearch:
     """The parameters of the search; `reweight` describes them."""
 
-    samples: int = 20
-    window: float = 2.0
-    shrink: float = 0.95
-    patience: int = 10
-    rounds: int = 100
-
-    def __post_init__(self) -> None:
-        for name, good, expected in (
-            ("samples", self.samples >= 2, "a whole number from 2"),
-            ("window", 0 < self.window < float("inf"), "a number above 0"),
-            ("shrink", 0 < self.shrink <= 1, "a number in (0, 1]"),
-            ("patience", self.patience >= 1, "a whole number from 1"),
-            ("rounds", self.rounds >= 1, "a whole number from 1"),
-        ):
-            if not good:
-                raise ParameterError(param(name), f" is {getattr(self, name)!r}; expected {expected}")
+    samples: int = integer(20, "Weights tried per tree and round (σ)", 2)
+    window: float = parameter(
+        2.0, "Width of the range of these weights, relative to the mean weight (ω)", "a number above 0",
+        lambda value: 0 < value < float("inf"),
+    )  # fmt: skip
+    shrink: float = share(0.95, "Factor of the width after each round (η)")
+    patience: int = integer(10, "Stop after this many rounds without improvement", 1)
+    rounds: int = integer(100, "Largest number of rounds", 1)
 
 
 class WeightStep(NamedTuple):
