@@ -53,7 +53,7 @@ def test_what_is_no_index_is_refused(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", "7", '{"format": 4}', '{"format": Infinity}', '{"format": "4"}', "[" * 100_000, "\udcff"]
+    "text", ["{", "[]", "7", '{"format": 5}', '{"format": Infinity}', '{"format": "4"}', "[" * 100_000, "\udcff"]
 )
 def test_headers_that_are_none_are_refused(folder, text):
     (folder / "header.json").write_bytes(text.encode(errors="surrogateescape"))
@@ -170,6 +170,7 @@ def test_blocks_of_large_indexes_are_checked_before_they_are_used(large, tmp_pat
             try:
                 used = extract_features(index, QUERIES, depth=50)
                 assert np.array_equal(used.features, whole.features, equal_nan=True)
+                assert [index.document(number) for number in range(index.n_docs)]
             except DataError as error:
                 assert "has changed since it was written" in str(error)
                 refused += 1

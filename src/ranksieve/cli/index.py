@@ -57,6 +57,9 @@ def index(
         typer.Option(metavar="FILE", help="Default first stage of this index: a file written by "
                      "'ranksieve retrieve --tune --save-stage'."),
     ] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts/--no-texts", help="Store the texts, which 'ranksieve serve' shows.")
+    ] = True,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing index.")] = False,
 ) -> None:  # fmt: skip
     """Build an index of a corpus."""
@@ -70,7 +73,7 @@ def index(
     with ProgressDisplay("indexing", doing="reading documents", kernels="") as display:
         made = Index.build(
             corpus, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
-            memory=memory_size(memory), stage=stage, replace=replace,
+            memory=memory_size(memory), stage=stage, texts=texts, replace=replace,
             progress=lambda read: display.update(read, unit="document"),
         )  # fmt: skip
     show_notes(made.notes)

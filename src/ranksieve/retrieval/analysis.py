@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
@@ -28,6 +29,7 @@ STOP_WORDS = {"english": tuple(ENGLISH.split()), "none": ()}
 # parseXMLFile2 → llllluuuullld → parse, XML, File, 2.
 PART = re.compile(r"u+(?=ul)|u?l+|u+|d+")
 
+STEMMING = threading.Lock()  # a stemmer is for one thread at a time
 ALL = "all"  # the name under which features over all fields go
 FIELD = re.compile(r"(?P<name>[^:=~]+)(:(?P<options>[^=~]*))?(=(?P<source>[^~]+))?(~(?P<pattern>.+))?", re.DOTALL)
 OPTIONS = {
@@ -52,6 +54,11 @@ def words_of(text: str) -> list[str]:
     if text.isascii():
         return ASCII_WORD.findall(text)
     return _marked_word().findall(unicodedata.normalize("NFC", UNSEEN.sub("", text)))
+
+
+def word_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the words of a text begin and end; a text that is not ASCII is in normal form already."""
+    return (found.span() for found in (ASCII_WORD if text.isascii() else _marked_word()).finditer(text))
 
 
 @cache
@@ -119,7 +126,8 @@ class Analyzer:
         if self._stop_set:
             forms = [[form for form in some if form not in self._stop_set] for some in forms]
         if self._stemmer is not None:
-            stems = iter(self._stemmer.stemWords([form for some in forms for form in some]))
+            with STEMMING:
+                stems = iter(self._stemmer.stemWords([form for some in forms for form in some]))
             forms = [[next(stems) for _ in some] for some in forms]
         return forms
 

@@ -9,25 +9,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.files import atomic_folder
 from ranksieve.retrieval.analysis import Analyzer, Field, parse_field
-from ranksieve.retrieval.corpus import IDS, Corpus, Document
+from ranksieve.retrieval.corpus import IDS, Corpus, Document, plain_text
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.inverting import Inverter
 from ranksieve.retrieval.merging import PostingsRun, merge_runs
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.storage import HEADER, Header, IndexWriter
+from ranksieve.retrieval.texts import packed
 from ranksieve.text_formats import counted, some_of
 
 FIRST_DOCUMENTS = 1_000  # in which text fields are found
 MOST_FIELDS = 255  # a field's number is one byte
 LEAST_MEMORY = 1 << 20
 KEPT_IDS = 1_000  # in memory before they are written
+KEPT_TEXTS = 1 << 18  # bytes
 LARGEST = float(np.finfo(np.float32).max)
 RUNS = "runs"
 
@@ -43,6 +45,7 @@ class IndexSettings:
     positions: bool = True
     memory: int = 1 << 30
     stage: FirstStage | None = None
+    texts: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.memory, int) or self.memory < LEAST_MEMORY:
@@ -55,6 +58,8 @@ class IndexSettings:
                 f" is {self.positions!r}; expected True or False, or for one field 'title:positions', "
                 "'title:nopositions'",
             )
+        if not isinstance(self.texts, bool):
+            raise ParameterError(param("texts"), f" is {self.texts!r}; expected True or False")
         if not isinstance(self.analyzer, Analyzer | None):
             raise ParameterError(
                 param("analyzer"), f" is {self.analyzer!r}; expected an Analyzer, as in Analyzer(stem='none')"
@@ -116,12 +121,16 @@ def build_index(
         writer = IndexWriter(folder)
         try:
             reader = DocumentReader(fields, settings.number_names(), id, notes, writer)
+            stored = StoredTexts(fields, writer) if settings.texts else None
             inverter = Inverter(fields, folder / RUNS, settings.memory // 2)
-            for texts in _with_progress(map(reader.texts, corpus.documents()), progress):
-                inverter.add(texts)
+            for item in _with_progress(corpus.documents(), progress):
+                inverter.add(reader.texts(item))
+                if stored is not None:
+                    stored.add(item[1])
             inverter.flush()
             reader.finish(corpus)
-            sizes = reader.sizes() | _write_postings(inverter, fields, folder, settings.memory // 2, writer)
+            sizes = reader.sizes() | (StoredTexts.NONE if stored is None else stored.finish())
+            sizes |= _write_postings(inverter, fields, folder, settings.memory // 2, writer)
             if not sizes["terms"]:
                 names = ", ".join(repr(field.name) for field in fields)
                 raise DataError(f"{corpus.name}: no document has a word in {names}; name fields that hold text")
@@ -147,6 +156,36 @@ def _write_postings(
     runs = [PostingsRun(folder / RUNS, number) for number in range(inverter.n_runs)]
     sizes = merge_runs(runs, inverter.n_docs, len(fields), memory, writer)
     return sizes | {"docs": inverter.n_docs, "columns": len(fields) + 1}
+
+
+class StoredTexts:
+    """Writes the texts of documents as they are in the corpus, for showing them."""
+
+    NONE: ClassVar = {"text_bytes": 0, "texts": 0}
+
+    def __init__(self, fields: list[Field], writer: IndexWriter):
+        self._sources = list(dict.fromkeys(field.source for field in fields))
+        self._writer = writer
+        self._ends, self._kept = array("q"), bytearray()
+        self._n_bytes = 0
+
+    def add(self, document: Document) -> None:
+        content = packed({source: plain_text(document.get(source)) for source in self._sources})
+        self._n_bytes += len(content)
+        self._ends.append(self._n_bytes)
+        self._kept += content
+        if len(self._kept) > KEPT_TEXTS:
+            self._write()
+
+    def _write(self) -> None:
+        self._writer.append("text_bytes", np.frombuffer(bytes(self._kept), np.uint8))
+        self._kept.clear()
+
+    def finish(self) -> dict[str, int]:
+        """Write the rest; returns the sizes."""
+        self._write()
+        self._writer.append("text_ends", np.array(self._ends, dtype=np.int64))
+        return {"text_bytes": self._n_bytes, "texts": len(self._ends)}
 
 
 class DocumentReader:

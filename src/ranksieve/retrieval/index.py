@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.errors import ParameterError
 from ranksieve.files import restore_folder
 from ranksieve.retrieval.analysis import ALL, Analyzer, Field
 from ranksieve.retrieval.building import IndexSettings, build_index
@@ -17,6 +18,7 @@ from ranksieve.retrieval.corpus import Corpus, Document
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
 from ranksieve.retrieval.notes import collected_notes
 from ranksieve.retrieval.storage import FORMAT, Postings, open_folder
+from ranksieve.retrieval.texts import unpacked
 from ranksieve.text_formats import counted
 
 UNKNOWN = -1  # in place of a term that occurs nowhere
@@ -75,6 +77,7 @@ class Index:
         positions: bool = True,
         memory: int = 1 << 30,
         stage: FirstStage | str | os.PathLike[str] | None = None,
+        texts: bool = True,
         replace: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> Index:
@@ -104,6 +107,8 @@ class Index:
             costs a few dozen bytes.
         stage
             The first stage to use for this index where none is given: a `FirstStage`, a model's name, or a file.
+        texts
+            Store the texts of the fields, compressed, so that `document` and `ranksieve serve` can show them.
         replace
             Replace an existing index.
         progress
@@ -119,7 +124,7 @@ class Index:
         ...     [(hit.docno, hit.rank) for hit in search(index, "red roses", k=5)]
         [('b', 1), ('a', 2)]
         """
-        settings = IndexSettings(fields, numbers, id, analyzer, positions, memory, as_first_stage(stage))
+        settings = IndexSettings(fields, numbers, id, analyzer, positions, memory, as_first_stage(stage), texts)
         with collected_notes(None) as notes:
             build_index(Corpus(corpus), out, settings, replace=replace, progress=progress, notes=notes)
         return cls(out)
@@ -218,6 +223,32 @@ class Index:
                 high = middle
         start = ends[low - 1] if low else 0
         return low if low < len(ends) and blob[start : ends[low]].tobytes() == wanted else UNKNOWN
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether it was built with `texts`."""
+        return self.sizes["texts"] > 0
+
+    def document(self, number: int) -> dict[str, str]:
+        """The texts of a document by the names of its fields in the corpus; empty if the index does not have them.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Index.build(corpus, f"{folder}/index") as index:
+        ...         index.document(index.numbers_of_ids["b"])
+        {'text': 'red wine, red roses'}
+        """
+        if not 0 <= number < self.n_docs:
+            raise ParameterError(f"document {number} does not exist; expected a number from 0 to {self.n_docs - 1}")
+        if not self.has_texts:
+            return {}
+        ends = self._arrays.whole("text_ends")
+        part = np.array([ends[number - 1] if number else 0]), np.array([ends[number]])
+        self._arrays.check_parts(("text_bytes",), *part)
+        return unpacked(self._arrays.unchecked("text_bytes")[part[0][0] : part[1][0]].tobytes())
 
     def document_array(self, name: str) -> np.ndarray:
         """`distinct`, `norms` or `numbers`: one row per field or number, one column per document."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -134,7 +135,10 @@ class Prepared:
 
 
 class QueryAnalysis:
-    """Finds the terms of queries in an index; the terms of words it has analysed are kept."""
+    """Finds the terms of queries in an index; the terms of words it has analysed are kept.
+
+    Several threads may use it at once.
+    """
 
     def __init__(self, index: Index):
         self._index = index
@@ -142,6 +146,7 @@ class QueryAnalysis:
         numbers = [self._analyzers.index(field.analyzer) for field in index.fields]
         self._analyzer_of = np.array(numbers, dtype=np.int64)
         self._known: list[dict[str, tuple[int, ...]]] = [{} for _ in self._analyzers]
+        self._lock = threading.Lock()  # of the known words
 
     def prepare(self, texts: Iterable[str]) -> Prepared:
         starts, terms, weights, spans, words = [0], [], [], [], []
@@ -149,9 +154,10 @@ class QueryAnalysis:
         counts: list[list[np.ndarray]] = [[] for _ in self._analyzers]
         for text in texts:
             found = words_of(text)
-            sequences = [
-                np.array(self._sequence(number, found), dtype=np.int64) for number in range(len(self._analyzers))
-            ]
+            with self._lock:
+                sequences = [
+                    np.array(self._sequence(number, found), dtype=np.int64) for number in range(len(self._analyzers))
+                ]
             known = np.unique(np.concatenate(sequences))
             known = known[known != UNKNOWN]
             by_analyzer = np.zeros((len(self._analyzers), len(known)))

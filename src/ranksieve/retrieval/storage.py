@@ -23,7 +23,7 @@ from ranksieve.errors import DataError, RanksieveError
 from ranksieve.retrieval.analysis import Field
 from ranksieve.retrieval.first_stage import FirstStage
 
-FORMAT = 4
+FORMAT = 5
 HEADER = "header.json"
 BLOCK_BYTES = 1 << 20
 CHECKED_AT_ONCE = 1 << 28  # bytes of the largest index that is checked when it is opened: a tenth of a second
@@ -51,6 +51,8 @@ ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
     "distinct": ("i4", ("columns", "docs")),
     "norms": ("f4", ("columns", "docs")),  # of the tf·idf vectors
     "numbers": ("f4", ("numbers", "docs")),
+    "text_bytes": ("u1", ("text_bytes",)),  # the documents' texts, compressed one by one
+    "text_ends": ("i8", ("texts",)),  # as many as documents, or none
 }
 SIZES = tuple(dict.fromkeys(axis.removesuffix(" + 1") for _, axes in ARRAYS.values() for axis in axes))
 OFFSETS = {  # arrays of offsets, and the size that their last one equals
@@ -59,6 +61,7 @@ OFFSETS = {  # arrays of offsets, and the size that their last one equals
     "entry_starts": "entries",
     "byte_starts": "position_bytes",
     "forward_starts": "forward",
+    "text_ends": "text_bytes",
 }
 
 
@@ -88,7 +91,8 @@ class Header:
     def from_dict(cls, values: dict[str, Any]) -> Header:
         sizes = {axis: operator.index(values["sizes"][axis]) for axis in SIZES}
         counts = {"columns": len(values["fields"]) + 1, "numbers": len(values["numbers"])}
-        if not all(0 <= size < 1 << 63 for size in sizes.values()) or sizes != sizes | counts:
+        in_range = all(0 <= size < 1 << 63 for size in sizes.values()) and sizes["texts"] in (0, sizes["docs"])
+        if not in_range or sizes != sizes | counts:
             raise ValueError("sizes are out of range")
         return cls(
             tuple(map(Field.from_dict, values["fields"])),
