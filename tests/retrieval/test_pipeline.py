@@ -227,3 +227,39 @@ def test_a_run_with_other_scores_than_in_training_is_warned_of(index):
         rs.Pipeline(index, model, stage=rs.retrieval.FirstStage(k1=0.9)).rerank(QUERIES, ours)
     data = extract_features(index, QUERIES, judgements=JUDGEMENTS, select=["bm25.*", "length.*"])
     rs.Pipeline(index, rs.train(data, trees=2, min_docs=1)).rerank(QUERIES, theirs)  # needs no first stage
+
+
+def test_scored_candidates_are_in_the_order_of_the_first_stage(index, model):
+    pipeline = rs.Pipeline(index, model, depth=50)
+    for text in QUERIES.values():
+        found = pipeline.score(text)
+        assert index.ids[found.docs].tolist() == [hit.docno for hit in search(index, text, k=50)]
+        np.testing.assert_array_equal(found.scores, model.predict(found.features))
+        assert index.ids[found.docs[found.order[:3]]].tolist() == [hit.docno for hit in pipeline.search(text, k=3)]
+    run = Run.from_rows([("", "d3", 2.0), ("", "d9", 1.0)])
+    with pytest.warns(RanksieveWarning, match="gets a run with other scores"):
+        assert index.ids[pipeline.score(QUERIES["1"], run).docs].tolist() == ["d3", "d9"]
+    assert len(pipeline.score("unheard").docs) == 0
+    assert len(rs.Pipeline(index, model, warn=False).score(QUERIES["1"], Run.from_rows([("", "none", 1.0)])).docs) == 0
+
+
+def test_an_explanation_of_candidates_is_that_of_the_data(index, model):
+    data = extract_features(index, QUERIES, depth=50)
+    pipeline = rs.Pipeline(index, model, depth=50)
+    for id, text in QUERIES.items():
+        whole, ours = rs.explain(model, data, id), pipeline.explain(text)
+        np.testing.assert_array_equal(ours.contributions, whole.contributions)
+        np.testing.assert_array_equal(ours.scores, whole.scores)
+        assert (ours.documents, ours.expected) == (whole.documents, whole.expected)
+        two = [whole.documents[5], whole.documents[2]]
+        assert pipeline.explain(text, two).why(*two) == whole.why(*two)
+    with pytest.raises(DataError, match="document 'none' is not among the 0 candidates"):
+        pipeline.explain("unheard", ["none"])
+    assert pipeline.explain("unheard").documents == ()
+
+
+def test_the_difference_to_training_is_a_message_or_a_warning(index, model):
+    assert rs.Pipeline(index, model).difference() is None
+    other = rs.Pipeline(index, model, stage="dfr", warn=False)
+    assert "candidates of bm25f" in other.difference()
+    other.search("wing")  # a warning would be an error here

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.errors import ModelError, ParameterError, RanksieveWarning, param
-from ranksieve.forest.forest import Forest
+from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning, param
+from ranksieve.evaluation.explanations import Explanation
+from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
 from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates, depends_on_list
@@ -25,6 +26,20 @@ from ranksieve.retrieval.searching import Hit, Searcher, check_count, check_text
 from ranksieve.text_formats import some_of
 
 DEPTH = 1000  # candidates per query, where neither the caller nor the model gives it
+
+
+class Scored(NamedTuple):
+    """The candidates of one query, in the order of the first stage."""
+
+    docs: np.ndarray  # numbers of documents
+    first_scores: np.ndarray
+    scores: np.ndarray  # of the model
+    features: np.ndarray  # in the order of the model's features
+
+    @property
+    def order(self) -> np.ndarray:
+        """The candidates as the model ranks them; equal scores keep the order of the first stage."""
+        return np.argsort(-self.scores, kind="stable")
 
 
 class Pipeline:
@@ -47,6 +62,8 @@ class Pipeline:
         Your own features that the model was trained with.
     threads
         All cores if None; results do not depend on it.
+    warn
+        Warn where the model was trained on other candidates than it gets; `difference` returns the same message.
 
     Examples
     --------
@@ -72,6 +89,7 @@ class Pipeline:
         depth: int | None = None,
         extra: Mapping[str, UserFeature] | None = None,
         threads: int | None = None,
+        warn: bool = True,
     ):
         self.model = load(model) if isinstance(model, str | os.PathLike) else model
         self._trained_on = Provenance.of_model(self.model)
@@ -84,6 +102,7 @@ class Pipeline:
         self._owns_index = not isinstance(index, Index)
         self.index = index if isinstance(index, Index) else Index(index)
         self._threads = threads
+        self._warns = warn
         self._warned: set[str] = set()
         self._has_searched = False
         self._searcher = Searcher(self.index, chosen, threads)
@@ -120,14 +139,87 @@ class Pipeline:
 
     def search(self, text: str, k: int = 10) -> list[Hit]:
         """The k best documents for a text; ranks count from 1."""
-        check_text(text)
         check_count(k, "k")
-        pairs = self._pairs({"": text})
-        if not self._has_searched:  # later searches have the same provenance
-            self._has_searched = True
-            self._warn(pairs, stacklevel=3)
-        _, docs, scores = next(self._lists(pairs, Notes()))
-        return hits(docs[:k], scores[:k])
+        found = self._score(text, stacklevel=4)
+        best = found.order[:k]
+        return hits(self.index.ids[found.docs[best]], found.scores[best])
+
+    def score(self, text: str, run: Run | None = None) -> Scored:
+        """The candidates of a text, or those that a run gives for the query id `""`, with their scores and features.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import ranksieve as rs
+        >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     index = rs.Index.build(corpus, f"{folder}/index")
+        ...     data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
+        ...     found = rs.Pipeline(index, rs.train(data, trees=2, leaves=4, min_docs=1)).score("red")
+        >>> len(found.docs), found.features.shape == (len(found.docs), data.n_features)
+        (8, True)
+        """
+        return self._score(text, run, stacklevel=4)
+
+    def _score(self, text: str, run: Run | None = None, *, stacklevel: int) -> Scored:
+        check_text(text)
+        pairs = self._pairs({"": text}, run)
+        if run is not None or not self._has_searched:  # later searches have the same provenance
+            self._has_searched = self._has_searched or run is None
+            self._warn(pairs, stacklevel=stacklevel)
+        return next((found for _, found in self._scored(pairs, Notes())), self._nothing)
+
+    @property
+    def _nothing(self) -> Scored:
+        empty = np.empty(0)
+        return Scored(np.empty(0, np.int32), empty, empty, np.empty((0, len(self.model.feature_names)), np.float32))
+
+    def explain(self, text: str, documents: Sequence[str] = ()) -> Explanation:
+        """Why candidates of a text have their scores: the exact contribution of every feature. Needs a forest.
+
+        Parameters
+        ----------
+        text
+            The query.
+        documents
+            Ids of the candidates to explain; all if empty.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import ranksieve as rs
+        >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     index = rs.Index.build(corpus, f"{folder}/index")
+        ...     data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
+        ...     found = rs.Pipeline(index, rs.train(data, trees=2, leaves=4, min_docs=1)).explain("red", ["d7", "d1"])
+        >>> differences = found.why("d7", "d1")
+        >>> bool(np.isclose(sum(one.difference for one in differences), found.scores[0] - found.scores[1]))
+        True
+        """
+        forest = forest_of(self.model)
+        found = self._score(text, stacklevel=4)
+        row_of = {id: row for row, id in enumerate(self.index.ids[found.docs])}
+        missing = [id for id in documents if id not in row_of]
+        if missing:
+            raise DataError(
+                f"document {missing[0]!r} is not among the {len(found.docs)} candidates of the query; give documents "
+                "that the first stage finds, or use a larger ",
+                param("depth"),
+            )
+        rows = [row_of[id] for id in documents or row_of]
+        features = found.features[rows]
+        parts = forest.predict(features, contributions=True, threads=self._threads)
+        return Explanation(
+            model=forest,
+            query_id=text,
+            documents=tuple(self.index.ids[found.docs[rows]]),
+            labels=np.zeros(len(rows)),
+            features=features,
+            scores=found.scores[rows],
+            contributions=parts[:, :-1],
+            expected=float(parts[0, -1]) if len(rows) else 0.0,
+        )
 
     def rerank(self, queries: Any, run: Run | Any = None, *, notes: Notes | None = None) -> Run:
         """Both stages for many queries, or the second on a run; features are computed and scored in one stream.
@@ -169,24 +261,35 @@ class Pipeline:
         return Pairs(queries, self._searcher, self.depth, run)
 
     def _lists(self, pairs: Pairs, notes: Notes) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        for id, found in self._scored(pairs, notes):
+            order = found.order
+            yield id, self.index.ids[found.docs[order]], found.scores[order]
+
+    def _scored(self, pairs: Pairs, notes: Notes) -> Iterator[tuple[str, Scored]]:
         for ids, found, features in pairs.blocks(self._extractor, notes):
             rows = features if self._order is None else features[:, self._order]
             scores = self.model.predict(rows, threads=self._threads) if len(rows) else np.empty(0)
             for number, id in enumerate(ids):
-                docs, _ = found.list_of(number)
-                mine = scores[found.offsets[number] : found.offsets[number + 1]]
-                order = np.argsort(-mine, kind="stable")  # equal scores keep the order of the first stage
-                yield id, self.index.ids[docs[order]], mine[order]
+                part = slice(found.offsets[number], found.offsets[number + 1])
+                yield id, Scored(found.docs[part], found.scores[part], scores[part], rows[part])
 
     def _warn(self, pairs: Pairs, stacklevel: int) -> None:
         """Warn, once, where the model was trained on other candidates and uses features that depend on them."""
-        trained_on, used = self._trained_on, _used_features(self.model)
-        if trained_on is None or not any(map(depends_on_candidates, used)):
-            return
-        warning = _difference(trained_on, pairs, used)
+        warning = self._difference(pairs) if self._warns else None
         if warning is not None and str(warning) not in self._warned:
             self._warned.add(str(warning))
             warnings.warn(warning, stacklevel=stacklevel)
+
+    def difference(self) -> str | None:
+        """How the candidates of `search` differ from those that the model was trained on, if that changes features."""
+        found = self._difference(self._pairs({"": ""}))
+        return None if found is None else str(found)
+
+    def _difference(self, pairs: Pairs) -> RanksieveWarning | None:
+        trained_on, used = self._trained_on, _used_features(self.model)
+        if trained_on is None or not any(map(depends_on_candidates, used)):
+            return None
+        return _difference(trained_on, pairs, used)
 
 
 def _difference(trained_on: Provenance, pairs: Pairs, used: list[str]) -> RanksieveWarning | None:
