@@ -30,6 +30,7 @@ LAYERS = [
     ("plots",),
     ("experiments",),
     ("report",),
+    ("serve",),
     ("cluster",),
     ("callbacks", "io", "metrics", "sampling", "significance", "synth"),
     ("estimator",),

@@ -37,6 +37,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
+            _sync_folder(target.parent)
         except OSError as error:
             raise _failed(target, error) from error
 
@@ -211,6 +212,16 @@ def _remove(path: Path) -> None:
 
 def _failed(target: Path, error: OSError) -> DataError:
     return DataError(f"{target}: writing failed ({error.strerror or error}); nothing was changed")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let a new name survive a power failure, where the system can do so."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _umask() -> int:

@@ -37,7 +37,7 @@ COMMANDS = (
     "synth",
     "bench",
     "demo",
-    *("index", "retrieve", "features", "split", "rerank"),
+    *("index", "retrieve", "features", "split", "rerank", "serve"),
 )
 
 

@@ -31,7 +31,7 @@ COMMANDS = {
         "bench",
     ),
     "Data": ("describe", "split", "sample", "pack", "synth"),
-    "Search": ("index", "retrieve", "features", "rerank"),
+    "Search": ("index", "retrieve", "features", "rerank", "serve"),
     "Experiments": ("experiment", "report", "demo"),
 }
 MODULES = {name: name for names in COMMANDS.values() for name in names} | {"interpolate": "combine", "refit": "combine"}

@@ -224,6 +224,12 @@ class Index:
         start = ends[low - 1] if low else 0
         return low if low < len(ends) and blob[start : ends[low]].tobytes() == wanted else UNKNOWN
 
+    def term(self, number: int) -> str:
+        """A term by its number."""
+        ends = self._arrays.whole("term_ends")
+        blob = self._arrays.whole("term_bytes")
+        return blob[ends[number - 1] if number else 0 : ends[number]].tobytes().decode()
+
     @property
     def has_texts(self) -> bool:
         """Whether it was built with `texts`."""

@@ -105,7 +105,7 @@ class Pipeline:
         self._warns = warn
         self._warned: set[str] = set()
         self._has_searched = False
-        self._searcher = Searcher(self.index, chosen, threads)
+        self.searcher = Searcher(self.index, chosen, threads)
         self._extractor = FeatureExtractor(self.index, self._needed(extra or {}), extra, threads)
         names = self._extractor.names
         order = [names.index(name) for name in self.model.feature_names]
@@ -113,7 +113,7 @@ class Pipeline:
 
     def close(self) -> None:
         """Close the index, unless it was given opened; the pipeline cannot be used any more."""
-        self.__dict__.pop("_searcher", None)
+        self.__dict__.pop("searcher", None)
         self.__dict__.pop("_extractor", None)
         if self._owns_index:
             self.index.close()
@@ -256,9 +256,9 @@ class Pipeline:
         return result
 
     def _pairs(self, queries: Queries, run: Run | None = None) -> Pairs:
-        if "_searcher" not in self.__dict__:
+        if "searcher" not in self.__dict__:
             raise ParameterError("the pipeline was closed; make a new one")
-        return Pairs(queries, self._searcher, self.depth, run)
+        return Pairs(queries, self.searcher, self.depth, run)
 
     def _lists(self, pairs: Pairs, notes: Notes) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         for id, found in self._scored(pairs, notes):

@@ -206,7 +206,7 @@ def read_judgements(path: str | os.PathLike[str]) -> Judgements:
     {'q1': {'d7': 2.0, 'd9': 0.0}}
     """
     name = spool_pipe(path)
-    judgements = _graded(_qrels_rows(name))
+    judgements = _graded(judgement_rows(name))
     if not judgements:
         raise DataError(f"{name}: holds no judgements; expected {QRELS_LINE}")
     return judgements
@@ -252,13 +252,17 @@ def rows_of(frame: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
     return zip(*(frame[name] for name in names), strict=True)
 
 
-def _qrels_rows(name: str) -> Iterator[tuple[str, str, str, str]]:
+def judgement_rows(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Each judgement of a file as it is written there: its place, query id, document id and grade, a finite number."""
+    name = os.fspath(path)
     for number, line in text_lines(name, QRELS_LINE):
         cells = line.split()
         if number == 1 and cells[0].lower() in QRELS_HEADS and _finite(cells[-1]) is None:
             continue
         if len(cells) not in (3, 4):
             raise DataError(f"{name}:{number}: has {counted(column=len(cells))}; expected {QRELS_LINE}")
+        if _finite(cells[-1]) is None:
+            raise DataError(f"{name}:{number}: the grade {cells[-1]!r} is not a finite number; expected {QRELS_LINE}")
         yield f"{name}:{number}", cells[0], cells[-2], cells[-1]
 
 

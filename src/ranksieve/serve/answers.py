@@ -1,0 +1,151 @@
+"""What the JSON routes answer, computed on one thread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pydantic_core
+from starlette.responses import Response
+
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.evaluation.explanations import Explanation
+from ranksieve.serve.engine import Ranking
+from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest
+from ranksieve.serve.service import Service
+
+
+def json_response(content: Any) -> Response:
+    return Response(pydantic_core.to_json(content), media_type="application/json")
+
+
+def search(service: Service, text: str, k: int, name: str, *, depth: int | None, weights: Sequence[str],
+           texts: bool) -> Response:  # fmt: skip
+    found = service.engine.search(text, name, service.stage_with(weights), depth)
+    hits = _hits(service, found, k)
+    if texts:
+        for hit, doc in zip(hits, found.docs[:k].tolist(), strict=True):
+            hit |= {"title": service.engine.title(doc), "snippet": service.engine.snippet(doc, text)}
+    return json_response({"query": text, "model": name, "hits": hits})
+
+
+def _hits(service: Service, found: Ranking, k: int) -> list[dict[str, Any]]:
+    columns = service.index.ids[found.docs[:k]], found.scores[:k].tolist(), found.first_ranks[:k].tolist()
+    return [
+        {"rank": rank, "document": id, "score": score, "first_rank": first}
+        for rank, (id, score, first) in enumerate(zip(*columns, strict=True), 1)
+    ]
+
+
+def rerank(service: Service, body: bytes) -> Response:
+    """The answer to a body of JSON; feature vectors are not checked one number at a time, which would take long."""
+    try:
+        given = pydantic_core.from_json(body)
+    except ValueError as error:
+        raise DataError(f"the body is not JSON ({error})") from error
+    if not isinstance(given, dict):
+        raise DataError(f"the body is not an object with keys of {', '.join(RerankRequest.model_fields)}")
+    vectors = given.pop("features", None)
+    wanted = RerankRequest.model_validate(given)
+    name = service.model_name(wanted.model)
+    if (vectors is None) == (wanted.documents is None):
+        raise ParameterError("give either documents, with a query, or features")
+    if vectors is not None:
+        return _scores(service, _matrix(vectors), name)
+    text, documents = service.check_query(wanted.query), wanted.documents or []
+    service.check_documents(len(documents), "the number of documents")
+    found = service.engine.rerank(text, documents, name)
+    return json_response({"query": text, "model": name, "hits": _hits(service, found, len(documents))})
+
+
+def _matrix(vectors: Any) -> np.ndarray:
+    try:
+        matrix = np.array(vectors, dtype=np.float32)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError("the features are not lists of numbers of equal length; null stands for missing") from error
+    if matrix.ndim != 2:
+        raise DataError("the features are not lists of numbers of equal length; null stands for missing")
+    return matrix
+
+
+def score_bytes(service: Service, body: bytes, name: str) -> Response:
+    """Scores of feature vectors given as 32-bit floats."""
+    width = service.engine.served(name).model.n_features
+    if not body or len(body) % (4 * width):
+        raise DataError(f"the body has {len(body):,} bytes; expected rows of {width} 32-bit floats")
+    return _scores(service, np.frombuffer(body, "<f4").reshape(-1, width), name)
+
+
+def _scores(service: Service, features: np.ndarray, name: str) -> Response:
+    service.check_documents(len(features), "the number of vectors")
+    scores = service.engine.score(features, name)
+    order = np.argsort(-scores, kind="stable")
+    return json_response({"model": name, "scores": scores.tolist(), "order": order.tolist()})
+
+
+def explain(service: Service, wanted: ExplainRequest) -> Response:
+    name, documents = service.model_name(wanted.model), [wanted.document]
+    if wanted.below is not None:
+        documents.append(wanted.below)
+    stage = service.stage_with(wanted.weights)
+    found = service.engine.explain(wanted.query, documents, name, stage, wanted.depth)
+    answer = {"model": name, "document": wanted.document, **_contributions(service, found)}
+    if wanted.below is not None:
+        answer |= {"below": wanted.below, "below_score": float(found.scores[1]), **_differences(service, found)}
+    return json_response(answer)
+
+
+def _contributions(service: Service, found: Explanation) -> dict[str, Any]:
+    """Of the first document, largest first."""
+    parts = found.contributions[0]
+    largest = [f for f in np.argsort(-np.abs(parts), kind="stable") if parts[f] != 0]
+    return {
+        "score": float(found.scores[0]),
+        "expected": found.expected,
+        "contributions": [
+            {
+                "feature": found.feature_names[f],
+                "meaning": service.engine.meaning(found.feature_names[f]),
+                "value": _number(found.features[0, f]),
+                "contribution": float(parts[f]),
+            }
+            for f in largest
+        ],
+    }
+
+
+def _differences(service: Service, found: Explanation) -> dict[str, Any]:
+    return {
+        "differences": [
+            {
+                "feature": one.feature,
+                "meaning": service.engine.meaning(one.feature),
+                "value_above": _number(one.value_above),
+                "value_below": _number(one.value_below),
+                "difference": one.difference,
+            }
+            for one in found.why(*found.documents)
+        ]
+    }
+
+
+def _number(value: float) -> float | None:
+    """A number as JSON can hold it."""
+    return float(value) if math.isfinite(value) else None
+
+
+def grade(service: Service, given: Grade) -> Response:
+    store = service.store()
+    service.engine.numbers([given.document])
+    change = store.put(given.query, given.document, given.grade)
+    return json_response(
+        {
+            "query_id": change.query_id,
+            "document": given.document,
+            "grade": given.grade,
+            "previous": change.previous,
+            "judged": len(store.grades_of(given.query)),
+        }
+    )

@@ -1,0 +1,129 @@
+"""The JSON routes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import PlainTextResponse
+from starlette.responses import Response
+
+import ranksieve
+from ranksieve.serve import answers
+from ranksieve.serve.problems import Refused
+from ranksieve.serve.schemas import (
+    AllJudgements,
+    Explained,
+    ExplainRequest,
+    Found,
+    Grade,
+    Graded,
+    Health,
+    RerankRequest,
+    Scores,
+)
+from ranksieve.serve.service import Service
+
+VECTORS = "application/octet-stream"
+RERANK_BODY = {
+    "requestBody": {
+        "content": {
+            "application/json": {"schema": RerankRequest.model_json_schema()},
+            VECTORS: {"schema": {"type": "string", "format": "binary"}},
+        }
+    }
+}
+
+
+async def service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+Serving = Annotated[Service, Depends(service_of)]
+Model = Annotated[str | None, Query(description="A model's name, or first-stage; the first model if left out.")]
+Depth = Annotated[int | None, Query(description="Candidates of the first stage; as in training if left out.")]
+Weights = Annotated[list[str], Query(description="Weights of fields, as in `title:2`.", max_length=64)]
+router = APIRouter()
+
+
+@router.get("/search", response_model=Found, summary="Search")
+async def search(
+    service: Serving,
+    q: Annotated[str, Query(description="The text to search for.")],
+    k: Annotated[int, Query(description="How many documents.")] = 10,
+    model: Model = None,
+    depth: Depth = None,
+    weight: Weights = [],  # noqa: B006
+    texts: Annotated[bool, Query(description="Add titles and snippets.")] = False,
+) -> Response:
+    text, name = service.check_query(q), service.model_name(model)
+    service.check_documents(k)
+    service.check_depth(depth)
+    return await service.run(answers.search, service, text, k, name, depth=depth, weights=weight, texts=texts)
+
+
+@router.post(
+    "/rerank",
+    response_model=Found | Scores,
+    summary="Re-rank documents, or score feature vectors",
+    openapi_extra=RERANK_BODY,
+)
+async def rerank(service: Serving, request: Request, model: Model = None) -> Response:
+    """Feature vectors may also be sent as `application/octet-stream`: rows of little-endian 32-bit floats.
+
+    `model` in the address is for these; JSON has its own.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await request.body()
+    if kind == VECTORS:
+        return await service.run(answers.score_bytes, service, body, service.model_name(model))
+    if kind != "application/json":
+        raise Refused(415, f"the content type is {kind[:80]!r}; expected application/json or {VECTORS}")
+    return await service.run(answers.rerank, service, body)
+
+
+@router.post("/explain", response_model=Explained, summary="Explain a rank")
+async def explain(service: Serving, wanted: ExplainRequest) -> Response:
+    """Exact SHAP values of a document's score, largest first, or of the difference to a second document."""
+    service.check_query(wanted.query)
+    service.check_depth(wanted.depth)
+    return await service.run(answers.explain, service, wanted)
+
+
+@router.get("/judgements", response_model=AllJudgements, summary="All grades")
+async def judgements(
+    service: Serving,
+    format: Annotated[Literal["json", "trec"], Query(description="JSON, or lines of a TREC file.")] = "json",
+) -> Response:
+    store = service.store()
+    grades = await service.run(store.grades)
+    if format == "trec":
+        lines = (f"{id} 0 {doc} {grade:g}\n" for id, some in grades.items() for doc, grade in some.items())
+        return PlainTextResponse("".join(lines))
+    return answers.json_response({"queries": await service.run(store.texts), "judgements": grades})
+
+
+@router.put("/judgements", response_model=Graded, summary="Grade a document")
+async def grade(service: Serving, given: Grade) -> Response:
+    """The grade is on disk when the answer comes."""
+    service.check_query(given.query)
+    return await service.run(answers.grade, service, given)
+
+
+@router.get("/health", response_model=Health, summary="Is the service ready?")
+async def health(service: Serving) -> Response:
+    return answers.json_response(
+        {
+            "status": "ok",
+            "version": ranksieve.__version__,
+            "documents": service.index.n_docs,
+            "read_only": service.settings.read_only,
+            "models": [{"name": one.name, "size": one.model.size, "error": one.error} for one in service.models.all()],
+        }
+    )
+
+
+@router.get("/metrics", response_class=PlainTextResponse, summary="Counts for Prometheus")
+async def metrics(service: Serving) -> Response:
+    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,188 @@
+"""`Engine`: what the service computes, without HTTP: searches, comparisons, explanations."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ranksieve.errors import DataError, ParameterError, did_you_mean
+from ranksieve.evaluation.explanations import Explanation
+from ranksieve.retrieval.feature_names import RELATIVE, layout_of
+from ranksieve.retrieval.first_stage import FirstStage
+from ranksieve.retrieval.index import Index
+from ranksieve.retrieval.labelling import Provenance
+from ranksieve.retrieval.pipeline import DEPTH, Pipeline
+from ranksieve.retrieval.runs import Run
+from ranksieve.retrieval.searching import Searcher
+from ranksieve.retrieval.texts import Piece, snippet
+from ranksieve.serve.models import FIRST_STAGE, ModelStore, Served
+
+KEPT = 16  # pipelines and searchers with other weights or depths than usual
+TITLES = ("title", "name", "headline", "subject", "summary")
+Made = TypeVar("Made")
+
+
+class NotFoundError(DataError):
+    """A model or document that the service does not have."""
+
+
+class Ranking(NamedTuple):
+    """The documents of one column, best first, and where the first stage had them, from 1; 0 for others."""
+
+    docs: np.ndarray
+    scores: np.ndarray
+    first_ranks: np.ndarray
+
+
+class Kept:
+    """The most recently used of some things, made when they are first needed."""
+
+    def __init__(self, most: int = KEPT):
+        self._most, self._lock = most, threading.Lock()
+        self._things: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        with self._lock:
+            if key in self._things:
+                self._things.move_to_end(key)
+                found: Made = self._things[key]
+                return found
+        made = make()
+        with self._lock:
+            self._things[key] = made
+            while len(self._things) > self._most:
+                self._things.popitem(last=False)
+        return made
+
+
+class Engine:
+    """An index and models; every method may be called by several threads at once.
+
+    A request uses one thread, so that as many run side by side as there are cores.
+    """
+
+    def __init__(self, index: Index, models: ModelStore, title: str | None = None):
+        self.index, self.models = index, models
+        sources = list(dict.fromkeys(field.source for field in index.fields))
+        if title is not None and title not in sources:
+            raise ParameterError(f"the index has no field {title!r} to show as title; it has {', '.join(sources)}")
+        self._title = title or next((name for name in TITLES if name in sources), None)
+        self._body = [name for name in sources if name != self._title]
+        self._kept = Kept()
+        self._meanings = dict(layout_of(index).features)
+        self._analyzers = {field.source: field.analyzer for field in reversed(index.fields)}
+
+    def stage(self, weights: Mapping[str, float] | None = None) -> FirstStage:
+        """The first stage of the first model that has one, or else of the index; with other weights of fields."""
+        trained = (Provenance.of_model(served.model) for served in self.models.all())
+        stages = (one.first_stage() for one in trained if one is not None)
+        usual = next((stage for stage in stages if stage is not None), self.index.stage or FirstStage())
+        return replace(usual, weights={**usual.weights, **weights}) if weights else usual
+
+    def depth(self) -> int:
+        """Candidates per query, where a request does not say."""
+        trained = (Provenance.of_model(served.model) for served in self.models.all())
+        return max((one.depth for one in trained if one is not None and one.depth), default=DEPTH)
+
+    def served(self, name: str) -> Served:
+        found = self.models.get(name)
+        if found is None:
+            known = [FIRST_STAGE, *self.models.names]
+            raise NotFoundError(
+                f"no model is named {name[:80]!r}; {did_you_mean(name[:80], known)}known: {', '.join(known)}"
+            )
+        return found
+
+    def pipeline(self, served: Served, stage: FirstStage | None = None, depth: int | None = None) -> Pipeline:
+        """Both stages; the first stage and depth are those of training where they are None."""
+        key = (id(served.model), str(stage), depth)
+
+        def make() -> tuple[Pipeline, Served]:  # the model is held, so that its id stays its own
+            return Pipeline(self.index, served.model, stage=stage, depth=depth, threads=1, warn=False), served
+
+        return self._kept.get(key, make)[0]
+
+    def searcher(self, stage: FirstStage | None = None) -> Searcher:
+        chosen = stage or self.stage()
+        return self._kept.get(str(chosen), lambda: Searcher(self.index, chosen, 1))
+
+    def search(self, text: str, name: str, stage: FirstStage | None = None, depth: int | None = None) -> Ranking:
+        """All candidates, as a model or the first stage ranks them."""
+        if name == FIRST_STAGE:
+            docs, scores = self.searcher(stage).candidates([text], depth or self.depth()).list_of(0)
+            return Ranking(docs, scores, np.arange(1, len(docs) + 1))
+        found = self.pipeline(self.served(name), stage, depth).score(text)
+        order = found.order
+        return Ranking(found.docs[order], found.scores[order], order + 1)
+
+    def rerank(self, text: str, documents: Sequence[str], name: str) -> Ranking:
+        """Given documents, as a model ranks them; the first stage gives them its scores."""
+        docs = self.numbers(documents)
+        if len(set(documents)) != len(documents):
+            raise DataError("a document is given twice; give every document once")
+        served = self.served(name)
+        pipeline = self.pipeline(served)
+        if len(documents) > pipeline.depth:
+            pipeline = self.pipeline(served, depth=self.index.n_docs)
+        scores = np.zeros(self.index.n_docs)
+        found, values = pipeline.searcher.candidates([text], self.index.n_docs).list_of(0)
+        scores[found] = values
+        rows = [("", id, scores[doc]) for id, doc in zip(documents, docs, strict=True)]
+        ranked = pipeline.score(text, Run.from_rows(rows))
+        order = ranked.order
+        return Ranking(ranked.docs[order], ranked.scores[order], order + 1)
+
+    def score(self, features: np.ndarray, name: str) -> np.ndarray:
+        """Scores of feature vectors."""
+        model = self.served(name).model
+        if features.ndim != 2 or features.shape[1] != model.n_features:
+            got = features.shape[1] if features.ndim == 2 else "an unequal number of"
+            raise DataError(f"a vector has {got} features; the model {name} has {model.n_features}")
+        if np.isinf(features).any():
+            raise DataError("a feature is infinite; give finite numbers, and null where a feature is missing")
+        return model.predict(features, threads=1)
+
+    def explain(
+        self, text: str, documents: Sequence[str], name: str, stage: FirstStage | None = None, depth: int | None = None
+    ) -> Explanation:
+        """The contributions of features to the scores of one or two documents."""
+        self.numbers(documents)
+        return self.pipeline(self.served(name), stage, depth).explain(text, documents)
+
+    def warm_up(self) -> None:
+        """Search once with every model, so that no request waits for kernels to be compiled or loaded."""
+        text = self.index.term(int(np.argmax(self.index.document_frequency[:, -1])))
+        for name in (FIRST_STAGE, *self.models.names):
+            for doc in self.search(text, name).docs[:1]:
+                self.snippet(int(doc), text)
+
+    def meaning(self, feature: str) -> str:
+        """What a feature is, in words."""
+        plain = feature.removeprefix(RELATIVE)
+        known = self._meanings.get(plain, "")
+        field = plain.rpartition(".")[2]
+        where = f"{field}: " if known and field in self.index.columns else ""
+        return f"{where}{known}{', from 0 to 1 within the list' if plain != feature and known else ''}"
+
+    def numbers(self, documents: Sequence[str]) -> list[int]:
+        """The numbers of documents; refuses ids that the index does not have."""
+        known = self.index.numbers_of_ids
+        missing = [id for id in documents if id not in known]
+        if missing:
+            raise NotFoundError(f"the index has no document {missing[0][:200]!r}")
+        return [known[id] for id in documents]
+
+    def title(self, doc: int) -> str:
+        """A document's title; its id where it has none."""
+        return (self.index.document(doc).get(self._title or "") or "").strip() or str(self.index.ids[doc])
+
+    def snippet(self, doc: int, text: str) -> list[Piece]:
+        """What to show of a document for a query: of its text other than the title, the part that matches best."""
+        texts = self.index.document(doc)
+        found = [snippet(texts[name], text, self._analyzers[name]) for name in self._body if texts.get(name)]
+        return max(found, key=lambda pieces: sum(piece.marked for piece in pieces), default=[])

@@ -1,0 +1,66 @@
+"""Errors as problem details (RFC 9457): one line each, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ranksieve.errors import RanksieveError
+from ranksieve.serve.engine import NotFoundError
+
+LOG = logging.getLogger("ranksieve.serve")
+MEDIA_TYPE = "application/problem+json"
+LONGEST = 500  # characters of a message
+
+
+class Refused(Exception):
+    """A request that is not answered, with its status and reason."""
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None):
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, headers or {}
+
+
+def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """The answer to a request that failed."""
+    line = " ".join(detail.split())[:LONGEST]
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": line}
+    body = json.dumps(content, ensure_ascii=False).encode(errors="replace")
+    return Response(body, status, headers, media_type=MEDIA_TYPE)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Answer every error of a route with a problem."""
+
+    async def refused(_: Request, error: Any) -> Response:
+        return problem(error.status, error.detail, error.headers)
+
+    async def bad_input(_: Request, error: Any) -> Response:
+        return problem(404 if isinstance(error, NotFoundError) else 422, str(error))
+
+    async def invalid(_: Request, error: Any) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("query", "body")) or "the request"
+        return problem(422, f"{where}: {first['msg']}")
+
+    async def http_error(_: Request, error: Any) -> Response:
+        return problem(error.status_code, str(error.detail), error.headers)
+
+    async def failed(request: Request, _: Exception) -> Response:
+        LOG.error("%s %s failed", request.method, request.url.path)
+        return problem(500, "the service failed; its log has the reason")
+
+    app.add_exception_handler(Refused, refused)
+    app.add_exception_handler(RanksieveError, bad_input)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(ValidationError, invalid)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(Exception, failed)

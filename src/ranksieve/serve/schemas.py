@@ -1,0 +1,125 @@
+"""What the JSON routes take and answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Hit(BaseModel):
+    """A document: its rank from 1, and the rank that the first stage gave it."""
+
+    rank: int
+    document: str
+    score: float
+    first_rank: int
+    title: str | None = None
+    snippet: list[tuple[str, bool]] | None = Field(None, description="Pieces of text, and whether each is a match.")
+
+
+class Found(BaseModel):
+    """Documents for a query, best first."""
+
+    query: str
+    model: str
+    hits: list[Hit]
+
+
+class Scores(BaseModel):
+    """Scores of feature vectors, and their order, best first, from 0."""
+
+    model: str
+    scores: list[float]
+    order: list[int]
+
+
+class Body(BaseModel):
+    """A request."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class RerankRequest(Body):
+    """A query and ids of documents, or feature vectors in the order of the model's features (null if missing)."""
+
+    query: str = ""
+    documents: list[str] | None = None
+    features: list[list[float | None]] | None = None
+    model: str | None = None
+
+
+class ExplainRequest(Body):
+    """A query and one document, or two for the difference of their scores."""
+
+    query: str
+    document: str
+    below: str | None = None
+    model: str | None = None
+    depth: int | None = None
+    weights: list[str] = Field(default=[], max_length=64)
+
+
+class Contribution(BaseModel):
+    feature: str
+    meaning: str
+    value: float | None
+    contribution: float
+
+
+class Difference(BaseModel):
+    feature: str
+    meaning: str
+    value_above: float | None
+    value_below: float | None
+    difference: float
+
+
+class Explained(BaseModel):
+    """`score = expected + sum of contributions`; with `below`, the differences add up to that of the scores."""
+
+    model: str
+    document: str
+    score: float
+    expected: float
+    contributions: list[Contribution]
+    below: str | None = None
+    below_score: float | None = None
+    differences: list[Difference] = []
+
+
+class Grade(Body):
+    """A grade from 0 to 4; null removes it."""
+
+    query: str
+    document: str
+    grade: Annotated[int, Field(strict=True)] | None
+
+
+class Graded(BaseModel):
+    """The grade that was stored, and the one before, with which it can be undone."""
+
+    query_id: str
+    document: str
+    grade: int | None
+    previous: float | None
+    judged: int
+
+
+class AllJudgements(BaseModel):
+    queries: dict[str, str]
+    judgements: dict[str, dict[str, float]]
+
+
+class ModelState(BaseModel):
+    name: str
+    size: str
+    error: str | None
+
+
+class Health(BaseModel):
+    status: Literal["ok"]
+    version: str
+    documents: int
+    read_only: bool
+    models: list[ModelState]

@@ -1,0 +1,115 @@
+"""`Service`: what is opened once and shared by all requests of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+import numba
+
+from ranksieve.errors import ParameterError
+from ranksieve.retrieval.first_stage import FirstStage
+from ranksieve.retrieval.index import Index
+from ranksieve.serve.engine import Engine
+from ranksieve.serve.judgements import JudgementStore
+from ranksieve.serve.metrics import RequestMetrics
+from ranksieve.serve.models import FIRST_STAGE, ModelStore
+from ranksieve.serve.problems import Refused
+from ranksieve.serve.settings import Settings
+from ranksieve.threads import prepare_threads
+
+Made = TypeVar("Made")
+
+
+class Service:
+    """The index, the models, the judgements, and the threads that compute.
+
+    There are as many threads as cores, and each request is computed by one of them.
+    """
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+        self.index = Index(settings.index)
+        self.models = ModelStore(self.index, settings.models, settings.trained_folder)
+        self.engine = Engine(self.index, self.models, settings.title)
+        self.judgements: JudgementStore | None = None
+        if settings.judgements is not None and settings.own_queries is not None:
+            self.judgements = JudgementStore(
+                settings.judgements, settings.own_queries, settings.queries, read_only=settings.read_only
+            )
+        self.metrics = RequestMetrics()
+        prepare_threads()
+        self._threads = ThreadPoolExecutor(
+            os.cpu_count() or 1, "ranksieve-serve", initializer=lambda: numba.set_num_threads(1)
+        )
+
+    async def run(self, function: Callable[..., Made], *given: Any, **named: Any) -> Made:
+        """Compute something on one of the threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *given, **named))
+
+    async def start(self) -> None:
+        """Get ready for the first request."""
+        await self.run(self.engine.warm_up)
+        self.models.start()
+        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGHUP, lambda *_: self.models.wake())
+
+    def close(self) -> None:
+        self.models.close()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self.index.close()
+
+    @property
+    def can_judge(self) -> bool:
+        return self.judgements is not None and not self.settings.read_only
+
+    def store(self) -> JudgementStore:
+        """The judgements; refuses a request where the service has none."""
+        if self.judgements is None:
+            raise Refused(409, "the service was started without --judgements FILE, which holds the grades")
+        return self.judgements
+
+    def model_name(self, name: str | None) -> str:
+        """The model that a request names; else the first one, or the first stage where there is none."""
+        return name or next(iter(self.models.names), FIRST_STAGE)
+
+    def check_query(self, text: str) -> str:
+        longest = self.settings.limits.query
+        if len(text) > longest:
+            raise ParameterError(f"the query has {len(text):,} characters; at most {longest:,} are searched for")
+        return text
+
+    def check_depth(self, depth: int | None) -> int | None:
+        most = self.settings.limits.depth
+        if depth is not None and not 1 <= depth <= most:
+            raise ParameterError(f"the depth is {depth}; expected 1 to {most:,}")
+        return depth
+
+    def check_documents(self, count: int, name: str = "k") -> int:
+        most = self.settings.limits.documents
+        if not 1 <= count <= most:
+            raise ParameterError(f"{name} is {count:,}; expected 1 to {most:,}")
+        return count
+
+    def stage_with(self, weights: Sequence[str]) -> FirstStage | None:
+        """The first stage with weights such as `title:2`; None without any."""
+        if not weights:
+            return None
+        found, known = dict[str, float](), self.index.field_names
+        for text in weights:
+            name, _, value = text.rpartition(":")
+            try:
+                found[name] = float(value)
+                if name not in known:
+                    raise ValueError
+            except ValueError:
+                raise ParameterError(
+                    f"a weight is {text[:80]!r}; expected FIELD:NUMBER with a field of {', '.join(known)}"
+                ) from None
+        return self.engine.stage(found)

@@ -1,0 +1,201 @@
+"""The JSON routes: same results as the library, and 4xx in one line for bad requests."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from corpus_samples import QUERIES
+from ranksieve.retrieval.searching import search
+from ranksieve.serve.settings import Limits
+
+TEXT = QUERIES["1"]
+
+
+def problem(response, *statuses: int) -> str:
+    """The line of a problem."""
+    status = response.status_code
+    assert status in statuses, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    found = response.json()
+    assert found["status"] == status
+    assert "\n" not in found["detail"]
+    assert "Traceback" not in response.text
+    return found["detail"]
+
+
+def test_search_is_the_pipelines(client, folder):
+    http = client()
+    with rs.Pipeline(folder / "index", folder / "one.txt") as pipeline:
+        for text in QUERIES.values():
+            found = http.get("/search", params={"q": text, "k": 7}).json()
+            assert found["model"] == "one"
+            assert [(hit["document"], hit["score"], hit["rank"]) for hit in found["hits"]] == pipeline.search(text, 7)
+        first = http.get("/search", params={"q": TEXT, "k": 5, "model": "first-stage"}).json()["hits"]
+        ours = search(pipeline.index, TEXT, 5)
+        assert [(hit["document"], hit["score"], hit["rank"]) for hit in first] == ours
+        by_first = {hit.docno: hit.rank for hit in search(pipeline.index, TEXT, 60)}
+        for hit in http.get("/search", params={"q": TEXT, "k": 50}).json()["hits"]:
+            assert hit["first_rank"] == by_first[hit["document"]]
+
+
+def test_texts_depth_and_weights(client, folder):
+    http = client()
+    hits = http.get("/search", params={"q": "wing", "k": 50, "texts": True}).json()["hits"]
+    assert any(["wing", True] in hit["snippet"] for hit in hits)
+    assert {"wing engine", "d30"} & {hit["title"] for hit in hits} or all(hit["title"] for hit in hits)
+    assert len(http.get("/search", params={"q": TEXT, "k": 50, "depth": 3}).json()["hits"]) == 3
+    heavy = http.get("/search", params={"q": TEXT, "model": "first-stage", "weight": ["title:9", "body:0"]}).json()
+    with rs.Index(folder / "index") as index:
+        stage = rs.retrieval.FirstStage(weights={"title": 9.0, "body": 0.0})
+        assert [hit["document"] for hit in heavy["hits"]] == [hit.docno for hit in search(index, TEXT, 10, stage)]
+    assert http.get("/search", params={"q": "unheard"}).json()["hits"] == []
+    assert http.get("/search", params={"q": ""}).json()["hits"] == []
+
+
+def test_rerank_documents_and_vectors(client, folder):
+    http = client()
+    with rs.Pipeline(folder / "index", folder / "two.txt") as pipeline:
+        found = pipeline.score(TEXT)
+        ids = pipeline.index.ids[found.docs].tolist()
+        body = {"query": TEXT, "documents": ids[::-1], "model": "two"}
+        hits = http.post("/rerank", json=body).json()["hits"]
+        assert [hit["document"] for hit in hits] == [ids[row] for row in found.order]
+        assert [hit["score"] for hit in hits] == found.scores[found.order].tolist()
+        vectors = [[None if np.isnan(x) else float(x) for x in row] for row in found.features]
+        scored = http.post("/rerank", json={"features": vectors, "model": "two"}).json()
+        assert scored["scores"] == found.scores.tolist()
+        assert scored["order"] == found.order.tolist()
+        kind = {"content-type": "application/octet-stream"}
+        content = found.features.astype("<f4").tobytes()
+        assert http.post("/rerank?model=two", content=content, headers=kind).json() == scored
+        assert "expected rows of" in problem(http.post("/rerank", content=content[:-1], headers=kind), 422)
+        assert "expected rows of" in problem(http.post("/rerank", content=b"", headers=kind), 422)
+
+
+def test_explanations_add_up(client):
+    http = client()
+    hits = http.get("/search", params={"q": TEXT, "k": 9}).json()["hits"]
+    above, below = hits[0], hits[8]
+    body = {"query": TEXT, "document": above["document"], "below": below["document"]}
+    found = http.post("/explain", json=body).json()
+    parts = [one["contribution"] for one in found["contributions"]]
+    assert sum(parts) + found["expected"] == pytest.approx(above["score"])
+    assert parts == sorted(parts, key=abs, reverse=True)
+    assert sum(one["difference"] for one in found["differences"]) == pytest.approx(above["score"] - below["score"])
+    assert found["below_score"] == below["score"]
+    assert all(one["meaning"] for one in found["contributions"])
+    assert "differences" not in http.post("/explain", json={"query": TEXT, "document": above["document"]}).json()
+
+
+BAD = [
+    ("GET", "/search", {}, 422, "q: Field required"),
+    ("GET", "/search?q=x&k=0", {}, 422, "k is 0; expected 1 to 2,000"),
+    ("GET", "/search?q=x&k=99999", {}, 422, "k is 99,999"),
+    ("GET", "/search?q=x&k=1e3", {}, 422, "k: "),
+    ("GET", "/search?q=x&depth=-1", {}, 422, "the depth is -1"),
+    ("GET", "/search?q=x&model=tow", {}, 404, "did you mean 'two'?"),
+    ("GET", "/search?q=x&model=../two.txt", {}, 404, "no model is named"),
+    ("GET", "/search?q=" + "x" * 10_001, {}, 422, "10,001 characters; at most 10,000"),
+    ("GET", "/search?q=x&weight=title", {}, 422, "expected FIELD:NUMBER"),
+    ("GET", "/search?q=x&weight=nope:1", {}, 422, "a field of title, body"),
+    ("GET", "/search?q=x&weight=title:nan", {}, 422, "weights is nan"),
+    ("GET", "/search?q=x&weight=title:-1", {}, 422, "weights is -1"),
+    ("GET", "/nothing", {}, 404, "Not Found"),
+    ("GET", "/rerank", {}, 405, "Method Not Allowed"),
+    ("POST", "/rerank", {"content": b"{"}, 415, "expected application/json"),
+    ("POST", "/rerank", {"json": []}, 422, "not an object"),
+    ("POST", "/rerank", {"json": {"query": "x"}}, 422, "give either documents"),
+    ("POST", "/rerank", {"json": {"query": "x", "documents": []}}, 422, "number of documents is 0"),
+    ("POST", "/rerank", {"json": {"query": "x", "documents": ["none"]}}, 404, "no document 'none'"),
+    ("POST", "/rerank", {"json": {"query": "x", "documents": ["d1", "d1"]}}, 422, "given twice"),
+    ("POST", "/rerank", {"json": {"query": "x", "documents": 7}}, 422, "documents: "),
+    ("POST", "/rerank", {"json": {"query": "x", "other": 7, "documents": ["d1"]}}, 422, "other: "),
+    ("POST", "/rerank", {"json": {"features": [[1, 2]]}}, 422, "a vector has 2 features; the model one has"),
+    ("POST", "/rerank", {"json": {"features": [[1], [1, 2]]}}, 422, "equal length"),
+    ("POST", "/rerank", {"json": {"features": [["x"]]}}, 422, "equal length"),
+    ("POST", "/rerank", {"json": {"features": [[{}]]}}, 422, "equal length"),
+    ("POST", "/rerank", {"json": {"features": "x"}}, 422, "equal length"),
+    ("POST", "/explain", {"json": {"query": "x"}}, 422, "document: Field required"),
+    ("POST", "/explain", {"json": {"query": "x", "document": "none"}}, 404, "no document 'none'"),
+    ("POST", "/explain", {"json": {"query": "unheard", "document": "d1"}}, 422, "not among the 0 candidates"),
+    ("POST", "/explain", {"json": {"query": TEXT, "document": "d1", "model": "first-stage"}}, 404, "no model is named"),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "none", "grade": 1}}, 404, "no document"),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": 5}}, 422, "the grade is 5"),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": 1.5}}, 422, "grade: "),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": True}}, 422, "grade: "),
+    ("PUT", "/judgements", {"json": {"query": " \n", "document": "d1", "grade": 1}}, 422, "the query is empty"),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1"}}, 422, "grade: Field required"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "line"), BAD)
+def test_bad_requests_get_one_line(client, tmp_path, method, path, body, status, line):
+    http = client()
+    assert line in problem(http.request(method, path, **body), status)
+    assert not (tmp_path / "qrels.txt").exists()
+
+
+def test_odd_bodies_are_refused(client):
+    http = client()
+    kind = {"content-type": "application/json"}
+    for body in (b"", b"{", b"\xff", b"[" * 100_000, b'{"features": ' + b"[" * 100_000, b'{"query": "\\ud800"}'):
+        assert problem(http.post("/rerank", content=body, headers=kind), 422)
+        assert problem(http.post("/explain", content=body, headers=kind), 400, 422)
+        assert problem(http.put("/judgements", content=body, headers=kind), 400, 422)
+    vectors = json.dumps({"features": [[1e999] * 3]})
+    assert problem(http.post("/rerank", content=vectors, headers=kind), 422)
+    half = b'{"query": "x \\ud800", "document": "d1", "grade": 1}'
+    assert problem(http.put("/judgements", content=half, headers=kind), 422)
+    assert http.get("/search", params={"q": "\x00 wing \u2028"}).status_code == 200
+
+
+def test_limits_are_settings(client):
+    http = client(limits=Limits(depth=5, documents=4, query=9, body=200))
+    assert problem(http.get("/search?q=x&k=5"), 422)
+    assert problem(http.get("/search?q=x&depth=6"), 422)
+    assert problem(http.get("/search?q=1234567890"), 422)
+    assert "201 bytes; at most 200" in problem(http.post("/rerank", content=b"x" * 201), 413)
+
+    def pieces():
+        for _ in range(300):
+            yield b"x"
+
+    kind = {"content-type": "application/json"}
+    assert "at most 200 bytes" in problem(http.post("/rerank", content=pieces(), headers=kind), 413)
+    assert http.get("/search?q=x&k=4&depth=5").status_code == 200
+
+
+def test_health_and_metrics(client):
+    http = client()
+    health = http.get("/health").json()
+    assert [model["name"] for model in health["models"]] == ["one", "two"]
+    assert health["documents"] == 60
+    for path in ("/search?q=wing", "/search?q=wing", "/search", "/a", "/b", "/c"):
+        http.get(path)
+    text = http.get("/metrics").text
+    assert 'ranksieve_requests_total{method="GET",route="/search",status="200"} 2.0' in text
+    assert 'ranksieve_requests_total{method="GET",route="/search",status="422"} 1.0' in text
+    assert 'ranksieve_requests_total{method="GET",route="other",status="404"} 3.0' in text
+    assert 'ranksieve_request_duration_seconds_count{route="/search"} 3.0' in text
+    assert "ranksieve_errors_total{" not in text
+
+
+def test_failures_of_the_service_are_500_without_a_reason(client, monkeypatch):
+    http = client()
+
+    def fail(*_, **__):
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr("ranksieve.serve.engine.Engine.search", fail)
+    assert problem(http.get("/search?q=x"), 500) == "the service failed; its log has the reason"
+    assert 'ranksieve_errors_total{route="/search"} 1.0' in http.get("/metrics").text
+
+
+def test_openapi_describes_the_routes(client):
+    paths = client().get("/openapi.json").json()["paths"]
+    assert {"/search", "/rerank", "/explain", "/judgements", "/health", "/metrics"} <= paths.keys()
+    assert set(paths["/judgements"]) == {"get", "put"}
