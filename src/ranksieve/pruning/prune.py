@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -29,20 +29,26 @@ STALE = ("history", "seconds", "best_iteration")  # of the forest before
 FITTED = 0.1  # relative difference of training and validation lists from which on a warning is due
 
 
+@dataclass(frozen=True)
+class PruningOptions:
+    """What `prune` and `reweight` have in common; `prune` explains the fields."""
+
+    judge_on: str = "valid"
+    metric: str | Metric = "ndcg@10"
+    callbacks: Callbacks = ()
+    missing: str | None = None
+    threads: int = 0
+    seed: int = 0
+
+
 def prune(
     model: Forest | str | os.PathLike[str],
     train: Any = None,
     *,
     rate: float,
     valid: Any = None,
-    judge_on: str = "valid",
     strategy: str | Strategy = "quality-loss",
-    metric: str | Metric = "ndcg@10",
     reweight: bool = True,
-    callbacks: Callbacks = (),
-    missing: str | None = None,
-    threads: int = 0,
-    seed: int = 0,
     fallback: bool = True,
     **options: Any,
 ) -> Forest:
@@ -68,15 +74,17 @@ def prune(
         Share of the trees to remove, between 0 and 1.
     valid : Dataset, Binned or file name, optional
         Lists that the forest was not trained on; a file is streamed.
-    judge_on : "valid" or "train"
-        The lists that trees and weights are judged on. With `"train"`, `valid` ends the re-weighting.
     strategy : str or function
         `quality-loss`, `quality-loss-once`, `random`, `skip`, `last`, `low-weights` or `score-loss`; or a function
         `(outputs, n, rng)` that returns the numbers of the n trees to remove, given as it is or as `file.py:function`.
-    metric : str or Metric
-        What trees are judged by.
     reweight : bool
         Whether better weights are searched for the remaining trees.
+    fallback : bool
+        Return the first trees where they are better. False compares strategies as they are, as experiments do.
+    judge_on : "valid" or "train"
+        The lists that trees and weights are judged on. With `"train"`, `valid` ends the re-weighting.
+    metric : str or Metric
+        What trees are judged by; NDCG@10.
     callbacks : functions of a `PruningRecord`
     missing : "zero" or "nan", optional
         What a feature absent from a LETOR line is; as in the model's training where not given.
@@ -84,8 +92,6 @@ def prune(
         0: all cores. The result does not depend on it.
     seed : int
         Of the random strategy and of the halves.
-    fallback : bool
-        Return the first trees where they are better. False compares strategies as they are, as experiments do.
     **options
         The parameters of the search of weights (samples, window, shrink, patience, rounds, as in `reweight`) and of the
         strategy (draws, of `random`).
@@ -98,13 +104,13 @@ def prune(
     >>> smaller.n_trees
     4
     """
-    rule, search = _options(strategy, options)
+    rule, search, chosen = _options(strategy, options)
     lists = _given(train, valid)
     forest = _loaded(model, lists)
     if_worse = "warn" if fallback else "keep"
-    plan = PruningPlan(rule, n_removed(forest.n_trees, rate), search, reweight, seed, if_worse)
+    plan = PruningPlan(rule, n_removed(forest.n_trees, rate), search, reweight, chosen.seed, if_worse)
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
-    with _pruner(forest, lists, judge_on, metric, callbacks, missing, threads) as pruner:
+    with _pruner(forest, lists, chosen) as pruner:
         if fallback:
             warn_if_fitted(pruner)
         return _finished(pruner, {"strategy": name, "rate": rate}, prune_forest(pruner, plan))
@@ -115,13 +121,7 @@ def reweight(
     train: Any = None,
     *,
     valid: Any = None,
-    judge_on: str = "valid",
-    metric: str | Metric = "ndcg@10",
-    callbacks: Callbacks = (),
-    missing: str | None = None,
-    threads: int = 0,
-    seed: int = 0,
-    **search: Any,
+    **options: Any,
 ) -> Forest:
     """Search better weights for a forest's trees by line search; the metric on the lists judged on never falls.
 
@@ -148,13 +148,13 @@ def reweight(
     >>> rs.evaluate(better, valid).mean() >= rs.evaluate(model, valid).mean()
     True
     """
-    rule, chosen = _options("last", search)
+    rule, search, chosen = _options("last", options)
     lists = _given(train, valid)
     forest = _loaded(model, lists)
     if forest.n_trees == 0:
         raise ModelError("the model has no trees; there are no weights to search")
-    with _pruner(forest, lists, judge_on, metric, callbacks, missing, threads) as pruner:
-        return _finished(pruner, {}, prune_forest(pruner, PruningPlan(rule, 0, chosen, True, seed)))
+    with _pruner(forest, lists, chosen) as pruner:
+        return _finished(pruner, {}, prune_forest(pruner, PruningPlan(rule, 0, search, True, chosen.seed)))
 
 
 def _given(train: Any, valid: Any) -> dict[str, Any]:
@@ -165,20 +165,12 @@ def _given(train: Any, valid: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _pruner(
-    forest: Forest,
-    lists: dict[str, Any],
-    judge_on: str,
-    metric: str | Metric,
-    callbacks: Callbacks,
-    missing: str | None,
-    threads: int,
-) -> Iterator[ForestPruner]:
-    wanted, judge = parse_metric(metric), judge_of(judge_on, lists)
-    reporter = Reporter(str(wanted), callbacks, judge)
-    with using_threads(threads or os.cpu_count() or 1):
+def _pruner(forest: Forest, lists: dict[str, Any], options: PruningOptions) -> Iterator[ForestPruner]:
+    wanted, judge = parse_metric(options.metric), judge_of(options.judge_on, lists)
+    reporter = Reporter(str(wanted), options.callbacks, judge)
+    with using_threads(options.threads or os.cpu_count() or 1):
         with reporter.phase("leaves") as report:
-            sets = {name: find_leaves(forest, data, missing=missing) for name, data in lists.items()}
+            sets = {name: find_leaves(forest, data, missing=options.missing) for name, data in lists.items()}
             report(1.0, None, None)
         watch = "valid" if judge == "train" and "valid" in sets else None
         yield ForestPruner(forest, sets, judge, watch, wanted, reporter)
@@ -233,19 +225,20 @@ def n_removed(n_trees: int, rate: float) -> int:
     return n
 
 
-def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy, WeightSearch]:
-    """The strategy and the search of weights, with their parameters."""
+def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy, WeightSearch, PruningOptions]:
+    """The strategy and the search of weights, with their parameters; and the other options."""
     rule = find_strategy(strategy, **given)
-    search, own = parameters_of(WeightSearch), fields_of(rule)
-    for name in (name for name in given if name not in search and name not in own):
+    search, own, others = parameters_of(WeightSearch), fields_of(rule), {one.name for one in fields(PruningOptions)}
+    for name in (name for name in given if name not in {*search, *own, *others}):
         users = [one for one in STRATEGIES if name in parameters_of(STRATEGIES[one])]
         if not users:
-            raise ParameterError(f"prune has no option {name!r}; known: {', '.join([*search, *own])}")
+            raise ParameterError(f"prune has no option {name!r}; known: {', '.join([*search, *own, *sorted(others)])}")
         raise ParameterError(
             param(name), " is not used by ", param("strategy", label(strategy)), f", only by {', '.join(users)}; leave "
             "it out",
         )  # fmt: skip
-    return rule, WeightSearch(**{name: one.checked(given[name]) for name, one in search.items() if name in given})
+    chosen = WeightSearch(**{name: one.checked(given[name]) for name, one in search.items() if name in given})
+    return rule, chosen, PruningOptions(**{name: value for name, value in given.items() if name in others})
 
 
 def _loaded(model: Forest | str | os.PathLike[str], lists: dict[str, Any]) -> Forest:

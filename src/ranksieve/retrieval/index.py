@@ -12,10 +12,10 @@ import numpy as np
 
 from ranksieve.errors import ParameterError
 from ranksieve.files import restore_folder
-from ranksieve.retrieval.analysis import ALL, Analyzer, Field
+from ranksieve.retrieval.analysis import ALL
 from ranksieve.retrieval.building import IndexSettings, build_index
 from ranksieve.retrieval.corpus import Corpus, Document
-from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
+from ranksieve.retrieval.first_stage import as_first_stage
 from ranksieve.retrieval.notes import collected_notes
 from ranksieve.retrieval.storage import FORMAT, Postings, open_folder
 from ranksieve.retrieval.texts import unpacked
@@ -70,16 +70,9 @@ class Index:
         corpus: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Iterable[Document],
         out: str | os.PathLike[str],
         *,
-        fields: str | Field | Sequence[str | Field] = (),
-        numbers: str | Sequence[str] = (),
-        id: str | None = None,
-        analyzer: Analyzer | None = None,
-        positions: bool = True,
-        memory: int = 1 << 30,
-        stage: FirstStage | str | os.PathLike[str] | None = None,
-        texts: bool = True,
         replace: bool = False,
         progress: Callable[[int], None] | None = None,
+        **settings: Any,
     ) -> Index:
         """Index a corpus.
 
@@ -90,6 +83,10 @@ class Index:
             several of these in a list, documents as dicts, or a DataFrame.
         out
             The folder to write.
+        replace
+            Replace an existing index.
+        progress
+            Called now and then with the number of documents read.
         fields
             Fields to index, as `Field`s or as `parse_field` reads them, such as "title" or "file:nostem=path~[^/]+$";
             all text fields if empty.
@@ -101,18 +98,14 @@ class Index:
         analyzer
             How fields given by name are analysed.
         positions
-            Whether fields given by name keep positions.
+            Whether fields given by name keep positions; True.
         memory
             Bytes that texts and postings may take while indexing, however large the corpus is; besides, every document
-            costs a few dozen bytes.
+            costs a few dozen bytes; 1 GiB.
         stage
             The first stage to use for this index where none is given: a `FirstStage`, a model's name, or a file.
         texts
-            Store the texts of the fields, compressed, so that `document` and `ranksieve serve` can show them.
-        replace
-            Replace an existing index.
-        progress
-            Called now and then with the number of documents read.
+            Store the texts of the fields, compressed, so that `document` and `ranksieve serve` can show them; True.
 
         Examples
         --------
@@ -124,9 +117,9 @@ class Index:
         ...     [(hit.docno, hit.rank) for hit in search(index, "red roses", k=5)]
         [('b', 1), ('a', 2)]
         """
-        settings = IndexSettings(fields, numbers, id, analyzer, positions, memory, as_first_stage(stage), texts)
+        chosen = IndexSettings(**{**settings, "stage": as_first_stage(settings.get("stage"))})
         with collected_notes(None) as notes:
-            build_index(Corpus(corpus), out, settings, replace=replace, progress=progress, notes=notes)
+            build_index(Corpus(corpus), out, chosen, replace=replace, progress=progress, notes=notes)
         return cls(out)
 
     def close(self) -> None:
