@@ -40,13 +40,12 @@ def register_objective(name: str, rule: Any, *, replace: bool = False) -> None:
 
     Parameters
     ----------
-    name : str
+    name, replace
+        As for `register_selection`.
     rule : function or class
         A function `(labels, scores, offsets) -> (gradients, second derivatives)`; query q owns the documents
         `offsets[q]:offsets[q + 1]`, and positive gradients raise scores. Or a frozen dataclass whose fields are
         parameters with defaults, and whose `__call__` takes an `ObjectiveView` with labels, scores, offsets and more.
-    replace : bool
-        Replace the objective that has the name. Without it, a name that is taken is an error.
 
     Examples
     --------

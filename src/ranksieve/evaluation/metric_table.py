@@ -169,13 +169,13 @@ def counts_of(metric: Metric, offsets: np.ndarray) -> np.ndarray:
 
 
 def rank(
-    metric: Metric,
-    labels: np.ndarray,
-    scores: np.ndarray,
-    offsets: np.ndarray,
-    gain: GainOf,
+    metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray, gain: GainOf, *, is_linear: bool
 ) -> Ranking:
-    """The ranking by score, cut at the metric's k; under ties="mean" the last tied group is kept whole."""
+    """The ranking by score, cut at the metric's k; under ties="mean" the last tied group is kept whole.
+
+    A metric that is linear in the gains needs only the expected gain at each rank: the gains are then the means of
+    their tied groups.
+    """
     counts = counts_of(metric, offsets)
     rows, bounds = best_rows(scores, offsets, counts)
     if metric.ties == "mean":
@@ -186,21 +186,10 @@ def rank(
         kernels.tie_ends(scores, rows, bounds, ends)
     else:
         ends = np.arange(1, len(rows) + 1) - np.repeat(bounds[:-1], np.diff(bounds))
-    return Ranking(gain(labels[rows]), bounds, ends)
-
-
-def expected_gains(
-    metric: Metric,
-    labels: np.ndarray,
-    scores: np.ndarray,
-    offsets: np.ndarray,
-    gain: GainOf,
-) -> Ranking:
-    """The ranking with the expected gain at each rank: all that a metric linear in the gains needs."""
-    ranking = rank(metric, labels, scores, offsets, gain)
-    if metric.ties == "mean":
-        kernels.average_ties(ranking.gains, ranking.ends, ranking.bounds)
-    return ranking
+    gains = gain(labels[rows])
+    if is_linear and metric.ties == "mean":
+        kernels.average_ties(gains, ends, bounds)
+    return Ranking(gains, bounds, ends)
 
 
 def ideal_gains(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -258,10 +247,9 @@ def _sums(
     """The sums over ranks, before they are normalised."""
     assert definition.gain is not None
     gain = definition.gain(metric, labels)
+    ranking = rank(metric, labels, scores, offsets, gain, is_linear=definition.kind == WEIGHTED)
     if definition.kind == WEIGHTED:
-        ranking = expected_gains(metric, labels, scores, offsets, gain)
         return weighted_sums(ranking.gains, ranking.bounds, rank_weights(metric, offsets))
-    ranking = rank(metric, labels, scores, offsets, gain)
     out = np.empty(len(offsets) - 1)
     _SUMS[definition.kind](ranking.gains, ranking.ends, ranking.bounds, metric.k or WHOLE_LIST, out)
     return out
@@ -276,7 +264,7 @@ _SUMS = {
 
 def _average_ndcg(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Every cut-off has a norm of its own, so this is no single sum."""
-    ranking = expected_gains(metric, labels, scores, offsets, graded(metric, labels))
+    ranking = rank(metric, labels, scores, offsets, graded(metric, labels), is_linear=True)
     ideal, ideal_bounds = ideal_gains(metric, labels, offsets)
     out = np.empty(len(offsets) - 1)
     weights = rank_weights(metric, offsets)

@@ -216,10 +216,8 @@ def extract_features(
 
     Parameters
     ----------
-    index
-        The index.
-    queries
-        A mapping from query ids to texts, (id, text) pairs, a DataFrame with `qid` and `query`, or a file as a `Path`.
+    index, queries, stage, notes
+        As for `retrieve`.
     run
         The candidates: a `Run`, a DataFrame with `qid`, `docno` and `score`, or a TREC file; those of the first stage
         if None.
@@ -228,15 +226,10 @@ def extract_features(
         without.
     depth
         Most candidates of a query.
-    stage
-        A `FirstStage`, a model's name, or a file that `FirstStage.save` has written; that of the index if None, or
-        BM25F with its defaults.
     select
         Names or patterns of features, such as `bm25*` or `*.title`; all if empty.
     extra
         Your own features by name: functions (query text, document ids) → one number per document.
-    notes
-        Gets remarks on what was left out; they are logged by the logger `ranksieve` if None.
 
     Examples
     --------

@@ -151,16 +151,14 @@ def retrieve(
         A `FirstStage`, a model's name, or a file that `FirstStage.save` has written; that of the index if None, or
         BM25F with its defaults.
     notes
-        Gets remarks on queries that retrieve nothing; they are logged by the logger `ranksieve` if None.
+        Gets remarks, such as on queries that retrieve nothing; they are logged by the logger `ranksieve` if None.
 
     Examples
     --------
     >>> import tempfile
-    >>> from ranksieve.retrieval import Index
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Index.build(corpus, f"{folder}/index") as index:
-    ...         run = retrieve(index, {"q1": "wine", "q2": "red"})
+    ...     run = retrieve(Index.build(corpus, f"{folder}/index"), {"q1": "wine", "q2": "red"})
     >>> [(id, list(docs)) for id, docs, _ in run.lists()]
     [('q1', ['b']), ('q2', ['b', 'a'])]
     """

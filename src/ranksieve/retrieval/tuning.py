@@ -57,12 +57,9 @@ def tune(
     Examples
     --------
     >>> import tempfile
-    >>> from ranksieve.retrieval import Index
     >>> corpus = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "red wine, red roses"}]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Index.build(corpus, f"{folder}/index") as index:
-    ...         found = tune(index, {"q1": "red"}, {"q1": {"b": 1}}, metric="mrr")
-    >>> found.stage.model
+    ...     tune(Index.build(corpus, f"{folder}/index"), {"q1": "red"}, {"q1": {"b": 1}}, metric="mrr").stage.model
     'bm25f'
     """
     stage, wanted = stage or FirstStage(), parse_metric(metric)
