@@ -20,6 +20,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 import ranksieve as rs
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.parameter_table import table
+from ranksieve.rules import ALIASES
 
 SMALL = {"algo": "lambdamart", "trees": 8, "leaves": 6, "learning_rate": 0.2, "min_docs": 3, "threads": 1}
 N_QUERIES, SIZE = 24, 15
@@ -51,6 +52,8 @@ def test_other_names_of_parameters():
     ranker = rs.Ranker(n_estimators=7, num_leaves=5, random_state=3, n_jobs=-1)
     assert [ranker.get_params()[name] for name in ("trees", "leaves", "seed", "threads")] == [7, 5, 3, 0]
     assert (ranker.n_estimators, ranker.set_params(num_leaves=9).leaves, clone(ranker).trees) == (7, 9, 7)
+    assert rs.Ranker(min_data_in_leaf=3, lambda_l2=2.0, num_threads=-1).get_params()["l2"] == 2.0
+    assert all(plain in table() and alias not in table() for alias, plain in ALIASES.items())
     with pytest.raises(TypeError, match="unknown parameter 'n_leaves'; did you mean 'num_leaves'"):
         rs.Ranker(n_leaves=3)
     with pytest.raises(rs.errors.ParameterError, match="trees is given twice"):

@@ -21,9 +21,10 @@ from ranksieve.evaluation.importance import importance
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
-from ranksieve.parameter_table import ALIASES, canonical, table, unknown_parameter
+from ranksieve.parameter_table import canonical, table, unknown_parameter
 from ranksieve.params import Params
 from ranksieve.rankers.train import train
+from ranksieve.rules import ALIASES
 from ranksieve.text_formats import counted
 
 
@@ -59,8 +60,9 @@ class _Init:
 class Ranker(BaseEstimator):
     """Gradient-boosted trees that rank the documents of a query.
 
-    The parameters are those of `ranksieve.train`, by the same names and with the same defaults. `n_estimators`,
-    `num_leaves`, `random_state` and `n_jobs` are other names of `trees`, `leaves`, `seed` and `threads`. `X` is a numpy
+    The parameters are those of `ranksieve.train`, by the same names and with the same defaults. scikit-learn's,
+    LightGBM's and XGBoost's names (`n_estimators`, `num_leaves`, `min_child_samples`, `reg_lambda`, `random_state`, …)
+    stand for them. `X` is a numpy
     array, a scipy sparse matrix, or a pandas, polars or Arrow table. Rows of one query share a `qid`, or are adjacent
     and `group` gives the size of each query. A column `qid` of a table is used where neither is given.
 

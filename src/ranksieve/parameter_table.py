@@ -19,6 +19,7 @@ import numpy as np
 from ranksieve.dtypes import MAX_BINS
 from ranksieve.errors import ParameterError, ParamName, did_you_mean, param
 from ranksieve.rules import (
+    ALIASES,
     AUTO,
     OBJECTIVES,
     SELECTIONS,
@@ -46,13 +47,6 @@ RULES = (
     "ranksieve.pruning.strategies",
 )
 SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)
-ALIASES = {
-    # names that users of scikit-learn and LightGBM expect
-    "n_estimators": "trees",
-    "num_leaves": "leaves",
-    "random_state": "seed",
-    "n_jobs": "threads",
-}
 
 COMMON = ("algo", "metric", "gains", "threads", "seed")
 GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
@@ -221,7 +215,7 @@ def canonical(values: Mapping[str, Any]) -> dict[str, Any]:
         name = f"{alias}_" if keyword.iskeyword(alias) else ALIASES.get(alias, alias)
         if name in found:
             raise ParameterError(param(name), " is given twice, under two names; give it once")
-        if alias == "n_jobs" and (value is None or (isinstance(value, int | np.integer) and value < 0)):
+        if name == "threads" and (value is None or (isinstance(value, int | np.integer) and value < 0)):
             value = 0  # all cores
         found[name] = 0 if alias == "random_state" and value is None else value
     return found

@@ -166,17 +166,43 @@ def switch(default: bool, help: str) -> Any:
     return parameter(default, help, "true or false", lambda value: True)
 
 
+# Other names of parameters, which users of scikit-learn, LightGBM and XGBoost expect.
+ALIASES = {
+    "n_estimators": "trees",
+    "num_boost_round": "trees",
+    "num_iterations": "trees",
+    "num_leaves": "leaves",
+    "max_leaf_nodes": "leaves",
+    "eta": "learning_rate",
+    "early_stopping_rounds": "early_stopping",
+    "min_data_in_leaf": "min_docs",
+    "min_child_samples": "min_docs",
+    "min_samples_leaf": "min_docs",
+    "min_sum_hessian_in_leaf": "min_hessian",
+    "min_child_weight": "min_hessian",
+    "lambda_l2": "l2",
+    "reg_lambda": "l2",
+    "colsample_bytree": "feature_fraction",
+    "bagging_fraction": "row_fraction",
+    "subsample": "row_fraction",
+    "max_bin": "max_bins",
+    "monotone_constraints": "monotone",
+    "label_gain": "gains",
+    "random_state": "seed",
+    "n_jobs": "threads",
+    "num_threads": "threads",
+}
 # Names that a field of a rule cannot have: arguments of `train` and `prune`, options of the commands, and names that
 # `Ranker` and `Params` use otherwise.
 RESERVED = frozenset((
     "algorithm", "as_dict", "binning", "callbacks", "check_used", "checkpoint", "checkpoint_every",
     "checkpoint_minutes", "cluster", "copies", "counter", "data", "docid", "drop_unused", "exchange", "fallback", "fit",
     "forest_algorithm", "from_mapping", "get_metadata_routing", "get_params", "help", "ignore", "init", "judge_on",
-    "label", "load_files", "local_workers", "missing", "model", "n_estimators", "n_jobs", "newton_gain",
-    "no_copies", "num_leaves", "objective_rule", "out", "params", "partitions", "predict", "qid", "quiet",
-    "random_state", "replace", "resume", "reweight", "samples", "score", "selection_rule", "set_fit_request",
+    "label", "load_files", "local_workers", "missing", "model", "newton_gain", "no_copies", "objective_rule", "out",
+    "params", "partitions", "predict", "qid", "quiet", "replace", "resume", "reweight", "samples", "score",
+    "selection_rule", "set_fit_request",
     "set_params", "set_predict_request", "set_score_request", "step_rule", "strategy_rule", "test", "train", "traits",
-    "unused", "unused_message", "used", "uses_gains", "valid", "verbose", "version", "weight", "workers",
+    "unused", "unused_message", "used", "uses_gains", "valid", "verbose", "version", "weight", "workers", *ALIASES,
 ))  # fmt: skip
 
 

@@ -252,6 +252,8 @@ MISTAKES = {
     ("train", "DATA", "--trees", "twenty"): "--trees is 'twenty'; expected a whole number from 1; see ranksieve train",
     ("train", "DATA", "--step-range", "1", "b"): "--step-range is '1 b'; expected two numbers",
     ("train", "DATA", "--tree", "20"): "unknown option --tree; did you mean '--trees'? see ranksieve train --help",
+    ("train", "DATA", "--n-estimators", "20"): "unknown option --n-estimators; did you mean '--trees'? see",
+    ("train", "DATA", "--min-data-in-leaf", "5"): "unknown option --min-data-in-leaf; did you mean '--min-docs'? see",
     ("predict", "MODEL", "DATA", "--threads=x"): "--threads is 'x'; expected a whole number from 0",
     ("explain", "MODEL", "DATA", "--top", "0"): "--top is '0'; ",
     ("trian", "DATA"): "unknown command trian; did you mean 'train'? see ranksieve --help",

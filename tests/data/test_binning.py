@@ -129,7 +129,7 @@ def test_narrower_letor_validation_is_padded_and_wider_refused(tmp_path):
     assert narrow.bins[:, 1].tolist() == [0, 0]
     with pytest.raises(DataError, match="every line names features 1 to 1 and no other, but 2 are expected"):
         bin_data(tmp_path / "dense.txt", binning=train.binning)
-    with pytest.raises(ValueError, match="3 features, but the training data has 2"):
+    with pytest.raises(ValueError, match="3 features; expected 2, as in training"):
         bin_data(tmp_path / "wide.txt", binning=train.binning)
 
 

@@ -199,9 +199,9 @@ def named_parquet(folder, name, features, seed):
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (("clicks", "bm25"), "background.parquet: 2 features, but the training data has 3"),
+        (("clicks", "bm25"), "background.parquet: 2 features; expected 3, as in training"),
         (("price", "bm25", "clicks"), "background.parquet: feature 1 is 'price', but was 'bm25'"),
-        (("bm25", "price", "clicks", "more"), "background.parquet: 4 features, but the training data has 3"),
+        (("bm25", "price", "clicks", "more"), "background.parquet: 4 features; expected 3, as in training"),
     ],
 )
 def test_a_background_with_other_features_is_refused(features, message, tmp_path):

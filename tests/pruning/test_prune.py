@@ -201,7 +201,7 @@ def test_what_cannot_be_pruned_is_refused(forest, data, tmp_path):
     with pytest.raises(DataError, match="ndcg@10 is undefined, no query has a positive document"):
         rs.prune(forest, valid=negatives, rate=0.5)
     narrow = rs.Dataset.from_arrays(data.features[:, :3], data.labels, group=data.lists.sizes)
-    with pytest.raises(DataError, match="3 features, but the training data has 7"):
+    with pytest.raises(DataError, match="3 features; expected 7, as in training"):
         rs.prune(forest, valid=narrow, rate=0.5)
     rs.io.write_parquet(narrow, tmp_path / "narrow.parquet")
     with pytest.raises(DataError, match="3 features"):

@@ -123,7 +123,12 @@ def usage_message(error: Any) -> str:
         known = [
             name for option in context.command.get_params(context) for name in (*option.opts, *option.secondary_opts)
         ]
-        return f"unknown option {error.option_name}; {did_you_mean(error.option_name, known)}{advice}"
+        from ranksieve.parameter_table import flag
+        from ranksieve.rules import ALIASES
+
+        plain = ALIASES.get(error.option_name.lstrip("-").replace("-", "_"))
+        wanted = flag(plain) if plain else error.option_name
+        return f"unknown option {error.option_name}; {did_you_mean(wanted, known)}{advice}"
     param = getattr(error, "param", None)
     if param is None:
         message = error.format_message()

@@ -158,6 +158,6 @@ def _check_width(width: int, binning: Binning, source: str, *, narrower: bool = 
     expected = binning.n_features
     if width != expected and not (narrower and width < expected):
         raise DataError(
-            f"{source}: {counted(feature=width)}, but the training data has {expected}; "
+            f"{source}: {counted(feature=width)}; expected {expected}, as in training; "
             "validation and test data must have the features of the training data"
         )

@@ -75,7 +75,7 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
     given, expected = tuple(given), tuple(expected)
     if len(given) != len(expected):
         raise DataError(
-            f"{source}: {counted(feature=len(given))}, but the training data has {len(expected)}; "
+            f"{source}: {counted(feature=len(given))}; expected {len(expected)}, as in training; "
             "give the features of the training data"
         )
     unnamed = {default_names(len(given)), tuple(f"Column_{number}" for number in range(len(given)))}  # LightGBM's

@@ -50,19 +50,19 @@ def comparison(results: Results, data: str) -> Table:
     baseline = next((group for group in groups if group.run == baseline_run), groups[0])
     if len(groups) == 1:
         groups = [baseline if group.label == baseline.label else group for group in results.groups(data)]
-    columns = {f"{metric} at {stage}": f"{metric}, first {stage} trees" for stage in results.facts["stages"]}
-    columns[metric] = metric
+    columns = {metric: metric}
+    columns |= {f"{metric} at {stage}": f"{metric}, first {stage} trees" for stage in results.facts["stages"]}
     rows = []
     for group in groups:
-        row = [Value(group.label)]
+        row = [Value(group.label), _maybe(group.n_trees, ".0f")]
         for column in columns:
             known = group.has_stages or column == metric
             row += _compared(group, baseline, column) if known else [Value("–")] * 3
-        rows.append((*row, _maybe(group.n_trees, ".0f")))
+        rows.append(tuple(row))
     n_queries = int(np.count_nonzero(~np.isnan(baseline.per_query(metric)[1])))
     return Table(
         title=f"{metric} on {n_queries:,} test queries of {data}, against {baseline.label}",
-        columns=("", *(part for name in columns.values() for part in (name, "difference", "p")), "trees"),
+        columns=("", "trees", *(part for name in columns.values() for part in (name, "difference", "p"))),
         rows=tuple(rows),
         note="The number of trees is chosen on validation lists, as are the parameters of a run with a grid. "
         f"Difference from {baseline.label}, in percent, with the 95% interval of the paired t-test. p is of Fisher's "
@@ -255,7 +255,7 @@ def data_table(results: Results) -> Table:
             )
     return Table(
         title="Data",
-        columns=("", "queries", "documents", "positives", "documents per query", "positives per query", "from"),
+        columns=("data", "queries", "documents", "positives", "documents per query", "positives per query", "from"),
         rows=tuple(rows),
         note="Before sampling. Positives are documents with a label above 0.",
     )
