@@ -26,7 +26,7 @@ from ranksieve.forest.model import Model
 from ranksieve.models.load import load as load_model
 from ranksieve.pruning.prune import prune, reweight
 from ranksieve.rankers.interpolation import interpolate
-from ranksieve.rankers.train import run
+from ranksieve.rankers.train import parse_params, run
 
 CELLS = "cells"  # the folder of their results
 MODEL = "model.txt"
@@ -138,7 +138,7 @@ def train_cell(cell: Cell, out: Path, data: CellData, options: TrainOptions) -> 
     read = data.binned if cell.on_bins else data.values
     job = TrainingJob(
         read("train"),
-        cell.params.replace(threads=threads).load_files().drop_unused(),
+        parse_params({**cell.params.as_dict(), "threads": threads}),
         valid={name: read(name) for name in options.sets},
         init=None if cell.init is None else read_model(out, cell.init),
         callbacks=options.callbacks,
