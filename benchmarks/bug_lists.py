@@ -12,7 +12,7 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.sampling import truncated_rows
+from ranksieve.data.sampling import Truncate
 from retrieval_quality import BUG_FIELDS, read_collection
 
 PROJECTS = ("ecf", "eclipse.jdt.debug", "tomcat70", "eclipse.pde.ui")
@@ -82,7 +82,7 @@ class Fold:
     def _rows(self, cut: int) -> np.ndarray:
         """Training rows within the first stage's best; positives beyond are dropped, since keeping them misleads."""
         lists, rows = self.data.lists.take_queries(self.train_queries)
-        return truncated_rows(lists, self.data.column(self.data.first_stage)[rows], cut, positives="drop")
+        return Truncate(cut, "drop").rows(lists, self.data.column(self.data.first_stage)[rows])
 
 
 def _for_lightgbm(part: rs.Dataset) -> lightgbm.Dataset:

@@ -68,7 +68,7 @@ def test_a_key_changes_with_what_the_result_depends_on(tmp_path):
         ('"map"', '"mapp"', "metrics =", "unknown metric 'mapp'; did you mean 'map'"),
         ('model = "plain"', 'model = "SelGB"', "by-model", "has a grid"),
         ('model = "plain"', 'model = "later"', "by-model", "no earlier run is named 'later'"),
-        ("share = 0.2", "share = 2", "by-model", r"share is 2; expected a number in \(0, 1\]"),
+        ("share = 0.2", "share = 2", "by-model", r"share is 2.0; expected a number in \(0, 1\]"),
         ('order = "random"', 'order = "up"', "undersample", "order is 'up'"),
         ('how = "undersample"', 'how = "less"', "undersample", "how is 'less'"),
         ('baseline = "plain"', 'baseline = "plan"', "baseline", "no run is named 'plan'; did you mean 'plain'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import MISSING, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,8 @@ from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives, largest_rows
 from ranksieve.dtypes import ROW
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
+from ranksieve.rules import checked_fields, choice, integer, parameter, share
 
-POSITIVES = ("keep", "drop")
-ORDERS = ("random", "ascending", "descending")
 FEW = 0.05  # share of positives from beyond the cut; with more, models prefer low first-stage scores
 
 
@@ -39,7 +39,7 @@ def truncate(data: Dataset, k: int, *, by: int | str | None = None, positives: s
     >>> truncate(data, 1, by=0, positives="drop").labels.tolist()
     [0.0, 0.0]
     """
-    rows = truncated_rows(data.lists, first_stage_values(data, by), k, positives=positives)
+    rows = checked_fields(Truncate(k, positives)).rows(data.lists, first_stage_values(data, by))
     _warn_of_positives_beyond(data.lists, rows, k)
     return data.take_rows(rows)
 
@@ -68,7 +68,7 @@ def by_model(data: Dataset, scores: Any, share: float, *, at_least: int = 1) -> 
     if scores.shape != (data.n_docs,):
         raise DataError(f"got scores of shape {scores.shape} for {data.n_docs} documents; give one per document")
     ours = scores if data.lists.order is None else scores[data.lists.order]
-    return data.take_rows(best_rows(data.lists, ours, share, at_least=at_least))
+    return data.take_rows(checked_fields(BestScored(share)).rows(data.lists, ours, at_least=at_least))
 
 
 def undersample(
@@ -101,8 +101,9 @@ def undersample(
     >>> undersample(data, n=1, order="ascending", by=0).features.ravel().tolist()
     [2.0, 1.0, 5.0, 4.0]
     """
-    values = first_stage_values(data, by) if order in ORDERS[1:] else None
-    return data.take_rows(undersampled_rows(data.lists, values, n=n, share=share, order=order, seed=seed))
+    rule = checked_fields(Undersample(share, n, order))
+    values = np.empty(0) if rule.order == "random" else first_stage_values(data, by)
+    return data.take_rows(rule.rows(data.lists, values, seed))
 
 
 def first_stage_values(data: Dataset, by: int | str | None) -> np.ndarray:
@@ -116,16 +117,62 @@ def first_stage_values(data: Dataset, by: int | str | None) -> np.ndarray:
     return data.column(chosen)
 
 
-def truncated_rows(lists: Lists, values: np.ndarray, k: int, *, positives: str = "keep") -> np.ndarray:
-    """The rows `truncate` keeps; `values` is the first stage's score of every document."""
-    if not isinstance(k, int | np.integer) or k < 1:
-        raise ParameterError(param("k"), f" is {k!r}; expected a whole number from 1")
-    _check_one_of("positives", positives, POSITIVES)
-    all_rows = np.arange(lists.n_docs, dtype=ROW)
-    kept = largest_rows(values, all_rows, lists.offsets, np.minimum(lists.sizes, k))
-    if positives == "drop":
-        return kept
-    return np.union1d(kept, np.flatnonzero(lists.labels).astype(ROW))
+@dataclass(frozen=True)
+class Truncate:
+    """`truncate` as a rule; `values` are the first stage's scores."""
+
+    k: int = integer(MISSING, "Documents of each list to keep", 1)  # type: ignore[arg-type]
+    positives: str = choice("keep", "Keep or drop positives beyond rank k", ("keep", "drop"))
+
+    def rows(self, lists: Lists, values: np.ndarray, seed: int = 0) -> np.ndarray:
+        """The rows that are kept."""
+        all_rows = np.arange(lists.n_docs, dtype=ROW)
+        kept = largest_rows(values, all_rows, lists.offsets, np.minimum(lists.sizes, self.k))
+        return kept if self.positives == "drop" else np.union1d(kept, np.flatnonzero(lists.labels).astype(ROW))
+
+
+@dataclass(frozen=True)
+class BestScored:
+    """`by_model` as a rule; `values` are the model's scores."""
+
+    share: float = share(MISSING, "Share of a query's negatives to keep")  # type: ignore[arg-type]
+
+    def rows(self, lists: Lists, values: np.ndarray, seed: int = 0, *, at_least: int = 1) -> np.ndarray:
+        """The rows that are kept."""
+        negatives = Negatives(lists)
+        return np.union1d(negatives.positives, negatives.largest(values, negatives.counts(self.share, at_least)))
+
+
+@dataclass(frozen=True)
+class Undersample:
+    """`undersample` as a rule; `values` are the feature that decides, where one does."""
+
+    share: float | None = parameter(
+        None, "Share of a query's negatives to keep", "a number in (0, 1]", lambda v: v is None or 0 < v <= 1
+    )
+    n: int | None = parameter(
+        None, "Negatives of a query to keep", "a whole number from 0", lambda value: value is None or value >= 0
+    )
+    order: str = choice("random", "Which negatives are kept, by the first stage", ("random", "ascending", "descending"))
+
+    def __post_init__(self) -> None:
+        if (self.n is None) == (self.share is None):
+            raise ParameterError(
+                "give exactly one of ", param("n"), " (negatives per query) and ", param("share"), " (of the negatives)"
+            )
+
+    def rows(self, lists: Lists, values: np.ndarray, seed: int = 0) -> np.ndarray:
+        """The rows that are kept."""
+        negatives = Negatives(lists)
+        counts = negatives.counts(0.0, self.n or 0) if self.share is None else negatives.counts(self.share, 0)
+        if self.order == "random":
+            chosen = negatives.draw(counts, np.random.default_rng(seed))
+        else:
+            chosen = negatives.largest(values if self.order == "descending" else -values, counts)
+        return np.union1d(negatives.positives, chosen)
+
+
+SAMPLES: dict[str, Any] = {"truncate": Truncate, "by-model": BestScored, "undersample": Undersample}
 
 
 def _warn_of_positives_beyond(lists: Lists, kept: np.ndarray, k: int) -> None:
@@ -145,52 +192,3 @@ def _warn_of_positives_beyond(lists: Lists, kept: np.ndarray, k: int) -> None:
             ),
             stacklevel=3,
         )
-
-
-def best_rows(lists: Lists, scores: np.ndarray, share: float, *, at_least: int = 1) -> np.ndarray:
-    """The rows `by_model` keeps; `scores` in the order of the lists."""
-    _check_share(share)
-    negatives = Negatives(lists)
-    return np.union1d(negatives.positives, negatives.largest(scores, negatives.counts(share, at_least)))
-
-
-def undersampled_rows(
-    lists: Lists,
-    values: np.ndarray | None,
-    *,
-    n: int | None = None,
-    share: float | None = None,
-    order: str = "random",
-    seed: int = 0,
-) -> np.ndarray:
-    """The rows `undersample` keeps; `values` is the feature that decides, where one does."""
-    _check_one_of("order", order, ORDERS)
-    if (n is None) == (share is None):
-        raise ParameterError(
-            "give exactly one of ", param("n"), " (negatives per query) and ", param("share"), " (of the negatives)"
-        )
-    negatives = Negatives(lists)
-    if n is not None:
-        if not isinstance(n, int | np.integer) or n < 0:
-            raise ParameterError(param("n"), f" is {n!r}; expected a whole number from 0")
-        counts = negatives.counts(0.0, int(n))
-    else:
-        assert share is not None
-        _check_share(share)
-        counts = negatives.counts(share, 0)
-    if order == "random":
-        chosen = negatives.draw(counts, np.random.default_rng(seed))
-    else:
-        assert values is not None
-        chosen = negatives.largest(values if order == "descending" else -values, counts)
-    return np.union1d(negatives.positives, chosen)
-
-
-def _check_share(share: float) -> None:
-    if not 0 < share <= 1:
-        raise ParameterError(param("share"), f" is {share!r}; expected a number in (0, 1]")
-
-
-def _check_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ParameterError(param(name), f" is {value!r}; expected one of {', '.join(known)}")

@@ -5,21 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any
 
+from ranksieve.data.sampling import SAMPLES
 from ranksieve.errors import ParameterError, check_key
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.spec import Cell
 from ranksieve.parameter_table import FORESTS, RANKERS
+from ranksieve.rules import parameters_of
 
-SAMPLES: dict[str, tuple[str, ...]] = {  # with their keys
-    "truncate": ("k", "positives"),
-    "by-model": ("share", "model"),
-    "undersample": ("share", "n", "order"),
-}
 MOST_CHOICES = 100_000  # of a run's grid
-WORDS = {"positives": ("keep", "drop"), "order": ("random", "ascending", "descending")}
 
 
 @dataclass(frozen=True)
@@ -73,27 +69,24 @@ def check_sample_keys(sample: Mapping[str, Any]) -> None:
             f'how is {how!r}; expected a table such as {{how = "truncate", k = 500}}, how one of {", ".join(SAMPLES)}'
         )
     for key in sample:
-        check_key(key, ("how", *SAMPLES[how]))
+        check_key(key, ("how", *parameters_of(SAMPLES[how]), *(("model",) if how == "by-model" else ())))
+
+
+def sample_rule(sample: Mapping[str, Any]) -> Any:
+    """The rule that a table such as `{ how = "truncate", k = 500 }` describes."""
+    kind = SAMPLES[sample["how"]]
+    own = parameters_of(kind)
+    for name in (name for name, one in own.items() if one.default is MISSING and name not in sample):
+        raise ParameterError(f"{sample['how']} expects {name}, {own[name].expected}: {own[name].help.lower()}")
+    return kind(**{name: one.checked(sample[name]) for name, one in own.items() if name in sample})
 
 
 def check_sample(sample: Mapping[str, Any], data: DataSpec) -> None:
     """Refuse a sample that cannot be drawn from the data."""
-    how, k, share, n = (sample.get(key) for key in ("how", "k", "share", "n"))
-    for key, value in (("k", k), ("n", n)):
-        if value is not None and not (type(value) is int and value >= 1):
-            raise ParameterError(f"{key} is {value!r}; expected a whole number from 1")
-    if share is not None and not (type(share) in (int, float) and 0 < share <= 1):
-        raise ParameterError(f"share is {share!r}; expected a number in (0, 1]")
-    for key, known in WORDS.items():
-        if sample.get(key, known[0]) not in known:
-            raise ParameterError(f"{key} is {sample[key]!r}; expected one of {', '.join(known)}")
-    if how == "truncate" and k is None:
-        raise ParameterError("truncate expects k, the documents to keep of each list")
-    if how == "by-model" and (share is None or "model" not in sample):
-        raise ParameterError("by-model expects a share, and as model the name of an earlier run")
-    if how == "undersample" and (share is None) == (n is None):
-        raise ParameterError("undersample expects one of share and n")
-    needs_order = how == "truncate" or sample.get("order", "random") != "random"
+    sample_rule(sample)
+    if sample["how"] == "by-model" and "model" not in sample:
+        raise ParameterError("by-model expects as model the name of an earlier run")
+    needs_order = sample["how"] == "truncate" or sample.get("order", "random") != "random"
     if needs_order and not data.has_first_stage():
         raise ParameterError(f'data {data.name!r} has no first-stage feature; name it (first-stage = "bm25")')
 

@@ -16,10 +16,10 @@ from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.sampling import best_rows, truncated_rows, undersampled_rows
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.metrics import metric_of, parse_metric
 from ranksieve.experiments.data_sets import BACKGROUND, Loaded, Part, load, load_values
+from ranksieve.experiments.run_options import sample_rule
 from ranksieve.experiments.spec import Cell
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model
@@ -87,25 +87,15 @@ def _sampled_rows(cell: Cell, out: Path, part: Part) -> np.ndarray | None:
     if sample is None:
         return None
     values = part.first_stage if part.first_stage is not None else np.empty(0)
-    if sample["how"] == "truncate":
-        return truncated_rows(lists, values, sample["k"], positives=sample.get("positives", "keep"))
-    if sample["how"] == "undersample":
-        return undersampled_rows(
-            lists,
-            values,
-            n=sample.get("n"),
-            share=sample.get("share"),
-            order=sample.get("order", "random"),
-            seed=cell.seed,
+    if sample["how"] == "by-model":
+        assert cell.model_cell is not None
+        model = read_model(out, cell.model_cell)
+        values = (
+            scores_on_bins(model, part.binned)
+            if cell.model_cell.on_bins
+            else scores_on_values(model, load_values(cell.data)["train"])
         )
-    assert cell.model_cell is not None
-    model = read_model(out, cell.model_cell)
-    if cell.model_cell.on_bins:
-        assert isinstance(model, Forest)
-        scores = scores_on_bins(model, part.binned)
-    else:
-        scores = scores_on_values(model, load_values(cell.data)["train"])
-    return best_rows(lists, scores, sample["share"])
+    return sample_rule(sample).rows(lists, values, cell.seed)
 
 
 def scores_on_bins(forest: Forest, data: Binned) -> np.ndarray:
