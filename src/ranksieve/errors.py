@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ClusterError",
     "DataError",
+    "DeviceError",
     "InterruptedTraining",
     "MissingExtraError",
     "ModelError",
@@ -111,6 +112,10 @@ class MissingExtraError(RanksieveError, ImportError):
 
 class ClusterError(RanksieveError):
     """A cluster that lost its scheduler, all its workers, or workers too small for their lists."""
+
+
+class DeviceError(RanksieveError):
+    """A GPU that is missing, or that has too little memory."""
 
 
 class UnusedParameterWarning(RanksieveWarning):

@@ -80,7 +80,8 @@ def keep_cuts(state, columns, rules):
             leaf, found = state.pair[side], state.found_gains[side]
             state.gains[leaf] = found - node_gain(leaf_node(state, leaf), rules, len(columns.signs) > 0)
             if state.found_cuts[side, 0] != NO_SPLIT and state.gains[leaf] > SMALLEST_GAIN * found:
-                state.cuts[leaf] = state.found_cuts[side]
+                for k in range(5):
+                    state.cuts[leaf, k] = state.found_cuts[side, k]
 
 
 @njit(cache=True, nogil=True)

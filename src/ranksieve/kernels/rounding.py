@@ -4,6 +4,7 @@ Rounding is unbiased: a value is rounded up with the probability of its fraction
 random numbers depend on a key and the row's number in the whole training set alone.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -29,19 +30,23 @@ class Packing(NamedTuple):
 @njit(cache=True, nogil=True)
 def rounded(value, chance):
     """The whole number below a value, or with the probability of the value's fraction the one above it."""
-    below = np.floor(value)
+    below = math.floor(value)
     return np.int64(below) + np.int64(chance < value - below)
+
+
+@njit(cache=True, nogil=True)
+def packed_row(grad, hess, number, packing):
+    """The packed integer of the row with this number in the whole training set."""
+    (a, b), (c, d) = packing.grad_factors, packing.hess_factors
+    bits = mixed(np.uint64(packing.key) + GOLDEN * np.uint64(number + 1))
+    high, low = np.int64(bits >> np.uint64(32)), np.int64(bits & np.uint64(0xFFFFFFFF))
+    g = rounded(grad * a * b, (np.float64(high) + 0.5) * 2.0**-32)
+    h = rounded(hess * c * d, (np.float64(low) + 0.5) * 2.0**-32)
+    return (g << (packing.hess_bits + packing.count_bits)) + (h << packing.count_bits) + 1
 
 
 @njit(cache=True, nogil=True, parallel=True)
 def pack_rows(grad, hess, rows, first, packing, out):
     """The packed integers of rows with these numbers, all plus `first`; without numbers they are 0, 1, …"""
-    key, count_bits, grad_shift = np.uint64(packing.key), packing.count_bits, packing.hess_bits + packing.count_bits
-    (a, b), (c, d) = packing.grad_factors, packing.hess_factors
     for i in prange(len(grad)):
-        number = first + (rows[i] if len(rows) else i)
-        bits = mixed(key + GOLDEN * np.uint64(number + 1))
-        high, low = np.int64(bits >> np.uint64(32)), np.int64(bits & np.uint64(0xFFFFFFFF))
-        g = rounded(grad[i] * a * b, (np.float64(high) + 0.5) * 2.0**-32)
-        h = rounded(hess[i] * c * d, (np.float64(low) + 0.5) * 2.0**-32)
-        out[i] = (g << grad_shift) + (h << count_bits) + 1
+        out[i] = packed_row(grad[i], hess[i], first + (rows[i] if len(rows) else i), packing)

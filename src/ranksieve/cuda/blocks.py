@@ -1,0 +1,106 @@
+"""What the threads of a block do together; all of them call these functions.
+
+The simulator has no warps: there, votes and exchanges within a warp pass through shared memory.
+"""
+
+from __future__ import annotations
+
+from numba import boolean, cuda, float64, int32, int64
+
+from ranksieve.cuda.device import SIMULATED
+
+WARP = 32
+ALL = 0xFFFFFFFF
+
+if SIMULATED:
+
+    @cuda.jit(device=True)
+    def ballot(flag):
+        """The flags of the threads of a warp as the bits of a number."""
+        flags = cuda.shared.array(1024, boolean)
+        t = cuda.threadIdx.x
+        flags[t] = flag
+        cuda.syncthreads()
+        bits = 0
+        for lane in range(WARP):
+            bits |= int(flags[t - t % WARP + lane]) << lane
+        cuda.syncthreads()
+        return bits
+
+    @cuda.jit(device=True)
+    def add_over_warp(value):
+        """The sum over the threads of a warp, in the same order each time."""
+        values = cuda.shared.array(1024, float64)
+        t = cuda.threadIdx.x
+        for distance in (16, 8, 4, 2, 1):
+            values[t] = value
+            cuda.syncthreads()
+            value = value + values[t ^ distance]
+            cuda.syncthreads()
+        return value
+
+else:
+
+    @cuda.jit(device=True)
+    def ballot(flag):
+        """The flags of the threads of a warp as the bits of a number."""
+        return cuda.ballot_sync(ALL, flag)
+
+    @cuda.jit(device=True)
+    def add_over_warp(value):
+        """The sum over the threads of a warp, in the same order each time."""
+        for distance in (16, 8, 4, 2, 1):
+            value = value + cuda.shfl_xor_sync(ALL, value, distance)
+        return value
+
+
+@cuda.jit(device=True)
+def rank_flags(flag):
+    """How many threads before this one have their flag set, and how many in the block."""
+    counts = cuda.shared.array(32, int32)
+    t = int32(cuda.threadIdx.x)
+    warp, lane = t // WARP, t % WARP
+    bits = int64(ballot(flag))
+    if lane == 0:
+        counts[warp] = cuda.popc(bits)
+    cuda.syncthreads()
+    before, total = int32(0), int32(0)
+    for other in range((cuda.blockDim.x + WARP - 1) // WARP):
+        if other == warp:
+            before = total
+        total += counts[other]
+    cuda.syncthreads()
+    return before + int32(cuda.popc(bits & ((int64(1) << int64(lane)) - 1))), total
+
+
+@cuda.jit(device=True)
+def sum_over_block(value):
+    """The sum of an integer over the threads of the block."""
+    sums = cuda.shared.array(1, int64)
+    if cuda.threadIdx.x == 0:
+        sums[0] = 0
+    cuda.syncthreads()
+    if value != 0:
+        cuda.atomic.add(sums, 0, value)
+    cuda.syncthreads()
+    total = sums[0]
+    cuda.syncthreads()
+    return total
+
+
+@cuda.jit(device=True)
+def max_over_block(value):
+    """The largest float over the threads of the block."""
+    values = cuda.shared.array(1024, float64)
+    t = cuda.threadIdx.x
+    values[t] = value
+    cuda.syncthreads()
+    half = 512
+    while half > 0:
+        if t < half and t + half < cuda.blockDim.x:
+            values[t] = max(values[t], values[t + half])
+        cuda.syncthreads()
+        half //= 2
+    largest = values[0]
+    cuda.syncthreads()
+    return largest

@@ -1,0 +1,185 @@
+"""The GPU: whether there is one, kernels that compute what the CPU computes, arrays on the device, and replays."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import config, cuda
+
+from ranksieve.errors import DeviceError, param
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+THREADS = 32 if SIMULATED else 512  # of a block, where a kernel does not need another number
+STATIC_SHARED = 48 * 1024  # bytes of shared memory that every kernel may use
+
+
+def is_available() -> bool:
+    """Whether kernels can run here."""
+    return missing() is None
+
+
+@cache
+def missing() -> str | None:
+    """What is missing to use a GPU, in words; None where nothing is."""
+    if SIMULATED:
+        return None
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "numba-cuda is not installed; install the extra: pip install 'ranksieve[cuda]'"
+    try:
+        if not cuda.is_available() or not len(cuda.gpus):
+            return "no NVIDIA GPU or no driver for it was found; check nvidia-smi"
+    except Exception as error:  # the driver has its own exceptions
+        return f"the CUDA driver does not work ({error})"
+    return None
+
+
+def check_available() -> None:
+    """Refuse to go on without a GPU."""
+    reason = missing()
+    if reason is not None:
+        raise DeviceError(
+            param("device", "cuda"), f" cannot be used: {reason}; or use ", param("device", "auto"), " or cpu"
+        )
+
+
+def name() -> str:
+    """The name of the GPU."""
+    if SIMULATED:
+        return "simulator"
+    found = cuda.get_current_device().name
+    return found.decode() if isinstance(found, bytes) else str(found)
+
+
+def n_multiprocessors() -> int:
+    return 2 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def check_memory(n_bytes: int, what: str) -> None:
+    """Refuse to begin what does not fit into the memory that is free."""
+    if SIMULATED:
+        return
+    free = cuda.current_context().get_memory_info()[0]
+    if n_bytes > free:
+        raise DeviceError(
+            f"{what} needs about {n_bytes / 2**30:.1f} GiB on the GPU, and {free / 2**30:.1f} GiB are free; use fewer "
+            "documents or features, or ", param("device", "cpu"),
+        )  # fmt: skip
+
+
+@contextmanager
+def _separate_operations() -> Any:
+    """Compile a multiplication and an addition as two operations, each rounded as on the CPU."""
+    from numba.cuda.cudadrv import nvvm
+
+    compile_ir = nvvm.compile_ir
+    nvvm.compile_ir = lambda *args, **options: compile_ir(*args, **{**options, "fma": False})
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = compile_ir
+
+
+class Kernel:
+    """A CUDA kernel; `kernel[blocks, threads](*arrays)` runs it on the stream of this process."""
+
+    def __init__(self, function: Callable[..., None], shared: int = 0) -> None:
+        self.function = function
+        self._shared = shared
+        self._kernel = cuda.jit(function)
+        self._is_prepared = SIMULATED
+
+    def __getitem__(self, size: tuple[Any, int]) -> Callable[..., None]:
+        launch = self._kernel[size[0], size[1], 0 if SIMULATED else stream(), self._shared]
+
+        def run(*args: Any) -> None:
+            if self._is_prepared:
+                launch(*args)
+                return
+            with _separate_operations():
+                self._prepare(args)
+                launch(*args)
+            self._is_prepared = True
+
+        return run
+
+    def _prepare(self, args: tuple[Any, ...]) -> None:
+        """Compile, and allow more shared memory than kernels have by default."""
+        from numba.cuda.cudadrv.driver import binding, driver
+
+        compiled = self._kernel.compile(tuple(self._kernel.typeof_pyval(arg) for arg in args))
+        if self._shared > STATIC_SHARED:
+            function = compiled._codelibrary.get_cufunc()
+            most = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            driver.cuKernelSetAttribute(most, self._shared, function.handle, function.device.id)
+
+
+def kernel(function: Callable[..., None] | None = None, *, shared: int = 0) -> Any:
+    """Decorate a kernel; `shared` is the dynamic shared memory of a block in bytes."""
+    if function is None:
+        return lambda decorated: Kernel(decorated, shared)
+    return Kernel(function)
+
+
+@cache
+def stream() -> Any:
+    """The stream of all work of this process: a replay cannot be recorded on the default one."""
+    return cuda.stream()
+
+
+def synchronize() -> None:
+    if not SIMULATED:
+        stream().synchronize()
+
+
+class Replay:
+    """Launches that are the same each time: the first time as they are, then recorded as one CUDA graph."""
+
+    def __init__(self, launches: Callable[[], None]) -> None:
+        self._launches = launches
+        self._runs = 0
+        self._graph: Any = None
+
+    def run(self) -> None:
+        self._runs += 1
+        if SIMULATED or self._runs == 1:  # kernels are compiled
+            self._launches()
+            return
+        from numba.cuda.cudadrv.driver import binding, driver
+
+        handle = int(stream().handle)
+        if self._graph is None:
+            driver.cuStreamBeginCapture(handle, binding.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+            self._launches()
+            self._graph = driver.cuGraphInstantiate(driver.cuStreamEndCapture(handle), 0)
+        driver.cuGraphLaunch(self._graph, handle)
+
+
+def upload(array: np.ndarray) -> Any:
+    """A copy on the device."""
+    array = np.ascontiguousarray(array)
+    if not array.size:
+        return empty(1, array.dtype)
+    return cuda.to_device(array, stream=0 if SIMULATED else stream())
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """An array on the device, its contents undefined; one element where there would be none."""
+    shape = shape if isinstance(shape, tuple) else (int(shape),)
+    return cuda.device_array(tuple(max(int(n), 1) for n in shape), dtype, stream=0 if SIMULATED else stream())
+
+
+def overwrite(target: Any, values: np.ndarray) -> None:
+    """Copy host values over an array of the same size on the device."""
+    target.copy_to_device(np.ascontiguousarray(values), stream=0 if SIMULATED else stream())
+
+
+def download(array: Any) -> np.ndarray:
+    """A copy on the host, when all work before it is done."""
+    host = array.copy_to_host(stream=0 if SIMULATED else stream())
+    synchronize()
+    return host

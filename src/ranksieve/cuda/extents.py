@@ -1,0 +1,42 @@
+"""The largest gradients and their sums, which the scales of fixed-point sums follow from; see `boosting.fixed_point`."""
+
+from __future__ import annotations
+
+from numba import cuda, int64
+
+from ranksieve.cuda.blocks import max_over_block, sum_over_block
+from ranksieve.cuda.device import kernel
+
+
+
+@kernel
+def largest(grad, hess, n, out):
+    """The largest |gradient| and the largest second derivative."""
+    most_grad, most_hess = 0.0, 0.0
+    for i in range(cuda.grid(1), n[0], cuda.gridsize(1)):
+        most_grad, most_hess = max(most_grad, abs(grad[i])), max(most_hess, hess[i])
+    most_grad, most_hess = max_over_block(most_grad), max_over_block(most_hess)
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.max(out, 0, most_grad)
+        cuda.atomic.max(out, 1, most_hess)
+
+
+@kernel
+def absolute_sums(grad, hess, n, factors, out):
+    """The sums of |gradient| and of second derivatives in units of the factors, each value rounded."""
+    grads, hesses = int64(0), int64(0)
+    for i in range(cuda.grid(1), n[0], cuda.gridsize(1)):
+        grads += int64(round(abs(grad[i]) * factors[0] * factors[1]))
+        hesses += int64(round(hess[i] * factors[2] * factors[3]))
+    grads, hesses = sum_over_block(grads), sum_over_block(hesses)
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.add(out, 0, grads)
+        cuda.atomic.add(out, 1, hesses)
+
+
+@kernel
+def clear(largest_values, sums):
+    """Begin with zeros."""
+    i = cuda.grid(1)
+    if i < 2:
+        largest_values[i], sums[i] = 0.0, 0

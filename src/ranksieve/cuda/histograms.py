@@ -1,0 +1,61 @@
+"""Histograms of a leaf's rows: `kernels.histograms` on a GPU.
+
+A block sums 32 columns, a group, in shared memory: `sums[bin, column]`, so that the 32 threads of a warp are in 32
+banks. A 64-bit sum is two 32-bit sums with a carry: GPUs have no 64-bit addition there that is not a loop.
+"""
+
+from __future__ import annotations
+
+from numba import cuda, int64, uint32, uint64
+
+from ranksieve.cuda.bins import GROUP, WORDS
+
+N_BINS = 256
+CELLS = N_BINS * GROUP  # of a group
+SHARED = 2 * 4 * CELLS  # bytes: the low halves of all sums, then the high halves
+LOW = 0xFFFFFFFF
+
+
+@cuda.jit(device=True)
+def add_byte(sums, word, byte, place, low, high):
+    """Add a value to the cell of one byte of a word."""
+    cell = ((word >> uint32(8 * byte)) & uint32(255)) * GROUP + 4 * place + byte
+    before = cuda.atomic.add(sums, cell, low)
+    carry = uint32(1) if uint32((uint64(before) + uint64(low)) & uint64(LOW)) < low else uint32(0)
+    cuda.atomic.add(sums, cell + CELLS, uint32((uint64(high) + uint64(carry)) & uint64(LOW)))
+
+
+@cuda.jit(device=True)
+def add_word(sums, word, value, turn, place):
+    """Add a row's value to the cells of four columns. `turn` is 0 to 3 so that no two threads of a warp share a bank."""
+    low, high = uint32(uint64(value) & uint64(LOW)), uint32((uint64(value) >> uint64(32)) & uint64(LOW))
+    for step in range(4):
+        add_byte(sums, word, (step + turn) & 3, place, low, high)
+
+
+@cuda.jit(device=True)
+def clear_sums(sums):
+    """Begin with sums of 0."""
+    for i in range(cuda.threadIdx.x, 2 * CELLS, cuda.blockDim.x):
+        sums[i] = uint32(0)
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def flush_sums(sums, hist, start):
+    """Add the block's sums to those in memory, from cell `start` on."""
+    cuda.syncthreads()
+    for i in range(cuda.threadIdx.x, CELLS, cuda.blockDim.x):
+        value = int64((uint64(sums[i + CELLS]) << uint64(32)) | uint64(sums[i]))
+        if value != 0:
+            cuda.atomic.add(hist, start + i, value)
+
+
+@cuda.jit(device=True)
+def sum_listed(sums, rows, words, packed, first, n):
+    """Add the n listed rows; `first` is where the group's words begin. Eight threads have one row."""
+    t = cuda.threadIdx.x
+    turn, place = (t // WORDS) & 3, t & (WORDS - 1)
+    for i in range(t // WORDS, n, cuda.blockDim.x // WORDS):
+        row = int64(rows[i])
+        add_word(sums, words[first + row * WORDS + place], packed[row], turn, place)
