@@ -17,6 +17,7 @@ LAYERS = [
     ("errors", "dtypes", "files", "user_functions", "rules", "text_formats", "toml_file", "threads"),
     ("parameter_table", "params"),
     ("kernels",),
+    ("cuda",),
     ("data",),
     ("forest",),
     ("models",),

@@ -51,7 +51,7 @@ SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)
 COMMON = ("algo", "metric", "gains", "threads", "seed")
 GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
            "feature_fraction", "max_bins")  # fmt: skip
-BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction")
+BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction", "device")
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,8 @@ class Core:
     hidden: int = integer(10, "Hidden units of the net (lambdarank)", 1)
     epochs: int = integer(100, "Largest number of passes over the queries (lambdarank)", 1)
     feature: str = parameter("first-stage", "Feature to rank by (feature)", "a feature's name, or first-stage", bool)
+    device: str = choice("cpu", "Where to train: cpu, cuda (an NVIDIA GPU), or auto (cuda where there is one)",
+                         ("cpu", "cuda", AUTO))  # fmt: skip
     threads: int = integer(0, "Number of threads (0: all cores); the model is the same for any number")
     seed: int = integer(0, "Random seed")
 

@@ -32,7 +32,7 @@ UNREADABLE = (
     OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-MAY_CHANGE = ("trees", "threads", "early_stopping")  # a resumed run may set these anew
+MAY_CHANGE = ("trees", "threads", "device", "early_stopping")  # a resumed run may set these anew
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ class Grower:
         self._columns = np.flatnonzero(
             np.isin(data.binning.features, choose_features(params.features, data.feature_names))
         )
-        self._bins = _only_columns(data.bins, self._columns, data.binning.n_features)
-        width = self._bins.shape[1]
+        self._bins = self._take_bins(data)
+        width = -(-len(self._columns) // LANES) * LANES
         self._params = params
         self._newton = params.newton_gain
         signs = monotone_signs(params.monotone, data.feature_names)
@@ -53,6 +53,10 @@ class Grower:
         self._n_bins[: len(self._columns)] = data.binning.n_bins[self._columns]
         self._borders = _borders(self._n_bins, threads)
         self._allocate_histograms(1)
+
+    def _take_bins(self, data: Binned) -> np.ndarray:
+        """The bins of the columns that trees may split on."""
+        return _only_columns(data.bins, self._columns, data.binning.n_features)
 
     def _allocate_histograms(self, n_planes: int) -> None:
         """The histograms of a tree; kept from tree to tree."""

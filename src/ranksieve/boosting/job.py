@@ -56,7 +56,8 @@ class TrainingJob:
 def model_info(params: Params, features: FeatureInfo, **facts: Any) -> dict[str, Any]:
     """What every model stores about its training."""
     settings = params.as_dict()
-    settings.pop("threads")  # the model does not depend on it
+    for name in ("threads", "device"):  # the model does not depend on them, up to rounding
+        settings.pop(name, None)
     return {"params": settings, **facts, "ranksieve": __version__, **features.for_model()}
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ranksieve.boosting.callbacks import MeasuredSet, Monitor, ValidationSet
 from ranksieve.boosting.checkpoint import Checkpointer, fingerprint, finished
 from ranksieve.boosting.grower import Grower
@@ -20,10 +22,10 @@ from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.read import open_data
 from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, param
-from ranksieve.evaluation.metrics import metric_of
+from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.models.blend import Blend
-from ranksieve.rules import fields_of, traits_of
+from ranksieve.rules import AUTO, fields_of, traits_of
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 
@@ -38,11 +40,12 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     given = open_data(job.data, missing=job.missing)
     train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning)
     base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
-    start = Scores(train_set, start=base.scores(TRAIN, given, train_set))
-    valid_sets = list(_validation_sets(job, train_set, base))
-    lists = TrainingLists(train_set.lists, params, metric_of(params), first_selection(base))
+    memory = memory_of(job)
+    start = memory.scores(train_set, base.scores(TRAIN, given, train_set), is_trained_on=True)
+    valid_sets = list(_validation_sets(job, train_set, base, memory))
+    lists = memory.lists(train_set, metric_of(params), first_selection(base))
     step_size = params.step_rule((train_set, start), [(one.data, one.scores) for one in valid_sets], lists.metric)
-    grower = GROWERS[params.forest_algorithm.grower](train_set, params, threads=job.threads)
+    grower = memory.grower(train_set)
     starts = [start, *(one.scores for one in valid_sets)]
     if job.counter is not None:
         job.counter.begin(train_set.lists, resume=job.checkpoint.resume, row_fraction=params.row_fraction)
@@ -124,6 +127,40 @@ class BoostingRun:
         return base.join(to_forest(trees, self.data.binning, self.data.feature_names, info))
 
 
+class MainMemory:
+    """Trains on the CPU; `boosting.gpu.memory.GpuMemory` has the same parts on a GPU."""
+
+    def __init__(self, job: TrainingJob) -> None:
+        self._params, self._threads = job.params, job.threads
+
+    def scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool = False) -> Scores:
+        """The scores of a data set."""
+        return Scores(data, start=start)
+
+    def validation_set(self, name: str, data: Binned, scores: Scores) -> ValidationSet:
+        return ValidationSet(name, data, scores)
+
+    def lists(self, data: Binned, metric: Metric, first_selection: int) -> TrainingLists:
+        return TrainingLists(data.lists, self._params, metric, first_selection)
+
+    def grower(self, data: Binned) -> Grower:
+        return GROWERS[self._params.forest_algorithm.grower](data, self._params, threads=self._threads)
+
+
+def memory_of(job: TrainingJob) -> Any:
+    """Where the data of a run is: in main memory, or on a GPU."""
+    if job.params.device == "cpu":
+        return MainMemory(job)
+    from ranksieve.cuda import device
+
+    if job.params.device == AUTO and not device.is_available():
+        return MainMemory(job)
+    device.check_available()
+    from ranksieve.boosting.gpu.memory import GpuMemory
+
+    return GpuMemory(job)
+
+
 def first_selection(base: Base) -> int:
     """The first tree that a selection is made for: without a base there are no scores to rank by at step 0."""
     return 0 if base.ranks else 1
@@ -143,9 +180,9 @@ def start_of(job: TrainingJob, train_set: Binned, given: Any, labels: QueryLabel
     return base
 
 
-def _validation_sets(job: TrainingJob, train_set: Binned, base: Base) -> Iterator[ValidationSet]:
+def _validation_sets(job: TrainingJob, train_set: Binned, base: Base, memory: Any) -> Iterator[Any]:
     """The validation sets with their initial scores."""
     for name, data in named_sets(job.valid).items():
         given = open_data(data, missing=job.missing, wanted=train_set.feature_names)
         binned = bin_like(given, train_set)
-        yield ValidationSet(name, binned, Scores(binned, start=base.scores(name, given, binned)))
+        yield memory.validation_set(name, binned, memory.scores(binned, base.scores(name, given, binned)))

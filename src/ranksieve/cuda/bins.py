@@ -86,7 +86,5 @@ def send_bins(bins: np.ndarray, *, words: bool, columns: bool) -> DeviceBins:
     for start in range(0, n_rows, part):
         sent = upload(bins[start : start + part])
         tiles = -(-min(part, n_rows - start) // TILE)
-        lay_out[(tiles, n_groups), 32 if SIMULATED else 256](
-            sent, start, n_rows, grouped, by_column, words, columns
-        )
+        lay_out[(tiles, n_groups), 32 if SIMULATED else 256](sent, start, n_rows, grouped, by_column, words, columns)
     return DeviceBins(grouped.view(np.uint32) if words else None, by_column if columns else None, n_rows, n_groups)

@@ -10,6 +10,7 @@ from numba import boolean, cuda, float64, int32, int64
 from ranksieve.cuda.device import SIMULATED
 
 WARP = 32
+MOST_WARPS = 32  # of a block
 ALL = 0xFFFFFFFF
 
 if SIMULATED:
@@ -55,9 +56,12 @@ else:
 
 
 @cuda.jit(device=True)
-def rank_flags(flag):
-    """How many threads before this one have their flag set, and how many in the block."""
-    counts = cuda.shared.array(32, int32)
+def rank_flags(flag, counts):
+    """How many threads before this one have their flag set, and how many in the block.
+
+    `counts` is shared memory of the kernel, an integer for each warp: two functions that a kernel calls cannot both
+    call one with shared memory of its own.
+    """
     t = int32(cuda.threadIdx.x)
     warp, lane = t // WARP, t % WARP
     bits = int64(ballot(flag))

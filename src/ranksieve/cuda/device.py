@@ -118,6 +118,24 @@ class Kernel:
             driver.cuKernelSetAttribute(most, self._shared, function.handle, function.device.id)
 
 
+def shared(function: Any) -> Any:
+    """A function of the CPU's kernels for use in kernels here: compiled for the GPU too; the simulator calls the CPU's."""
+    return function if not SIMULATED else lambda *args: function(*(_plain(arg) for arg in args))
+
+
+def shared_formula(function: Any) -> Any:
+    """The same of a function of numbers alone, which the simulator interprets."""
+    return getattr(function, "py_func", function) if SIMULATED else function
+
+
+def _plain(value: Any) -> Any:
+    """The NumPy arrays in what the simulator passes to kernels."""
+    if isinstance(value, tuple):
+        return type(value)(*map(_plain, value)) if hasattr(value, "_fields") else tuple(map(_plain, value))
+    value = getattr(value, "_item", value)
+    return getattr(value, "_ary", value)
+
+
 def kernel(function: Callable[..., None] | None = None, *, shared: int = 0) -> Any:
     """Decorate a kernel; `shared` is the dynamic shared memory of a block in bytes."""
     if function is None:

@@ -8,7 +8,6 @@ from ranksieve.cuda.blocks import max_over_block, sum_over_block
 from ranksieve.cuda.device import kernel
 
 
-
 @kernel
 def largest(grad, hess, n, out):
     """The largest |gradient| and the largest second derivative."""

@@ -10,18 +10,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import cuda, float64, int32, int64
+from numba import cuda, float64, int32, int64, uint32
 
 from ranksieve.cuda.bins import GROUP, WORDS
-from ranksieve.cuda.blocks import rank_flags, sum_over_block
-from ranksieve.cuda.device import THREADS, kernel
-from ranksieve.cuda.histograms import CELLS, SHARED, add_word, clear_sums, flush_sums, sum_listed
-from ranksieve.cuda.splitting import NO_SPLIT, goes_left, scan_column, scan_column_bounded
+from ranksieve.cuda.blocks import MOST_WARPS, rank_flags, sum_over_block
+from ranksieve.cuda.device import THREADS, kernel, shared, shared_formula
+from ranksieve.cuda.histograms import CELLS, SHARED, add_word, cell_of, clear_sums, flush_sums, sum_listed
+from ranksieve.cuda.splitting import NO_SPLIT, count_of, goes_left, scan_column, scan_column_bounded
 from ranksieve.dtypes import MISSING_BIN
-from ranksieve.kernels.gain import SMALLEST_GAIN, SplitRules, count_of, node_gain
-from ranksieve.kernels.growing import GrowState, leaf_node, next_split, sibling_slot, start_tree
+from ranksieve.kernels import gain as gains
+from ranksieve.kernels import growing, rounding
+from ranksieve.kernels.gain import SMALLEST_GAIN, SplitRules
 from ranksieve.kernels.histograms import Columns
-from ranksieve.kernels.rounding import Packing, packed_row
+
+leaf_node, sibling_slot = shared(growing.leaf_node), shared(growing.sibling_slot)
+next_split, start_tree = shared(growing.next_split), shared(growing.start_tree)
+node_gain, packed_row = shared_formula(gains.node_gain), shared(rounding.packed_row)
 
 # what the next launches do
 LEAF, COLUMN, CUT, MISSING_LEFT, SMALL_IS_LEFT, SLOT, START, STOP, BUFFER, IS_SUMMED = range(10)
@@ -29,7 +33,9 @@ DONE = -1  # of LEAF: the tree is complete
 
 # the numbers of a tree, `Settings.numbers`; as many more are floats
 COUNT_BITS, HESS_BITS, MIN_DOCS, NEWTON, MAX_DEPTH, KEY, N_ROWS, N_SIGNS = range(8)
-HESS_UNIT, MIN_HESS, L2, GRAD_A, GRAD_B, HESS_A, HESS_B, EXACT_GRAD_A, EXACT_GRAD_B, EXACT_HESS_A, EXACT_HESS_B = range(11)
+HESS_UNIT, MIN_HESS, L2, GRAD_A, GRAD_B, HESS_A, HESS_B, EXACT_GRAD_A, EXACT_GRAD_B, EXACT_HESS_A, EXACT_HESS_B = range(
+    11
+)
 N_SETTINGS = 16
 
 SEARCHERS = 64  # threads that scan columns: those of a group, with missing values right and left
@@ -96,11 +102,14 @@ def columns_of(features, settings):
 
 
 @kernel
-def reset(state, settings, work, members):
+def reset(state, features, settings, work, members):
     """A tree without leaves."""
     i, step = cuda.grid(1), cuda.gridsize(1)
-    for k in range(i, work.hist.shape[0], step):
-        work.hist[k] = 0
+    n_groups = len(features.widest)
+    for part in range(cuda.blockIdx.x, len(state.gains) * n_groups, cuda.gridDim.x):
+        n_bins = features.widest[part % n_groups]
+        for k in range(cuda.threadIdx.x, (n_bins + 1) * GROUP, cuda.blockDim.x):
+            work.hist[part * CELLS + cell_of(k, n_bins)] = 0
     for k in range(i, settings.numbers[N_ROWS], step):
         members[k] = k
     for leaf in range(i, len(state.gains), step):
@@ -119,16 +128,16 @@ def reset(state, settings, work, members):
 def pack(grad, hess, row_numbers, numbered, settings, packed, totals):
     """The integers that histograms sum, and their total."""
     numbers, floats = settings.numbers, settings.floats
-    packing = Packing(
-        numbers[COUNT_BITS], numbers[HESS_BITS], (floats[GRAD_A], floats[GRAD_B]), (floats[HESS_A], floats[HESS_B]),
-        numbers[KEY],
-    )  # fmt: skip
+    count_bits, hess_bits = numbers[COUNT_BITS], numbers[HESS_BITS]
     total = int64(0)
     for i in range(cuda.grid(1), numbers[N_ROWS], cuda.gridsize(1)):
-        if numbers[HESS_BITS] > 0:
-            value = packed_row(grad[i], hess[i], int64(row_numbers[i]) if numbered else int64(i), packing)
+        g = grad[i] * floats[GRAD_A] * floats[GRAD_B]
+        if hess_bits > 0:
+            h = hess[i] * floats[HESS_A] * floats[HESS_B]
+            number = int64(row_numbers[i]) if numbered else int64(i)
+            value = packed_row(g, h, number, numbers[KEY], count_bits, hess_bits)
         else:
-            value = (int64(round(grad[i] * floats[GRAD_A] * floats[GRAD_B])) << numbers[COUNT_BITS]) + 1
+            value = (int64(round(g)) << count_bits) + 1
         packed[i] = value
         total += value
     total = sum_over_block(total)
@@ -145,11 +154,12 @@ def begin(state, settings, work):
 
 
 @kernel(shared=SHARED)
-def sum_root(rows, settings, hist):
+def sum_root(rows, features, settings, hist):
     """The histogram of all rows. Blocks are parts of the rows, and groups."""
-    sums = cuda.shared.array(0, np.uint32)
+    sums = cuda.shared.array(0, uint32)
     t, group, n = cuda.threadIdx.x, cuda.blockIdx.y, settings.numbers[N_ROWS]
-    clear_sums(sums)
+    n_bins = features.widest[group]
+    clear_sums(sums, n_bins)
     part = (n + cuda.gridDim.x - 1) // cuda.gridDim.x
     start = cuda.blockIdx.x * part
     stop = min(start + part, n)
@@ -158,7 +168,12 @@ def sum_root(rows, settings, hist):
     i = start + t // WORDS
     while i + 3 * step < stop:  # four loads wait for memory together
         j, k, m = i + step, i + 2 * step, i + 3 * step
-        a, b, c, d = words[first + i * WORDS], words[first + j * WORDS], words[first + k * WORDS], words[first + m * WORDS]
+        a, b, c, d = (
+            words[first + i * WORDS],
+            words[first + j * WORDS],
+            words[first + k * WORDS],
+            words[first + m * WORDS],
+        )
         p, q, r, s = packed[i], packed[j], packed[k], packed[m]
         add_word(sums, a, p, turn, place)
         add_word(sums, b, q, turn, place)
@@ -168,7 +183,7 @@ def sum_root(rows, settings, hist):
     while i < stop:
         add_word(sums, words[first + i * WORDS], packed[i], turn, place)
         i += step
-    flush_sums(sums, hist, group * CELLS)
+    flush_sums(sums, n_bins, hist, group * CELLS)
 
 
 @cuda.jit(device=True)
@@ -180,11 +195,12 @@ def bin_of(rows, row, column):
 
 
 @kernel(shared=SHARED)
-def divide(rows, work):
+def divide(rows, features, work):
     """Divide the rows of a leaf, and sum the histogram of the smaller side. Blocks are parts of the rows, and groups."""
-    sums = cuda.shared.array(0, np.uint32)
+    sums = cuda.shared.array(0, uint32)
     listed = cuda.shared.array(THREADS, int32)
     places = cuda.shared.array(2, int32)
+    counts = cuda.shared.array(MOST_WARPS, int32)
     task, members = work.task, rows.members
     t, group = cuda.threadIdx.x, cuda.blockIdx.y
     start, stop = task[START], task[STOP]
@@ -194,8 +210,9 @@ def divide(rows, work):
     summed = task[IS_SUMMED] != 0
     if task[LEAF] == DONE or low >= high or not (summed or group == 0):
         return
+    n_bins = features.widest[group]
     if summed:
-        clear_sums(sums)
+        clear_sums(sums, n_bins)
     column, cut, missing_left, small_is_left = task[COLUMN], task[CUT], task[MISSING_LEFT], task[SMALL_IS_LEFT] != 0
     source, target = task[BUFFER] * rows.n_rows, (1 - task[BUFFER]) * rows.n_rows
     first = group * rows.n_rows * WORDS
@@ -204,7 +221,7 @@ def divide(rows, work):
         row = int64(members[source + tile + t]) if inside else int64(0)
         left = inside and goes_left(bin_of(rows, row, column), cut, missing_left)
         small = inside and left == small_is_left
-        place, n_small = rank_flags(small)
+        place, n_small = rank_flags(small, counts)
         if small:
             listed[place] = row
         if group == 0:
@@ -221,7 +238,7 @@ def divide(rows, work):
             sum_listed(sums, listed, rows.words, rows.packed, first, n_small)
         cuda.syncthreads()
     if summed:
-        flush_sums(sums, work.hist, (task[SLOT] * cuda.gridDim.y + group) * CELLS)
+        flush_sums(sums, n_bins, work.hist, (task[SLOT] * cuda.gridDim.y + group) * CELLS)
 
 
 @cuda.jit(device=True)
@@ -232,7 +249,7 @@ def load_cells(work, state, side, group, n_bins, cells):
     own = (state.slots[state.pair[0]] * n_groups + group) * CELLS
     other = (sibling * n_groups + group) * CELLS
     for i in range(cuda.threadIdx.x, (n_bins + 1) * GROUP, cuda.blockDim.x):
-        cell = i if i < n_bins * GROUP else i + (MISSING_BIN - n_bins) * GROUP
+        cell = cell_of(i, n_bins)
         if side == 0:
             cells[cell] = hist[own + cell]
         else:
@@ -323,7 +340,11 @@ def plan_split(state, features, settings, work):
     new = state.n_leaves[0] - 1
     start, stop, buffer = bounds[leaf, 0], bounds[leaf, 1], bounds[leaf, 2]
     border = start + count_of(state.totals[leaf], rules)
-    task[COLUMN], task[CUT], task[MISSING_LEFT] = state.splits[new - 1, 0], state.splits[new - 1, 1], state.splits[new - 1, 2]
+    task[COLUMN], task[CUT], task[MISSING_LEFT] = (
+        state.splits[new - 1, 0],
+        state.splits[new - 1, 1],
+        state.splits[new - 1, 2],
+    )
     task[SMALL_IS_LEFT], task[SLOT] = 1 if state.pair[0] == leaf else 0, state.slots[state.pair[0]]
     task[START], task[STOP], task[BUFFER] = start, stop, buffer
     task[IS_SUMMED] = 1 if state.searched[0] or state.searched[1] else 0

@@ -66,11 +66,12 @@ class Growth:
             upload(n_bins), self._allowed, upload(signs), upload(places),
             upload(padded.reshape(-1, GROUP).max(axis=1)),
         )  # fmt: skip
-        self.n_signs = len(signs)
+        self.n_columns, self.n_signs = len(n_bins), len(signs)
         buffer = upload(np.zeros(2 * N_SETTINGS, np.int64))
         self._buffer = buffer
         self._settings = Settings(buffer[:N_SETTINGS], buffer[N_SETTINGS:].view(np.float64))
         self._state, self._work = self._allocate()
+        self.bounds = self._work.bounds
         self._replays: dict[int, Replay] = {}
         self._largest, self._sums = empty(2, np.float64), empty(2, np.int64)
         self._factors = empty(4, np.float64)
@@ -136,16 +137,18 @@ class Growth:
         groups, blocks = self._n_groups, self._blocks(space)
         parts = max(1, min(RESIDENT * n_multiprocessors() // groups, -(-space.room // THREADS)))
         numbered = row_numbers is not None
-        growing.reset[2 if SIMULATED else 4 * n_multiprocessors(), THREADS](state, settings, work, rows.members)
+        growing.reset[2 if SIMULATED else 4 * n_multiprocessors(), THREADS](
+            state, features, settings, work, rows.members
+        )
         growing.pack[blocks, THREADS](
             space.grad, space.hess, row_numbers if numbered else rows.members, numbered, settings, rows.packed,
             state.totals,
         )  # fmt: skip
         growing.begin[1, 1](state, settings, work)
-        growing.sum_root[(parts, groups), THREADS](rows, settings, work.hist)
+        growing.sum_root[(parts, groups), THREADS](rows, features, settings, work.hist)
         growing.search[(groups, 2), SEARCH_THREADS](state, features, settings, work)
         for split in range(self._max_leaves - 1):
-            growing.divide[(parts, groups), THREADS](rows, work)
+            growing.divide[(parts, groups), THREADS](rows, features, work)
             if split < self._max_leaves - 2:
                 growing.search[(groups, 2), SEARCH_THREADS](state, features, settings, work)
         per_leaf = max(1, min(2 * n_multiprocessors(), -(-space.room // THREADS)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from numba import cuda, int64, uint32, uint64
 
 from ranksieve.cuda.bins import GROUP, WORDS
+from ranksieve.dtypes import MISSING_BIN
 
 N_BINS = 256
 CELLS = N_BINS * GROUP  # of a group
@@ -34,21 +35,29 @@ def add_word(sums, word, value, turn, place):
 
 
 @cuda.jit(device=True)
-def clear_sums(sums):
+def cell_of(i, n_bins):
+    """The i-th cell in use of a group with so many bins; those of the missing bin come last."""
+    return i if i < n_bins * GROUP else i + (MISSING_BIN - n_bins) * GROUP
+
+
+@cuda.jit(device=True)
+def clear_sums(sums, n_bins):
     """Begin with sums of 0."""
-    for i in range(cuda.threadIdx.x, 2 * CELLS, cuda.blockDim.x):
-        sums[i] = uint32(0)
+    for i in range(cuda.threadIdx.x, (n_bins + 1) * GROUP, cuda.blockDim.x):
+        cell = cell_of(i, n_bins)
+        sums[cell], sums[cell + CELLS] = uint32(0), uint32(0)
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def flush_sums(sums, hist, start):
+def flush_sums(sums, n_bins, hist, start):
     """Add the block's sums to those in memory, from cell `start` on."""
     cuda.syncthreads()
-    for i in range(cuda.threadIdx.x, CELLS, cuda.blockDim.x):
-        value = int64((uint64(sums[i + CELLS]) << uint64(32)) | uint64(sums[i]))
+    for i in range(cuda.threadIdx.x, (n_bins + 1) * GROUP, cuda.blockDim.x):
+        cell = cell_of(i, n_bins)
+        value = int64((uint64(sums[cell + CELLS]) << uint64(32)) | uint64(sums[cell]))
         if value != 0:
-            cuda.atomic.add(hist, start + i, value)
+            cuda.atomic.add(hist, start + cell, value)
 
 
 @cuda.jit(device=True)

@@ -5,10 +5,19 @@ from __future__ import annotations
 from numba import cuda, float64, int64
 
 from ranksieve.cuda.bins import GROUP
+from ranksieve.cuda.device import shared_formula
 from ranksieve.dtypes import MISSING_BIN
-from ranksieve.kernels.gain import bounded_gain, bounded_value, count_of, grad_of, hess_of, large_enough
+from ranksieve.kernels import gain as gains
 
 NO_SPLIT = -1
+
+bounded_gain, bounded_value = shared_formula(gains.bounded_gain), shared_formula(gains.bounded_value)
+count_of, grad_of, hess_of = (
+    shared_formula(gains.count_of),
+    shared_formula(gains.grad_of),
+    shared_formula(gains.hess_of),
+)
+large_enough = shared_formula(gains.large_enough)
 
 
 @cuda.jit(device=True)
@@ -26,7 +35,11 @@ def scan_column(cells, column, n_bins, node, rules, left):
 
     Two gains are compared as fractions by cross-multiplication, as on the CPU.
     """
-    all_docs, all_grad, all_hess = count_of(node.total, rules), grad_of(node.total, rules), hess_of(node.total, 0, rules)
+    all_docs, all_grad, all_hess = (
+        count_of(node.total, rules),
+        grad_of(node.total, rules),
+        hess_of(node.total, 0, rules),
+    )
     least, with_hess, newton = least_hess(rules), rules.hess_bits > 0, rules.newton
     best_up, best_down, best_bin, best_left = 0.0, 1.0, NO_SPLIT, int64(0)
     for b in range(n_bins):
@@ -55,7 +68,11 @@ def scan_column(cells, column, n_bins, node, rules, left):
 @cuda.jit(device=True)
 def scan_column_bounded(cells, column, n_bins, node, rules, sign, least_gain, left):
     """The same with bounds on leaf values, like `kernels.splitting.scan_cuts_bounded`."""
-    all_docs, all_grad, all_hess = count_of(node.total, rules), grad_of(node.total, rules), hess_of(node.total, 0, rules)
+    all_docs, all_grad, all_hess = (
+        count_of(node.total, rules),
+        grad_of(node.total, rules),
+        hess_of(node.total, 0, rules),
+    )
     low, high, l2, newton = node.low, node.high, rules.l2, rules.newton
     best, best_bin, best_left = least_gain, NO_SPLIT, int64(0)
     for b in range(n_bins):

@@ -233,25 +233,24 @@ def measure(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.
     if definition.measure is not None:
         values = definition.measure(metric, labels, scores, offsets)
     else:
+        assert definition.gain is not None
         by = None if definition.norm is None else definition.norm(metric, labels, offsets)
-        values = _sums(metric, definition, labels, scores, offsets)
+        gain = definition.gain(metric, labels)
+        ranking = rank(metric, labels, scores, offsets, gain, is_linear=definition.kind == WEIGHTED)
+        values = sums_of(metric, ranking, rank_weights(metric, offsets))
         values = values if by is None else divide(values, by)
     if definition.function is None:
         values[count_positives(metric, labels, offsets) == 0] = np.nan
     return values
 
 
-def _sums(
-    metric: Metric, definition: Definition, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray
-) -> np.ndarray:
-    """The sums over ranks, before they are normalised."""
-    assert definition.gain is not None
-    gain = definition.gain(metric, labels)
-    ranking = rank(metric, labels, scores, offsets, gain, is_linear=definition.kind == WEIGHTED)
-    if definition.kind == WEIGHTED:
-        return weighted_sums(ranking.gains, ranking.bounds, rank_weights(metric, offsets))
-    out = np.empty(len(offsets) - 1)
-    _SUMS[definition.kind](ranking.gains, ranking.ends, ranking.bounds, metric.k or WHOLE_LIST, out)
+def sums_of(metric: Metric, ranking: Ranking, weights: np.ndarray) -> np.ndarray:
+    """The sums over ranks, before they are normalised; `weights` are those of `rank_weights`."""
+    kind = METRICS[metric.name].kind
+    if kind == WEIGHTED:
+        return weighted_sums(ranking.gains, ranking.bounds, weights)
+    out = np.empty(len(ranking.bounds) - 1)
+    _SUMS[kind](ranking.gains, ranking.ends, ranking.bounds, metric.k or WHOLE_LIST, out)
     return out
 
 

@@ -152,7 +152,10 @@ class Metric:
             query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
             order = np.lexsort((labels, query))
             labels, scores = labels[order], scores[order]
-        values = measure(self, labels, scores, offsets)
+        return self.finished(measure(self, labels, scores, offsets), labels, offsets)
+
+    def finished(self, values: np.ndarray, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """The values with those of queries that have no positives, or one label, as the options say; in place."""
         if self.empty != "skip":
             values[np.isnan(values)] = float(self.empty)
         if self.one_label == "skip":

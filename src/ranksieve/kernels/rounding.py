@@ -35,18 +35,20 @@ def rounded(value, chance):
 
 
 @njit(cache=True, nogil=True)
-def packed_row(grad, hess, number, packing):
-    """The packed integer of the row with this number in the whole training set."""
-    (a, b), (c, d) = packing.grad_factors, packing.hess_factors
-    bits = mixed(np.uint64(packing.key) + GOLDEN * np.uint64(number + 1))
+def packed_row(grad, hess, number, key, count_bits, hess_bits):
+    """The packed integer of a row, given by its number in the whole training set and its derivatives in their units."""
+    bits = mixed(np.uint64(key) + GOLDEN * np.uint64(number + 1))
     high, low = np.int64(bits >> np.uint64(32)), np.int64(bits & np.uint64(0xFFFFFFFF))
-    g = rounded(grad * a * b, (np.float64(high) + 0.5) * 2.0**-32)
-    h = rounded(hess * c * d, (np.float64(low) + 0.5) * 2.0**-32)
-    return (g << (packing.hess_bits + packing.count_bits)) + (h << packing.count_bits) + 1
+    g = rounded(grad, (np.float64(high) + 0.5) * 2.0**-32)
+    h = rounded(hess, (np.float64(low) + 0.5) * 2.0**-32)
+    return (g << (hess_bits + count_bits)) + (h << count_bits) + 1
 
 
 @njit(cache=True, nogil=True, parallel=True)
 def pack_rows(grad, hess, rows, first, packing, out):
     """The packed integers of rows with these numbers, all plus `first`; without numbers they are 0, 1, …"""
+    key, count_bits, hess_bits = packing.key, packing.count_bits, packing.hess_bits
+    (a, b), (c, d) = packing.grad_factors, packing.hess_factors
     for i in prange(len(grad)):
-        out[i] = packed_row(grad[i], hess[i], first + (rows[i] if len(rows) else i), packing)
+        number = first + (rows[i] if len(rows) else i)
+        out[i] = packed_row(grad[i] * a * b, hess[i] * c * d, number, key, count_bits, hess_bits)

@@ -32,17 +32,30 @@ class LambdaObjective:
         """What a document contributes to the metric."""
         return positive_gains(view.labels)
 
+    def depth(self, metric: Metric) -> int:
+        """The number of ranks that keep their discount."""
+        truncation = self.truncation or metric.k or -1
+        return ALL_RANKS if truncation < 0 else truncation
+
+    def ideals(self, gains: np.ndarray, offsets: np.ndarray, metric: Metric) -> np.ndarray:
+        """What the metric of every list is divided by."""
+        ideals = np.empty(len(offsets) - 1)
+        kernels.all_ideals(self.kind, gains, offsets, self.depth(metric), ideals)
+        return ideals
+
+    def fits_labels(self, step: int) -> bool:
+        """Whether the tree of this step fits the labels themselves (Lucchese et al. 2018, §4)."""
+        return step == 0 and self.first_tree == "labels"
+
     def __call__(self, view: ObjectiveView) -> Gradients:
         n_docs = len(view.labels)
-        if view.step == 0 and self.first_tree == "labels":  # Lucchese et al. 2018, §4
+        if self.fits_labels(view.step):
             return view.labels.astype(np.float64), np.ones(n_docs)
-        truncation = self.truncation or view.metric.k or -1
-        truncation = ALL_RANKS if truncation < 0 else truncation
         if self not in view.cache:
-            gains, ideals = self.gains(view), np.empty(len(view.offsets) - 1)
-            kernels.all_ideals(self.kind, gains, view.offsets, truncation, ideals)
-            view.cache[self] = gains, ideals
+            gains = self.gains(view)
+            view.cache[self] = gains, self.ideals(gains, view.offsets, view.metric)
         gains, ideals = view.cache[self]
+        truncation = self.depth(view.metric)
         grad, hess = np.empty(n_docs), np.empty(n_docs)
         kernels.all_lambdas(self.kind, gains, view.scores, view.offsets, ideals, truncation, self.normalize, grad, hess)
         return grad, hess

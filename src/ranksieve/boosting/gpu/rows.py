@@ -1,0 +1,270 @@
+"""The rows that a tree is trained on, and their gradients, on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.gpu.grower import GpuTarget
+from ranksieve.boosting.gpu.scores import GpuScores
+from ranksieve.boosting.objectives.lambdas import LambdaObjective
+from ranksieve.boosting.selections.random import Everything
+from ranksieve.boosting.selections.top import TopNegatives
+from ranksieve.boosting.training_rows import Gradients, ObjectiveView, TrainingLists, TrainingRows
+from ranksieve.cuda import ranking
+from ranksieve.cuda.bins import GROUP, DeviceBins, gather_rows
+from ranksieve.cuda.device import SIMULATED, THREADS, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.gradients import Lambdas, take_gradients
+from ranksieve.cuda.growth import TreeSpace
+from ranksieve.data.negatives import draw_places, share_of, starts_of
+from ranksieve.dtypes import OFFSET, ROW, SCORE
+from ranksieve.kernels.lambdas import discounts_by_rank
+
+LIST_THREADS = 32 if SIMULATED else 512  # of a block that has a list
+
+
+@dataclass(frozen=True)
+class GpuRows:
+    """Selected rows on the device, as lists. The fields of `TrainingRows` are read when they are asked for."""
+
+    there: Any  # int32
+    offsets: np.ndarray
+    offsets_there: Any
+    read: Callable[[], TrainingRows]
+    full_lists: bool = False
+    ideals: Any = None  # on the device; None: those of the full lists, as all positives are here
+    by_rank: Any = None  # discounts, on the device
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.offsets[-1])
+
+    @cached_property
+    def host(self) -> TrainingRows:
+        return self.read()
+
+    @property
+    def rows(self) -> np.ndarray | None:
+        return self.host.rows
+
+    @property
+    def selected(self) -> Any:
+        return self.host.selected
+
+
+@dataclass
+class GpuLists(TrainingLists):
+    """Training lists on a GPU.
+
+    SelGB's selection and the λ-gradients are computed there. Other rules and functions get arrays on the host, and what
+    they return is sent to the GPU.
+    """
+
+    bins: DeviceBins = field(kw_only=True)
+    _spaces: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    _sent: tuple[Any, GpuRows] | None = field(default=None, kw_only=True)
+
+    def select_rows(self, last: Any, scores: Any, step: int, rng: np.random.Generator) -> Any:
+        rule = self.params.selection_rule
+        if not self.selects_at(step):
+            return last
+        if type(rule) is Everything:
+            return self.all_rows
+        if type(rule) is TopNegatives:
+            return self._top.select(scores)
+        return super().select_rows(last, scores, step, rng)
+
+    def gradients(self, rows: Any, scores: Any, step: int, rng: np.random.Generator) -> Any:
+        """What the tree of this step is fitted to, see `TrainingLists.gradients`."""
+        there = self._send(rows)
+        sampled = (there is not None and there.full_lists) or self.params.row_fraction < 1.0
+        if sampled:
+            return self._sample(there, scores, step, rng)
+        if there is None:
+            space = self._full_space
+            self._fill(None, scores, step, (space.grad, space.hess), weighted=True)
+            return GpuTarget(space, self.lists.n_docs, self._n_docs)
+        space, n_there = self._compact(there.there, there.n_rows)
+        self._fill(there, scores, step, (space.grad, space.hess), weighted=True)
+        return GpuTarget(space, there.n_rows, n_there, there.there)
+
+    def full_gradients(self, scores: Any, step: int) -> Gradients:
+        """Gradients of the full lists on the host, for selections by gradient."""
+        if self._full is None or self._full[0] != step:
+            out = self._list_gradients(self.lists.n_docs)
+            self._fill(None, scores, step, out, weighted=False)
+            self._full = step, (download(out[0]), download(out[1]))
+        return self._full[1]
+
+    def _sample(self, rows: GpuRows | None, scores: Any, step: int, rng: np.random.Generator) -> GpuTarget:
+        """A target of some of the rows, with their weights."""
+        host = self.all_rows if rows is None else rows.host
+        lists = None if host.full_lists else rows
+        out = self._list_gradients(self.lists.n_docs if lists is None else lists.n_rows)
+        self._fill(lists, scores, step, out, weighted=False)
+        kept = np.arange(len(host.labels))
+        if self.params.row_fraction < 1.0:
+            sizes = np.diff(host.offsets)
+            counts = share_of(sizes, self.params.row_fraction)
+            kept = draw_places(sizes, counts, rng) + np.repeat(host.offsets[:-1], counts)
+        numbers = (kept if host.rows is None else host.rows[kept]).astype(ROW)
+        places = numbers if lists is None else kept.astype(ROW)
+        weights = None if host.weights is None else host.weights[kept]
+        numbers_there = self._kept_numbers(numbers)
+        space, n_there = self._compact(numbers_there, len(numbers))
+        take_gradients[self._blocks, THREADS](
+            *out, upload(places), len(places), upload(np.ones(1) if weights is None else weights), weights is not None,
+            space.grad, space.hess,
+        )  # fmt: skip
+        return GpuTarget(space, len(numbers), n_there, numbers_there)
+
+    def _fill(self, rows: GpuRows | None, scores: GpuScores, step: int, out: Any, *, weighted: bool) -> None:
+        """Gradients of the lists of these rows (None: of all) into two arrays on the device."""
+        objective = self.params.objective_rule
+        if self._lambdas is not None and not objective.fits_labels(step):
+            offsets, there = (self._offsets, None) if rows is None else (rows.offsets_there, rows.there)
+            longest = int(np.diff(self.lists.offsets if rows is None else rows.offsets).max())
+            ideals = self._ideals if rows is None or rows.ideals is None else rows.ideals
+            by_rank = self._by_rank if rows is None else rows.by_rank
+            self._lambdas.run(
+                scores.values, scores.bits, there, offsets, longest, ideals, by_rank, out, weighted=weighted
+            )
+            return
+        host = self.all_rows if rows is None else rows.host
+        derivatives = self._derivatives(host, scores.all() if rows is None else scores.at(host.rows), step)
+        for array, values in zip(out, derivatives, strict=True):
+            values = values * host.weights if weighted and host.weights is not None else values
+            overwrite(array[: len(values)], values)
+
+    def _send(self, rows: Any) -> GpuRows | None:
+        """The rows on the device; None: all."""
+        if isinstance(rows, GpuRows):
+            return rows
+        if rows.rows is None:
+            return None
+        if self._sent is None or self._sent[0] is not rows:
+            ideals = None
+            if self._lambdas is not None:
+                gains = self._gains[rows.rows]
+                ideals = upload(self.params.objective_rule.ideals(gains, rows.offsets, self.metric))
+            there = GpuRows(
+                upload(rows.rows), rows.offsets, upload(rows.offsets), lambda: rows, rows.full_lists, ideals,
+                upload(self._discounts(rows.offsets)),
+            )  # fmt: skip
+            self._sent = rows, there
+        return self._sent[1]
+
+    def _discounts(self, offsets: np.ndarray) -> np.ndarray:
+        """Discounts of the ranks that count in λ; ones where there is no λ."""
+        if self._lambdas is None:
+            return np.ones(1)
+        return discounts_by_rank(offsets, self.params.objective_rule.depth(self.metric))
+
+    def _compact(self, rows: Any, n_rows: int) -> tuple[TreeSpace, Any]:
+        """Space with a copy of the bins of some rows, and their number on the device."""
+        space, count = self._spaces.get("compact", (None, None))
+        if space is None or space.room < n_rows:
+            room = n_rows if space is None else n_rows + n_rows // 8
+            grouped = empty(room * self.bins.n_groups * GROUP, np.uint8)
+            space, count = TreeSpace(room, grouped.view(np.uint32), grouped, by_column=False), empty(1, OFFSET)
+            self._spaces["compact"] = space, count
+        overwrite(count, np.array([n_rows], OFFSET))
+        gather_rows[(self._blocks, self.bins.n_groups), 32 if SIMULATED else 256](
+            self.bins.words.view(np.uint64), self.bins.n_rows, rows, count, space.rows.words.view(np.uint64),
+            space.room,
+        )  # fmt: skip
+        return space, count
+
+    def _kept_numbers(self, numbers: np.ndarray) -> Any:
+        """Row numbers in a buffer that stays where it is."""
+        buffer = self._spaces.get("kept")
+        if buffer is None or len(buffer) < len(numbers):
+            buffer = self._spaces["kept"] = empty(len(numbers) + len(numbers) // 8, ROW)
+        overwrite(buffer[: len(numbers)], numbers)
+        return buffer
+
+    def _list_gradients(self, n_docs: int) -> tuple[Any, Any]:
+        """Two arrays for gradients that no tree is fitted to as they are."""
+        found = self._spaces.get("gradients")
+        if found is None or len(found[0]) < n_docs:
+            found = self._spaces["gradients"] = empty(n_docs, SCORE), empty(n_docs, SCORE)
+        return found
+
+    @property
+    def _blocks(self) -> int:
+        return 1 if SIMULATED else 2 * n_multiprocessors()
+
+    @cached_property
+    def _full_space(self) -> TreeSpace:
+        return TreeSpace(self.lists.n_docs, self.bins.words, self.bins.columns, by_column=True)
+
+    @cached_property
+    def _n_docs(self) -> Any:
+        return upload(np.array([self.lists.n_docs], OFFSET))
+
+    @cached_property
+    def _offsets(self) -> Any:
+        return upload(self.lists.offsets)
+
+    @cached_property
+    def _gains(self) -> np.ndarray:
+        """What each document contributes to the metric."""
+        nothing = np.empty(0)
+        view = ObjectiveView(
+            self.lists.labels, nothing, self.lists.offsets, None, 1, 0, self.metric, self.highest_grade, {}
+        )
+        return self.params.objective_rule.gains(view)
+
+    @cached_property
+    def _lambdas(self) -> Lambdas | None:
+        """λ on the device; None where the objective is another one."""
+        rule = self.params.objective_rule
+        if getattr(type(rule), "__call__", None) is not LambdaObjective.__call__:
+            return None
+        return Lambdas(rule.kind, rule.normalize, self._gains, self.lists.weights)
+
+    @cached_property
+    def _ideals(self) -> Any:
+        return upload(self.params.objective_rule.ideals(self._gains, self.lists.offsets, self.metric))
+
+    @cached_property
+    def _by_rank(self) -> Any:
+        return upload(self._discounts(self.lists.offsets))
+
+    @cached_property
+    def _top(self) -> _TopSelection:
+        rule = self.params.selection_rule
+        counts = self.negatives.counts(rule.negatives, rule.at_least())
+        sizes = counts + self.lists.sizes - np.diff(self.negatives.offsets)
+        return _TopSelection(self, starts_of(sizes))
+
+
+class _TopSelection:
+    """SelGB's selection: as many rows of each query each time.
+
+    Two selections take turns in two buffers, so that the one before the last can still be read.
+    """
+
+    def __init__(self, lists: GpuLists, starts: np.ndarray) -> None:
+        self._lists, self._starts = lists.lists, starts
+        self._offsets, self._starts_there = lists._offsets, upload(starts)
+        self._positive = upload(lists.lists.labels > 0)
+        self._keys = empty(lists.lists.n_docs, np.int64)
+        self._buffers = [empty(int(starts[-1]), ROW) for _ in range(2)]
+        self._by_rank = upload(lists._discounts(starts))
+        self._turn = 0
+
+    def select(self, scores: GpuScores) -> GpuRows:
+        self._turn = 1 - self._turn
+        rows = self._buffers[self._turn]
+        ranking.choose_rows[self._lists.n_queries, LIST_THREADS](
+            scores.bits, self._positive, self._offsets, self._starts_there, self._keys, rows
+        )
+        return GpuRows(
+            rows, self._starts, self._starts_there, lambda: TrainingRows.of(self._lists, download(rows)),
+            by_rank=self._by_rank,
+        )  # fmt: skip

@@ -1,0 +1,99 @@
+"""`GpuScores`: scores of every document in training, on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.gpu.grower import GpuLeaves
+from ranksieve.boosting.scores import Choice
+from ranksieve.boosting.tree import Tree
+from ranksieve.cuda import scoring
+from ranksieve.cuda.bins import DeviceBins
+from ranksieve.cuda.device import SIMULATED, THREADS, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.data.negatives import largest_rows, starts_of
+from ranksieve.dtypes import SCORE
+
+BLOCKS = 16  # of a multiprocessor, to add a tree
+
+
+class GpuScores:
+    """Scores of binned documents under trees added one by one; every document is scored at once.
+
+    Arrays that are passed and returned are on the host; `values` are the scores on the device.
+    """
+
+    def __init__(self, bins: DeviceBins, start: np.ndarray, max_leaves: int) -> None:
+        self._bins = bins
+        self.values = upload(np.asarray(start, SCORE))
+        self.bits = self.values.view(np.int64)
+        self.n_trees = 0
+        self._host: np.ndarray | None = np.array(start, SCORE)
+        self._room = 0
+        self._make_room(max_leaves)
+
+    def _make_room(self, n_leaves: int) -> None:
+        """One buffer for a tree: number of splits, values of leaves, splits."""
+        self._room = n_leaves
+        self._sent = np.zeros(2 + 2 * n_leaves + 5 * n_leaves, np.int32)
+        self._sent_values = self._sent[2 : 2 + 2 * n_leaves].view(np.float64)
+        self._sent_splits = self._sent[2 + 2 * n_leaves :].reshape(n_leaves, 5)
+        self._tree = empty(len(self._sent), np.int32)
+        self._values = self._tree[2 : 2 + 2 * n_leaves].view(np.float64)
+        self._splits = self._tree[2 + 2 * n_leaves :]
+
+    def add(self, tree: Tree, leaves: GpuLeaves | None = None) -> None:
+        """Add a tree; with `leaves` of all rows, without walking the tree."""
+        n_leaves = len(tree.leaf_values)
+        if n_leaves > self._room:
+            self._make_room(n_leaves)
+        self._sent[0] = n_leaves - 1
+        self._sent_values[:n_leaves] = tree.leaf_values
+        self._sent_splits[: n_leaves - 1] = tree.splits
+        overwrite(self._tree, self._sent)
+        n_rows, blocks = self._bins.n_rows, 1 if SIMULATED else BLOCKS * n_multiprocessors()
+        if leaves is None:
+            scoring.add_tree[blocks, 32 if SIMULATED else 256](
+                self._bins.columns, n_rows, self._tree, self._splits, self._values, self.values
+            )
+        else:
+            parts = max(1, min(blocks // n_leaves + 1, -(-n_rows // THREADS)))
+            scoring.add_leaves[(n_leaves, parts), THREADS](
+                leaves.space.rows.members, leaves.space.room, leaves.bounds, self._values, self.values
+            )
+        self.n_trees += 1
+        self._host = None
+
+    def all(self) -> np.ndarray:
+        """The scores of every document."""
+        if self._host is None:
+            self._host = download(self.values)
+        return self._host
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """The scores of some documents."""
+        return self.all()[rows]
+
+    def top(self, candidates: np.ndarray, offsets: np.ndarray, counts: np.ndarray, last: Any) -> np.ndarray:
+        """See `Scores.top`."""
+        return largest_rows(self.all(), candidates, offsets, counts)
+
+    def choose(
+        self,
+        candidates: np.ndarray,
+        offsets: np.ndarray,
+        thresholds: np.ndarray,
+        lows: np.ndarray,
+        highs: np.ndarray,
+        last: Any = None,
+        *,
+        lowest: bool = False,
+    ) -> Choice:
+        """See `Scores.choose`."""
+        values = -self.all() if lowest else self.all()
+        is_above = values[candidates] >= np.repeat(thresholds, np.diff(offsets))
+        n_above = np.diff(np.concatenate([[0], np.cumsum(is_above)])[offsets])
+        counts = np.minimum(np.maximum(n_above, lows), highs)
+        rows = largest_rows(values, candidates, offsets, counts)
+        return Choice(rows, starts_of(counts), counts)

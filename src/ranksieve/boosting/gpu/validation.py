@@ -1,0 +1,57 @@
+"""`GpuValidationSet`: a data set that is measured after each tree, scored and ranked on a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.callbacks import defined_mean
+from ranksieve.boosting.gpu.rows import LIST_THREADS
+from ranksieve.boosting.gpu.scores import GpuScores
+from ranksieve.boosting.loop import State
+from ranksieve.cuda import ranking
+from ranksieve.cuda.device import download, empty, upload
+from ranksieve.data.binned import Binned
+from ranksieve.evaluation.metrics import Metric
+from ranksieve.evaluation.ranked_metric import RankedMetric
+
+
+@dataclass
+class GpuValidationSet:
+    """A validation set; a metric at a cut-off k needs only the k best documents of each query on the host."""
+
+    name: str
+    data: Binned
+    scores: GpuScores
+    _ranked: dict[Metric, tuple[RankedMetric, Any]] = field(default_factory=dict)
+
+    def measure(self, state: State, metric: Metric) -> float:
+        for tree in state.trees[self.scores.n_trees :]:
+            self.scores.add(tree)
+        return defined_mean(self._per_query(metric), self.data.lists.query_weights, metric, self.name)
+
+    def _per_query(self, metric: Metric) -> np.ndarray:
+        lists = self.data.lists
+        if not RankedMetric.can_measure(metric):
+            return metric.per_query(lists.labels, self.scores.all(), lists.offsets)
+        if metric not in self._ranked:
+            ranked = RankedMetric(metric, lists.labels, lists.offsets)
+            n = int(ranked.starts[-1])
+            first = np.repeat(lists.offsets[:-1], np.diff(ranked.starts))
+            self._ranked[metric] = ranked, (upload(ranked.starts), empty(n, np.int32), empty(n, np.int32), first)
+        ranked, (starts, places, order, first) = self._ranked[metric]
+        ranking.best_of_lists[lists.n_queries, LIST_THREADS](
+            self.scores.bits, self._offsets, starts, self._keys, places, order
+        )
+        return ranked.per_query(download(order) + first)
+
+    @cached_property
+    def _offsets(self) -> Any:
+        return upload(self.data.lists.offsets)
+
+    @cached_property
+    def _keys(self) -> Any:
+        return empty(self.data.lists.n_docs, np.int64)
