@@ -1,8 +1,8 @@
 """Bins on the device, in two layouts.
 
 In groups, `words[group, row, 8]`: the bins of 32 columns of a row are 32 bytes, one access to memory; histograms are
-summed from these. By columns, `columns[column, row]`: neighbouring rows that a tree sends the same way read neighbouring
-bytes; trees are walked and rows are divided on these.
+summed from these. By columns, `columns[column, row]`: neighbouring rows that a tree sends the same way read
+neighbouring bytes; trees are walked and rows are divided on these.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DeviceBins:
 
 @kernel
 def lay_out(rows, first, n_rows, words, columns, with_words, with_columns):
-    """Rows of a matrix, the first of them number `first` of `n_rows`, into both layouts. A block is a tile and a group."""
+    """Rows of a matrix, numbers `first` and so on of `n_rows`, into both layouts. A block is a tile and a group."""
     tile = cuda.shared.array((TILE, GROUP), uint8)
     t, group = cuda.threadIdx.x, cuda.blockIdx.y
     start = cuda.blockIdx.x * TILE

@@ -56,7 +56,7 @@ def name() -> str:
 
 
 def n_multiprocessors() -> int:
-    return 2 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+    return 1 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
 def check_memory(n_bytes: int, what: str) -> None:
@@ -119,7 +119,7 @@ class Kernel:
 
 
 def shared(function: Any) -> Any:
-    """A function of the CPU's kernels for use in kernels here: compiled for the GPU too; the simulator calls the CPU's."""
+    """A function of the CPU's kernels for use in kernels here, compiled for the GPU; the simulator calls the CPU's."""
     return function if not SIMULATED else lambda *args: function(*(_plain(arg) for arg in args))
 
 

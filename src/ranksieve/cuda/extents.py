@@ -1,4 +1,4 @@
-"""The largest gradients and their sums, which the scales of fixed-point sums follow from; see `boosting.fixed_point`."""
+"""The largest gradients and their sums; the scales of fixed-point sums follow from them, see `boosting.fixed_point`."""
 
 from __future__ import annotations
 

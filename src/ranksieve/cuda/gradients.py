@@ -54,8 +54,8 @@ class Lambdas:
         n_docs = len(out[0])
         metric = Metric(self._kind, self._normalize, ideals, by_rank)
         documents = Documents(
-            scores, bits, self._gains, self._weights, weighted and self._has_weights, self._no_rows if rows is None else rows,
-            rows is not None, offsets,
+            scores, bits, self._gains, self._weights, weighted and self._has_weights,
+            self._no_rows if rows is None else rows, rows is not None, offsets,
         )  # fmt: skip
         threads = 32 if SIMULATED else 128 if longest <= 512 else 512
         lambdas[n_lists, threads](metric, documents, self._space(n_docs, n_lists, str(rows is None)), *out)

@@ -1,6 +1,6 @@
-"""Best-first growth of one tree on a GPU: `kernels.growing` with its sums, searches and divisions on all multiprocessors.
+"""Best-first growth of one tree on a GPU: `kernels.growing` with sums, searches and divisions on all multiprocessors.
 
-A tree is a fixed series of launches, `Growth.run`: `next_split` of the CPU, called by the last block of a search, writes
+A tree is a fixed series of launches, `Growth.run`: the CPU's `next_split`, called by the last block of a search, writes
 down what the next launches do. The rows of a leaf are a range of one of two buffers; dividing a leaf moves them to the
 other one, in no certain order: sums are integers and do not depend on it.
 """
@@ -196,7 +196,7 @@ def bin_of(rows, row, column):
 
 @kernel(shared=SHARED)
 def divide(rows, features, work):
-    """Divide the rows of a leaf, and sum the histogram of the smaller side. Blocks are parts of the rows, and groups."""
+    """Divide the rows of a leaf, and sum the smaller side's histogram. Blocks are parts of the rows, and groups."""
     sums = cuda.shared.array(0, uint32)
     listed = cuda.shared.array(THREADS, int32)
     places = cuda.shared.array(2, int32)

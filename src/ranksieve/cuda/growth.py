@@ -137,7 +137,7 @@ class Growth:
         groups, blocks = self._n_groups, self._blocks(space)
         parts = max(1, min(RESIDENT * n_multiprocessors() // groups, -(-space.room // THREADS)))
         numbered = row_numbers is not None
-        growing.reset[2 if SIMULATED else 4 * n_multiprocessors(), THREADS](
+        growing.reset[4 * n_multiprocessors(), THREADS](
             state, features, settings, work, rows.members
         )
         growing.pack[blocks, THREADS](

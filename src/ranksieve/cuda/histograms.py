@@ -28,7 +28,7 @@ def add_byte(sums, word, byte, place, low, high):
 
 @cuda.jit(device=True)
 def add_word(sums, word, value, turn, place):
-    """Add a row's value to the cells of four columns. `turn` is 0 to 3 so that no two threads of a warp share a bank."""
+    """Add a row's value to the cells of four columns; by their `turn`, 0 to 3, threads of a warp share no bank."""
     low, high = uint32(uint64(value) & uint64(LOW)), uint32((uint64(value) >> uint64(32)) & uint64(LOW))
     for step in range(4):
         add_byte(sums, word, (step + turn) & 3, place, low, high)

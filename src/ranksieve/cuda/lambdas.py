@@ -1,7 +1,7 @@
 """λ-gradients on a GPU: `kernels.lambdas`, where a block has one list.
 
-A pair is computed twice: for the partner, by a thread that goes through its heads, and for the head, by a warp that goes
-through its partners. So every sum has one owner and one order, and a run repeats bit for bit.
+A pair is computed twice: for the partner, by a thread that goes through its heads, and for the head, by a warp that
+goes through its partners. So every sum has one owner and one order, and a run repeats bit for bit.
 """
 
 from __future__ import annotations
@@ -140,10 +140,7 @@ def pair_of(metric, space, swap, i, j, inverse, spread, close):
     distance = space.scores[i] - space.scores[j]
     if metric.normalize and spread:
         change /= 0.01 + abs(distance)
-    if close:
-        chance = space.powers[j] / (space.powers[i] + space.powers[j])
-    else:
-        chance = 1.0 / (1.0 + math.exp(distance))
+    chance = space.powers[j] / (space.powers[i] + space.powers[j]) if close else 1.0 / (1.0 + math.exp(distance))
     push = chance * change
     return push, push * (1.0 - chance)
 

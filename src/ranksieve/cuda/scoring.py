@@ -1,4 +1,4 @@
-"""Adding trees to the scores of binned documents on a GPU; each score is the same sum, in the same order, as on the CPU."""
+"""Adding trees to the scores of binned documents on a GPU: the same sums, in the same order, as on the CPU."""
 
 from __future__ import annotations
 

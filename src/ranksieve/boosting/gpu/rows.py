@@ -223,7 +223,7 @@ class GpuLists(TrainingLists):
     def _lambdas(self) -> Lambdas | None:
         """λ on the device; None where the objective is another one."""
         rule = self.params.objective_rule
-        if getattr(type(rule), "__call__", None) is not LambdaObjective.__call__:
+        if not isinstance(rule, LambdaObjective) or type(rule).__call__ is not LambdaObjective.__call__:
             return None
         return Lambdas(rule.kind, rule.normalize, self._gains, self.lists.weights)
 
