@@ -137,9 +137,7 @@ class Growth:
         groups, blocks = self._n_groups, self._blocks(space)
         parts = max(1, min(RESIDENT * n_multiprocessors() // groups, -(-space.room // THREADS)))
         numbered = row_numbers is not None
-        growing.reset[4 * n_multiprocessors(), THREADS](
-            state, features, settings, work, rows.members
-        )
+        growing.reset[4 * n_multiprocessors(), THREADS](state, features, settings, work, rows.members)
         growing.pack[blocks, THREADS](
             space.grad, space.hess, row_numbers if numbered else rows.members, numbered, settings, rows.packed,
             state.totals,
