@@ -95,3 +95,12 @@ def test_parameters_that_are_not_used_are_refused(files, run, tmp_path, flags, m
     assert outcome.code == 2
     assert message in " ".join(outcome.output.split())
     assert not (tmp_path / "model").exists()
+
+
+def test_a_file_for_several_algorithms_changes_no_ranker(files, run, tmp_path):
+    """Parameters of forests in the file have no effect on McRank, which the boosting loop trains too."""
+    (tmp_path / "params.toml").write_text("selection = 'top'\nstep = 'optimal'\nrow-fraction = 0.5\nhidden = 7\n")
+    for name, more in (("plain", ()), ("file", ("--params", tmp_path / "params.toml"))):
+        outcome = run("train", files / "train.txt", "--algo", "mcrank", "--out", tmp_path / name, *GROWING, *more)
+        assert outcome.code == 0, outcome.output
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "file").read_bytes()

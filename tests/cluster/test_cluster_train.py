@@ -212,6 +212,8 @@ def test_what_works_on_one_machine_only_is_refused(client, parts):
         train(client, parts, algo="oblivious-mart")
     with pytest.raises(ParameterError, match="step='optimal' works on one machine"):
         train(client, parts, step="optimal")
+    with pytest.raises(ParameterError, match="counter works on one machine only"):
+        train(client, parts, counter=rs.callbacks.SelectionCounter())
     with pytest.raises(ParameterError, match="array of scores"):
         train(client, parts, init=np.zeros(3), **SMALL)
     with pytest.raises(DataError, match="matches no file"):
