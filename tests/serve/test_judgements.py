@@ -52,7 +52,7 @@ def test_given_files_are_kept(tmp_path):
 
 
 @given(st.lists(st.tuples(st.text(max_size=9), st.sampled_from(["d1", "d2"]), st.sampled_from([None, 0, 2, 4]))))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_store_is_a_dict_that_survives(tmp_path_factory, changes):
     folder, expected = tmp_path_factory.mktemp("store"), {}
     ours = store(folder)
@@ -107,7 +107,7 @@ for number in range(10**6):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_what_was_confirmed_survives_kill_9(tmp_path):
     confirmed = -1
-    for _ in range(3):
+    for _ in range(2):
         with subprocess.Popen(
             [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True
         ) as child:

@@ -76,8 +76,9 @@ def serve(
     from ranksieve.serve.settings import Limits, Settings
 
     settings = Settings(
-        index, tuple(model or ()), judgements, queries, trained, title, host, port, tuple(allow_host or ()), token,
-        read_only, Limits(max_depth, max_documents, max_query, memory_size(max_body)), workers,
+        index, tuple(model or ()), judgements, queries, trained, title, host=host, port=port,
+        allowed_hosts=tuple(allow_host or ()), token=token, read_only=read_only,
+        limits=Limits(max_depth, max_documents, max_query, memory_size(max_body)), workers=workers,
     )  # fmt: skip
     _run(settings, max_requests)
 

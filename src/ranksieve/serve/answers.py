@@ -17,8 +17,8 @@ from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest
 from ranksieve.serve.service import Service
 
 
-def json_response(content: Any) -> Response:
-    return Response(pydantic_core.to_json(content), media_type="application/json")
+def json_response(content: Any, status: int = 200) -> Response:
+    return Response(pydantic_core.to_json(content), status, media_type="application/json")
 
 
 def search(service: Service, text: str, k: int, name: str, *, depth: int | None, weights: Sequence[str],
@@ -27,7 +27,7 @@ def search(service: Service, text: str, k: int, name: str, *, depth: int | None,
     hits = _hits(service, found, k)
     if texts:
         for hit, doc in zip(hits, found.docs[:k].tolist(), strict=True):
-            hit |= {"title": service.engine.title(doc), "snippet": service.engine.snippet(doc, text)}
+            hit |= {"title": service.engine.title(doc, text), "snippet": service.engine.snippet(doc, text)}
     return json_response({"query": text, "model": name, "hits": hits})
 
 

@@ -21,6 +21,7 @@ from ranksieve.serve.schemas import (
     Health,
     RerankRequest,
     Scores,
+    TrainingState,
 )
 from ranksieve.serve.service import Service
 
@@ -109,6 +110,24 @@ async def grade(service: Serving, given: Grade) -> Response:
     """The grade is on disk when the answer comes."""
     service.check_query(given.query)
     return await service.run(answers.grade, service, given)
+
+
+@router.get("/training", response_model=TrainingState, summary="How far training is")
+async def training(service: Serving) -> Response:
+    return answers.json_response(service.trainer.progress._asdict())
+
+
+@router.post("/training", response_model=TrainingState, status_code=202, summary="Train a model on the judgements")
+async def train(service: Serving) -> Response:
+    """Trains in the background: features, a split by query, SelGB, a measure on held-out queries; one at a time."""
+    await service.run(service.train)
+    return answers.json_response(service.trainer.progress._asdict(), 202)
+
+
+@router.delete("/training", response_model=TrainingState, summary="Stop training")
+async def stop_training(service: Serving) -> Response:
+    await service.run(service.trainer.stop)
+    return answers.json_response(service.trainer.progress._asdict())
 
 
 @router.get("/health", response_model=Health, summary="Is the service ready?")

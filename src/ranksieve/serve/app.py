@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 import ranksieve
-from ranksieve.serve.api import router
+from ranksieve.serve import api, pages
 from ranksieve.serve.problems import add_handlers
 from ranksieve.serve.security import Guard
 from ranksieve.serve.service import Service
@@ -48,7 +48,8 @@ def create_app(settings: Settings, when_ready: Callable[[], None] | None = None)
     )
     add_handlers(app)
     app.state.service = service
-    app.include_router(router)
+    app.include_router(api.router)
+    app.include_router(pages.router)
     return Guard(app, settings, service.metrics)
 
 

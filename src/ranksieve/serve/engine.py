@@ -23,6 +23,7 @@ from ranksieve.retrieval.texts import Piece, snippet
 from ranksieve.serve.models import FIRST_STAGE, ModelStore, Served
 
 KEPT = 16  # pipelines and searchers with other weights or depths than usual
+TITLE_WORDS = 40  # at most, of a title
 TITLES = ("title", "name", "headline", "subject", "summary")
 Made = TypeVar("Made")
 
@@ -177,9 +178,12 @@ class Engine:
             raise NotFoundError(f"the index has no document {missing[0][:200]!r}")
         return [known[id] for id in documents]
 
-    def title(self, doc: int) -> str:
-        """A document's title; its id where it has none."""
-        return (self.index.document(doc).get(self._title or "") or "").strip() or str(self.index.ids[doc])
+    def title(self, doc: int, text: str) -> list[Piece]:
+        """A document's title with the query's words marked; its id where it has none."""
+        title = self.index.document(doc).get(self._title or "", "").strip()
+        if not title:
+            return [Piece(str(self.index.ids[doc]), False)]
+        return snippet(title, text, self._analyzers[self._title or ""], TITLE_WORDS)
 
     def snippet(self, doc: int, text: str) -> list[Piece]:
         """What to show of a document for a query: of its text other than the title, the part that matches best."""

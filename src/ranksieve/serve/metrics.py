@@ -10,7 +10,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where several workers share their counts; read when the library is imported
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-METHODS = ("GET", "HEAD", "POST", "PUT")
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 
 
 class RequestMetrics:

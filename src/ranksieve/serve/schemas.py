@@ -14,8 +14,8 @@ class Hit(BaseModel):
     document: str
     score: float
     first_rank: int
-    title: str | None = None
-    snippet: list[tuple[str, bool]] | None = Field(None, description="Pieces of text, and whether each is a match.")
+    title: list[tuple[str, bool]] | None = Field(None, description="Pieces of text, and whether each is a match.")
+    snippet: list[tuple[str, bool]] | None = Field(None, description="The same.")
 
 
 class Found(BaseModel):
@@ -109,6 +109,15 @@ class Graded(BaseModel):
 class AllJudgements(BaseModel):
     queries: dict[str, str]
     judgements: dict[str, dict[str, float]]
+
+
+class TrainingState(BaseModel):
+    """How far training is: idle, running, done or failed; `model` is the name of a new model."""
+
+    state: Literal["idle", "running", "done", "failed"]
+    done: float
+    line: str
+    model: str | None
 
 
 class ModelState(BaseModel):

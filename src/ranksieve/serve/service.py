@@ -16,12 +16,15 @@ import numba
 from ranksieve.errors import ParameterError
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
+from ranksieve.serve.comparison import Comparison
 from ranksieve.serve.engine import Engine
 from ranksieve.serve.judgements import JudgementStore
 from ranksieve.serve.metrics import RequestMetrics
 from ranksieve.serve.models import FIRST_STAGE, ModelStore
 from ranksieve.serve.problems import Refused
 from ranksieve.serve.settings import Settings
+from ranksieve.serve.training import Trainer
+from ranksieve.serve.training_task import Task
 from ranksieve.threads import prepare_threads
 
 Made = TypeVar("Made")
@@ -43,6 +46,8 @@ class Service:
             self.judgements = JudgementStore(
                 settings.judgements, settings.own_queries, settings.queries, read_only=settings.read_only
             )
+        self.comparison = Comparison(self.engine)
+        self.trainer = Trainer(self.models.refresh)
         self.metrics = RequestMetrics()
         prepare_threads()
         self._threads = ThreadPoolExecutor(
@@ -61,6 +66,7 @@ class Service:
             signal.signal(signal.SIGHUP, lambda *_: self.models.wake())
 
     def close(self) -> None:
+        self.trainer.stop()
         self.models.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
         self.index.close()
@@ -74,6 +80,17 @@ class Service:
         if self.judgements is None:
             raise Refused(409, "the service was started without --judgements FILE, which holds the grades")
         return self.judgements
+
+    def train(self) -> None:
+        """Train a model on all judgements in the background; refused while another is being trained."""
+        store, folder = self.store(), self.settings.trained_folder
+        if folder is None:
+            raise Refused(409, "the service was started without a folder for trained models")
+        depth = min(self.engine.depth(), self.settings.limits.depth)
+        params = self.settings.training
+        self.trainer.start(
+            Task(self.settings.index, folder, store.grades(), store.texts(), self.engine.stage(), depth, params)
+        )
 
     def model_name(self, name: str | None) -> str:
         """The model that a request names; else the first one, or the first stage where there is none."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ranksieve.errors import ParameterError, param
 
@@ -54,6 +56,7 @@ class Settings:
     token: str | None = field(default=None, repr=False)
     read_only: bool = False
     limits: Limits = field(default_factory=Limits)
+    training: Mapping[str, Any] = field(default_factory=dict)  # parameters of `train`, instead of the usual ones
     workers: int = 1
 
     def __post_init__(self) -> None:

@@ -1,0 +1,107 @@
+"""`Comparison`: judged queries under several columns, with metrics, and what to judge next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ranksieve.evaluation.evaluate import Evaluation
+from ranksieve.retrieval.first_stage import FirstStage
+from ranksieve.retrieval.run_evaluation import evaluate_run
+from ranksieve.retrieval.runs import Judgements, Run
+from ranksieve.serve.engine import Engine, Kept
+from ranksieve.serve.models import FIRST_STAGE
+
+METRIC = "ndcg@10"
+SHOWN = 10  # documents of a column that are judged
+MEASURED = 100  # documents of a list that are kept
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is compared: the first stage, then models, all with one first stage and depth where these are given."""
+
+    names: tuple[str, ...]
+    stage: FirstStage | None = None
+    depth: int | None = None
+
+
+class Ranked(NamedTuple):
+    """The best documents of a query."""
+
+    documents: np.ndarray
+    scores: np.ndarray
+
+
+Rankings = dict[str, dict[str, Ranked]]  # column → query id → documents
+
+
+class Comparison:
+    """Rankings of known queries; each is computed once per model and kept."""
+
+    def __init__(self, engine: Engine):
+        self._engine, self._kept = engine, Kept()
+
+    def rankings(self, columns: Columns, texts: Mapping[str, str], seconds: float) -> tuple[Rankings, bool]:
+        """The rankings of all queries; of fewer if the time is over, and then False."""
+        end = time.monotonic() + seconds
+        found: Rankings = {name: {} for name in columns.names}
+        for id, text in texts.items():
+            if time.monotonic() > end:
+                return found, False
+            for name in columns.names:
+                found[name][id] = self.ranked(columns, name, text)
+        return found, True
+
+    def ranked(self, columns: Columns, name: str, text: str) -> Ranked:
+        engine = self._engine
+        of_model = engine.served(name).signature if name != FIRST_STAGE else tuple(engine.models.names)
+        known: dict[str, Ranked] = self._kept.get((name, of_model, str(columns.stage), columns.depth), dict)
+        if text not in known:
+            ranking = engine.search(text, name, columns.stage, columns.depth)
+            known[text] = Ranked(engine.index.ids[ranking.docs[:MEASURED]], ranking.scores[:MEASURED])
+        return known[text]
+
+
+def measured(rankings: Rankings, judgements: Judgements) -> Evaluation | None:
+    """The metric of every query that has a ranking and a grade above 0; None where there is none."""
+    ranked = next(iter(rankings.values()), {})
+    graded = {id: some for id, some in judgements.items() if id in ranked and any(grade > 0 for grade in some.values())}
+    if not graded:
+        return None
+    return evaluate_run({name: _run(some, graded) for name, some in rankings.items()}, graded, METRIC)
+
+
+def _run(ranked: Mapping[str, Ranked], ids: Iterable[str]) -> Run:
+    """A run in the order of the lists: equal scores are told apart, as the page shows one above the other."""
+    return Run.from_lists((id, ranked[id].documents, -np.arange(len(ranked[id].documents), dtype=float)) for id in ids)
+
+
+def disagreement(ranks: Sequence[int | None]) -> float:
+    """How much the columns disagree on a document: the largest difference of its weights 1 / log2(1 + rank) in NDCG.
+
+    Examples
+    --------
+    >>> disagreement([1, 1]), round(disagreement([1, None, 3]), 2)
+    (0.0, 1.0)
+    """
+    weights = [0.0 if rank is None else 1 / np.log2(1 + rank) for rank in ranks]
+    return float(max(weights) - min(weights))
+
+
+def open_questions(rankings: Rankings, judgements: Judgements, n_shown: int = SHOWN) -> dict[str, float]:
+    """For every query, how much the columns disagree on its unjudged documents, summed over those shown."""
+    queries = next(iter(rankings.values()), {})
+    found = {}
+    for id in queries:
+        places = [
+            {doc: rank for rank, doc in enumerate(some[id].documents, 1)} for some in rankings.values() if id in some
+        ]
+        shown = dict.fromkeys(doc for some in rankings.values() for doc in some[id].documents[:n_shown])
+        unjudged = [doc for doc in shown if doc not in judgements.get(id, {})]
+        found[id] = sum(disagreement([ranks.get(doc) for ranks in places]) for doc in unjudged)
+    return found

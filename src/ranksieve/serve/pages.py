@@ -1,0 +1,151 @@
+"""The pages, made from templates on the server."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from fastapi import APIRouter, Request
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+import ranksieve
+from ranksieve.errors import RanksieveError
+from ranksieve.serve.api import Serving
+from ranksieve.serve.engine import NotFoundError
+from ranksieve.serve.judgements import GRADES
+from ranksieve.serve.page_state import MOST_SHOWN, USUAL_SHOWN, WEIGHT, PageState
+from ranksieve.serve.problems import Refused
+from ranksieve.serve.queries_view import next_query, queries_view
+from ranksieve.serve.search_view import search_view
+from ranksieve.serve.service import Service
+from ranksieve.serve.train_view import train_view
+
+ASSETS = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
+GRADE_WORDS = ("not relevant", "a little", "relevant", "very relevant", "perfect")
+router = APIRouter(include_in_schema=False)
+
+
+@cache
+def asset(name: str) -> bytes:
+    return resources.files("ranksieve.serve").joinpath("static", name).read_bytes()
+
+
+@cache
+def versioned(name: str) -> str:
+    """The address of an asset, which changes with its content."""
+    return f"/static/{name}?{hashlib.sha256(asset(name)).hexdigest()[:12]}"
+
+
+def signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "\N{MINUS SIGN}")
+
+
+@cache
+def templates() -> Environment:
+    """The templates; whatever they show is escaped."""
+    found = Environment(
+        loader=PackageLoader("ranksieve.serve"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["signed"] = signed
+    found.globals |= {
+        "asset": versioned,
+        "version": ranksieve.__version__,
+        "grades": list(zip(GRADES, GRADE_WORDS, strict=True)),
+    }
+    return found
+
+
+@router.get("/static/{name}")
+async def static(name: str) -> Response:
+    if name not in ASSETS:
+        raise Refused(404, "there is no such file")
+    return Response(asset(name), media_type=ASSETS[name], headers={"Cache-Control": "public, max-age=31536000"})
+
+
+async def shown(
+    service: Service, request: Request, template: str, view: Callable[[PageState], dict[str, Any]]
+) -> Response:
+    """A page for the state in the address; a message in place of its content where that is wrong."""
+
+    def make() -> Response:
+        status, content, problem, state = 200, dict[str, Any](), None, PageState()
+        try:
+            state = PageState.of(service, request.query_params)
+            content = view(state)
+        except RanksieveError as error:
+            status, problem = 404 if isinstance(error, NotFoundError) else 422, str(error)
+        except Refused as error:
+            status, problem = error.status, error.detail
+        text = (
+            templates()
+            .get_template(template)
+            .render(
+                service=service, state=state, problem=problem, path=request.url.path, usual=_usual(service), **content
+            )
+        )
+        return HTMLResponse(text.encode(errors="replace"), status)
+
+    return await service.run(make)
+
+
+def _usual(service: Service) -> dict[str, Any]:
+    """What the form shows where the address says nothing."""
+    stage = service.engine.stage()
+    return {
+        "k": USUAL_SHOWN,
+        "most": MOST_SHOWN,
+        "depth": service.engine.depth(),
+        "weights": {name: float(stage.weights.get(name, 1.0)) for name in service.index.field_names},
+        "prefix": WEIGHT,
+    }
+
+
+@router.get("/")
+async def search(service: Serving, request: Request) -> Response:
+    return await shown(
+        service, request, "search.html",
+        lambda state: {"view": search_view(service, state) if state.text.strip() else None},
+    )  # fmt: skip
+
+
+@router.get("/queries")
+async def queries(service: Serving, request: Request) -> Response:
+    sort, unseen = request.query_params.get("sort", "difference"), request.query_params.get("unseen") != "0"
+    return await shown(
+        service, request, "queries.html",
+        lambda state: {"view": queries_view(service, state, sort, unseen=unseen), "sort": sort, "unseen": unseen},
+    )  # fmt: skip
+
+
+@router.get("/next")
+async def following(service: Serving, request: Request) -> Response:
+    """The query on which most is to be judged."""
+
+    def find() -> str:
+        state = PageState.of(service, request.query_params)
+        text = next_query(service, state)
+        return state.address("/", text=state.text if text is None else text, next="1" if text is not None else "0")
+
+    return RedirectResponse(await service.run(find), 303)
+
+
+@router.get("/train")
+async def train(service: Serving, request: Request) -> Response:
+    return await shown(service, request, "train.html", lambda _: {"view": train_view(service)})
+
+
+@router.get("/docs")
+async def docs(service: Serving, request: Request) -> Response:
+    described = request.app.openapi()
+    return await shown(
+        service, request, "docs.html",
+        lambda _: {"paths": described["paths"], "schemas": described["components"]["schemas"]},
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""Training from the judgements."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+import ranksieve as rs
+from ranksieve.errors import DataError
+from ranksieve.retrieval.first_stage import FirstStage
+from ranksieve.retrieval.generated import generate_texts
+from ranksieve.serve.training_task import Task, train_model
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory) -> tuple[Path, dict, dict]:
+    made = generate_texts(300, 12, seed=1)
+    path = tmp_path_factory.mktemp("train") / "index"
+    rs.Index.build(made.documents, path, fields=["title", "text"], numbers=["rating"]).close()
+    return path, made.queries, made.judgements
+
+
+def task(collection, folder: Path, **params) -> Task:
+    path, queries, judgements = collection
+    return Task(path, folder, judgements, queries, FirstStage(), 60, {"trees": 4, "leaves": 4, **params})
+
+
+def test_a_model_is_trained_measured_and_saved_under_a_new_name(collection, tmp_path):
+    reports = []
+    first = train_model(task(collection, tmp_path / "models"), reports.append)
+    second = train_model(task(collection, tmp_path / "models"), reports.append)
+    assert [first.name, second.name] == ["trained-1.txt", "trained-2.txt"]
+    model = rs.load(first)
+    seen, held_out = model.info["judged_queries"]["train"], model.info["judged_queries"]["test"]
+    assert sorted([*seen, *held_out]) == sorted(collection[1])
+    with rs.Index(collection[0]) as index:
+        data = rs.retrieval.extract_features(
+            index, {id: collection[1][id] for id in held_out}, judgements=collection[2], depth=60
+        )
+    assert model.info["held_out"]["model"] == pytest.approx(rs.evaluate(model, data).mean())
+    shares = [report.done for report in reports if report.state == "running"]
+    assert shares[: len(shares) // 2] == sorted(shares[: len(shares) // 2])
+    assert (reports[-1].state, reports[-1].model) == ("done", "trained-2")
+
+
+def test_too_few_judgements_are_refused(collection, tmp_path):
+    path, queries, judgements = collection
+    few = {id: judgements[id] for id in list(judgements)[:9]} | {"unknown": {"doc-0001": 1.0}}
+    for grades in (few, {}, {id: dict.fromkeys(some, 0.0) for id, some in judgements.items()}):
+        with pytest.raises(DataError, match="training needs 10: judge more"):
+            train_model(Task(path, tmp_path, grades, queries, FirstStage(), 60, {}), lambda _: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_training_in_the_background(client, collection, tmp_path):
+    path, queries, judgements = collection
+    (tmp_path / "queries.tsv").write_text("".join(f"{id}\t{text}\n" for id, text in queries.items()))
+    lines = (f"{id} 0 {doc} {grade:g}\n" for id, some in judgements.items() for doc, grade in some.items())
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    given = {"index": path, "models": (), "queries": tmp_path / "queries.tsv", "training": {"trees": 3, "leaves": 4}}
+    http = client(**given)
+    assert http.get("/training").json()["state"] == "idle"
+    assert http.post("/training").status_code == 202
+    assert http.post("/training").status_code == 409
+    end = time.monotonic() + 120
+    while (state := http.get("/training").json())["state"] == "running":
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert state["state"] == "done", state
+    assert [model["name"] for model in http.get("/health").json()["models"]] == ["trained-1"]
+    assert "trained-1" in http.get("/train").text
+    text = http.get("/queries").text
+    assert "queries that no model here was trained on" in text
+    assert text.count('<th scope="row">') == 2
+    assert http.get("/queries?unseen=0").text.count('<th scope="row">') == 12
+    assert http.post("/training").status_code == 202
+    assert http.delete("/training").json()["line"] == "training was stopped"
+    assert client(**given).get("/health").json()["models"][0]["name"] == "trained-1"
