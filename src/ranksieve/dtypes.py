@@ -24,8 +24,10 @@ LABEL = np.float32  # grades may be fractions; gains are computed in float64
 SCORE = np.float64  # sums of thousands of leaves must not depend on their order beyond 1e-15
 OFFSET = np.int64  # 27 million rows times 220 features does not fit 32 bits
 ROW = np.int32  # a row number: 2 billion rows, half the memory traffic of int64
+POSITION = np.int16  # a rank on a result page
 BIN = np.uint8  # a binned feature value
 FIXED = np.int64  # fixed-point sums: integer addition is associative, so any thread count gives the same bits
 
 MISSING_BIN = 255  # the bin of NaN; values use bins 0..254
 MAX_BINS = 255  # how many bins values may use
+MAX_POSITION = 1000  # the last rank that may have a bias of its own

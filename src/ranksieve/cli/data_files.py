@@ -18,6 +18,7 @@ COLUMNS = {
     "qid": ("qid", "Query ids."),
     "docid": ("docid or doc_id", "Document ids."),
     "weight": ("weight", "Weights of documents."),
+    "position": ("position", "Ranks, from 1, at which documents were shown."),
     "ignore": ("none", "Columns that are not features, such as texts: names or globs, separated by commas."),
 }
 

@@ -33,6 +33,7 @@ class Block:
     run_lengths: np.ndarray
     doc_ids: np.ndarray | None = None
     weights: np.ndarray | None = None
+    positions: np.ndarray | None = None
 
     @property
     def n_docs(self) -> int:
@@ -48,6 +49,7 @@ class Block:
             run_lengths=self.run_lengths[wanted],
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
             weights=None if self.weights is None else self.weights[rows],
+            positions=None if self.positions is None else self.positions[rows],
         )
 
 
@@ -117,6 +119,7 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
     queries = lists.to_user_order(np.repeat(np.arange(lists.n_queries), lists.sizes))
     doc_ids = None if lists.doc_ids is None else lists.to_user_order(lists.doc_ids)
     weights = None if lists.weights is None else lists.to_user_order(lists.weights)
+    positions = None if lists.positions is None else lists.to_user_order(lists.positions)
     for start in range(0, data.n_docs, rows):
         part = slice(start, min(start + rows, data.n_docs))
         numbers, run_lengths = runs_of(queries[part])
@@ -129,6 +132,7 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
             run_lengths=run_lengths.astype(OFFSET),
             doc_ids=None if doc_ids is None else doc_ids[part],
             weights=None if weights is None else weights[part],
+            positions=None if positions is None else positions[part],
         )
 
 

@@ -18,7 +18,13 @@ from typing import Any
 from ranksieve.errors import DataError, param
 from ranksieve.text_formats import some_of
 
-USUAL = {"label": ("label",), "qid": ("qid",), "docid": ("docid", "doc_id"), "weight": ("weight",)}
+USUAL = {
+    "label": ("label",),
+    "qid": ("qid",),
+    "docid": ("docid", "doc_id"),
+    "weight": ("weight",),
+    "position": ("position",),
+}
 RESERVED = frozenset(name for names in USUAL.values() for name in names)  # never features
 NAMED = (*USUAL, "ignore")  # parameters of `DataFile` besides the path
 NEEDED = ("label", "qid")
@@ -37,8 +43,9 @@ class DataFile(os.PathLike[str]):
     ----------
     path
         A Parquet or CSV file, or a pandas, polars or Arrow table.
-    label, qid, docid, weight
-        Names of the columns with labels, query ids, document ids and weights; None is the usual name.
+    label, qid, docid, weight, position
+        Names of the columns with labels, query ids, document ids, weights, and ranks at which documents were shown;
+        None is the usual name.
     ignore
         Columns that are not features, such as texts: names or globs, separated by commas.
 
@@ -57,6 +64,7 @@ class DataFile(os.PathLike[str]):
     qid: str | None = None
     docid: str | None = None
     weight: str | None = None
+    position: str | None = None
     ignore: str | None = None
 
     def __post_init__(self) -> None:
@@ -95,7 +103,8 @@ class ReadOptions:
     Parameters
     ----------
     columns
-        Names of the columns that hold `label`, `qid`, `docid` and `weight`, where these are not the usual ones.
+        Names of the columns that hold `label`, `qid`, `docid`, `weight` and `position`, where these are not the usual
+        ones.
     ignore
         Columns that are not features: names or globs, separated by commas.
     first_stage

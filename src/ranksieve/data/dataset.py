@@ -55,13 +55,15 @@ class Dataset(Described):
         *,
         group: Any = None,
         weights: Any = None,
+        positions: Any = None,
         doc_ids: Any = None,
         feature_names: Sequence[str] | None = None,
         first_stage: int | str | None = None,
     ) -> Dataset:
         """A data set from a feature matrix, labels, and query ids per row (`qid`) or query sizes (`group`).
 
-        `weights` are one per document, or one per query in the order of the queries' first rows.
+        `weights` are one per document, or one per query in the order of the queries' first rows. `positions`, where
+        labels are clicks, are the ranks from 1 at which documents were shown; 0 for documents that were not.
 
         Examples
         --------
@@ -101,6 +103,7 @@ class Dataset(Described):
             run_lengths,
             doc_ids=None if doc_ids is None else _column(doc_ids, "doc_ids", n_docs, ids=True).astype(object),
             weights=None if weights is None else _weights(weights, run_ids, run_lengths),
+            positions=None if positions is None else _column(positions, "positions", n_docs),
         )
         return cls(X, lists, FeatureInfo(names, feature_number(first_stage, names)))
 
@@ -191,7 +194,7 @@ def _column(values: Any, name: str, n_docs: int, *, ids: bool = False) -> np.nda
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name} holds values that are not numbers ({error}); labels are numbers") from error
+        raise DataError(f"{name} holds values that are not numbers ({error}); expected numbers") from error
 
 
 def _weights(weights: Any, run_ids: np.ndarray, run_lengths: np.ndarray) -> np.ndarray:

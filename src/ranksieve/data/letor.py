@@ -30,7 +30,7 @@ DOC_ID = re.compile(r"docid\s*=\s*(\S+)")
 class TextSource(Source):
     """A LETOR file, plain or compressed, that is parsed on every pass over its blocks.
 
-    `path.query` and `path.weight` beside it are LightGBM's query sizes and weights. The first stage is a number from
+    `path.query`, `path.weight` and `path.position` beside it are LightGBM's query sizes, weights and positions. The first stage is a number from
     0, or a name: `"f12"` is feature 12.
     """
 
@@ -88,6 +88,7 @@ class TextSource(Source):
             run_lengths=run_lengths,
             doc_ids=_doc_ids(lines, start, stop),
             weights=sides.weights_of(n_docs, n_docs + n_rows),
+            positions=sides.positions_of(n_docs, n_docs + n_rows),
         )
 
     def _runs(self, lines: Lines, start: int, stop: int) -> tuple[list[str], np.ndarray]:
@@ -136,7 +137,8 @@ def _doc_ids(lines: Lines, start: int, stop: int) -> np.ndarray | None:
 def write_letor(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
     """Write LETOR text: zeros are left out, and values have as few digits as a float32 needs to be read back exactly.
 
-    A file whose name ends in .gz, .xz or .zst is compressed. Weights are written to `path.weight`, as for LightGBM.
+    A file whose name ends in .gz, .xz or .zst is compressed. Weights and positions are written to `path.weight` and
+    `path.position`, as for LightGBM.
 
     Examples
     --------
@@ -149,20 +151,25 @@ def write_letor(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
     0 qid:7 1:0.1 2:2 # docid = b
     <BLANKLINE>
     """
-    weight_path = Path(f"{os.fspath(path)}.weight")
-    weights: list[np.ndarray] = []
+    sides: dict[str, list[np.ndarray]] = {"weight": [], "position": []}
     with atomic_path(path) as temporary:
         with create_text(temporary, Path(path).suffix) as file:
             for number, block in enumerate(blocks_of(data)):
                 # The highest feature is named once, even if it is 0, so that the number of features survives.
                 file.write("".join(_block_lines(block, name_last=number == 0)).encode())
-                if block.weights is not None:
-                    weights.append(block.weights)
-        if not weights and weight_path.exists():
-            raise DataError(f"{weight_path}: would be taken for the weights of the new file; remove it first")
-    if weights:
-        with atomic_path(weight_path) as temporary:
-            temporary.write_text("".join(f"{weight!r}\n" for weight in np.concatenate(weights).tolist()))
+                for name, values in (("weight", block.weights), ("position", block.positions)):
+                    if values is not None:
+                        sides[name].append(values)
+        for name in (name for name, values in sides.items() if not values):
+            if (side := _side_path(path, name)).exists():
+                raise DataError(f"{side}: would be taken for the {name}s of the new file; remove it first")
+    for name in (name for name, values in sides.items() if values):
+        with atomic_path(_side_path(path, name)) as temporary:
+            temporary.write_text("".join(f"{value!r}\n" for value in np.concatenate(sides[name]).tolist()))
+
+
+def _side_path(path: str | os.PathLike[str], name: str) -> Path:
+    return Path(f"{os.fspath(path)}.{name}")
 
 
 def _block_lines(block: Block, *, name_last: bool) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""LightGBM's side files: `train.txt.query` with the query sizes and `train.txt.weight` with a weight per line.
+"""LightGBM's side files of `train.txt`: query sizes in `train.txt.query`, and one number per line in others.
 
-If query sizes are used, weights may also be one per query, as for XGBoost.
+These are `train.txt.weight` with weights and `train.txt.position` with the ranks at which documents were shown. If query
+sizes are used, weights may also be one per query, as for XGBoost.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.dtypes import OFFSET
+from ranksieve.data.lists import EXPECTED_POSITION
+from ranksieve.dtypes import MAX_POSITION, OFFSET, POSITION
 from ranksieve.errors import DataError
 
 
@@ -25,6 +27,7 @@ class SideFiles:
         self._ends: np.ndarray | None = None
         self._per_query = False  # whether the weights are those of queries
         self.weights = _read_weights(f"{path}.weight") if os.path.isfile(f"{path}.weight") else None
+        self.positions = _read_positions(f"{path}.position") if os.path.isfile(f"{path}.position") else None
 
     def choose(self, *, lines_have_ids: bool) -> None:
         """Read the query sizes if the first line has no query id."""
@@ -50,22 +53,30 @@ class SideFiles:
         if self._per_query:
             queries, lengths = self.runs(start, stop)
             return np.repeat(self.weights[queries[0] - 1 : queries[-1]], lengths)
-        if stop > len(self.weights):
-            raise self._wrong_weights("more")
-        return self.weights[start:stop]
+        return self._part(self.weights, "weight", start, stop)
+
+    def positions_of(self, start: int, stop: int) -> np.ndarray | None:
+        """The positions of the rows start:stop."""
+        return None if self.positions is None else self._part(self.positions, "position", start, stop)
+
+    def _part(self, values: np.ndarray, name: str, start: int, stop: int) -> np.ndarray:
+        if stop > len(values):
+            raise self._wrong_number(name, len(values), "more")
+        return values[start:stop]
 
     def check_end(self, n_docs: int) -> None:
         """Raise `DataError` if the side files have more entries than there are rows."""
         if self.sized and self._ends is not None and self._ends[-1] != n_docs:
             raise self._wrong_sizes(str(n_docs))
         if self.weights is not None and not self._per_query and len(self.weights) != n_docs:
-            raise self._wrong_weights(str(n_docs))
+            raise self._wrong_number("weight", len(self.weights), str(n_docs))
+        if self.positions is not None and len(self.positions) != n_docs:
+            raise self._wrong_number("position", len(self.positions), str(n_docs))
 
-    def _wrong_weights(self, n_docs: str) -> DataError:
-        assert self.weights is not None
+    def _wrong_number(self, name: str, number: int, n_docs: str) -> DataError:
         return DataError(
-            f"{self.path}.weight: has {len(self.weights)} weights but {self.path} has {n_docs} lines; "
-            "give one weight per line, or remove the file if it belongs to other data"
+            f"{self.path}.{name}: has {number} {name}s but {self.path} has {n_docs} lines; "
+            f"give one {name} per line, or remove the file if it belongs to other data"
         )
 
     def _wrong_sizes(self, n_docs: str) -> DataError:
@@ -104,3 +115,9 @@ def _read_sizes(path: str) -> np.ndarray:
 def _read_weights(path: str) -> np.ndarray:
     expected = "one weight per line, finite and not negative"
     return np.array(_read_numbers(path, expected, lambda n: 0 <= n < math.inf), dtype=np.float64)
+
+
+def _read_positions(path: str) -> np.ndarray:
+    expected = f"one position per line, {EXPECTED_POSITION}"
+    numbers = _read_numbers(path, expected, lambda n: 0 <= n <= MAX_POSITION and n == math.floor(n))
+    return np.array(numbers, dtype=POSITION)

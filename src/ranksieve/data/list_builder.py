@@ -1,4 +1,4 @@
-"""`ListBuilder`: collects labels, query ids, document ids and weights from blocks."""
+"""`ListBuilder`: collects labels, query ids, document ids, weights and positions from blocks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from ranksieve.data.blocks import Block
 from ranksieve.data.lists import Lists, lists_from_runs
+from ranksieve.dtypes import POSITION
 from ranksieve.errors import DataError
 
 
@@ -22,6 +23,7 @@ class ListBuilder:
         self._run_lengths: list[np.ndarray] = []
         self._doc_ids: list[np.ndarray | None] = []
         self._weights: list[np.ndarray | None] = []
+        self._positions: list[np.ndarray | None] = []
 
     @property
     def n_docs(self) -> int:
@@ -35,9 +37,13 @@ class ListBuilder:
         self._run_lengths.append(block.run_lengths.copy())
         self._doc_ids.append(block.doc_ids.copy() if self._with_doc_ids and block.doc_ids is not None else None)
         self._weights.append(None if block.weights is None else block.weights.copy())
+        self._positions.append(None if block.positions is None else block.positions.copy())
 
     def finish(self) -> Lists:
-        """The lists of all documents; those of blocks without weights have weight 1 if other blocks have weights."""
+        """The lists of all documents.
+
+        If some blocks have weights or positions, documents of other blocks have weight 1, and were shown at none.
+        """
         if not self._labels:
             raise DataError(f"{self._source}: no documents; expected lines like '2 qid:10 1:0.5'")
         try:
@@ -47,6 +53,7 @@ class ListBuilder:
                 np.concatenate(self._run_lengths),
                 doc_ids=self._joined(self._doc_ids, None, object),
                 weights=self._joined(self._weights, 1.0, np.float64),
+                positions=self._joined(self._positions, 0, POSITION),
             )
         except DataError as error:
             raise error.with_prefix(f"{self._source}: ") from error

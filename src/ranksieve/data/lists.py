@@ -1,4 +1,4 @@
-"""`Lists`: labels, queries, document ids and weights of documents, without features."""
+"""`Lists`: labels, queries, document ids, weights and positions of documents, without features."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.dtypes import LABEL, OFFSET
+from ranksieve.dtypes import LABEL, MAX_POSITION, OFFSET, POSITION
 from ranksieve.errors import DataError
+
+EXPECTED_POSITION = f"a rank from 1 to {MAX_POSITION}, or 0 for documents that were not shown"
 
 
 @dataclass(frozen=True)
 class Lists:
     """The documents of queries without their features: query q owns rows `offsets[q]:offsets[q + 1]`.
 
-    If rows had to be regrouped by query, `order[i]` is the user's row of row i; else it is None.
+    If rows had to be regrouped by query, `order[i]` is the user's row of row i; else it is None. `positions` are the
+    ranks, from 1, at which documents were shown where labels are clicks; 0 for documents that were not.
     """
 
     labels: np.ndarray
@@ -25,6 +28,7 @@ class Lists:
     doc_ids: np.ndarray | None = None
     weights: np.ndarray | None = None
     order: np.ndarray | None = None
+    positions: np.ndarray | None = None
 
     @property
     def n_docs(self) -> int:
@@ -72,6 +76,7 @@ class Lists:
             query_ids=self.query_ids[queries],
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
             weights=None if self.weights is None else self.weights[rows],
+            positions=None if self.positions is None else self.positions[rows],
         )
 
 
@@ -82,6 +87,7 @@ def lists_from_runs(
     *,
     doc_ids: np.ndarray | None = None,
     weights: np.ndarray | None = None,
+    positions: np.ndarray | None = None,
 ) -> Lists:
     """Lists from runs of equal query ids; runs of the same query are joined stably.
 
@@ -103,6 +109,8 @@ def lists_from_runs(
     _check_labels(labels)
     if weights is not None:
         weights = _check_weights(weights, len(labels))
+    if positions is not None:
+        positions = check_positions(positions, len(labels))
     numbers: dict[Any, int] = {}
     run_query = np.array([numbers.setdefault(qid, len(numbers)) for qid in run_ids], dtype=OFFSET)
     query_ids = id_array(list(numbers))
@@ -112,9 +120,10 @@ def lists_from_runs(
         labels = labels[order]
         doc_ids = None if doc_ids is None else doc_ids[order]
         weights = None if weights is None else weights[order]
+        positions = None if positions is None else positions[order]
     sizes = np.bincount(run_query, weights=run_lengths, minlength=len(numbers)).astype(OFFSET)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
-    return Lists(labels, offsets, query_ids, doc_ids, weights, order)
+    return Lists(labels, offsets, query_ids, doc_ids, weights, order, positions)
 
 
 def runs_of(qid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -157,3 +166,20 @@ def _check_weights(weights: np.ndarray, n_docs: int) -> np.ndarray:
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise DataError("weights must be finite, not negative, and not all zero")
     return weights
+
+
+def check_positions(positions: np.ndarray, n_docs: int) -> np.ndarray:
+    """Positions in their dtype, or `DataError`."""
+    positions = np.asarray(positions)
+    if len(positions) != n_docs:
+        raise DataError(f"got {len(positions)} positions for {n_docs} rows; give one per row")
+    fine = are_positions(positions)
+    if not fine.all():
+        row = int(np.argmin(fine))
+        raise DataError(f"the position of row {row} is {positions[row]}; expected {EXPECTED_POSITION}")
+    return np.ascontiguousarray(positions, dtype=POSITION)
+
+
+def are_positions(values: np.ndarray) -> np.ndarray:
+    """Which values are positions."""
+    return (values >= 0) & (values <= MAX_POSITION) & (values == np.floor(values))

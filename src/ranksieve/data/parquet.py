@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,15 @@ from ranksieve.data.blocks import Block, Source, blocks_of
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
-from ranksieve.data.lists import id_array
+from ranksieve.data.lists import Lists, id_array
 from ranksieve.data.tables import TableSource
-from ranksieve.dtypes import FEATURE
+from ranksieve.dtypes import FEATURE, POSITION
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path
 
 MAGIC = b"PAR1"
-COLUMNS = ("label", "qid", "docid", "weight")  # of a packed file, besides its features
+COLUMNS = ("label", "qid", "docid", "weight", "position")  # of a packed file, besides its features
+OPTIONAL = {"docid": pa.string(), "weight": pa.float64(), "position": pa.int16()}
 FORMAT_KEY = b"ranksieve"
 FORMAT_VERSION = 1
 GROUP_ROWS = 16_384  # 14 MB of 220 features: a reader holds a group, compressed and not
@@ -101,8 +102,8 @@ def _first_line(error: Exception) -> str:
 def write_parquet(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
     """Write a data set, or a file as it is read, to one Parquet file: what the command `pack` does.
 
-    Columns are `label`, `qid`, `docid` and `weight` where there are any, then one float32 column per feature. Rows keep
-    their order. A source is read twice: for what it holds, and for writing; one row group at a time is in memory.
+    Columns are `label` and `qid`, then `docid`, `weight` and `position` where there are any, then one float32 column per
+    feature. Rows keep their order. A source is read twice: for what it holds, and for writing; one row group at a time is in memory.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def write_blocks(
     blocks: Iterable[Block], path: str | os.PathLike[str], info: FeatureInfo, *, query_ids: Iterable[Any]
 ) -> None:
     """Write blocks that have document ids and no weights to a Parquet file in one pass; `query_ids` are all of them."""
-    schema = _make_schema(info, id_array(list(query_ids)), has_docs=True, has_weights=False)
+    schema = _make_schema(info, id_array(list(query_ids)), {"docid"})
     _write(path, schema, blocks, 0.0)
 
 
@@ -146,20 +147,23 @@ def _write(path: str | os.PathLike[str], schema: pa.Schema, blocks: Iterable[Blo
 def _schema(data: Dataset | Source) -> pa.Schema:
     if isinstance(data, Dataset):
         lists = data.lists
-        return _make_schema(
-            data.info, lists.query_ids, has_docs=lists.doc_ids is not None, has_weights=lists.weights is not None
-        )
+        return _make_schema(data.info, lists.query_ids, _optional(lists))
     seen: dict[Any, None] = {}
-    has_docs = has_weights = False
+    found: set[str] = set()
     for block in data.blocks():
         seen.update(dict.fromkeys(block.run_ids))
-        has_docs |= block.doc_ids is not None
-        has_weights |= block.weights is not None
+        found |= _optional(block)
     info = data.info.with_names(data.n_features or 0)
-    return _make_schema(info, id_array(list(seen)), has_docs=has_docs, has_weights=has_weights)
+    return _make_schema(info, id_array(list(seen)), found)
 
 
-def _make_schema(info: FeatureInfo, ids: np.ndarray, *, has_docs: bool, has_weights: bool) -> pa.Schema:
+def _optional(data: Block | Lists) -> set[str]:
+    """The columns that are there besides labels and query ids."""
+    columns = {"docid": data.doc_ids, "weight": data.weights, "position": data.positions}
+    return {name for name, column in columns.items() if column is not None}
+
+
+def _make_schema(info: FeatureInfo, ids: np.ndarray, optional: Set[str]) -> pa.Schema:
     names = info.feature_names
     taken = [name for name in names if name in COLUMNS]
     if taken:
@@ -167,8 +171,7 @@ def _make_schema(info: FeatureInfo, ids: np.ndarray, *, has_docs: bool, has_weig
     fields = [
         ("label", pa.float32()),
         ("qid", pa.int64() if ids.dtype == np.int64 else pa.string()),
-        *([("docid", pa.string())] if has_docs else []),
-        *([("weight", pa.float64())] if has_weights else []),
+        *((name, kind) for name, kind in OPTIONAL.items() if name in optional),
         *((name, pa.float32()) for name in names),
     ]
     note = {"format": FORMAT_VERSION, "first_stage": info.first_stage, "candidates": info.candidates}
@@ -196,6 +199,8 @@ def _side_columns(block: Block, schema: pa.Schema) -> list[pa.Array]:
         columns.append(pa.array([None if doc_id is None else str(doc_id) for doc_id in doc_ids], type=pa.string()))
     if "weight" in schema.names:
         columns.append(pa.array(np.ones(block.n_docs) if block.weights is None else block.weights))
+    if "position" in schema.names:
+        columns.append(pa.array(np.zeros(block.n_docs, POSITION) if block.positions is None else block.positions))
     return columns
 
 

@@ -132,7 +132,8 @@ def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = No
     first_stage
         The feature with the first stage's score, by number from 0 or name.
     **columns
-        As for `DataFile`: names of the columns `label`, `qid`, `docid` and `weight`, and columns to `ignore`.
+        As for `DataFile`: names of the columns `label`, `qid`, `docid`, `weight` and `position`, and columns to
+        `ignore`.
 
     Examples
     --------

@@ -15,10 +15,12 @@ from ranksieve.data.blocks import Block, Source, give_back_memory
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.features import FeatureInfo, feature_number, to_float
-from ranksieve.dtypes import FEATURE, LABEL, OFFSET
+from ranksieve.data.lists import EXPECTED_POSITION, are_positions
+from ranksieve.dtypes import FEATURE, LABEL, OFFSET, POSITION
 from ranksieve.errors import DataError, param
 
 QID = "qid"
+NUMBERS = ("label", "weight", "position")  # roles of columns that hold numbers
 SLAB_ROWS = 2_048  # rows written column by column at a time, so that they stay in the cache
 GIVE_BACK_EVERY = 16  # blocks; after each one it costs a quarter of the time of reading
 
@@ -197,10 +199,10 @@ class TableSource(Source):
         self.info = FeatureInfo(names, feature_number(first_stage, names), place, info.absent, info.candidates)
 
     def _check_schema(self, schema: pa.Schema, place: str) -> None:
-        """Raise `DataError` unless labels and weights are numbers, and ids can be written as text."""
+        """Raise `DataError` unless labels, weights and positions are numbers, and ids can be written as text."""
         for role, name in self._columns.items():
             kind = schema.field(name).type
-            if role in ("label", "weight"):
+            if role in NUMBERS:
                 check_numeric(name, kind, place=f"{place}: ", role=role)
                 continue
             try:
@@ -256,6 +258,7 @@ class TableSource(Source):
             *runs,
             doc_ids=doc_ids,
             weights=self._grades(batch, columns["weight"], done, np.float64) if "weight" in columns else None,
+            positions=self._positions(batch, columns["position"], done) if "position" in columns else None,
         )
 
     def _whole(self, batch: pa.RecordBatch, name: str, done: int) -> pa.Array:
@@ -275,6 +278,16 @@ class TableSource(Source):
                 f"{self._place(done + row)}: column {name!r} is {values[row]}; expected finite numbers from 0 upwards"
             )
         return values
+
+    def _positions(self, batch: pa.RecordBatch, name: str, done: int) -> np.ndarray:
+        values = to_numbers(self._whole(batch, name, done), np.float64)
+        fine = are_positions(values)
+        if not fine.all():
+            row = int(np.argmin(fine))
+            raise DataError(
+                f"{self._place(done + row)}: column {name!r} is {values[row]:g}; expected {EXPECTED_POSITION}"
+            )
+        return values.astype(POSITION)
 
     def _texts(self, column: pa.Array, role: str) -> pa.Array:
         column = plain(column)

@@ -54,6 +54,7 @@ class DataSpec:
     qid: str | None = None
     docid: str | None = None
     weight: str | None = None
+    position: str | None = None
     ignore: str | None = None  # columns that are not features
     background: str | tuple[str, ...] | None = None  # files of another domain, to start from
     background_queries: int | None = None  # the same of generated data, of another seed
