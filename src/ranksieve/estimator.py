@@ -140,6 +140,7 @@ class Ranker(BaseEstimator):
         qid: Vector | None = None,
         group: Vector | None = None,
         sample_weight: Vector | None = None,
+        positions: Vector | None = None,
         eval_set: tuple[Features, Vector] | Sequence[tuple[Features, Vector]] | None = None,
         eval_qid: Vector | Sequence[Vector] | None = None,
         eval_group: Vector | Sequence[Vector] | None = None,
@@ -162,6 +163,9 @@ class Ranker(BaseEstimator):
             The number of documents of each query, if the documents of a query are adjacent.
         sample_weight : array, optional
             One weight per document or one per query.
+        positions : array, optional
+            Where labels are clicks, the rank from 1 at which each document was shown; 0 for documents that were not.
+            Biases of the positions are learned, and left out of predictions.
         eval_set : pair (X, y) or list of pairs, optional
             Validation sets. The first decides when to stop; the model is the best one on it.
         eval_qid, eval_group, eval_sample_weight : array or list of arrays, optional
@@ -181,7 +185,9 @@ class Ranker(BaseEstimator):
         matrix, names, column = split_table(X)
         if qid is None and group is None:
             qid = column
-        data = Dataset.from_arrays(matrix, y, qid=qid, group=group, weights=sample_weight, feature_names=names)
+        data = Dataset.from_arrays(
+            matrix, y, qid=qid, group=group, weights=sample_weight, positions=positions, feature_names=names
+        )
         valid = _validation_sets(eval_set, eval_qid, eval_group, eval_sample_weight)
         params = {name: value for name, value in self.get_params(deep=False).items() if name in self.__dict__}
         if eval_metric is not None:

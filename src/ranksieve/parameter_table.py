@@ -51,7 +51,8 @@ SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)
 COMMON = ("algo", "metric", "gains", "threads", "seed")
 GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
            "feature_fraction", "max_bins")  # fmt: skip
-BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction", "device")
+BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction", "device",
+            "position_rate", "position_l2")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ RANKERS = {
     "feature": Algorithm(("feature",)),
     "lightgbm": Algorithm(
         ("trees", "leaves", "learning_rate", "early_stopping", "min_docs", "min_hessian", "l2", "max_depth",
-         "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize")
+         "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize", "position_l2")
     ),
     "xcleaver": Algorithm(("base", "grow", "rate", "strategy", "global_")),  # and what its base uses
 }  # fmt: skip
@@ -123,6 +124,10 @@ class Core:
         "*", "Features to train on: names, globs, numbers from 1, ranges, with commas; ! excludes",
         "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text,
     )  # fmt: skip
+    position_rate: float = number(
+        1.0, "Step of position biases, times the learning rate, where data has positions (0: no biases)"
+    )
+    position_l2: float = number(0.0, "L2 regularisation of position biases, for each document")
     monotone: str = parameter(
         "none", "Features in which scores never decrease (+1) or never increase (-1)",
         "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", are_signs,

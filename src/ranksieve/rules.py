@@ -199,10 +199,10 @@ RESERVED = frozenset((
     "checkpoint_minutes", "cluster", "copies", "counter", "data", "docid", "drop_unused", "exchange", "fallback", "fit",
     "forest_algorithm", "from_mapping", "get_metadata_routing", "get_params", "help", "ignore", "init", "judge_on",
     "label", "load_files", "local_workers", "missing", "model", "newton_gain", "no_copies", "objective_rule", "out",
-    "params", "partitions", "predict", "qid", "quiet", "replace", "resume", "reweight", "samples", "score",
-    "selection_rule", "set_fit_request",
-    "set_params", "set_predict_request", "set_score_request", "step_rule", "strategy_rule", "test", "train", "traits",
-    "unused", "unused_message", "used", "uses_gains", "valid", "verbose", "version", "weight", "workers", *ALIASES,
+    "params", "partitions", "position", "positions", "predict", "qid", "quiet", "replace", "resume", "reweight",
+    "samples", "score", "selection_rule", "set_fit_request", "set_params", "set_predict_request", "set_score_request",
+    "step_rule", "strategy_rule", "test", "train", "traits", "unused", "unused_message", "used", "uses_gains", "valid",
+    "verbose", "version", "weight", "workers", *ALIASES,
 ))  # fmt: skip
 
 

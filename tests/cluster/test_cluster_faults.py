@@ -34,7 +34,10 @@ SMALL = {"trees": 9, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negative
 
 @pytest.fixture(scope="module")
 def data() -> rs.Dataset:
-    return small_dataset(n_queries=30)
+    """Lists with positions, whose biases replaced workers need, too."""
+    plain = small_dataset(n_queries=30)
+    ranks = np.concatenate([np.minimum(np.arange(1, size + 1), 15) for size in plain.lists.sizes])
+    return rs.Dataset.from_arrays(plain.features, plain.labels, group=plain.lists.sizes, positions=ranks)
 
 
 @pytest.fixture(scope="module")

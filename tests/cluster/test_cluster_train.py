@@ -75,6 +75,22 @@ def test_all_parameters_give_the_model_of_one_machine(client, data, parts, valid
     assert alike(together, one)
 
 
+@pytest.mark.parametrize("options", [{"selection": "gradient", "position_l2": 0.1}, {"algo": "lambdamart"}])
+def test_biases_of_positions_are_those_of_one_machine(client, data, valid, options, tmp_path):
+    ranks = np.concatenate([np.minimum(np.arange(1, size + 1), 15) for size in data.lists.sizes])
+    shown = rs.Dataset.from_arrays(data.features, data.labels, group=data.lists.sizes, positions=ranks)
+    parts = [shown.take_queries(queries) for queries in np.split(np.arange(30), [5, 6, 20])]
+    base = rs.train(valid, **{**SMALL, "trees": 2})
+    options = {**SMALL, **options, "init": base}
+    one = rs.train(shown, valid=valid, **options)
+    assert len(one.info["position_biases"]) == 16
+    assert alike(rs.cluster.train(client, parts, valid=valid, workers=some(client, 2), **options), one)
+    rs.cluster.train(client, parts, valid=valid, checkpoint=tmp_path, **{**options, "trees": 3})
+    assert alike(rs.cluster.train(client, parts, valid=valid, checkpoint=tmp_path, resume=True, **options), one)
+    with pytest.raises(DataError, match="some partitions have positions"):
+        rs.cluster.train(client, [parts[0], data.take_queries(range(5, 30))], workers=some(client, 2), **options)
+
+
 def test_some_workers_send_rows_and_others_keep_them(client, data, monkeypatch):
     """A worker with too many rows sends none; the coordinator's cache of the other worker's rows stays valid."""
     kinds = set()

@@ -75,7 +75,8 @@ def _sums(data: Binned) -> list[int]:
     lists = data.lists
     sample = data.bins[:: max(1, lists.n_docs // 1000)]
     weights = np.empty(0) if lists.weights is None else lists.weights
-    arrays = (lists.labels, lists.offsets, weights, data.binning.thresholds, sample)
+    positions = () if lists.positions is None else (lists.positions,)
+    arrays = (lists.labels, lists.offsets, weights, data.binning.thresholds, sample, *positions)
     return [lists.n_docs, lists.n_queries, *(zlib.crc32(array.tobytes()) for array in arrays)]
 
 
@@ -119,7 +120,8 @@ def finished(state: State[Any]) -> State[Any]:
     n = len(state.seconds)
     history = {name: {key: values[:n] for key, values in found.items()} for name, found in state.history.items()}
     rows = state.previous_rows if len(state.trees) > n else state.rows
-    return replace(state, trees=state.trees[:n], steps=state.steps[:n], history=history, rows=rows)
+    biases = state.biases[: n + 1]
+    return replace(state, trees=state.trees[:n], steps=state.steps[:n], history=history, rows=rows, biases=biases)
 
 
 def save_checkpoint(folder: Path, state: State[Any], data: Binned, mark: dict[str, Any]) -> None:
@@ -136,6 +138,7 @@ def save_checkpoint(folder: Path, state: State[Any], data: Binned, mark: dict[st
             rows=np.empty(0, np.int32) if rows is None else rows,
             weights=np.empty(0) if chosen.weights is None else chosen.weights,
             full_lists=np.bool_(chosen.full_lists),
+            biases=np.array(state.biases, np.float64),
         )
 
 
@@ -148,6 +151,16 @@ def _selected(archive: Any, n_docs: int) -> np.ndarray | Selected:
     if not len(weights) and not full_lists:
         return rows
     return Selected(rows, weights if len(weights) else None, full_lists)
+
+
+def _biases(archive: Any, n_trees: int) -> list[np.ndarray]:
+    """Biases of positions at the start and after each tree; none where they are not learned, or in older files."""
+    biases = archive["biases"] if "biases" in archive else np.empty(0)
+    if biases.dtype.kind != "f" or not np.isfinite(biases).all() or (len(biases) and biases.ndim != 2):
+        raise ValueError("its biases of positions are not numbers")
+    if len(biases) not in (0, n_trees + 1):
+        raise ValueError("its biases of positions are not those of its trees")
+    return list(biases)
 
 
 def _check_progress(meta: dict[str, Any]) -> None:
@@ -172,6 +185,7 @@ def load_checkpoint(folder: Path, state: State[Any], data: Binned, params: Param
             meta = json.loads(archive["meta"].tobytes())
             model = archive["model"].tobytes().decode()
             selected = None if archive["everything"] else _selected(archive, data.lists.n_docs)
+            biases = _biases(archive, len(meta["seconds"]))
         different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
         _check_progress(meta)
     except UNREADABLE as error:
@@ -191,4 +205,5 @@ def load_checkpoint(folder: Path, state: State[Any], data: Binned, params: Param
         state.scores.add(tree)
     state.rows = TrainingRows.of(data.lists, selected)
     state.history, state.seconds, state.steps = meta["history"], meta["seconds"], meta["steps"]
+    state.biases = biases
     return state

@@ -36,6 +36,7 @@ class State(Generic[Rows]):
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     steps: list[float] = field(default_factory=list)  # the step size of each tree
+    biases: list[np.ndarray] = field(default_factory=list)  # of positions: at the start, and after each tree
     previous_rows: Rows | None = None  # of the tree before the last, for runs that end while the last is measured
 
     @property
@@ -59,6 +60,7 @@ class TreeGrower(Protocol[Fitted]):
 
 
 StepSize = Callable[[Tree, "Leaves | None", State], float]
+LearnBiases = Callable[[State[Any], Any], None]  # from the target of the last tree
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Parts(Generic[Rows, Target]):
     lists: RowSource[Rows, Target]
     grower: TreeGrower[Target]
     step_size: StepSize
+    learn_biases: LearnBiases | None = None  # of positions, where labels are clicks
 
 
 def boost(
@@ -94,6 +97,8 @@ def boost(
         state.steps.append(step_size)
         state.trees.append(tree)
         state.scores.add(tree, leaves)
+        if parts.learn_biases is not None:
+            parts.learn_biases(state, target)
         for callback in callbacks:
             callback(state)
         if state.stopped:

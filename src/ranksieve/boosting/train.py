@@ -15,6 +15,7 @@ from ranksieve.boosting.initial_scores import TRAIN, Base, make_base
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets
 from ranksieve.boosting.loop import Parts, State, boost
 from ranksieve.boosting.oblivious import ObliviousGrower
+from ranksieve.boosting.position_bias import PositionBiases, count_positions, learned_biases, learns_biases
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import TrainingLists
@@ -40,12 +41,13 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     given = open_data(job.data, missing=job.missing)
     train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning)
     base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
-    memory = memory_of(job)
+    memory = memory_of(job, learns_biases=learns_biases(train_set.lists, params))
     start = memory.scores(train_set, base.scores(TRAIN, given, train_set), is_trained_on=True)
     valid_sets = list(_validation_sets(job, train_set, base, memory))
     lists = memory.lists(train_set, metric_of(params), first_selection(base))
     step_size = params.step_rule((train_set, start), [(one.data, one.scores) for one in valid_sets], lists.metric)
     grower = memory.grower(train_set)
+    biases = PositionBiases.of(lists, count_positions(train_set.lists.positions), params)
     starts = [start, *(one.scores for one in valid_sets)]
     if job.counter is not None:
         job.counter.begin(train_set.lists, resume=job.checkpoint.resume, row_fraction=params.row_fraction)
@@ -53,7 +55,8 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
         job=job,
         data=train_set,
         base=base,
-        parts=Parts(lists, grower, step_size),
+        parts=Parts(lists, grower, step_size, biases),
+        biases=biases,
         state=State([], start, lists.all_rows),
         valid_sets=valid_sets,
         fingerprint=lambda: fingerprint(train_set, valid_sets, starts, params),
@@ -74,11 +77,14 @@ class BoostingRun:
     state: State[Any]
     valid_sets: Sequence[MeasuredSet]
     fingerprint: Callable[[], dict[str, Any]]
+    biases: PositionBiases | None = None
 
     def train(self) -> Forest | Blend:
         """Boost to the end; Ctrl-C raises `InterruptedTraining` with the model of the finished trees."""
         params, counter = self.job.params, self.job.counter
         monitor = Monitor(self.valid_sets, metric_of(params), params.trees, params.early_stopping, self.job.callbacks)
+        if self.biases is not None:
+            self.biases.begin(self.state, getattr(self.base, "model", None))
         if self.base.ranks:
             monitor.measure_base(self.state)
         after_tree: list[Callable[[State[Any]], None]] = [monitor]
@@ -107,6 +113,8 @@ class BoostingRun:
         checkpointer = Checkpointer(options, self.data, self.job.params, self.fingerprint())
         if options.resume:
             self.state = checkpointer.load(self.state)
+            if self.biases is not None:
+                self.biases.resume(self.state)
             self.state.stopped = monitor.too_late(self.state)
         else:
             checkpointer.refuse_to_overwrite()
@@ -123,6 +131,7 @@ class BoostingRun:
             **facts,
             **({"init": {**base.describe(), "score": monitor.base_value}} if base.ranks else {}),
             **({"steps": state.steps} if params.step == "optimal" else {}),
+            **learned_biases(state.biases, len(trees)),
         )
         return base.join(to_forest(trees, self.data.binning, self.data.feature_names, info))
 
@@ -147,14 +156,19 @@ class MainMemory:
         return GROWERS[self._params.forest_algorithm.grower](data, self._params, threads=self._threads)
 
 
-def memory_of(job: TrainingJob) -> Any:
+def memory_of(job: TrainingJob, *, learns_biases: bool = False) -> Any:
     """Where the data of a run is: in main memory, or on a GPU."""
-    if job.params.device == "cpu":
+    if job.params.device == "cpu" or (job.params.device == AUTO and learns_biases):
         return MainMemory(job)
     from ranksieve.cuda import device
 
     if job.params.device == AUTO and not device.is_available():
         return MainMemory(job)
+    if learns_biases:
+        raise ParameterError(
+            param("device", job.params.device), " does not learn biases of positions; use ", param("device", "cpu"),
+            ", or ", param("position_rate", 0), " to ignore positions",
+        )  # fmt: skip
     device.check_available()
     from ranksieve.boosting.gpu.memory import GpuMemory
 

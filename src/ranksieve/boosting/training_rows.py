@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.position_bias import sums_by_position
 from ranksieve.boosting.scores import Scores
 from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import Negatives, draw_places, share_of
@@ -204,6 +205,7 @@ class TreeTarget:
     grad: np.ndarray
     hess: np.ndarray
     first_row: int = 0  # of this portion in the whole training set
+    position_sums: np.ndarray | None = None  # of the gradients, where positions have biases
 
 
 @dataclass
@@ -221,6 +223,7 @@ class TrainingLists:
     portion: Portion = WHOLE
     highest_grade: float = np.nan
     cache: dict[Any, Any] = field(default_factory=dict)
+    biases: np.ndarray | None = None  # of positions
     _full: tuple[int, Gradients] | None = None  # the last full gradients, and their step
 
     def __post_init__(self) -> None:
@@ -234,6 +237,10 @@ class TrainingLists:
     @cached_property
     def all_rows(self) -> TrainingRows:
         return TrainingRows.of(self.lists, None)
+
+    def set_biases(self, biases: np.ndarray) -> None:
+        """Biases of positions for the gradients of the next tree."""
+        self.biases = biases
 
     def selects_at(self, step: int) -> bool:
         """Whether a selection is due at this step."""
@@ -263,14 +270,23 @@ class TrainingLists:
             grad, hess = self._derivatives(rows, scores.at(rows.rows), step)
         if rows.weights is not None:
             grad, hess = grad * rows.weights, hess * rows.weights
+        sums = None
+        if self.biases is not None:
+            sums = sums_by_position(grad, hess, self._positions(rows.rows), len(self.biases))
         if self.params.row_fraction == 1.0:
-            return TreeTarget(rows.rows, grad, hess, self.portion.first_row)
+            return TreeTarget(rows.rows, grad, hess, self.portion.first_row, sums)
         sizes = np.diff(rows.offsets)
         counts = share_of(sizes, self.params.row_fraction)
         places = draw_places(sizes, counts, rng, first_query=self.portion.first_query)
         kept = places + np.repeat(rows.offsets[:-1], counts)
         kept_rows = kept.astype(ROW) if rows.rows is None else rows.rows[kept]
-        return TreeTarget(kept_rows, grad[kept], hess[kept], self.portion.first_row)
+        return TreeTarget(kept_rows, grad[kept], hess[kept], self.portion.first_row, sums)
+
+    def _positions(self, rows: np.ndarray | None) -> np.ndarray:
+        """The positions of rows (None: all)."""
+        positions = self.lists.positions
+        assert positions is not None
+        return positions if rows is None else positions[rows]
 
     def full_gradients(self, scores: Scores, step: int) -> Gradients:
         """Gradients of the full lists; a selection and the tree that follows share them."""
@@ -282,6 +298,8 @@ class TrainingLists:
         """What the objective returns, checked, as float64."""
         objective: Objective = self.params.objective_rule
         n_docs = len(rows.labels)
+        if self.biases is not None:
+            scores = scores + self.biases[self._positions(rows.rows)]
         if dataclasses.is_dataclass(type(objective)):
             is_own = type(objective).__module__.startswith("ranksieve.")
             grad, hess = objective(

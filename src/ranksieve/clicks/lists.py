@@ -14,7 +14,7 @@ from ranksieve.clicks.propensity import Propensities
 from ranksieve.clicks.simulation import document_ids
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
-from ranksieve.dtypes import LABEL, OFFSET
+from ranksieve.dtypes import LABEL, MAX_POSITION, OFFSET, POSITION
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 
 
@@ -124,6 +124,7 @@ def page_lists(
         query_ids=numbers,
         doc_ids=log.doc_ids[log.documents[kept]],
         weights=weights,
+        positions=np.minimum(log.places[kept] + 1, MAX_POSITION).astype(POSITION),
     )
     return _with_lists(dataset, rows[kept], lists)
 

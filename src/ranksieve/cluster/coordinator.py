@@ -13,7 +13,7 @@ from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.training_rows import NO_ROWS, TrainingRows
 from ranksieve.boosting.tree import Tree
-from ranksieve.cluster.messages import SelectedRows
+from ranksieve.cluster.messages import SelectedRows, ShardReport
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.dtypes import BIN, OFFSET, ROW
 from ranksieve.errors import ParameterError
@@ -54,6 +54,7 @@ class RemoteTarget:
     grad: np.ndarray | None = None
     hess: np.ndarray | None = None
     row_numbers: np.ndarray | None = None  # in the whole training set
+    position_sums: np.ndarray | None = None  # of the gradients, where positions have biases
 
 
 @dataclass
@@ -62,6 +63,18 @@ class RemoteLists:
 
     pool: WorkerPool
     _caches: dict[int, _Cache] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pool.keep_rows = self._keep  # also of reports that no tree is grown on: workers send a row once
+
+    def _keep(self, reports: list[ShardReport]) -> None:
+        for number, report in enumerate(reports):
+            if report.rows is not None:
+                self._caches.setdefault(number, _Cache()).keep(report.rows)
+
+    def set_biases(self, biases: np.ndarray) -> None:
+        """Biases of positions for the next tree; they are sent with the last one."""
+        self.pool.biases.append(biases)
 
     def select_rows(self, last: TrainingRows, scores: Any, step: int, rng: np.random.Generator) -> TrainingRows:
         """The rows stay on the workers, which select them and compute their gradients when they get the last tree."""
@@ -74,19 +87,18 @@ class RemoteLists:
         reports = self.pool.reports(with_gradients=True)
         extent = Extent.joined(report.extent for report in reports if report.extent is not None)
         parts = [report.rows for report in reports if report.rows is not None]
-        caches = [self._caches.setdefault(i, _Cache()) for i in range(len(reports))]
-        for cache, report in zip(caches, reports, strict=True):
-            if report.rows is not None:
-                cache.keep(report.rows)
+        self._keep(reports)
+        sums: Any = [report.position_sums for report in reports if report.position_sums is not None]
+        sums = np.sum(sums, axis=0) if sums else None
         if len(parts) < len(reports):  # a worker has too many rows to send
-            return RemoteTarget(extent)
+            return RemoteTarget(extent, position_sums=sums)
         bins, numbers = np.empty((extent.n, parts[0].new.shape[1]), BIN), np.empty(extent.n, OFFSET)
         stop = 0
-        for cache, sent in zip(caches, parts, strict=True):
+        for number, sent in enumerate(parts):
             start, stop = stop, stop + len(sent.grad)
-            cache.take(bins[start:stop], numbers[start:stop])
+            self._caches[number].take(bins[start:stop], numbers[start:stop])
         grad, hess = (np.concatenate([getattr(sent, name) for sent in parts]) for name in ("grad", "hess"))
-        return RemoteTarget(extent, bins, grad, hess, numbers)
+        return RemoteTarget(extent, bins, grad, hess, numbers, sums)
 
 
 class _Cache:

@@ -41,6 +41,7 @@ class SetSummary(QueryLabels):
 
     n_docs: int
     query_weights: np.ndarray  # empty if documents have no weights
+    last_positions: np.ndarray  # the highest of each query; empty if documents have no positions
     checksums: np.ndarray
 
     @classmethod
@@ -51,8 +52,9 @@ class SetSummary(QueryLabels):
             for item in fields(cls)
             if item.name != "n_docs"
         }
-        if len(arrays["query_weights"]) not in (0, len(arrays["checksums"])):
-            raise DataError("some partitions have weights and some have none; give all of them weights, or none")
+        for name, what in (("query_weights", "weights"), ("last_positions", "positions")):
+            if len(arrays[name]) not in (0, len(arrays["checksums"])):
+                raise DataError(f"some partitions have {what} and some have none; give all of them {what}, or none")
         return cls(n_docs=sum(part.n_docs for part in parts), **arrays)
 
 
@@ -79,6 +81,7 @@ class ShardReport:
     values: dict[str, np.ndarray] = field(default_factory=dict)  # by the name of the validation set
     extent: Extent | None = None
     rows: SelectedRows | None = None
+    position_sums: np.ndarray | None = None  # of the gradients, where positions have biases
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.lists import Lists
-from ranksieve.dtypes import BIN, LABEL, OFFSET, ROW
+from ranksieve.dtypes import BIN, LABEL, OFFSET, POSITION, ROW
 from ranksieve.evaluation.metric_table import METRICS
 from ranksieve.rules import traits_of
 from ranksieve.threads import using_threads
@@ -83,8 +83,11 @@ class Shard:
         """A summary of each data set."""
         return self._data.summaries
 
-    def begin(self, base: Base, trees: Sequence[Tree]) -> np.ndarray:
-        """Start from a base and the trees so far; returns a checksum of each query's initial scores."""
+    def begin(self, base: Base, trees: Sequence[Tree], biases: Sequence[np.ndarray]) -> np.ndarray:
+        """Start from a base and the trees so far; returns a checksum of each query's initial scores.
+
+        `biases` are those of positions before each tree and after the last; empty where none are learned.
+        """
         config, sets = self._config, self._data.sets
         with NUMBA_LOCK, using_threads(self._threads):
             starts = self._starts(base)
@@ -104,7 +107,8 @@ class Shard:
             self._place = np.full(lists.n_docs, -1, ROW)  # of each row in the coordinator's cache; -1: none
             self._n_places = 0
             self._last_sent: np.ndarray | None = None
-            self._replay(trees)
+            self._set_biases(biases[:1])
+            self._replay(trees, biases[1:])
         return _checksums(lists, starts[TRAIN])
 
     def _starts(self, base: Base) -> dict[str, np.ndarray]:
@@ -116,7 +120,11 @@ class Shard:
                 self._copy.write(self._data)
         return self._data.starts
 
-    def _replay(self, trees: Sequence[Tree]) -> None:
+    def _set_biases(self, biases: Sequence[np.ndarray]) -> None:
+        for one in biases:
+            self._lists.set_biases(one)
+
+    def _replay(self, trees: Sequence[Tree], biases: Sequence[np.ndarray]) -> None:
         """Add trees, and repeat the selections before them that later ones or gradients depend on."""
         selects_at, first = self._lists.selects_at, len(self._trees)
         stop = first + len(trees)
@@ -127,6 +135,7 @@ class Shard:
             if step in steps:
                 self._rows = self._lists.select_rows(self._rows, self._scores, step, self._rng(step))
             self._add(tree)
+            self._set_biases(biases[step - first : step - first + 1])
 
     def _rng(self, step: int) -> np.random.Generator:
         return np.random.default_rng([self._config.params.seed, step])
@@ -137,10 +146,16 @@ class Shard:
         self._trees.append(tree)
         self._sums.discard_leaves()
 
-    def advance(self, trees: Sequence[Tree], with_gradients: bool) -> ShardReport:
-        """Add new trees; returns the metric on the validation queries and, if wanted, gradients for the next tree."""
+    def advance(self, trees: Sequence[Tree], biases: Sequence[np.ndarray], with_gradients: bool) -> ShardReport:
+        """Add new trees and the biases of positions after each; returns the metric on the validation queries.
+
+        If wanted, also gradients for the next tree.
+        """
         with NUMBA_LOCK, using_threads(self._threads):
-            self._replay(trees)
+            if not self._trees and len(biases) > len(trees):  # the first ones
+                self._set_biases(biases[:1])
+                biases = biases[1:]
+            self._replay(trees, biases)
             self._copy.touch()
             metric = self._config.metric
             values = {w.name: w.per_query(self._trees, metric)[:n] for w, n in self._valid_sets}
@@ -152,8 +167,8 @@ class Shard:
             target = self._target = self._lists.gradients(self._rows, self._scores, step, rng)
             extent = Extent.of(target.grad, target.hess)
             if target.rows is None or len(target.grad) > self._config.most_rows:
-                return ShardReport(values, extent)
-            return ShardReport(values, extent, self._sent_rows(target))
+                return ShardReport(values, extent, position_sums=target.position_sums)
+            return ShardReport(values, extent, self._sent_rows(target), target.position_sums)
 
     def update_scores(self) -> None:
         """Bring the scores of all documents up to date now rather than when they are next needed."""
@@ -222,12 +237,14 @@ def _valid_set(name: str, data: Binned, start: np.ndarray, highest: float) -> tu
 def _summarize(data: Binned) -> SetSummary:
     lists = data.lists
     query_weights = lists.query_weights
-    weights = () if lists.weights is None else (lists.weights,)
+    more = [column for column in (lists.weights, lists.positions) if column is not None]
+    last = None if lists.positions is None else np.maximum.reduceat(lists.positions, lists.offsets[:-1])
     return SetSummary(
         **vars(QueryLabels.of(lists)),
         n_docs=lists.n_docs,
         query_weights=np.empty(0) if query_weights is None else query_weights,
-        checksums=_checksums(lists, lists.labels, data.bins, *weights),
+        last_positions=np.empty(0, POSITION) if last is None else last,
+        checksums=_checksums(lists, lists.labels, data.bins, *more),
     )
 
 

@@ -14,6 +14,7 @@ from ranksieve.boosting.checkpoint import CheckpointOptions, choices
 from ranksieve.boosting.initial_scores import TRAIN, ScoresBase
 from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.boosting.loop import Parts, State
+from ranksieve.boosting.position_bias import PositionBiases, count_positions
 from ranksieve.boosting.train import BoostingRun, start_of
 from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.cluster.connect import workers_of
@@ -188,11 +189,14 @@ def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -
         for name, found in summaries.items()
         if name != TRAIN
     ]
+    lists, last = RemoteLists(pool), summaries[TRAIN].last_positions
+    biases = PositionBiases.of(lists, count_positions(last if len(last) else None), params)
     return BoostingRun(
         job=job,
         data=data,
         base=base,
-        parts=Parts(RemoteLists(pool), grower, params.step_rule((data, scores), [], config.metric)),
+        parts=Parts(lists, grower, params.step_rule((data, scores), [], config.metric), biases),
+        biases=biases,
         state=State([], scores, TrainingRows.of(data.lists, None)),
         valid_sets=valid_sets,
         fingerprint=lambda: made_with,

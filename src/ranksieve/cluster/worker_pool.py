@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,9 @@ class WorkerPool:
         self._n_sent = 0  # trees that every shard has
         self._reports: list[ShardReport] | None = None  # for those trees
         self.trees: list[Tree] = []
+        self.biases: list[np.ndarray] = []  # of positions: before the first tree and after each
+        self._n_biases = 0  # that every shard has
+        self.keep_rows: Callable[[list[ShardReport]], None] = lambda reports: None  # called with new reports
         self._losses: dict[int, int] = {}  # workers that each shard has lost since the last tree
 
     @as_cluster_errors()
@@ -78,15 +81,17 @@ class WorkerPool:
 
     def begin(self, base: Base) -> np.ndarray:
         """Send the start of boosting to all shards; returns a checksum of each query's initial scores."""
-        checksums = self._call_all("begin", base, [])
+        checksums = self._call_all("begin", base, [], [])
         self._base = base
         return np.concatenate(checksums)
 
     def reports(self, *, with_gradients: bool) -> list[ShardReport]:
         """The shards' reports for the trees so far; the shards are called once for each new tree."""
         if self._reports is None or self._n_sent < len(self.trees):
-            self._reports = self._call_all("advance", self.trees[self._n_sent :], with_gradients)
-            self._n_sent = len(self.trees)
+            new = self.trees[self._n_sent :], self.biases[self._n_biases :]
+            self._reports = self._call_all("advance", *new, with_gradients)
+            self._n_sent, self._n_biases = len(self.trees), len(self.biases)
+            self.keep_rows(self._reports)
             self._losses.clear()
         return self._reports
 
@@ -98,7 +103,7 @@ class WorkerPool:
             return [answers[i] for i in sorted(answers)]
         self._replace(lost)
         assert self._reports is not None
-        for i, report in self._call_until_answered(lost, "advance", ([], True)).items():
+        for i, report in self._call_until_answered(lost, "advance", ([], [], True)).items():
             self._reports[i] = report
         raise Restart
 
@@ -205,7 +210,8 @@ class WorkerPool:
                 failed += self._check_unchanged([i for i in lost if i not in failed])
             if self._base is not None:
                 loaded = [i for i in lost if i not in failed]
-                failed += self._call(loaded, "begin", (self._base, self.trees[: self._n_sent]))[1]
+                known = self._base, self.trees[: self._n_sent], self.biases[: self._n_biases]
+                failed += self._call(loaded, "begin", known)[1]
             lost = failed
 
     def _update_other_scores(self, lost: Sequence[int]) -> None:

@@ -30,8 +30,8 @@ DOC_ID = re.compile(r"docid\s*=\s*(\S+)")
 class TextSource(Source):
     """A LETOR file, plain or compressed, that is parsed on every pass over its blocks.
 
-    `path.query`, `path.weight` and `path.position` beside it are LightGBM's query sizes, weights and positions. The first stage is a number from
-    0, or a name: `"f12"` is feature 12.
+    `path.query`, `path.weight` and `path.position` beside it are LightGBM's query sizes, weights and positions. The
+    first stage is a number from 0, or a name: `"f12"` is feature 12.
     """
 
     def __init__(self, path: str, options: ReadOptions) -> None:

@@ -1,7 +1,7 @@
 """LightGBM's side files of `train.txt`: query sizes in `train.txt.query`, and one number per line in others.
 
-These are `train.txt.weight` with weights and `train.txt.position` with the ranks at which documents were shown. If query
-sizes are used, weights may also be one per query, as for XGBoost.
+These are `train.txt.weight` with weights and `train.txt.position` with the ranks at which documents were shown. If
+query sizes are used, weights may also be one per query, as for XGBoost.
 """
 
 from __future__ import annotations

@@ -102,8 +102,9 @@ def _first_line(error: Exception) -> str:
 def write_parquet(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
     """Write a data set, or a file as it is read, to one Parquet file: what the command `pack` does.
 
-    Columns are `label` and `qid`, then `docid`, `weight` and `position` where there are any, then one float32 column per
-    feature. Rows keep their order. A source is read twice: for what it holds, and for writing; one row group at a time is in memory.
+    Columns are `label` and `qid`, then `docid`, `weight` and `position` where there are any, then one float32 column
+    per feature. Rows keep their order. A source is read twice: for what it holds, and for writing; one row group at a
+    time is in memory.
 
     Examples
     --------

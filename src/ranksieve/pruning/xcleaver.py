@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve.boosting.initial_scores import ModelBase
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets
+from ranksieve.boosting.position_bias import INFO
 from ranksieve.boosting.train import train_forest
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.binned import Binned, bin_data, bin_like
@@ -64,6 +65,7 @@ class _Rounds:
         self.best: float | None = None
         self.interrupted: str | None = None
         self._metric = metric_of(self.params)
+        self._biases: dict[str, Any] = {}  # of positions: each round goes on with those of the last one
 
     def round(self) -> bool:
         """One round; False if it did not improve the model, which then stays as it was."""
@@ -119,10 +121,12 @@ class _Rounds:
                     data=self.train_set,
                     params=params,
                     valid=None,
-                    init=None if first else self.model,
+                    init=None if first else replace(self.model, info={**self.model.info, **self._biases}),
                     callbacks=[lambda record: report(record.step / n, None, self.best)],
                 )
-                return cast(Forest, train_forest(growing))
+                grown = cast(Forest, train_forest(growing))
+                self._biases = {INFO: grown.info[INFO]} if INFO in grown.info else {}
+                return grown
             except KeyboardInterrupt as stopped:
                 self.interrupted = "grow"
                 if not first:
@@ -156,6 +160,7 @@ class _Rounds:
             best_score=self.best if self.valid_set is not None else None,
             rounds=self.rounds,
             interrupted=self.interrupted,
+            **self._biases,
         )
         return replace(self.model, info=info)
 

@@ -92,7 +92,7 @@ def _settings(params: Params, data: Dataset) -> dict[str, Any]:
         "min_data_in_leaf": params.min_docs, "lambda_l2": params.l2,
         "min_sum_hessian_in_leaf": max(params.min_hessian, SMALLEST_HESSIAN),
         "feature_fraction": params.feature_fraction, "max_bin": params.max_bins, "seed": params.seed,
-        "lambdarank_norm": params.normalize,
+        "lambdarank_norm": params.normalize, "lambdarank_position_bias_regularization": params.position_l2,
         "lambdarank_truncation_level": {0: cut_off, -1: ALL_RANKS}.get(params.truncation, params.truncation),
     }  # fmt: skip
     if params.row_fraction < 1:
@@ -116,9 +116,10 @@ def _settings(params: Params, data: Dataset) -> dict[str, Any]:
 
 def _lightgbm_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train: Any = None) -> Any:
     lists = data.lists
+    positions = None if train is not None else lists.positions  # validation has no biases
     made = lightgbm.Dataset(
         data.rows(0, data.n_docs), lists.labels, group=lists.sizes, weight=lists.weights, params=settings,
-        reference=train,
+        reference=train, position=positions,
     )  # fmt: skip
     return made.construct()
 
