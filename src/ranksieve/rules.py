@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import keyword
-import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.errors import ParameterError, did_you_mean, param
+from ranksieve.field_types import fitted, words
 from ranksieve.user_functions import import_function
 
 AUTO = "auto"
@@ -39,48 +39,20 @@ class Parameter:
 
     def checked(self, value: Any) -> Any:
         """The value in the parameter's type; an error where it is out of range."""
+        value = value.item() if isinstance(value, np.generic) else value
         try:
-            given = self._converted(value)
+            given = fitted(value if self.convert is None else self.convert(value), self.type)
         except ParameterError:
             raise
         except (TypeError, ValueError):
             raise self._error(value) from None
-        if not _has_type(given, self.type) or not self.check(given):
+        if not self.check(given):
             raise self._error(given)
         return given
-
-    def _converted(self, value: Any) -> Any:
-        value = value.item() if isinstance(value, np.generic) else value
-        return _as_floats(value if self.convert is None else self.convert(value), self.type)
 
     def _error(self, value: Any) -> ParameterError:
         hint = did_you_mean(value, self.names)
         return ParameterError(param(self.name), f" is {value!r}; {hint}expected {self.expected}")
-
-
-def _as_floats(value: Any, kind: Any) -> Any:
-    """Whole numbers as floats where the type has floats."""
-    if kind is float and type(value) is int:
-        return float(value)
-    if _is_fixed_tuple(kind) and isinstance(value, list | tuple) and len(value) == len(typing.get_args(kind)):
-        return tuple(_as_floats(one, part) for one, part in zip(value, typing.get_args(kind), strict=True))
-    return value
-
-
-def _has_type(value: Any, kind: Any) -> bool:
-    """Whether a value has a type; of the types that are not plain, only unions and tuples are checked."""
-    if kind in (int, float, bool, str):
-        return type(value) is kind
-    if typing.get_origin(kind) in (types.UnionType, typing.Union):
-        return any(value is None if one is types.NoneType else _has_type(value, one) for one in typing.get_args(kind))
-    if _is_fixed_tuple(kind):
-        parts = typing.get_args(kind)
-        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_has_type, value, parts))
-    return True
-
-
-def _is_fixed_tuple(kind: Any) -> bool:
-    return typing.get_origin(kind) is tuple and ... not in typing.get_args(kind)
 
 
 @dataclass(frozen=True)
@@ -108,7 +80,6 @@ def traits_of(rule: Any) -> Traits:
 
 
 OWN = "ranksieve"  # the key of the metadata of a field that `parameter` makes; other libraries have theirs
-_EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
 @cache
@@ -127,7 +98,7 @@ def parameters_of(rule: Any) -> dict[str, Parameter]:
     found = {}
     for item in dataclasses.fields(kind):
         if item.init:
-            about = item.metadata.get(OWN) or {"expected": _EXPECTED.get(hints[item.name], "a value")}
+            about = item.metadata.get(OWN) or {"expected": words(hints[item.name])}
             found[item.name] = Parameter(item.name, hints[item.name], item.default, **about)
     return found
 

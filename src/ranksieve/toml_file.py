@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from ranksieve.errors import ParameterError, ParamName, RanksieveError, did_you_mean
+from ranksieve.field_types import fitted, words
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,7 +23,6 @@ T = TypeVar("T")
 HEADER = re.compile(r"\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(#.*)?$")
 KEY = re.compile(r"""\s*([\w-]+|"[^"]*"|'[^']*')(\s*\.\s*[\w-]+)*\s*=""")
 PART = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
-KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table"}
 
 
 class TomlFile:
@@ -81,8 +80,11 @@ class TomlFile:
         for key, value in values.items():
             name = key.replace("-", "_")
             if name in known:
-                if not _fits(kinds[name], value):
-                    raise self.error((*place, key), f"{key} is {value!r}; expected {_words(kinds[name])}")
+                try:
+                    fitted(value, kinds[name])
+                except TypeError:
+                    expected = words(kinds[name])
+                    raise self.error((*place, key), f"{key} is {value!r}; expected {expected}") from None
                 given[name] = tuple(value) if isinstance(value, list) else value
         return kind(**given)
 
@@ -102,26 +104,6 @@ class TomlFile:
 def _plain(place: Place) -> Place:
     """The same for keys with dashes and with underscores."""
     return tuple(part.replace("_", "-") if isinstance(part, str) else part for part in place)
-
-
-def _fits(kind: Any, value: Any) -> bool:
-    if get_origin(kind) is tuple:
-        return isinstance(value, list) and all(_fits(get_args(kind)[0], one) for one in value)
-    if isinstance(kind, types.UnionType):
-        return any(_fits(one, value) for one in get_args(kind))
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, get_origin(kind) or kind) and (kind is bool or not isinstance(value, bool))
-
-
-def _words(kind: Any) -> str:
-    """A type as a user calls it."""
-    if get_origin(kind) is tuple:
-        words = {str: "texts", int: "whole numbers", float: "numbers"}
-        return f"a list of {words.get(get_args(kind)[0], 'tables')}"
-    if isinstance(kind, types.UnionType):
-        return " or ".join(_words(one) for one in get_args(kind) if one is not types.NoneType)
-    return KINDS[get_origin(kind) or kind]
 
 
 def key_lines(text: str) -> dict[Place, int]:
