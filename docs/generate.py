@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import ranksieve
@@ -30,11 +31,16 @@ def commands() -> str:
     """`ranksieve COMMAND --help` of every command, as it is printed."""
     runner = CliRunner()
     parts = ["# Command line\n\nThe help of every command, as `ranksieve COMMAND --help` prints it.\n"]
-    for name in MODULES:
-        shown = runner.invoke(app, [name, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+    known = get_command(app).commands
+    words = [
+        (name, *inner) for name in MODULES for inner in ((), *((one,) for one in getattr(known[name], "commands", ())))
+    ]
+    for names in words:
+        title = " ".join(names)
+        shown = runner.invoke(app, [*names, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
         if shown.exit_code:
-            raise RuntimeError(f"ranksieve {name} --help failed: {shown.output}")
-        parts.append(f"## ranksieve {name}\n\n```text\n{shown.output.strip()}\n```\n")
+            raise RuntimeError(f"ranksieve {title} --help failed: {shown.output}")
+        parts.append(f"## ranksieve {title}\n\n```text\n{shown.output.strip()}\n```\n")
     return "\n".join(parts)
 
 

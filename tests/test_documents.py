@@ -60,6 +60,8 @@ def check_flags(command: str) -> None:
     known = typer.main.get_command(app)
     if words and not words[0].startswith("-"):
         known = known.commands[words.pop(0)]
+    if hasattr(known, "commands") and words and not words[0].startswith("-"):
+        known = known.commands[words.pop(0)]
     flags = {flag for param in known.params for flag in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
     assert {word for word in words if re.match("-+[a-z]", word)} <= flags, command
 

@@ -35,6 +35,7 @@ COMMANDS = (
     "describe",
     "convert",
     "synth",
+    "clicks",
     "bench",
     "demo",
     *("index", "retrieve", "features", "split", "rerank", "serve"),
@@ -59,8 +60,8 @@ def test_every_command_has_help(run):
 def test_flags_are_one_vocabulary():
     """What is written goes to --out, a metric has one short name, and a flag is of one kind in all commands."""
     kinds: dict[str, set[str]] = {}
-    commands = typer.main.get_command(app).commands
-    for command in commands.values():
+    found = typer.main.get_command(app).commands.values()
+    for command in [one for some in found for one in (some.commands.values() if hasattr(some, "commands") else [some])]:
         types = inspect.signature(command.callback, eval_str=True).parameters
         for param in command.params:
             if param.opts[0].startswith("-"):

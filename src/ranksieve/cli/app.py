@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 import ranksieve
-from ranksieve.cli.command import CHECKPOINT, Command, UsageError, WholeWords, unknown_command, usage_message
-from ranksieve.errors import ParameterError, RanksieveError
+from ranksieve.cli.command import CHECKPOINT, SETTINGS, Command, Group, UsageError, usage_message
+from ranksieve.errors import RanksieveError
 
 COMMANDS = {
     "Models": (
@@ -31,11 +30,11 @@ COMMANDS = {
         "bench",
     ),
     "Data": ("describe", "split", "sample", "pack", "synth"),
+    "Clicks": ("clicks",),
     "Search": ("index", "retrieve", "features", "rerank", "serve"),
     "Experiments": ("experiment", "report", "demo"),
 }
 MODULES = {name: name for names in COMMANDS.values() for name in names} | {"interpolate": "combine", "refit": "combine"}
-SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
 
 
 class LazyCommands(Mapping[str, Any]):
@@ -47,10 +46,12 @@ class LazyCommands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
             module = importlib.import_module(f"ranksieve.cli.{MODULES[name]}")
-            single = typer.Typer(add_completion=False, **SETTINGS)
-            function = getattr(module, name)
-            single.command(cls=getattr(function, "command_class", Command))(function)
-            self._loaded[name] = typer.main.get_command(single)
+            group = getattr(module, "GROUP", None)
+            if group is None:
+                group = typer.Typer(add_completion=False, **SETTINGS)
+                function = getattr(module, name)
+                group.command(cls=getattr(function, "command_class", Command))(function)
+            self._loaded[name] = typer.main.get_command(group)
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -67,7 +68,7 @@ def summary(name: str) -> str:
     return (ast.get_docstring(found) or "").partition("\n")[0]
 
 
-class Commands(WholeWords, TyperGroup):
+class Commands(Group):
     """Commands whose errors and warnings are one line; exit code 2 for bad input, 130 for Ctrl-C."""
 
     def __init__(self, **settings: Any) -> None:
@@ -100,11 +101,6 @@ class Commands(WholeWords, TyperGroup):
         for title, commands in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, summary(name)) for name in commands])
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if not ctx.resilient_parsing and args and self.get_command(ctx, args[0]) is None and args[0][:1] != "-":
-            raise ParameterError(unknown_command(ctx, args[0]))
-        return super().resolve_command(ctx, args)
 
 
 def _checkpoint(ctx: Any) -> Path | None:

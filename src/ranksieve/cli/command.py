@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from ranksieve.errors import did_you_mean
+from ranksieve.errors import ParameterError, did_you_mean
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer brings its own click, or uses the installed one
 WORDS = "ranksieve.words"  # where a command leaves the words it was called with
@@ -18,6 +18,7 @@ JOINED = {" ": "\N{NO-BREAK SPACE}", "-": "\N{NON-BREAKING HYPHEN}"}
 LONGEST_JOINED = 30  # characters; a longer default is wrapped
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
 NUMBERS = {int: "a whole number", float: "a number"}
+SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}  # of typer
 
 
 class WholeWords:
@@ -26,6 +27,20 @@ class WholeWords:
     def get_help(self, ctx: Any) -> str:
         text: str = super().get_help(ctx)  # type: ignore[misc]
         return text.translate({ord(joined): plain for plain, joined in JOINED.items()})
+
+
+class Group(WholeWords, TyperGroup):
+    """Commands under one name."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not ctx.resilient_parsing and args and self.get_command(ctx, args[0]) is None and args[0][:1] != "-":
+            raise ParameterError(unknown_command(ctx, args[0]))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            shown = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+            formatter.write_dl([(name, (command.help or "").partition("\n")[0]) for name, command in shown])
 
 
 class Command(WholeWords, TyperCommand):
@@ -158,7 +173,11 @@ def _expected(command: Any, param: Any) -> str:
 
 def _name(context: Any) -> str:
     """The command as it is called, whichever way it was started."""
-    return "ranksieve" if context is None or context.parent is None else f"ranksieve {context.info_name}"
+    names: list[str] = []
+    while context is not None and context.parent is not None:
+        names.insert(0, context.info_name)
+        context = context.parent
+    return " ".join(("ranksieve", *names))
 
 
 def _given(context: Any, param: Any) -> str | None:

@@ -13,6 +13,7 @@ import typer
 
 from ranksieve.cli.console import file_size, show_facts, show_table
 from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.model_file import show_biases
 from ranksieve.cli.shared_options import Missing
 from ranksieve.errors import ParameterError
 from ranksieve.parameter_table import table
@@ -27,11 +28,16 @@ TOP_FEATURES = 10
 
 @reads_data("file")
 def describe(
-    file: Annotated[Path, typer.Argument(metavar="DATA|MODEL|INDEX", help="Data file, model file or index folder.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="DATA|MODEL|INDEX|LOG", help="Data file, model file, index folder, or log of clicks."),
+    ],
+    events: Annotated[Path | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events of a log.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Compare an index with its checksums.")] = False,
     missing: Missing = "zero",
 ) -> None:
-    """Describe a data file, a model file or an index."""
+    """Describe a data file, a model file, an index or a log of clicks."""
+    from ranksieve.clicks.reading import is_log
     from ranksieve.data.read import open_data
     from ranksieve.models.load import load
 
@@ -40,6 +46,8 @@ def describe(
         raise ParameterError(f"--verify is for index folders, and {file} is a file; leave it out")
     if os.path.isdir(path):
         _describe_index(path, verify)
+    elif is_log(path):
+        _describe_log(path, events)
     elif is_model(path):
         _describe_model(load(path))
     else:
@@ -77,6 +85,33 @@ def _describe_index(path: str, verify: bool) -> None:
     show_facts(rows)
 
 
+def _describe_log(path: str, events: Path | None) -> None:
+    from ranksieve.clicks.reading import read
+
+    log = read(path, events)
+    sizes, several = log.sizes, np.add.reduceat(log.clicks, log.offsets[:-1], dtype=int)
+    facts = [
+        ("pages", f"{log.n_pages:,}, {np.count_nonzero(several == 0):,} of them without clicks"),
+        ("queries", f"{log.n_queries:,}"),
+        ("documents", f"{log.n_documents:,}"),
+        ("documents per page", f"{sizes.min():,} to {sizes.max():,}, mean {sizes.mean():,.1f}"),
+        ("clicks per page", f"{several.min():,} to {several.max():,}, mean {several.mean():,.2f}"),
+        (
+            "pairs of query and document",
+            f"{len(log.pairs):,}, each shown {len(log.clicks) / len(log.pairs):,.1f} times",
+        ),
+    ]
+    if log.sessions is not None:
+        facts.append(("sessions", f"{len(np.unique(log.sessions)):,}"))
+    show_facts(facts)
+    shown, clicked = log.by_place()
+    rows = [
+        [str(rank), f"{n:,}", f"{c:,}", f"{c / n:.2%}"]
+        for rank, (n, c) in enumerate(zip(shown, clicked, strict=True), 1)
+    ]
+    show_table(["rank", "shown", "clicked", "share"], rows)
+
+
 def _describe_model(model: Model) -> None:
     from ranksieve.forest.forest import Forest
     from ranksieve.models.blend import Blend
@@ -104,6 +139,7 @@ def _describe_model(model: Model) -> None:
     if info.get("params"):
         facts.append(("parameters", _chosen(info["params"])))
     show_facts(facts)
+    show_biases(info)
     best = [number for number in np.argsort(-np.abs(importance), kind="stable")[:TOP_FEATURES] if importance[number]]
     style = "{:.1%}" if column.startswith("share") else "{:+.4f}"
     show_table(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ranksieve.cli.console import check_writable
+from ranksieve.cli.console import check_writable, show_table
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -33,3 +34,11 @@ def save_model(model: Model, out: Path) -> None:
         model.save(out, format="lightgbm")
     else:
         model.save(out)
+
+
+def show_biases(info: Mapping[str, Any]) -> None:
+    """The biases of positions that a model has learned, relative to the first."""
+    biases = info.get("position_biases", ())[1:]
+    if biases:
+        rows = [[str(rank), f"{bias - biases[0]:+.4f}"] for rank, bias in enumerate(biases, 1)]
+        show_table(["rank", "learned bias"], rows)

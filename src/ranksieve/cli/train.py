@@ -12,7 +12,7 @@ import typer
 from ranksieve.cli.command import CHECKPOINT
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.data_files import reads_data
-from ranksieve.cli.model_file import check_model_file, save_model
+from ranksieve.cli.model_file import check_model_file, save_model, show_biases
 from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
 from ranksieve.errors import InterruptedTraining, ParameterError
@@ -108,6 +108,7 @@ def train(
         out = _free_name(out)
     save_model(model, out)
     show_facts(_facts(model, out, metric))
+    show_biases(model.info)
     if test is not None:
         _show_test(model, test, metric)
     exit_if_interrupted(model.info.get("interrupted"))

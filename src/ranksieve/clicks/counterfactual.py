@@ -117,8 +117,8 @@ def estimate(
     clip
         Lowest propensity that is used.
     condensed
-        Leave documents that the log never shows for a query out of the new ranking: nothing is known of them. If they
-        stay, they count as not relevant.
+        Rank the documents of each page alone, in the order of the new ranking: users have not seen others. Else ranks
+        are those of the whole new ranking, as if each page had shown all documents.
 
     Examples
     --------
@@ -176,13 +176,16 @@ def _interval(center: float, values: np.ndarray) -> tuple[float, float]:
 
 def _ranks(log: ClickLog, run: Run, condensed: bool) -> np.ndarray:
     """The rank, from 1, of each row's document in the new ranking; 0 where it has none."""
-    queries, documents = log.query_ids[log.pairs.queries].tolist(), log.doc_ids[log.pairs.documents].tolist()
-    shown = set(zip(queries, documents, strict=True))
-    found: dict[tuple[str, str], int] = {}
-    for id, docs, _ in run.lists():
-        ranked = (doc for doc in docs.tolist() if not condensed or (id, doc) in shown)
-        found |= {(id, doc): rank for rank, doc in enumerate(ranked, 1)}
-    return np.array([found.get(pair, 0) for pair in zip(queries, documents, strict=True)])[log.pairs.of_rows]
+    found = {id: {doc: rank for rank, doc in enumerate(docs.tolist(), 1)} for id, docs, _ in run.lists()}
+    pairs = zip(log.query_ids[log.pairs.queries].tolist(), log.doc_ids[log.pairs.documents].tolist(), strict=True)
+    ranks = np.array([found.get(query, {}).get(doc, 0) for query, doc in pairs])[log.pairs.of_rows]
+    if not condensed:
+        return ranks
+    pages = np.repeat(np.arange(log.n_pages), log.sizes)
+    order = np.lexsort((np.where(ranks == 0, np.iinfo(np.int64).max, ranks), pages))
+    within = np.empty(len(ranks), np.int64)
+    within[order] = log.places + 1
+    return np.where(ranks == 0, 0, within)
 
 
 def _discounts(ranks: np.ndarray, metric: str, k: int, propensities: Propensities) -> np.ndarray:

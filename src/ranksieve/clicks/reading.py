@@ -8,6 +8,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import pyarrow.parquet as pq
 
 from ranksieve.clicks import ubi
 from ranksieve.clicks.log import NO_TEAM, ClickLog
-from ranksieve.clicks.pages import LogBuilder, PageOptions, StrangePageError, page_of
-from ranksieve.data.compression import RawStream, create_text, first_bytes, open_text
+from ranksieve.clicks.pages import FIELDS, LogBuilder, PageOptions, StrangePageError, page_of
+from ranksieve.data.compression import FORMATS, RawStream, create_text, first_bytes, open_text
 from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.tables import is_table
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
@@ -28,6 +29,7 @@ from ranksieve.retrieval.notes import Notes
 
 LINES = """result pages like '{"query": "red wine", "documents": ["d7", "d2"], "clicks": [1]}', or Parquet"""
 BUFFER_BYTES = 1 << 18
+COMPRESSED = tuple(magic for magic, _ in FORMATS.values())
 PAGES_PER_BATCH = 65_536  # written to Parquet at a time
 
 Record = tuple[str, Any]  # where it stands, and a dict, or the reason why there is none
@@ -97,6 +99,24 @@ def read(
     for note in notes:
         warnings.warn(RanksieveWarning(f"{name}: left out {note}"), stacklevel=2)
     return log
+
+
+def is_log(path: str) -> bool:
+    """Whether the first record of a file is a result page, or a query of UBI."""
+    head = first_bytes(path)
+    if head.startswith(MAGIC):
+        try:
+            names = set(pq.read_schema(path).names)
+        except (pa.ArrowException, OSError):
+            return False
+    elif head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" or head.startswith(COMPRESSED):
+        with closing(_json_lines(path)) as lines:
+            record = next(lines, ("", None))[1]
+        names = set(ubi.source_of(record)) if isinstance(record, Mapping) else set()
+    else:
+        return False
+    has = {role: bool(names & set(FIELDS[role])) for role in ("query", "documents")}
+    return all(has.values()) or {"query_id", "user_query"} <= names
 
 
 def _read_pages(records: Iterator[Record], options: PageOptions, notes: Notes) -> ClickLog:
@@ -188,9 +208,19 @@ def write(log: ClickLog, path: str | os.PathLike[str]) -> None:
         if target.suffix == ".parquet":
             _write_parquet(log, temporary)
             return
-        with create_text(temporary, target.suffix) as file:
-            for record in records_of(log):
-                file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        _write_lines(records_of(log), temporary, target.suffix)
+
+
+def write_records(records: Iterable[Mapping[str, Any]], path: str | os.PathLike[str]) -> None:
+    """Write records as JSON Lines."""
+    with atomic_path(path) as temporary:
+        _write_lines(records, temporary, Path(path).suffix)
+
+
+def _write_lines(records: Iterable[Mapping[str, Any]], path: Path, suffix: str) -> None:
+    with create_text(path, suffix) as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
 
 
 def _write_parquet(log: ClickLog, path: Path) -> None:

@@ -1,5 +1,6 @@
 """Figures: every function takes axes to draw on, or makes some, and returns them. Needs the extra `plots`."""
 
+from ranksieve.plots.clicks import position_biases
 from ranksieve.plots.curves import learning_curves, share_curves, time_against_quality
 from ranksieve.plots.pruning import phase_costs, removed_trees, rounds, tree_weights
 from ranksieve.plots.selections import rank_distribution, rank_heat_map, shared_leaves
@@ -12,6 +13,7 @@ __all__ = [
     "difference_by_size",
     "learning_curves",
     "phase_costs",
+    "position_biases",
     "rank_distribution",
     "rank_heat_map",
     "removed_trees",

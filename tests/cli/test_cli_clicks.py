@@ -1,0 +1,139 @@
+"""`ranksieve clicks`, and what other commands do with clicks."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, run):
+    """A folder with data, a simulated log, and propensities."""
+    folder = tmp_path_factory.mktemp("clicks")
+    rs.io.write_parquet(rs.synth.cubic(30), folder / "data.parquet")
+    outcome = run(
+        "clicks", "simulate", folder / "data.parquet", "--out", folder / "log.jsonl", "--pages", 2000,
+        "--temperature", 0.4, "--share", 0.1, "--swaps", 0.5, "--seed", 3,
+    )  # fmt: skip
+    assert outcome.code == 0 and "2,000 pages, 30 queries" in outcome.output
+    outcome = run("clicks", "propensities", folder / "log.jsonl", "--out", folder / "p.json")
+    assert outcome.code == 0, outcome.output
+    return folder
+
+
+def test_the_log_is_that_of_python(folder):
+    data = rs.read(folder / "data.parquet")
+    weak = rs.clicks.logging_ranker(data, share=0.1, seed=3)
+    log = rs.clicks.simulate(data, weak, pages=2000, temperature=0.4, swaps=0.5, seed=3)
+    again = rs.clicks.read(folder / "log.jsonl")
+    assert np.array_equal(log.clicks, again.clicks) and np.array_equal(log.swaps, again.swaps)
+    found = rs.clicks.Propensities.load(folder / "p.json")
+    assert found.values == pytest.approx(rs.clicks.propensities(log).values)
+
+
+def test_describe_shows_clicks_by_place(folder, run, tmp_path):
+    log = rs.clicks.read(folder / "log.jsonl")
+    outcome = run("describe", folder / "log.jsonl")
+    shown, clicked = log.by_place()
+    assert outcome.code == 0 and "pages" in outcome.output and f"{clicked[0] / shown[0]:.2%}" in outcome.output
+    rs.clicks.write(log, tmp_path / "log.parquet")
+    rs.clicks.write(log, tmp_path / "log.jsonl.gz")
+    for name in ("log.parquet", "log.jsonl.gz"):
+        assert run("describe", tmp_path / name).output == outcome.output
+    page = {"query_id": "1", "user_query": "red wine", "query_response_hit_ids": ["a", "b"]}
+    (tmp_path / "queries.jsonl").write_text(json.dumps(page))
+    click = {"query_id": "1", "action_name": "click", "event_attributes": {"object": {"object_id": "b"}}}
+    (tmp_path / "events.jsonl").write_text(json.dumps(click))
+    ubi = run("describe", tmp_path / "queries.jsonl", "--events", tmp_path / "events.jsonl")
+    assert ubi.code == 0 and "50.00%" not in ubi.output and "100.00%" in ubi.output
+
+
+@pytest.mark.parametrize("model", ["pbm", "sdbn", "rctr"])
+def test_fit_measures_on_held_out_pages(folder, run, model):
+    outcome = run("clicks", "fit", folder / "log.jsonl", "--model", model, "--holdout", 0.5)
+    log = rs.clicks.read(folder / "log.jsonl")
+    first, second = log.split(0.5)
+    scores = rs.clicks.fit(first, model).evaluate(second)
+    assert outcome.code == 0
+    assert f"{scores.log_likelihood:.4f}" in outcome.output and f"{scores.perplexity:.4f}" in outcome.output
+
+
+def test_fit_writes_judgements(folder, run, tmp_path):
+    outcome = run(
+        "clicks", "fit", folder / "log.jsonl", "--holdout", 0, "--qrels", tmp_path / "qrels.txt", "--levels", 4,
+        "--query-texts", tmp_path / "queries.tsv",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.output
+    lines = [line.split() for line in (tmp_path / "qrels.txt").read_text().splitlines()]
+    assert {line[3] for line in lines} == {"0", "1", "2", "3"} and f"{len(lines):,} judgements" in outcome.output
+    assert len((tmp_path / "queries.tsv").read_text().splitlines()) == 30
+
+
+def test_from_a_log_to_a_model(folder, run, tmp_path):
+    pages, weighted, judged = (tmp_path / name for name in ("pages.parquet", "weighted.txt", "judged.parquet"))
+    more = ("--data", folder / "data.parquet")
+    assert run("clicks", "lists", folder / "log.jsonl", *more, "--out", pages).code == 0
+    given = ("--propensities", folder / "p.json")
+    assert run("clicks", "lists", folder / "log.jsonl", *more, *given, "--out", weighted).code == 0
+    assert run("clicks", "lists", folder / "log.jsonl", *more, "--by", "query", "--out", judged).code == 0
+    data, log = rs.read(folder / "data.parquet"), rs.clicks.read(folder / "log.jsonl")
+    assert np.array_equal(rs.read(pages).lists.positions, rs.clicks.page_lists(log, data).lists.positions)
+    assert rs.read(weighted).lists.weights is not None and rs.read(judged).lists.positions is None
+    model = tmp_path / "model.txt"
+    outcome = run("train", pages, "--out", model, "--trees", 5, "--leaves", 6, "--quiet", "--position-l2", 0.01)
+    assert outcome.code == 0 and "learned bias" in outcome.output
+    assert "learned bias" in run("describe", model).output
+    assert len(rs.load(model).info["position_biases"]) == 11
+    outcome = run("clicks", "estimate", folder / "log.jsonl", "--ranking", model, *more, *given)
+    assert outcome.code == 0 and "effective clicks" in outcome.output
+    found = rs.clicks.estimate(
+        log, rs.clicks.ranking_of(rs.load(model), data), rs.clicks.Propensities.load(folder / "p.json")
+    )
+    assert f"{found.ips:.4f}" in outcome.output and f"{found.logged:.4f}" in outcome.output
+
+
+def test_interleaving_from_runs_to_a_preference(run, tmp_path):
+    for name, docs in (("a", "xyz"), ("b", "zxw")):
+        rows = [f"{q} Q0 {doc} {rank} {-rank} t\n" for q in ("q1", "q2") for rank, doc in enumerate(docs, 1)]
+        (tmp_path / f"{name}.run").write_text("".join(rows))
+    outcome = run("clicks", "interleave", tmp_path / "a.run", tmp_path / "b.run", "--out", tmp_path / "pages.jsonl")
+    assert outcome.code == 0
+    pages = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
+    assert [page["query"] for page in pages] == ["q1", "q2"]
+    clicked = [page | {"clicks": [page["teams"].index("a")]} for page in pages] * 20
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(page) + "\n" for page in clicked))
+    outcome = run("clicks", "compare", tmp_path / "log.jsonl")
+    assert outcome.code == 0 and "A is preferred: +0.5000" in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nonsense",), "unknown command nonsense; see ranksieve clicks --help"),
+        (("fit",), "LOG... is missing; see ranksieve clicks fit --help"),
+        (("fit", "LOG", "--model", "pbn"), "did you mean 'pbm'"),
+        (("fit", "LOG", "--query-texts", "x.tsv"), "belongs to --qrels"),
+        (("fit", "missing.jsonl"), "missing.jsonl: no such file"),
+        (("compare", "LOG"), "the log has no teams"),
+        (("lists", "LOG", "--data", "DATA", "--out", "x.txt", "--by", "day"), "expected page or query"),
+        (("estimate", "LOG", "--ranking", "DATA"), "--propensities is missing"),
+        (("interleave", "LOG", "LOG", "--out", "x", "--method", "odd"), "expected one of team-draft, balanced"),
+    ],
+)
+def test_mistakes_are_one_line(folder, run, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    names = {"LOG": folder / "log.jsonl", "DATA": folder / "data.parquet"}
+    outcome = run("clicks", *(names.get(word, word) for word in words))
+    assert outcome.code == 2 and message in outcome.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_strange_lines_are_shown(folder, run, tmp_path):
+    file = tmp_path / "log.jsonl"
+    file.write_text("{broken\n" + (folder / "log.jsonl").read_text())
+    outcome = run("clicks", "fit", file, "--model", "ctr")
+    assert outcome.code == 0 and f"left out lines that are not JSON: 1 ({file}:1)" in " ".join(outcome.output.split())
