@@ -158,7 +158,7 @@ def best_rows(scores: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> tu
     """Rows of the `counts[q]` best of every query, flat and best first, and the bounds of each query in them."""
     bounds = np.concatenate([[0], np.cumsum(counts)]).astype(OFFSET)
     rows = np.empty(bounds[-1], dtype=ROW)
-    kernels.rank_queries(scores, offsets, bounds, rows)
+    kernels.rank_queries(np.asarray(scores, SCORE), offsets, bounds, rows)
     return rows, bounds
 
 

@@ -25,7 +25,6 @@ from ranksieve.kernels.numba_cache import report_first_compile
 from ranksieve.threads import using_threads
 
 FEW = 12  # documents; up to here, traversing tree by tree is faster than filling a block
-SHARE = 8 * scoring.BLOCK  # documents of a thread at a time
 WALK_SHARE = 256
 MOST_THRESHOLDS = 254  # in a column: ranks 0..254, and 255 for missing
 
@@ -89,14 +88,13 @@ class Scorer:
 
     def _add_blocks(self, matrix: Matrix, threads: int | None, scores: np.ndarray) -> None:
         columns, exact = self._columns_for(matrix)
-        given, n_docs = (*matrix[:4], columns, exact, self._compiled), matrix.n_docs
+        n_docs = matrix.n_docs
+        given = (*matrix[:4], columns, exact, self._compiled, n_docs, scores)
         with using_threads(threads) as n_threads:
-            share = -(-n_docs // n_threads)
-            share = min(SHARE, -(-share // scoring.BLOCK) * scoring.BLOCK)
-            if n_threads == 1 or n_docs <= share:
-                quantize.add_raw(*given, 0, n_docs, scores)
+            if n_threads == 1 or n_docs <= scoring.BLOCK:
+                quantize.add_raw(0, -(-n_docs // scoring.BLOCK), *given)
             else:
-                quantize.add_raw_parallel(*given, n_docs, share, scores)
+                quantize.add_raw_parallel(*given)
 
     def _columns_for(self, matrix: Matrix) -> tuple[Any, bool]:
         single, double, _, _ = self._columns

@@ -1,28 +1,23 @@
 """Compiled loops of binning: distinct values, quantile cuts, values to bins."""
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.quantize import CHUNK, rank_column, take_features
 from ranksieve.kernels.scoring import TILE
 from ranksieve.kernels.transpose import transpose_tile
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def track_distinct(block, distinct, counts, missing, bad_rows):
-    """Keep the sorted distinct values of each feature until there are more than fit; `bad_rows[f]` is an infinite row.
-
-    A feature whose count exceeds the capacity of `distinct` is given up: its count stays at capacity + 1.
-    """
-    n_rows, n_features = block.shape
-    capacity = distinct.shape[1]
-    for f in prange(n_features):
+@njit(cache=True, nogil=True)
+def track_some(first, last, block, distinct, counts, missing, bad_rows):
+    n_rows, capacity = len(block), distinct.shape[1]
+    for f in range(first, last):
         known = counts[f]
-        last = np.float32(np.nan)
+        previous = np.float32(np.nan)
         for i in range(n_rows):
             value = block[i, f]
-            if value == last:
+            if value == previous:
                 continue
             if np.isnan(value):
                 missing[f] = True
@@ -31,7 +26,7 @@ def track_distinct(block, distinct, counts, missing, bad_rows):
                 if bad_rows[f] < 0:
                     bad_rows[f] = i
                 continue
-            last = value
+            previous = value
             if known > capacity:
                 continue
             low, high = 0, known
@@ -51,6 +46,15 @@ def track_distinct(block, distinct, counts, missing, bad_rows):
             distinct[f, low] = value
             known += 1
         counts[f] = known
+
+
+@njit(cache=True, nogil=True)
+def track_distinct(block, distinct, counts, missing, bad_rows):
+    """Keep the sorted distinct values of each feature until there are more than fit; `bad_rows[f]` is an infinite row.
+
+    A feature whose count exceeds the capacity of `distinct` is given up: its count stays at capacity + 1.
+    """
+    run_parts(track_some, block.shape[1], (block, distinct, counts, missing, bad_rows))
 
 
 @njit(cache=True, nogil=True)
@@ -92,19 +96,14 @@ def quantile_cuts(values, max_bins, out):
     return n_cuts
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def to_bins(block, column_of, heaps, heap_starts, levels, out):
-    """Bin of each value: the number of its column's thresholds below it; NaN has the last bin.
-
-    Feature f goes to column `column_of[f]`, whose thresholds are a heap (see `kernels.ranking`). Values are turned
-    into columns within registers, searched 16 at a time, and their bins turned back into rows.
-    """
+@njit(cache=True, nogil=True)
+def chunks_to_bins(first_chunk, last_chunk, block, column_of, heaps, heap_starts, levels, out):
     n_rows, n_features = block.shape
     width, flat, flat_out = out.shape[1], block.reshape(block.size), out.reshape(out.size)
-    for chunk in prange(-(-n_rows // CHUNK)):
+    positions, values = np.empty(CHUNK, np.int64), np.empty(TILE * CHUNK, np.float32)
+    ranks, columns = np.zeros(width * CHUNK, np.uint8), CHUNK * np.arange(width)
+    for chunk in range(first_chunk, last_chunk):
         start, n = chunk * CHUNK, min(CHUNK, n_rows - chunk * CHUNK)
-        positions, values = np.empty(CHUNK, np.int64), np.empty(TILE * CHUNK, np.float32)
-        ranks, columns = np.zeros(width * CHUNK, np.uint8), CHUNK * np.arange(width)
         for i in range(-(-n // TILE) * TILE):  # whole tiles: the last row fills them up
             positions[i] = n_features * (start + min(i, n - 1))
         for tile in range(0, len(column_of), TILE):
@@ -119,3 +118,13 @@ def to_bins(block, column_of, heaps, heap_starts, levels, out):
         for i in range(whole, n):
             for c in range(width):
                 out[start + i, c] = ranks[c * CHUNK + i]
+
+
+@njit(cache=True, nogil=True)
+def to_bins(block, column_of, heaps, heap_starts, levels, out):
+    """Bin of each value: the number of its column's thresholds below it; NaN has the last bin.
+
+    Feature f goes to column `column_of[f]`, whose thresholds are a heap (see `kernels.ranking`). Values are turned
+    into columns within registers, searched 16 at a time, and their bins turned back into rows.
+    """
+    run_parts(chunks_to_bins, -(-len(block) // CHUNK), (block, column_of, heaps, heap_starts, levels, out))

@@ -154,7 +154,8 @@ def compile_trees(left, right, test, leaf_values, split_offsets, leaf_offsets, l
         for k in range(longest):
             for here in range(TOGETHER):
                 if k < counts[here]:
-                    lines[n] = tree_lines[here, k]
+                    for i in range(4):
+                        lines[n, i] = tree_lines[here, k, i]
                     n += 1
         line_starts[first_tree // TOGETHER + 1] = n
 

@@ -1,10 +1,10 @@
 """Dividing the rows of a leaf between its two children, in place and in their order."""
 
 import numpy as np
-from numba import prange
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 
 CHUNK = 16_384  # rows a thread moves at a time
 
@@ -33,21 +33,34 @@ def put_back(rows, scratch, low, high, n_left, left_to, right_to):
         rows[right_to + i] = scratch[high - 1 - i]
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
+def sort_chunks(first, last, bins, rows, scratch, start, stop, feature, split_bin, missing_left, counts):
+    """`sort_sides` of some chunks of start:stop; how many of chunk c go left is in `counts[c + 1]`."""
+    for c in range(first, last):
+        low, high = start + c * CHUNK, min(start + (c + 1) * CHUNK, stop)
+        counts[c + 1] = sort_sides(bins, rows, scratch, low, high, feature, split_bin, missing_left)
+
+
+@njit(cache=True, nogil=True)
+def put_chunks_back(first, last, rows, scratch, start, stop, lefts):
+    """`put_back` of some chunks; `lefts[c]` rows of the chunks before c go left."""
+    border = start + lefts[len(lefts) - 1]
+    for c in range(first, last):
+        low, high = start + c * CHUNK, min(start + (c + 1) * CHUNK, stop)
+        right_to = border + c * CHUNK - lefts[c]
+        put_back(rows, scratch, low, high, lefts[c + 1] - lefts[c], start + lefts[c], right_to)
+
+
+@njit(cache=True, nogil=True)
 def divide_many(bins, rows, scratch, start, stop, feature, split_bin, missing_left):
     """`divide_rows` on all threads."""
     n_chunks = -(-(stop - start) // CHUNK)
-    counts = np.zeros(n_chunks + 1, np.int64)
-    for c in prange(n_chunks):
-        low, high = start + c * CHUNK, min(start + (c + 1) * CHUNK, stop)
-        counts[c + 1] = sort_sides(bins, rows, scratch, low, high, feature, split_bin, missing_left)
-    counts[:] = np.cumsum(counts)
-    border = start + counts[n_chunks]
-    for c in prange(n_chunks):
-        low, high = start + c * CHUNK, min(start + (c + 1) * CHUNK, stop)
-        right_to = border + c * CHUNK - counts[c]
-        put_back(rows, scratch, low, high, counts[c + 1] - counts[c], start + counts[c], right_to)
-    return border
+    lefts = np.zeros(n_chunks + 1, np.int64)
+    run_parts(sort_chunks, n_chunks, (bins, rows, scratch, start, stop, feature, split_bin, missing_left, lefts))
+    for c in range(n_chunks):
+        lefts[c + 1] += lefts[c]
+    run_parts(put_chunks_back, n_chunks, (rows, scratch, start, stop, lefts))
+    return start + lefts[n_chunks]
 
 
 @njit(cache=True, nogil=True)

@@ -7,12 +7,12 @@ workers of a cluster.
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, node_gain, node_value
 from ranksieve.kernels.histograms import LANES, add_histogram, finish_columns, is_summed_by_rows, sum_by_rows
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.splitting import NO_SPLIT, improve_split
 
 FEW_ROWS = 512  # up to this size, a leaf's rows stay in the cache from one group of columns to the next
@@ -185,39 +185,48 @@ def join_parts(state, gains, cuts):
             first = state.found_cuts[side, 0] == NO_SPLIT
             if cuts[part, side, 0] != NO_SPLIT and (first or gains[part, side, 0] > state.found_gains[side]):
                 state.found_gains[side] = gains[part, side, 0]
-                state.found_cuts[side] = cuts[part, side]
+                for i in range(5):
+                    state.found_cuts[side, i] = cuts[part, side, i]
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
+def search_some_columns(first_part, last_part, rows, state, columns, rules, start, stop, hist, spare, gains, cuts):
+    borders, smaller = columns.borders, state.slots[state.pair[0]]
+    step = LANES if stop - start <= FEW_ROWS else rows.bins.shape[1]
+    for part in range(first_part, last_part):
+        for first in range(borders[part], borders[part + 1], step):
+            last = min(first + step, borders[part + 1])
+            finish_columns(rows, columns, start, stop, first, last, spare, hist[smaller])
+            search_columns(state, columns, rules, hist, first, last, gains[part], cuts[part])
+
+
+@njit(cache=True, nogil=True)
 def search_rows(rows, state, columns, rules, start, stop, hist, spare):
     """The best splits of the two newest leaves, of which the smaller one holds the members start:stop.
 
     Each thread does all for its columns, from the first row to the best cut, see `histograms.sum_leaf`.
     """
-    borders, smaller = columns.borders, state.slots[state.pair[0]]
     if is_summed_by_rows(columns, start, stop):
-        sum_by_rows(rows, columns, start, stop, spare, hist[smaller])
-    n_parts = len(borders) - 1
-    gains = least_gains(state, columns, rules, n_parts)
-    cuts = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
-    step = LANES if stop - start <= FEW_ROWS else rows.bins.shape[1]
-    for part in prange(n_parts):
-        for first in range(borders[part], borders[part + 1], step):
-            last = min(first + step, borders[part + 1])
-            finish_columns(rows, columns, start, stop, first, last, spare, hist[smaller])
-            search_columns(state, columns, rules, hist, first, last, gains[part], cuts[part])
+        sum_by_rows(rows, columns, start, stop, spare, hist[state.slots[state.pair[0]]])
+    n_parts = len(columns.borders) - 1
+    gains, cuts = least_gains(state, columns, rules, n_parts), np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
+    run_parts(search_some_columns, n_parts, (rows, state, columns, rules, start, stop, hist, spare, gains, cuts))
     join_parts(state, gains, cuts)
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
+def search_some_sums(first, last, state, columns, rules, hist, gains, cuts):
+    borders = columns.borders
+    for part in range(first, last):
+        search_columns(state, columns, rules, hist, borders[part], borders[part + 1], gains[part], cuts[part])
+
+
+@njit(cache=True, nogil=True)
 def search_sums(state, columns, rules, hist):
     """Like `search_rows`, where the histogram of the smaller leaf is there already, summed elsewhere."""
-    borders = columns.borders
-    n_parts = len(borders) - 1
-    gains = least_gains(state, columns, rules, n_parts)
-    cuts = np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
-    for part in prange(n_parts):
-        search_columns(state, columns, rules, hist, borders[part], borders[part + 1], gains[part], cuts[part])
+    n_parts = len(columns.borders) - 1
+    gains, cuts = least_gains(state, columns, rules, n_parts), np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
+    run_parts(search_some_sums, n_parts, (state, columns, rules, hist, gains, cuts))
     join_parts(state, gains, cuts)
 
 
@@ -244,32 +253,42 @@ def grow_tree(rows, columns, rules, hist, spare, bounds, state):
     start_tree(state, rules, total, hess_total)
     while True:
         if state.searched[0] or state.searched[1]:
-            low, high = bounds[state.pair[0]]
-            search_rows(rows, state, columns, rules, low, high, hist, spare)
+            smaller = state.pair[0]
+            search_rows(rows, state, columns, rules, bounds[smaller, 0], bounds[smaller, 1], hist, spare)
         leaf = next_split(state, columns, rules)
         if leaf < 0:
             break
         new = state.n_leaves[0] - 1
-        feature, split_bin, missing_left = state.splits[new - 1, :3]
-        low, high = bounds[leaf]
+        feature, split_bin, missing_left = state.splits[new - 1, 0], state.splits[new - 1, 1], state.splits[new - 1, 2]
+        low, high = bounds[leaf, 0], bounds[leaf, 1]
         border = divide_rows(rows.bins, rows.members, rows.scratch, low, high, feature, split_bin, missing_left == 1)
         bounds[leaf, 1], bounds[new, 0], bounds[new, 1] = border, border, high
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def sum_leaves(members, bounds, values, factors, out):
-    """Fixed-point sum of `values` over the rows of each leaf; the product of the factors is their unit's inverse."""
+@njit(cache=True, nogil=True)
+def sum_some_leaves(first_leaf, last_leaf, members, bounds, values, factors, out):
     first, second = factors
-    for leaf in prange(len(bounds)):
+    for leaf in range(first_leaf, last_leaf):
         total = np.int64(0)
         for i in range(bounds[leaf, 0], bounds[leaf, 1]):
             total += np.int64(np.rint(values[members[i]] * first * second))
         out[leaf] = total
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def add_leaf_values(members, bounds, leaf_values, scores):
-    """Add each leaf's value to the scores of its rows."""
-    for leaf in prange(len(bounds)):
+@njit(cache=True, nogil=True)
+def sum_leaves(members, bounds, values, factors, out):
+    """Fixed-point sum of `values` over the rows of each leaf; the product of the factors is their unit's inverse."""
+    run_parts(sum_some_leaves, len(bounds), (members, bounds, values, factors, out))
+
+
+@njit(cache=True, nogil=True)
+def add_some_leaf_values(first, last, members, bounds, leaf_values, scores):
+    for leaf in range(first, last):
         for i in range(bounds[leaf, 0], bounds[leaf, 1]):
             scores[members[i]] += leaf_values[leaf]
+
+
+@njit(cache=True, nogil=True)
+def add_leaf_values(members, bounds, leaf_values, scores):
+    """Add each leaf's value to the scores of its rows."""
+    run_parts(add_some_leaf_values, len(bounds), (members, bounds, leaf_values, scores))

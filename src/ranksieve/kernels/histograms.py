@@ -10,10 +10,11 @@ All sums are fixed point: integer addition is associative, so threads or machine
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange, uintp
+from numba import uintp
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 
 LANES = 16  # features searched together
 MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns
@@ -97,14 +98,19 @@ def is_summed_by_rows(columns, start, stop):
     return len(columns.borders) > 2 and stop - start >= MANY_ROWS
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
-def sum_by_rows(rows, columns, start, stop, spare, hist):
-    """Members start:stop, a range of them per thread, into `hist` and the histograms `spare`, to be added to it."""
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_some_rows(first, last, rows, columns, start, stop, spare, hist):
     n_parts, width, n_bins = len(columns.borders) - 1, rows.bins.shape[1], columns.n_bins
-    for part in prange(n_parts):
+    for part in range(first, last):
         low = start + (stop - start) * part // n_parts
         high = start + (stop - start) * (part + 1) // n_parts
         build_histogram(rows, low, high, n_bins, 0, width, hist if part == 0 else spare[part - 1])
+
+
+@njit(cache=True, nogil=True)
+def sum_by_rows(rows, columns, start, stop, spare, hist):
+    """Members start:stop, a range of them per thread, into `hist` and the histograms `spare`, to be added to it."""
+    run_parts(sum_some_rows, len(columns.borders) - 1, (rows, columns, start, stop, spare, hist))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -117,13 +123,19 @@ def finish_columns(rows, columns, start, stop, first, last, spare, hist):
         build_histogram(rows, start, stop, columns.n_bins, first, last, hist)
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
-def sum_leaf(rows, columns, start, stop, hist, spare, slot, parent):
-    """The histogram of members start:stop into `hist[slot]`; `hist[parent]` becomes its difference, if parent ≥ 0."""
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_some_columns(first, last, rows, columns, start, stop, hist, spare, slot, parent):
     borders = columns.borders
-    if is_summed_by_rows(columns, start, stop):
-        sum_by_rows(rows, columns, start, stop, spare, hist[slot])
-    for part in prange(len(borders) - 1):
+    for part in range(first, last):
         finish_columns(rows, columns, start, stop, borders[part], borders[part + 1], spare, hist[slot])
         if parent >= 0:
             add_histogram(hist[parent], hist[slot], columns.n_bins, borders[part], borders[part + 1], -1)
+
+
+@njit(cache=True, nogil=True)
+def sum_leaf(rows, columns, start, stop, hist, spare, slot, parent):
+    """The histogram of members start:stop into `hist[slot]`; `hist[parent]` becomes its difference, if parent ≥ 0."""
+    if is_summed_by_rows(columns, start, stop):
+        sum_by_rows(rows, columns, start, stop, spare, hist[slot])
+    given = rows, columns, start, stop, hist, spare, slot, parent
+    run_parts(sum_some_columns, len(columns.borders) - 1, given)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba import types
 from numba.core.caching import FunctionCache
 
 from ranksieve.threads import prepare_threads
@@ -26,6 +27,7 @@ class KernelCache(FunctionCache):
         """The code for a signature, if it is there and up to date; Numba asks before it compiles or runs a kernel."""
         # Preparations are made here, before the first kernel runs, so that importing the package changes nothing.
         prepare_threads()
+        numba.get_num_threads()  # loads what `run_parts` calls
         self._stamp()
         return super().load_overload(sig, target_context)
 
@@ -49,9 +51,12 @@ def njit(**options: Any) -> Callable[[Any], Any]:
     """
 
     def decorate(function: Any) -> Any:
-        kernel = numba.njit(**options)(function)
+        kernel = numba.njit(no_cfunc_wrapper=True, **options)(function)
         if options.get("cache") and hasattr(kernel, "enable_caching"):
             kernel._cache = KernelCache(function)
+            template = kernel.get_call_template
+            # a kernel that others call with constants is not compiled for each of them
+            kernel.get_call_template = lambda args, kws: template([types.unliteral(one) for one in args], kws)
         return kernel
 
     return decorate

@@ -7,24 +7,25 @@ The partners of a ranked document are all others as they stand; those of one bey
 which are laid side by side for it. The loops over partners are simple enough to be vectorised.
 """
 
+import math
+
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.metrics import top_k
+from ranksieve.kernels.metrics import top_k, weighted_sums
+from ranksieve.kernels.parallel import run_parts
 
 NDCG, PRECISION, RECIPROCAL, STOPPING = 0, 1, 2, 3  # the metrics: NDCG, MAP, MRR, ERR
 FURTHEST = 700.0  # exp of a larger difference is no number
 
 
 @njit(cache=True, nogil=True)
-def ideal_dcg(gains, by_rank):
-    """DCG of the best order; ranks without a discount count nothing."""
-    best = np.sort(gains[gains > 0.0])
-    total = 0.0
-    for rank in range(min(len(by_rank), len(best))):
-        total += best[len(best) - 1 - rank] * by_rank[rank]
-    return total
+def taken(values, rows):
+    """`values[rows]`."""
+    out = np.empty(len(rows))
+    for i in range(len(rows)):
+        out[i] = values[rows[i]]
+    return out
 
 
 @njit(cache=True, nogil=True)
@@ -146,7 +147,7 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
     if ideal <= 0.0 or n < 2:
         return
     inverse, depth = 1.0 / ideal, min(len(by_rank), n)
-    ranked = np.empty(depth, np.int64)
+    ranked = np.empty(depth, np.int32)
     top_k(scores, 0, n, depth, ranked)
     discounts = np.zeros(n)
     ranks = np.full(0 if kind == NDCG else n, depth + 1)
@@ -154,7 +155,7 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
         discounts[ranked[rank]] = by_rank[rank]
     above, sums = np.empty(depth + 1), np.empty(depth + 1)
     first = second = depth + 1
-    ranked_gains = gains[ranked]
+    ranked_gains = taken(gains, ranked)
     if kind != NDCG:
         for rank in range(depth):
             ranks[ranked[rank]] = rank + 1
@@ -165,7 +166,8 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
     # powers of all documents pay where a head has all of them as partners
     close = highest - lowest < FURTHEST and ranked_gains.max() > 0.0
     powers = np.exp(scores - highest) if close else scores
-    ranked_scores, ranked_powers, ranked_discounts = scores[ranked], powers[ranked], discounts[ranked]
+    ranked_scores, ranked_powers = taken(scores, ranked), taken(powers, ranked)
+    ranked_discounts = taken(discounts, ranked)
     ranked_ranks = np.arange(1, depth + 1)
     ranked_grad, ranked_hess = np.zeros(depth), np.zeros(depth)
     all_deltas, all_chances = np.empty(n), np.empty(n)
@@ -204,25 +206,35 @@ def query_lambdas(kind, gains, scores, ideal, by_rank, normalize, grad, hess):
             hess[i] *= factor
 
 
-@njit(cache=True, nogil=True)
-def discounts_by_rank(offsets, truncation):
+def discounts_by_rank(offsets: np.ndarray, truncation: int) -> np.ndarray:
     """Discounts of the ranks up to the truncation that some list has."""
-    return 1.0 / np.log2(np.arange(2.0, 2.0 + min(truncation, np.diff(offsets).max())))
+    ranks = range(1, 1 + min(truncation, int(np.diff(offsets).max())))
+    return np.array([1.0 / math.log2(1 + rank) for rank in ranks])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def all_ideals(kind, gains, offsets, truncation, out):
+def all_ideals(kind: int, gains: np.ndarray, offsets: np.ndarray, by_rank: np.ndarray) -> np.ndarray:
     """What the metric of every list is divided by: the ideal DCG, the positives of MAP, or 1."""
-    by_rank = discounts_by_rank(offsets, truncation)
-    for q in prange(len(offsets) - 1):
-        own = gains[offsets[q] : offsets[q + 1]]
-        out[q] = ideal_dcg(own, by_rank) if kind == NDCG else own.sum() if kind == PRECISION else 1.0
+    ideals = np.ones(len(offsets) - 1)
+    positives = np.flatnonzero(gains > 0.0)
+    bounds = np.searchsorted(positives, offsets)
+    if kind == NDCG:
+        query = np.repeat(np.arange(len(ideals)), np.diff(bounds))
+        best_first = positives[np.lexsort((-gains[positives], query))]
+        weighted_sums(gains[best_first], bounds, by_rank, ideals)
+    elif kind == PRECISION:
+        ideals[:] = np.diff(bounds)
+    return ideals
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def all_lambdas(kind, gains, scores, offsets, ideals, truncation, normalize, grad, hess):
-    """λ and w of every list; queries are independent."""
-    by_rank = discounts_by_rank(offsets, truncation)
-    for q in prange(len(offsets) - 1):
+@njit(cache=True, nogil=True)
+def some_lambdas(first, last, kind, gains, scores, offsets, ideals, by_rank, normalize, grad, hess):
+    for q in range(first, last):
         own = slice(offsets[q], offsets[q + 1])
         query_lambdas(kind, gains[own], scores[own], ideals[q], by_rank, normalize, grad[own], hess[own])
+
+
+@njit(cache=True, nogil=True)
+def all_lambdas(kind, gains, scores, offsets, ideals, by_rank, normalize, grad, hess):
+    """λ and w of every list; queries are independent."""
+    given = kind, gains, scores, offsets, ideals, by_rank, normalize, grad, hess
+    run_parts(some_lambdas, len(offsets) - 1, given)

@@ -7,18 +7,32 @@ all heads are read for every tree, at the speed of memory.
 """
 
 import numpy as np
-from numba import prange, uintp
+from numba import uintp
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.metrics import top_k
+from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.traverse_binned import catch_up
 
 ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def fill_heads(scores, done, sign, ceilings, heads):
-    for d in prange(len(heads)):
+    for d in range(len(heads)):
         heads[d] = sign * scores[d] - ceilings[done[d]]
+
+
+@njit(cache=True, nogil=True)
+def value_at(values, rank):
+    """The value at a rank from 1 on, largest first; -infinity where there is none."""
+    if rank < 1 or rank > len(values):
+        return -np.inf
+    if rank == len(values):
+        return values.min()
+    best = np.empty(rank, np.int32)
+    top_k(values, 0, len(values), rank, best)
+    return values[best[rank - 1]]
 
 
 @njit(cache=True, nogil=True)
@@ -27,33 +41,22 @@ def lowest_needed(values, threshold, low, high):
 
     The `low` best documents are at least as good as the `low` best of any set; the same holds for `high`.
     """
-    values.sort()
-    n = len(values)
-    at_low = values[n - low] if 0 < low <= n else -np.inf
-    at_high = values[n - high] if 0 < high <= n else -np.inf
+    at_low = value_at(values, low)
+    at_high = at_low if high == low else value_at(values, high)
     return max(min(threshold, at_low) if low > 0 else threshold, at_high)
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def best_per_query(bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, sizes, scores, done, heads):
-    """The candidates of each query scored at least `thresholds[q]`: the best `highs[q]` if they are more, the best
-    `lows[q]` if they are fewer, ties by row; into `chosen[starts[q]:]`, and their number into `sizes[q]`.
-
-    Same as bringing every row up to date and sorting, and faster: the rows chosen last time, rescored, give a score
-    that the new choice cannot fall below; only rows that might reach it are scored. `chosen` and `sizes` hold the last
-    choice; sizes are 0 where there is none. With `sign` -1 scores count negated, and `ceilings` are theirs. Returns
-    the number of tree walks.
-
-    `lists` is (offsets, thresholds, lows, highs, starts), an entry per query each.
-    """
+@njit(cache=True, nogil=True)
+def best_of_some(first, last, bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, given):
+    """`best_per_query` for some queries; `given` is (sizes, scores, done, heads, walks)."""
     offsets, thresholds, lows, highs, starts = lists
-    n_walks = 0
-    for q in prange(len(offsets) - 1):
-        low, high, first, walks = lows[q], highs[q], starts[q], 0
-        walks += catch_up(bins, chosen, first, first + sizes[q], forest, n_trees, scores, done)
+    sizes, scores, done, heads, n_walks = given
+    for q in range(first, last):
+        low, high, start = lows[q], highs[q], starts[q]
+        walks = catch_up(start, start + sizes[q], bins, chosen, forest, n_trees, scores, done)
         known = np.empty(sizes[q], np.float64)
         for i in range(sizes[q]):
-            known[i] = sign * scores[chosen[first + i]]
+            known[i] = sign * scores[chosen[start + i]]
         floor = lowest_needed(known, thresholds[q], low, high)
         lowest_head = floor - ceilings[n_trees]
         if np.isfinite(floor):
@@ -63,7 +66,7 @@ def best_per_query(bins, forest, n_trees, sign, ceilings, candidates, lists, cho
         for i in range(offsets[q], offsets[q + 1]):
             rows[n_near] = candidates[i]
             n_near += heads[uintp(candidates[i])] >= lowest_head
-        walks += catch_up(bins, rows, 0, n_near, forest, n_trees, scores, done)
+        walks += catch_up(0, n_near, bins, rows, forest, n_trees, scores, done)
         values = np.empty(n_near, np.float64)
         n = n_above = 0
         for i in range(n_near):
@@ -71,17 +74,42 @@ def best_per_query(bins, forest, n_trees, sign, ceilings, candidates, lists, cho
             score = sign * scores[row]
             heads[row] = score - ceilings[n_trees]
             if score >= floor:
-                rows[n], values[n] = row, -score
+                rows[n], values[n] = row, score
                 n += 1
                 n_above += score >= thresholds[q]
         k = min(max(n_above, low), high)
-        if k < n:
-            order = np.argsort(values[:n], kind="mergesort")
-            for i in range(k):
-                chosen[first + i] = rows[order[i]]
-            chosen[first : first + k].sort()
-        else:
-            chosen[first : first + k] = rows[:k]
-        sizes[q] = k
-        n_walks += walks
-    return n_walks
+        keep_best(values[:n], rows, k, chosen[start:])
+        sizes[q], n_walks[q] = k, walks
+
+
+@njit(cache=True, nogil=True)
+def keep_best(values, rows, k, out):
+    """The rows of the k largest values, ties by place, in their order."""
+    worst = len(values)
+    if 0 < k < len(values):
+        best = np.empty(k, np.int32)
+        top_k(values, 0, len(values), k, best)
+        worst = best[k - 1]
+    n = 0
+    for i in range(len(values) if k > 0 else 0):
+        if k == len(values) or values[i] > values[worst] or (values[i] == values[worst] and i <= worst):
+            out[n] = rows[i]
+            n += 1
+
+
+@njit(cache=True, nogil=True)
+def best_per_query(bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, sizes, scores, done, heads):
+    """The candidates of each query scored at least `thresholds[q]`: the best `highs[q]` if they are more, the best
+    `lows[q]` if they are fewer, ties by row; into `chosen[starts[q]:]`, and their number into `sizes[q]`.
+
+    Same as bringing every row up to date and sorting, and faster: the rows chosen last time, rescored, give a score
+    that the new choice cannot fall below; only rows that might reach it are scored. `chosen` and `sizes` hold the last
+    choice; sizes are 0 where there is none. With `sign` -1 scores count negated, and `ceilings` are theirs. Returns
+    the number of tree walks. Candidates of a query are ascending.
+
+    `lists` is (offsets, thresholds, lows, highs, starts), an entry per query each.
+    """
+    n_walks = np.zeros(len(sizes), np.int64)
+    given = sizes, scores, done, heads, n_walks
+    run_parts(best_of_some, len(sizes), (bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, given))
+    return n_walks.sum()

@@ -7,7 +7,6 @@ the two halves, …), 16 to a register, so that a level of the search is one loo
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import (
@@ -19,6 +18,7 @@ from ranksieve.kernels.lanes import (
     splat_numbers,
     store,
 )
+from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.scoring import BLOCK, STRIDE, TILE, add_block, aligned, scratch
 from ranksieve.kernels.transpose import transpose_tile
 
@@ -165,29 +165,33 @@ def ranking_scratch(columns):
 
 
 @njit(cache=True, nogil=True)
-def add_raw(X, row_step, column_step, n_features, columns, exact, trees, first, last, scores):
-    """Add the values of all trees to the scores of documents first..last - 1."""
+def add_raw(first, last, X, row_step, column_step, n_features, columns, exact, trees, n_docs, scores):
+    """Add the values of all trees to the scores of the documents in blocks first..last - 1."""
     positions, values, ranked = ranking_scratch(columns)
     space = scratch(trees)
-    for start in range(first, last, BLOCK):
-        n = min(BLOCK, last - start)
+    for start in range(BLOCK * first, min(BLOCK * last, n_docs), BLOCK):
+        n = min(BLOCK, n_docs - start)
         rank_block(X, row_step, column_step, n_features, start, n, columns, exact, positions, values, ranked)
         add_block(ranked, n, trees, space, scores[start:])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def add_raw_parallel(X, row_step, column_step, n_features, columns, exact, trees, n_docs, share, scores):
-    """`add_raw` over all threads, `share` documents (a multiple of `BLOCK`) at a time."""
-    for part in prange((n_docs + share - 1) // share):
-        last = min((part + 1) * share, n_docs)
-        add_raw(X, row_step, column_step, n_features, columns, exact, trees, part * share, last, scores)
+@njit(cache=True, nogil=True)
+def add_raw_parallel(X, row_step, column_step, n_features, columns, exact, trees, n_docs, scores):
+    """`add_raw` over all threads."""
+    given = X, row_step, column_step, n_features, columns, exact, trees, n_docs, scores
+    run_parts(add_raw, -(-n_docs // BLOCK), given)
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
+def rank_blocks(first, last, X, row_step, column_step, n_features, columns, exact, n_docs, ranked):
+    positions, values, _ = ranking_scratch(columns)
+    for block in range(first, last):
+        n = min(BLOCK, n_docs - block * BLOCK)
+        rank_block(X, row_step, column_step, n_features, block * BLOCK, n, columns, exact, positions, values,
+                   ranked[block])  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
 def rank_all(X, row_step, column_step, n_features, columns, exact, n_docs, ranked):
     """Ranks of all documents, block b to `ranked[b]`."""
-    for part in prange(len(ranked)):
-        positions, values, _ = ranking_scratch(columns)
-        n = min(BLOCK, n_docs - part * BLOCK)
-        rank_block(X, row_step, column_step, n_features, part * BLOCK, n, columns, exact, positions, values,
-                   ranked[part])  # fmt: skip
+    run_parts(rank_blocks, len(ranked), (X, row_step, column_step, n_features, columns, exact, n_docs, ranked))

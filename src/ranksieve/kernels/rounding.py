@@ -8,10 +8,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.counter_random import GOLDEN, mixed
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 
 
 class Packing(NamedTuple):
@@ -44,11 +44,16 @@ def packed_row(grad, hess, number, key, count_bits, hess_bits):
     return (g << (hess_bits + count_bits)) + (h << count_bits) + 1
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def pack_rows(grad, hess, rows, first, packing, out):
-    """The packed integers of rows with these numbers, all plus `first`; without numbers they are 0, 1, …"""
+@njit(cache=True, nogil=True)
+def pack_some(start, stop, grad, hess, rows, first, packing, out):
     key, count_bits, hess_bits = packing.key, packing.count_bits, packing.hess_bits
     (a, b), (c, d) = packing.grad_factors, packing.hess_factors
-    for i in prange(len(grad)):
+    for i in range(start, stop):
         number = first + (rows[i] if len(rows) else i)
         out[i] = packed_row(grad[i] * a * b, hess[i] * c * d, number, key, count_bits, hess_bits)
+
+
+@njit(cache=True, nogil=True)
+def pack_rows(grad, hess, rows, first, packing, out):
+    """The packed integers of rows with these numbers, all plus `first`; without numbers they are 0, 1, …"""
+    run_parts(pack_some, len(grad), (grad, hess, rows, first, packing, out))

@@ -5,7 +5,6 @@ number, as up to 16 rows of bits, then as bytes; the leaf values, added in the o
 """
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, Compiled, most_leaves, rows_per_tree
 from ranksieve.kernels.jit import njit
@@ -21,6 +20,7 @@ from ranksieve.kernels.lanes import (
     store,
     xor_words,
 )
+from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.transpose import transpose_tile
 
 BLOCK = 64 * WORDS_PER_ROW  # documents
@@ -230,22 +230,21 @@ def take_columns(bins, start, n_docs, used, positions, rows, columns):
 
 
 @njit(cache=True, nogil=True)
-def add_blocks_binned(bins, first, last, trees, scores):
-    """Add the values of all trees to the scores of documents first..last - 1."""
+def add_blocks_binned(first, last, bins, trees, scores):
+    """Add the values of all trees to the scores of the documents in blocks first..last - 1."""
     width = bins.shape[1]
     columns, rows = aligned(width * STRIDE // 8).view(np.uint8), aligned(64 * width // 8).view(np.uint8)
     positions, space = width * np.arange(64), scratch(trees)
-    for start in range(first, last, BLOCK):
-        n_docs = min(BLOCK, last - start)
+    for start in range(BLOCK * first, min(BLOCK * last, len(bins)), BLOCK):
+        n_docs = min(BLOCK, len(bins) - start)
         take_columns(bins, start, n_docs, trees.columns, positions, rows, columns)
         add_block(columns, n_docs, trees, space, scores[start:])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def add_parallel_binned(bins, share, trees, scores):
-    """`add_blocks_binned` over all threads, `share` documents (a multiple of `BLOCK`) at a time."""
-    for part in prange((len(bins) + share - 1) // share):
-        add_blocks_binned(bins, part * share, min((part + 1) * share, len(bins)), trees, scores)
+@njit(cache=True, nogil=True)
+def add_parallel_binned(bins, trees, scores):
+    """`add_blocks_binned` over all threads."""
+    run_parts(add_blocks_binned, -(-len(bins) // BLOCK), (bins, trees, scores))
 
 
 def add_trees_binned(bins: np.ndarray, trees: Compiled, scores: np.ndarray) -> None:
@@ -261,14 +260,20 @@ def add_trees_binned(bins: np.ndarray, trees: Compiled, scores: np.ndarray) -> N
         Changed in place.
     """
     if len(bins) <= 4 * BLOCK:
-        add_blocks_binned(bins, 0, len(bins), trees, scores)
+        add_blocks_binned(0, 4, bins, trees, scores)
     else:
-        add_parallel_binned(bins, 16 * BLOCK, trees, scores)
+        add_parallel_binned(bins, trees, scores)
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
+def add_some_ranked(first, last, ranked, n_docs, trees, scores):
+    space = scratch(trees)
+    for block in range(first, last):
+        start = block * BLOCK
+        add_block(ranked[block], min(BLOCK, n_docs - start), trees, space, scores[start:])
+
+
+@njit(cache=True, nogil=True)
 def add_ranked(ranked, n_docs, trees, scores):
     """Add the values of all trees to the scores of documents whose columns are at hand, block b in `ranked[b]`."""
-    for part in prange(len(ranked)):
-        start = part * BLOCK
-        add_block(ranked[part], min(BLOCK, n_docs - start), trees, scratch(trees), scores[start:])
+    run_parts(add_some_ranked, len(ranked), (ranked, n_docs, trees, scores))

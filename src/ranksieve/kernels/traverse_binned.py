@@ -8,13 +8,13 @@ node's test is one word, so that a step has no branch to mispredict: with m = 1 
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange, uint64
+from numba import uint64
 
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import prefetch
+from ranksieve.kernels.parallel import run_parts
 
 SIDE_BY_SIDE = 8
-PART = 1024  # documents a thread takes at a time
 
 
 class Descent(NamedTuple):
@@ -79,7 +79,7 @@ def find_leaves(begins, bins, forest, t, places):
 
 
 @njit(cache=True, nogil=True)
-def catch_up(bins, rows, start, stop, forest, n_trees, scores, done):
+def catch_up(start, stop, bins, rows, forest, n_trees, scores, done):
     """Add the trees that rows[start:stop] lack, in order: each sum is the one a fresh scoring gives, bit for bit.
 
     `done[row]` trees are in `scores[row]`. Returns how many walks were due.
@@ -109,8 +109,7 @@ def catch_up(bins, rows, start, stop, forest, n_trees, scores, done):
     return n_walks
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def catch_up_rows(bins, rows, forest, n_trees, scores, done):
     """Bring the given rows up to date."""
-    for part in prange(-(-len(rows) // PART)):
-        catch_up(bins, rows, part * PART, min((part + 1) * PART, len(rows)), forest, n_trees, scores, done)
+    run_parts(catch_up, len(rows), (bins, rows, forest, n_trees, scores, done))

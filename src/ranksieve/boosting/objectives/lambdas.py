@@ -39,9 +39,11 @@ class LambdaObjective:
 
     def ideals(self, gains: np.ndarray, offsets: np.ndarray, metric: Metric) -> np.ndarray:
         """What the metric of every list is divided by."""
-        ideals = np.empty(len(offsets) - 1)
-        kernels.all_ideals(self.kind, gains, offsets, self.depth(metric), ideals)
-        return ideals
+        return kernels.all_ideals(self.kind, gains, offsets, self.discounts(offsets, metric))
+
+    def discounts(self, offsets: np.ndarray, metric: Metric) -> np.ndarray:
+        """The discounts of the ranks that keep one."""
+        return kernels.discounts_by_rank(offsets, self.depth(metric))
 
     def fits_labels(self, step: int) -> bool:
         """Whether the tree of this step fits the labels themselves (Lucchese et al. 2018, §4)."""
@@ -52,12 +54,11 @@ class LambdaObjective:
         if self.fits_labels(view.step):
             return view.labels.astype(np.float64), np.ones(n_docs)
         if self not in view.cache:
-            gains = self.gains(view)
-            view.cache[self] = gains, self.ideals(gains, view.offsets, view.metric)
-        gains, ideals = view.cache[self]
-        truncation = self.depth(view.metric)
+            gains, by_rank = self.gains(view), self.discounts(view.offsets, view.metric)
+            view.cache[self] = gains, kernels.all_ideals(self.kind, gains, view.offsets, by_rank), by_rank
+        gains, ideals, by_rank = view.cache[self]
         grad, hess = np.empty(n_docs), np.empty(n_docs)
-        kernels.all_lambdas(self.kind, gains, view.scores, view.offsets, ideals, truncation, self.normalize, grad, hess)
+        kernels.all_lambdas(self.kind, gains, view.scores, view.offsets, ideals, by_rank, self.normalize, grad, hess)
         return grad, hess
 
 

@@ -12,7 +12,7 @@ from ranksieve.boosting.objectives.lambdas import ALL_RANKS, sparse_gains
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView
 from ranksieve.kernels.counter_random import step_key, uniform
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.lambdas import NDCG, all_ideals
+from ranksieve.kernels.lambdas import NDCG, all_ideals, discounts_by_rank
 from ranksieve.rules import OBJECTIVES, Traits, integer
 
 
@@ -35,9 +35,8 @@ class YetiLoss:
     def __call__(self, view: ObjectiveView) -> Gradients:
         n_docs = len(view.labels)
         if self not in view.cache:
-            gains, ideals = sparse_gains(view.labels, view.metric), np.empty(len(view.offsets) - 1)
-            all_ideals(NDCG, gains, view.offsets, ALL_RANKS, ideals)
-            view.cache[self] = gains, ideals
+            gains, by_rank = sparse_gains(view.labels, view.metric), discounts_by_rank(view.offsets, ALL_RANKS)
+            view.cache[self] = gains, all_ideals(NDCG, gains, view.offsets, by_rank)
         gains, ideals = view.cache[self]
         depth = self.truncation or view.metric.k or -1
         depth = n_docs if depth < 0 else depth
