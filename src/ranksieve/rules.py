@@ -37,6 +37,13 @@ class Parameter:
     convert: Callable[[Any], Any] | None = None
     names: tuple[str, ...] = ()  # the values, where there is a list of them
 
+    def takes(self, value: Any) -> bool:
+        """Whether a value has the type and is in range."""
+        try:
+            return self.check(fitted(value, self.type))
+        except TypeError:
+            return False
+
     def checked(self, value: Any) -> Any:
         """The value in the parameter's type; an error where it is out of range."""
         value = value.item() if isinstance(value, np.generic) else value

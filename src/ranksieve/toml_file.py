@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, cast
 
 from ranksieve.errors import ParameterError, ParamName, RanksieveError, did_you_mean
-from ranksieve.field_types import fitted, words
+from ranksieve.rules import parameters_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -68,23 +67,20 @@ class TomlFile:
         more: Sequence[str] = (),
         without: Sequence[str] = (),
     ) -> T:
-        """A table as a dataclass: its fields are the known keys, and their types are checked.
+        """A table as a dataclass: its fields are the known keys, and their types and ranges are checked.
 
         Keys are spelled with dashes or underscores. Those named in `more` are known, too, and left out of the
         dataclass; fields named in `without` are no keys.
         """
-        kinds = get_type_hints(kind)
-        known = [item.name for item in dataclasses.fields(kind) if item.name not in without]  # type: ignore[arg-type]
+        parameters = parameters_of(cast(Any, kind))
+        known = [name for name in parameters if name not in without]
         self.check_keys(values, [*known, *more], place)
         given = {}
         for key, value in values.items():
             name = key.replace("-", "_")
             if name in known:
-                try:
-                    fitted(value, kinds[name])
-                except TypeError:
-                    expected = words(kinds[name])
-                    raise self.error((*place, key), f"{key} is {value!r}; expected {expected}") from None
+                if not parameters[name].takes(value):
+                    raise self.error((*place, key), f"{key} is {value!r}; expected {parameters[name].expected}")
                 given[name] = tuple(value) if isinstance(value, list) else value
         return kind(**given)
 

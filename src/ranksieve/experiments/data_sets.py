@@ -26,6 +26,7 @@ from ranksieve.data.read import open_data, read_like, read_source
 from ranksieve.data.splits import fold_queries, split_queries
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.rules import integer, parameter, parameters_of
 
 GENERATORS = {"two-stage": (two_stage, 16), "cubic": (cubic, 1000)}  # with the queries generated at once
 FILES = ("train", "valid", "test")
@@ -38,16 +39,20 @@ class DataSpec:
     """A data set: generated, three files, or one file to be split by query or into folds."""
 
     name: str = "data"
-    generate: str | None = None
-    queries: int = 1000
+    generate: str | None = parameter(
+        None, "Data to generate", f"one of {', '.join(GENERATORS)}", lambda name: name is None or name in GENERATORS
+    )
+    queries: int = integer(1000, "Queries to generate", 1)
     seed: int = 0
-    features: int | None = None
+    features: int | None = parameter(
+        None, "Features to generate", "a whole number from 1", lambda n: n is None or n >= 1
+    )
     file: str | None = None
     train: str | None = None
     valid: str | None = None
     test: str | None = None
     split: tuple[float, ...] = (0.6, 0.2, 0.2)
-    folds: int = 0
+    folds: int = integer(0, "Parts to cross-validate with", 0, MOST_FOLDS)
     first_stage: str | None = None
     missing: str = "zero"
     label: str | None = None  # columns of Parquet files that have other names than usual
@@ -78,11 +83,8 @@ class DataSpec:
             raise ParameterError(
                 f"data {self.name!r}: give one of generate, file (to be split), or the three files train, valid, test"
             )
-        if self.generate is not None and self.generate not in GENERATORS:
-            raise ParameterError(f"generate is {self.generate!r}; expected one of {', '.join(GENERATORS)}")
-        for key in ("queries", "features"):
-            if getattr(self, key) is not None and getattr(self, key) < 1:
-                raise ParameterError(f"{key} is {getattr(self, key)}; expected a whole number from 1")
+        for key in ("generate", "queries", "features", "folds"):
+            parameters_of(DataSpec)[key].checked(getattr(self, key))
         if kinds[2]:
             for key in FILES:
                 if getattr(self, key) is None:
@@ -90,8 +92,6 @@ class DataSpec:
         if self.folds:
             if self.file is None:
                 raise ParameterError(f"data {self.name!r}: folds need one file (file = ...)")
-            if self.folds > MOST_FOLDS:
-                raise ParameterError(f"folds is {self.folds}; expected at most {MOST_FOLDS}")
             next(fold_queries(self.folds, self.folds))
         elif not kinds[2]:
             if len(self.split) != 3:

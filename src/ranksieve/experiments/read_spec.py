@@ -22,11 +22,13 @@ from ranksieve.parameter_table import COMMON, flag
 from ranksieve.parameter_table import table as parameter_table
 from ranksieve.params import Params
 from ranksieve.rankers.train import check_extra
+from ranksieve.rules import parameter
 from ranksieve.toml_file import Place, TomlFile
 
 FIGURES = ("curves", "steps", "table", "tests", "sizes", "heat", "cumulative", "shared-leaves", "shares", "efficiency",
            "by-size", "speed", "removed", "weights", "phases", "costs")  # fmt: skip
 CHOOSING = ("algo", "base", "selection", "objective", "step", "strategy")  # they decide which others are used
+TREES = "a list of whole numbers of trees from 1"
 RULES = ("selection", "objective")  # those that may be code of the user
 
 
@@ -36,12 +38,17 @@ class Head:
 
     title: str | None = None
     about: str = ""
-    metrics: tuple[str, ...] = ("ndcg@10",)
-    stages: tuple[int, ...] = ()
-    seeds: tuple[int, ...] = (0,)
+    metrics: tuple[str, ...] = parameter(("ndcg@10",), "What is measured", "a list of texts, at least one", bool)
+    stages: tuple[int, ...] = parameter((), "Sizes to measure at", TREES, lambda sizes: min(sizes, default=1) >= 1)
+    seeds: tuple[int, ...] = parameter((0,), "Seeds of each run", "a list of whole numbers, at least one", bool)
     figures: tuple[str, ...] = ("curves", "table")
     baseline: str | None = None
-    compare: tuple[str, ...] | None = None
+    compare: tuple[str, ...] | None = parameter(
+        None,
+        "Runs of the tests",
+        "the names of two runs, the second is the baseline",
+        lambda v: v is None or len(v) == 2,
+    )
     timed: bool = False
     data: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
@@ -56,8 +63,10 @@ class Quick:
 
     data: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
-    stages: tuple[int, ...] | None = None
-    seeds: int | None = None  # at most this number
+    stages: tuple[int, ...] | None = parameter(None, "Sizes", TREES, lambda sizes: min(sizes or (), default=1) >= 1)
+    seeds: int | None = parameter(
+        None, "Largest number of seeds", "a whole number from 1", lambda v: v is None or v >= 1
+    )
     tune: dict[str, Any] = field(default_factory=dict)
 
 
@@ -139,9 +148,6 @@ class _Reader:
 
     def _check_head(self) -> None:
         head, error = self._head, self._file.error
-        for key in ("metrics", "seeds"):
-            if not getattr(head, key):
-                raise error((key,), f"{key} is []; expected at least one")
         for metric in head.metrics:
             self._file.check(("metrics",), parse_metric, metric)
         for figure in head.figures:
@@ -150,13 +156,6 @@ class _Reader:
                 raise error(("figures",), f"unknown figure {figure!r}; {hint}known: {', '.join(FIGURES)}")
         if "speed" in head.figures and not head.timed:
             raise error(("figures",), "speed shows times, which other cells at the same time disturb; add timed = true")
-        if head.compare is not None and len(head.compare) != 2:
-            raise error(("compare",), f"got {len(head.compare)} names; expected two runs, the second is the baseline")
-        for place, stages in ((("stages",), head.stages), (("quick", "stages"), self._quick.stages or ())):
-            if min(stages, default=1) < 1:
-                raise error(place, f"stages is {list(stages)}; expected numbers of trees from 1")
-        if self._quick.seeds is not None and self._quick.seeds < 1:
-            raise error(("quick", "seeds"), f"seeds is {self._quick.seeds}; expected a whole number from 1")
 
     def _space(self) -> dict[str, Any]:
         space = {**self._head.tune, **self._quick.tune}
