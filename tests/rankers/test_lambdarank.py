@@ -142,7 +142,7 @@ def test_ctrl_c_while_measuring_keeps_the_epoch_before(data, monkeypatch):
     measure = NetValidSet.measure
 
     def stop(self, state, metric):
-        if state.step == 3 and self.name != "valid":
+        if state.step == 2 and self.name != "valid":  # in the third epoch
             raise KeyboardInterrupt
         return measure(self, state, metric)
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ranksieve.boosting.loop import State
+from ranksieve.boosting.loop import Rounds, State
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.boosting.tree import Tree
@@ -58,17 +58,6 @@ class Record:
             for metric, value in values.items()
         ]
         return shown if self.best_value is None else [*shown, f"best {self.best_value:.4f} at {self.best_step}"]
-
-
-class Rounds(Protocol):
-    """Training in rounds (trees, epochs): how many there are, and what was measured."""
-
-    @property
-    def step(self) -> int: ...
-
-    history: dict[str, dict[str, list[float]]]
-    seconds: list[float]
-    stopped: bool
 
 
 class MeasuredSet(Protocol):

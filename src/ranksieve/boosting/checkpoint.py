@@ -117,11 +117,9 @@ class Checkpointer:
 
 def finished(state: State[Any]) -> State[Any]:
     """The trees that were measured, where a run ends in the middle of one."""
-    n = len(state.seconds)
-    history = {name: {key: values[:n] for key, values in found.items()} for name, found in state.history.items()}
+    n = state.drop_unmeasured()
     rows = state.previous_rows if len(state.trees) > n else state.rows
-    biases = state.biases[: n + 1]
-    return replace(state, trees=state.trees[:n], steps=state.steps[:n], history=history, rows=rows, biases=biases)
+    return replace(state, trees=state.trees[:n], steps=state.steps[:n], rows=rows, biases=state.biases[: n + 1])
 
 
 def save_checkpoint(folder: Path, state: State[Any], data: Binned, mark: dict[str, Any]) -> None:

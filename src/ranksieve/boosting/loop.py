@@ -25,16 +25,34 @@ class BoostedScores(Protocol):
     def add(self, tree: Tree, leaves: Leaves | None = None) -> None: ...
 
 
+@dataclass(kw_only=True)
+class Rounds:
+    """Training in rounds (trees, epochs): what was measured after each, and whether it was the last."""
+
+    stopped: bool = False
+    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # set → metric → one value per round
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def step(self) -> int:
+        """Rounds so far."""
+        return len(self.seconds)
+
+    def drop_unmeasured(self) -> int:
+        """Drop the values of a round that was interrupted while it was measured; returns the number of the others."""
+        n = len(self.seconds)
+        for values in (values for found in self.history.values() for values in found.values()):
+            del values[n:]
+        return n
+
+
 @dataclass
-class State(Generic[Rows]):
+class State(Rounds, Generic[Rows]):
     """What the loop has made so far; a checkpoint is this."""
 
     trees: list[Tree]
     scores: Any  # BoostedScores
     rows: Rows
-    stopped: bool = False
-    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
     steps: list[float] = field(default_factory=list)  # the step size of each tree
     biases: list[np.ndarray] = field(default_factory=list)  # of positions: at the start, and after each tree
     previous_rows: Rows | None = None  # of the tree before the last, for runs that end while the last is measured

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.job import TrainingJob, model_info
+from ranksieve.boosting.loop import Rounds
 from ranksieve.boosting.objectives.lambdas import batch_gradients
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.training_rows import Objective
@@ -24,14 +25,10 @@ from ranksieve.rankers.inputs import training_set, validation_sets
 
 
 @dataclass
-class NetState:
+class NetState(Rounds):
     """A net during training."""
 
     net: Net
-    step: int = 0
-    stopped: bool = False
-    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,6 @@ def train_lambdarank(job: TrainingJob) -> Net:
                 before = state.net, state.step
                 rng = np.random.default_rng([params.seed, state.step + 1])
                 state.net = one_epoch(state.net, data, objective, params.learning_rate, rng)
-                state.step += 1
                 monitor(state)
                 if monitor.best_step in (None, state.step):
                     best = state.net
@@ -71,8 +67,8 @@ def train_lambdarank(job: TrainingJob) -> Net:
             if not state.seconds:
                 raise
             interrupted = True
-            if len(state.seconds) == before[1]:  # the last epoch was not measured yet
-                _go_back(state, *before)
+            if state.drop_unmeasured() == before[1]:  # the last epoch was not measured yet
+                state.net = before[0]
             if monitor.best_step in (None, state.step):
                 best = state.net
     info = {**model_info(job.params, data.info), **monitor.facts(state)}
@@ -80,13 +76,6 @@ def train_lambdarank(job: TrainingJob) -> Net:
     if interrupted:
         raise InterruptedTraining(net)
     return net
-
-
-def _go_back(state: NetState, net: Net, step: int) -> None:
-    """Restore the state after an epoch."""
-    state.net, state.step = net, step
-    for values in (values for metrics in state.history.values() for values in metrics.values()):
-        del values[step:]
 
 
 def first_net(data: Dataset, params: Params) -> Net:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.job import TrainingJob, model_info
+from ranksieve.boosting.loop import Rounds
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, MissingExtraError, param
@@ -25,14 +26,10 @@ MOST_GRADES = 31  # LightGBM has no gain table beyond, unless one is given
 
 
 @dataclass
-class LightgbmState:
+class LightgbmState(Rounds):
     """A LightGBM model during training."""
 
     booster: Any  # a lightgbm.Booster
-    step: int = 0
-    stopped: bool = False
-    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
 
 
 @dataclass
@@ -74,7 +71,6 @@ def train_lightgbm(job: TrainingJob) -> Forest:
     while state.step < params.trees and not state.stopped:
         if booster.update():  # no leaf can be split
             break
-        state.step += 1
         monitor(state)
     facts = monitor.facts(state)
     n_trees = facts["best_iteration"] if params.early_stopping else -1

@@ -7,14 +7,14 @@ probabilities depend on the sums of all.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets
-from ranksieve.boosting.loop import Parts, State, boost
+from ranksieve.boosting.loop import Parts, Rounds, State, boost
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import Objective, TrainingLists, TrainingRows
@@ -29,28 +29,18 @@ LINK_OF = {"mcrank": "multinomial", "mcrank-ordinal": "cumulative"}
 
 
 @dataclass
-class Outputs:
+class Outputs(Rounds):
     """The forests of all outputs during training, and the probabilities of the training documents."""
 
     states: list[State]
     link: Link
     probabilities: np.ndarray
-    stopped: bool = False
-    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
-
-    @property
-    def step(self) -> int:
-        """Rounds so far."""
-        return self.states[-1].step
 
     def drop_unfinished(self) -> None:
         """Drop the trees of a round that was interrupted."""
-        n = len(self.seconds)
+        n = self.drop_unmeasured()
         for state in self.states:
             del state.trees[n:]
-        for values in (values for found in self.history.values() for values in found.values()):
-            del values[n:]
 
     def update_probabilities(self) -> None:
         self.probabilities = self.link.probabilities(np.stack([state.scores.all() for state in self.states]))
