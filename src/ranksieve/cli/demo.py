@@ -1,4 +1,4 @@
-"""`ranksieve demo`: generated data, compared models, a pruned model and a report, in two minutes."""
+"""`ranksieve demo`: generated data, compared models, a pruned model, a report and a page, in two minutes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.console import check_writable, show_line, show_note, show_table, show_waiting
+from ranksieve.cli.demo_search import make_search
 from ranksieve.cli.shared_options import Seed, out_option
 from ranksieve.errors import MissingExtraError
 from ranksieve.text_formats import counted, duration
@@ -93,6 +94,10 @@ def demo(
     _show(results)
     show_line(f"models in {out}")
     show_line(_report(results, out))
+    show_note("making a collection of texts for the search page…")
+    size = {"n_docs": 4000, "n_queries": 120} if queries >= 60 else {"n_docs": 400, "n_queries": 24}
+    for line in make_search(out / "search", **size, trees=min(trees, 100), seed=seed):
+        show_line(line)
     show_line(f"{duration(time.monotonic() - begin)} in total")
 
 

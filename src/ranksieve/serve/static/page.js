@@ -273,8 +273,10 @@ if (columns) {
 for (const form of document.querySelectorAll("form.search")) {
   form.addEventListener("submit", () => {
     for (const input of form.querySelectorAll("input[data-usual]")) if (input.value === input.dataset.usual || input.value === "") input.disabled = true;
+    const selects = [...form.querySelectorAll("select[data-usual]")];
+    if (selects.every((select) => select.value === select.dataset.usual)) for (const select of selects) select.disabled = true;
   });
-  addEventListener("pageshow", () => { for (const input of form.querySelectorAll("input:disabled")) input.disabled = false; });
+  addEventListener("pageshow", () => { for (const input of form.querySelectorAll("input:disabled, select:disabled")) input.disabled = false; });
 }
 
 const tokenForm = document.getElementById("token");
