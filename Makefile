@@ -51,7 +51,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready-demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plots]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plots,serve]"
 	touch $@
 
 $(VENV)/.ready-test: pyproject.toml | $(VENV)/bin/python

@@ -16,6 +16,7 @@ import pytest
 from cli_samples import QUICK
 
 import ranksieve as rs
+from ranksieve.cli.demo_search import make_search
 from ranksieve.forest import bench
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
 
@@ -271,6 +272,21 @@ def test_demo_trains_and_compares(run, tmp_path):
     assert rs.load(tmp_path / "demo" / "pruned.txt").n_trees <= 3
     assert rs.load(tmp_path / "demo" / "selgb.txt").n_trees <= 6
     assert (tmp_path / "demo" / "lambdamart.txt").exists()
+    search = tmp_path / "demo" / "search"
+    assert f"ranksieve serve {search / 'index'} --model {search / 'lambdamart.txt'}" in outcome.output
+    assert {path.name for path in search.iterdir()} == {
+        "corpus.jsonl", "index", "judgements.txt", "lambdamart.txt", "queries.tsv", "selgb.txt",
+    }  # fmt: skip
+    assert rs.load(search / "selgb.txt").info["candidates"]["depth"] == 200
+
+
+def test_the_collection_of_the_demo_is_made_again_but_grades_are_kept(tmp_path, monkeypatch):
+    options = {"n_docs": 120, "n_queries": 8, "trees": 2, "seed": 0}
+    make_search(tmp_path, **options)
+    (tmp_path / "judgements.txt").write_text("q001 0 doc-0001 4\n")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert make_search(tmp_path, **options)[1].endswith("pip install 'ranksieve[serve]', then")
+    assert (tmp_path / "judgements.txt").read_text() == "q001 0 doc-0001 4\n"
 
 
 def test_the_command_line_and_python_write_the_same_bytes(run, tmp_path):

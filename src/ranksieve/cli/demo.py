@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.console import check_writable, show_line, show_note, show_table, show_waiting
-from ranksieve.cli.demo_search import make_search
+from ranksieve.cli.demo_search import compile_retrieval, make_search
 from ranksieve.cli.shared_options import Seed, out_option
 from ranksieve.errors import MissingExtraError
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
-
     from ranksieve.experiments.results import Results
     from ranksieve.experiments.spec import Cell
 
@@ -77,18 +75,18 @@ def demo(
     from ranksieve.experiments.data_sets import load
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
-    from ranksieve.pruning.warm_up import compile_kernels
 
     (out / "demo.toml").write_text(SPEC.substitute(queries=queries, trees=trees, seed=seed), encoding="utf-8")
     spec = load_spec(out / "demo.toml")
     show_waiting("growing", f"generating {counted(query=queries)}")
-    compiling = multiprocessing.get_context("spawn").Process(target=compile_kernels, args=(METRIC,), daemon=True)
+    compiling = multiprocessing.get_context("spawn").Process(target=_compile_others, daemon=True)
     compiling.start()
     _compile_training()
+    compiling.join()  # so that what is timed has the machine to itself
     loaded = load(spec.cells[0].data, spec.cells[0].params.max_bins)
     n_docs = sum(part.binned.lists.n_docs for part in (loaded.train, loaded.valid, loaded.test))
     show_note(f"{counted(document=n_docs)} with {counted(feature=loaded.train.binned.binning.n_features)}")
-    results = run_experiment(spec, out / "results", jobs=1, callback_for=lambda cell: _progress(cell, compiling))
+    results = run_experiment(spec, out / "results", jobs=1, callback_for=_progress)
     for cell in results.cells:
         cell.model().save(out / FILES[cell.run])
     _show(results)
@@ -99,6 +97,14 @@ def demo(
     for line in make_search(out / "search", **size, trees=min(trees, 100), seed=seed):
         show_line(line)
     show_line(f"{duration(time.monotonic() - begin)} in total")
+
+
+def _compile_others() -> None:
+    """Compile what pruning and searching need, in a process of its own."""
+    from ranksieve.pruning.warm_up import compile_kernels
+
+    compile_kernels(METRIC)
+    compile_retrieval()
 
 
 def _compile_training() -> None:
@@ -113,15 +119,14 @@ def _compile_training() -> None:
 
 
 @contextmanager
-def _progress(cell: Cell, compiling: BaseProcess) -> Iterator[Any]:
-    """The progress of a cell; the one that prunes waits until its kernels are compiled."""
+def _progress(cell: Cell) -> Iterator[Any]:
+    """The progress of a cell."""
     from ranksieve.progress import PruningProgress, TrainingProgress
 
     if cell.prune is None:
         with TrainingProgress(cell.run) as training:
             yield training
         return
-    compiling.join()
     show_note("pruning SelGB: removing half of its trees, re-weighting the others…")
     with PruningProgress() as pruning:
         yield pruning

@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import shlex
+import shutil
+import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ from ranksieve.text_formats import counted
 METRIC = "ndcg@10"
 DEPTH = 200
 FIELDS = ("title", "text")
+# Features of words and positions: fewer kernels to compile than all features need.
+SELECT = ("*.title", "*.text", "*.all", "query.*", "first.*", "number.*")
 MODELS = {"lambdamart.txt": "lambdamart", "selgb.txt": "selgb"}
 
 
@@ -44,7 +49,7 @@ def make_search(folder: Path, *, n_docs: int, n_queries: int, trees: int, seed: 
     with index:
         parts = [
             extract_features(index, {id: made.queries[id] for id in some}, judgements=made.judgements, depth=DEPTH,
-                             notes=Notes())
+                             select=SELECT, notes=Notes())
             for some in (past, fresh)
         ]  # fmt: skip
     models = {}
@@ -58,6 +63,21 @@ def make_search(folder: Path, *, n_docs: int, n_queries: int, trees: int, seed: 
         f"{counted(document=n_docs)} of text in {folder}: {METRIC} on {len(fresh)} new queries: {means}",
         *_command(folder),
     ]
+
+
+def compile_retrieval() -> None:
+    """Index and search a few texts, so that every kernel that `make_search` needs is compiled and kept on disk."""
+    from ranksieve.retrieval.generated import generate_texts
+    from ranksieve.retrieval.index import Index
+    from ranksieve.retrieval.labelling import extract_features
+    from ranksieve.retrieval.notes import Notes
+
+    made = generate_texts(20, 2)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Index.build(made.documents, f"{folder}/index", fields=FIELDS, numbers="rating") as index,
+    ):
+        extract_features(index, made.queries, select=SELECT, notes=Notes())
 
 
 def _write(folder: Path, made: Any, judged: list[str]) -> None:
@@ -76,7 +96,9 @@ def _lines(judgements: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 def _command(folder: Path) -> list[str]:
     """How to open the page on the collection."""
-    words = ["ranksieve", "serve", folder / "index"]
+    called = Path(sys.argv[0])
+    is_script = called.name.startswith("ranksieve") and shutil.which("ranksieve") is None
+    words = [called if is_script else "ranksieve", "serve", folder / "index"]
     words += [word for name in MODELS for word in ("--model", folder / name)]
     words += ["--judgements", folder / "judgements.txt", "--query-file", folder / "queries.tsv"]
     command = shlex.join(map(str, words))

@@ -20,6 +20,7 @@ from ranksieve.data.splits import split
 from ranksieve.errors import DataError, RanksieveError
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.forest.forest import Forest
+from ranksieve.progress import waiting
 from ranksieve.rankers.train import train
 from ranksieve.retrieval.feature_names import FIRST_STAGE
 from ranksieve.retrieval.first_stage import FirstStage
@@ -85,7 +86,7 @@ def train_model(task: Task, report: Report) -> Path:
     start = time.monotonic()
     task.folder.mkdir(parents=True, exist_ok=True)
     with _only_one(task.folder):
-        report(Progress("running", 0.0, "computing features"))
+        report(Progress("running", 0.0, waiting("computing features", kernels="neighbours")))
         with Index(task.index) as index:
             data = _judged(index, task)
         report(Progress("running", FEATURES_DONE, f"training on {counted(query=data.n_queries)}"))
