@@ -37,26 +37,49 @@ def selgb(share: float, least: int, **changes: Any) -> Setting:
     return {"algo": "selgb", **NEWTON, "negatives": share, "min_negatives": least, **changes}
 
 
+SMALL: Setting = {"leaves": 16, "min_docs": 20}
+MIDDLE: Setting = {"leaves": 32, "min_docs": 20}
+HALF: Setting = {"feature_fraction": 0.5}
+TUNED = "LightGBM, the best of three by validation"
 SETS: dict[str, Setting] = {
     "LightGBM": LIGHTGBM,
     "LightGBM, 31 leaves, 20 documents": {**LIGHTGBM, "leaves": 31, "min_docs": 20},
+    "LightGBM, 16 leaves, 20 documents, half of the features": {**LIGHTGBM, **SMALL, **HALF},
     "SelGB 1%, variance (as shipped before)": {"algo": "selgb", **VARIANCE, "negatives": 0.01, "min_negatives": 1},
     "λ-MART, variance": {"algo": "lambdamart", **VARIANCE},
     "λ-MART": LAMBDAMART,
-    "λ-MART, 16 leaves, 20 documents": {**LAMBDAMART, "leaves": 16, "min_docs": 20},
-    "λ-MART, 32 leaves, 20 documents": {**LAMBDAMART, "leaves": 32, "min_docs": 20},
+    "λ-MART, 16 leaves, 20 documents": {**LAMBDAMART, **SMALL},
+    "λ-MART, 32 leaves, 20 documents": {**LAMBDAMART, **MIDDLE},
     "SelGB 5%": selgb(0.05, 1),
     "SelGB 5% ≥ 100": selgb(0.05, 100),
     "SelGB 10% ≥ 100": selgb(0.1, 100),
-    "SelGB 5% ≥ 100, 32 leaves, 20 documents": selgb(0.05, 100, leaves=32, min_docs=20),
-    "SelGB 10% ≥ 100, 32 leaves, 20 documents": selgb(0.1, 100, leaves=32, min_docs=20),
-    "SelGB 5% ≥ 100, 32 leaves, 20 documents, half of the features": selgb(
-        0.05, 100, leaves=32, min_docs=20, feature_fraction=0.5
-    ),
-    "SelGB 5% ≥ 100, 16 leaves, 20 documents, half of the features": selgb(
-        0.05, 100, leaves=16, min_docs=20, feature_fraction=0.5
-    ),
+    "SelGB 5% ≥ 100, 32 leaves, 20 documents": selgb(0.05, 100, **MIDDLE),
+    "SelGB 5% ≥ 100, 16 leaves, 20 documents": selgb(0.05, 100, **SMALL),
+    "SelGB 10% ≥ 100, 32 leaves, 20 documents": selgb(0.1, 100, **MIDDLE),
+    "SelGB 20% ≥ 100, 32 leaves, 20 documents": selgb(0.2, 100, **MIDDLE),
+    "SelGB 5% ≥ 200, 32 leaves, 20 documents": selgb(0.05, 200, **MIDDLE),
+    "SelGB 5% ≥ 100, 32 leaves, 20 documents, half of the features": selgb(0.05, 100, **MIDDLE, **HALF),
+    "SelGB 5% ≥ 100, 16 leaves, 20 documents, half of the features": selgb(0.05, 100, **SMALL, **HALF),
+    "λ-MART, 16 leaves, 20 documents, half of the features": {**LAMBDAMART, **SMALL, **HALF},
+    "SelGB 5% ≥ 100, 16 leaves, 20 documents, 30% of the features": selgb(0.05, 100, **SMALL, feature_fraction=0.3),
+    "SelGB 5% ≥ 100, 16 leaves, 20 documents, learning rate 0.03": selgb(0.05, 100, **SMALL, learning_rate=0.03),
+    "SelGB 5% ≥ 100, 16 leaves, 20 documents, half, 0.03": selgb(0.05, 100, **SMALL, **HALF, learning_rate=0.03),
+    "SelGB 5% ≥ 100, 16 leaves, 50 documents": selgb(0.05, 100, leaves=16, min_docs=50),
+    "SelGB 5% ≥ 100, 16 leaves, 20 documents, l2 5": selgb(0.05, 100, **SMALL, l2=5.0),
+    "SelGB 5% ≥ 200, 16 leaves, 20 documents": selgb(0.05, 200, **SMALL),
+    "SelGB 5% ≥ 200, 16 leaves, 20 documents, half of the features": selgb(0.05, 200, **SMALL, **HALF),
+    "SelGB 20% ≥ 100, 16 leaves, 20 documents": selgb(0.2, 100, **SMALL),
+    "SelGB 5% ≥ 100, 16 leaves, 20 documents, half, seed 1": selgb(0.05, 100, **SMALL, **HALF, seed=1),
+    "LightGBM, 16 leaves, 20 documents, half, seed 1": {**LIGHTGBM, **SMALL, **HALF, "seed": 1},
 }
+
+
+MOST_QUERIES = 1500
+DEPTH = {"movies": 200}  # of a collection's lists, where it is not 1,000
+MOVIES = (
+    {"movies": ["title", "overview", "director", "actors", "characters"]},
+    {"movies": ["year", "votes", "rating", "popularity", "budget"]},
+)
 
 
 def split_into_folds(data: rs.Dataset, n_folds: int) -> list[Fold]:
@@ -71,17 +94,23 @@ def bug_folds(depth: int, n_folds: int, arguments: argparse.Namespace) -> list[F
 
 
 def search_folds(name: str, arguments: argparse.Namespace) -> list[Fold]:
-    """A collection's lists as BM25F makes them, with all features."""
+    """A collection's lists as BM25F makes them, with all features; of large ones the first queries."""
     file = arguments.features / f"{name}.parquet"
     if not file.exists():
         arguments.features.mkdir(parents=True, exist_ok=True)
         source = arguments.collections / "ir" / name
         queries, judgements = read_collection(source)
-        options = {"numbers": NUMBERS[name]} if name in NUMBERS else {}
+        queries = dict(list(queries.items())[:MOST_QUERIES])
+        options = {"numbers": (NUMBERS | MOVIES[1])[name]} if name in NUMBERS | MOVIES[1] else {}
         index = rs.Index.build(
-            source / "corpus.jsonl.xz", arguments.features / f"{name}.index", fields=FIELDS[name], **options
+            source / "corpus.jsonl.xz",
+            arguments.features / f"{name}.index",
+            fields=(FIELDS | MOVIES[0])[name],
+            **options,
         )
-        rs.io.write_parquet(rs.retrieval.extract_features(index, queries, judgements=judgements, depth=1000), file)
+        rs.io.write_parquet(
+            rs.retrieval.extract_features(index, queries, judgements=judgements, depth=DEPTH.get(name, 1000)), file
+        )
     return split_into_folds(rs.read(file), 5)
 
 
@@ -93,7 +122,10 @@ DATA: dict[str, tuple[int, Callable[[argparse.Namespace], list[Fold]]]] = {
     "MQ2008": (5, partial(letor_folds, "MQ2008")),
     "OHSUMED": (5, partial(letor_folds, "OHSUMED")),
     "cranfield": (5, partial(search_folds, "cranfield")),
+    "vaswani": (5, partial(search_folds, "vaswani")),
     "esci_us_shrunk": (5, partial(search_folds, "esci_us_shrunk")),
+    "chorus_icecat": (5, partial(search_folds, "chorus_icecat")),
+    "movies": (5, partial(search_folds, "movies")),
     "two-stage": (1, two_stage_folds),
     "bugs, 300 deep": (1, partial(bug_folds, 300, 1)),
     "bugs, 1000 deep": (1, partial(bug_folds, 1000, 1)),

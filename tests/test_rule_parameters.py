@@ -178,9 +178,9 @@ def test_rules_that_contradict_others_are_refused():
         def __call__(self, view):
             return None
 
-    with pytest.raises(ParameterError, match=r"has negatives=0.5 and '.*' has 0.01"):
+    with pytest.raises(ParameterError, match=r"has negatives=0.5 and '.*' has 0.05"):
         rs.register_selection("other", OtherDefault)
-    with pytest.raises(ParameterError, match=r"'other' has a parameter 'negatives' that exists with default 0\.01"):
+    with pytest.raises(ParameterError, match=r"'other' has a parameter 'negatives' that exists with default 0\.05"):
         rs.register_objective("other", OtherDefault)
     with pytest.raises(ParameterError, match=r"no default for its field 'depth'"):
         rs.register_selection("none", NoDefault)

@@ -106,12 +106,14 @@ class Core:
 
     algo: str = choice("selgb", "Algorithm", tuple(ALGORITHMS))
     trees: int = integer(1000, "Largest number of trees (mcrank: rounds)", 1)
-    leaves: int = integer(64, "Largest number of leaves per tree", 2, MAX_LEAVES)
+    leaves: int = integer(16, "Largest number of leaves per tree", 2, MAX_LEAVES)
     metric: str = parameter("ndcg@10", "Metric of validation and early stopping", "a metric name", bool)
     early_stopping: int = integer(100, "Stop after this many trees or epochs without improvement (0: never)")
-    gain: str = choice(AUTO, "Split gain: variance, or newton, better for lambdamart on long lists with few positives "
-                       "(auto: newton for sieve, else variance)", (AUTO, "variance", "newton"))  # fmt: skip
-    min_docs: int = integer(5, "Smallest number of documents in a leaf", 1)
+    gain: str = choice(
+        "newton", "Split gain: newton uses second derivatives, as LightGBM; variance is the papers' squared error of λ",
+        ("newton", "variance"),
+    )  # fmt: skip
+    min_docs: int = integer(20, "Smallest number of documents in a leaf", 1)
     min_hessian: float = number(0.0, "Smallest sum of second derivatives in a leaf")
     l2: float = number(1.0, "L2 regularisation of leaf values")
     max_depth: int = integer(0, "Largest depth of a tree (0: no limit)")

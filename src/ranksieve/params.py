@@ -55,7 +55,7 @@ class Params:
     --------
     >>> params = Params(algo="selgb", negatives=0.05)
     >>> params.negatives, params.leaves, params.selection_rule
-    (0.05, 64, TopNegatives(every=1, negatives=0.05, min_negatives=-1))
+    (0.05, 16, TopNegatives(every=1, negatives=0.05, min_negatives=100))
     >>> params.unused(["margin", "leaves"])
     []
     >>> Params(algo="lambdamart", margin=2.0).unused()
@@ -197,8 +197,7 @@ class Params:
     @property
     def newton_gain(self) -> bool:
         """Whether splits are chosen by the gain with second derivatives."""
-        algo = self.base if self.algo == "xcleaver" else self.algo
-        return self.gain == "newton" or (self.gain == AUTO and algo == "sieve")
+        return self.gain == "newton"
 
     @property
     def uses_gains(self) -> bool:

@@ -120,7 +120,7 @@ def test_a_selection_uses_the_base_from_the_first_tree(data, background):
 
 @pytest.mark.parametrize("algo", ["selgb", "sgb"])
 def test_resuming_goes_on_from_base_and_trees(tmp_path, data, background, algo):
-    options = dict(SMALL, algo=algo, negatives=0.3, valid=small_dataset(seed=4), init=background)
+    options = dict(SMALL, algo=algo, negatives=0.3, min_negatives=1, valid=small_dataset(seed=4), init=background)
     whole = rs.train(data, **options)
 
     class Killed(Exception):

@@ -28,9 +28,8 @@ def stopping(step: int, error: type[BaseException]):
 @pytest.mark.parametrize("stop_after", [4, 7, 10])
 @pytest.mark.parametrize(("algo", "gain"), [("selgb", "variance"), ("selgb", "newton"), ("sgb", "newton")])
 def test_resuming_gives_the_same_model(tmp_path, data, algo, gain, stop_after):
-    options = dict(
-        SMALL, algo=algo, gain=gain, negatives=0.3, every=3, feature_fraction=0.7, valid=small_dataset(seed=4)
-    )
+    selecting = {"negatives": 0.3, "min_negatives": 1, "every": 3}
+    options = dict(SMALL, algo=algo, gain=gain, feature_fraction=0.7, valid=small_dataset(seed=4), **selecting)
     whole = rs.train(data, **options)
 
     with pytest.raises(ZeroDivisionError):
@@ -128,7 +127,7 @@ def test_times_between_checkpoints_are_checked_first(tmp_path, data, options):
 
 
 def test_ctrl_c_keeps_the_finished_trees(tmp_path, data):
-    options = dict(SMALL, algo="selgb", negatives=0.3, valid=small_dataset(seed=4), early_stopping=0)
+    options = dict(SMALL, algo="selgb", negatives=0.3, min_negatives=1, valid=small_dataset(seed=4), early_stopping=0)
     with pytest.raises(InterruptedTraining) as stopped:
         rs.train(data, callbacks=[stopping(5, KeyboardInterrupt)], checkpoint=tmp_path, **options)
     assert isinstance(stopped.value, KeyboardInterrupt)

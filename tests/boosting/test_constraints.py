@@ -39,7 +39,7 @@ def rises(model: rs.Forest, X: np.ndarray, feature: int) -> np.ndarray:
 )
 def test_scores_are_monotone_along_every_constrained_feature(seed, signs, gain, l2, algo):
     data = small_dataset(seed=seed, n_queries=6)
-    model = rs.train(data, algo=algo, negatives=0.5, monotone=signs, gain=gain, l2=l2, **SMALL)
+    model = rs.train(data, algo=algo, negatives=0.5, min_negatives=1, monotone=signs, gain=gain, l2=l2, **SMALL)
     for feature, sign in enumerate(signs):
         if sign:
             assert (sign * rises(model, data.features[:25].copy(), feature) >= 0.0).all()
@@ -92,8 +92,8 @@ def test_threads_change_no_bit(data):
 def test_training_on_some_features_is_training_on_data_that_has_no_others(data, algo):
     chosen = [1, 2, 6]
     reduced = rs.Dataset.from_arrays(data.features[:, chosen], data.labels, group=data.lists.sizes)
-    some = rs.train(data, algo=algo, negatives=0.3, features=chosen, **SMALL)
-    alone = rs.train(reduced, algo=algo, negatives=0.3, **SMALL)
+    some = rs.train(data, algo=algo, negatives=0.3, min_negatives=1, features=chosen, **SMALL)
+    alone = rs.train(reduced, algo=algo, negatives=0.3, min_negatives=1, **SMALL)
     assert np.array(chosen)[alone.feature].tolist() == some.feature.tolist()
     np.testing.assert_array_equal(alone.threshold, some.threshold)
     np.testing.assert_array_equal(alone.leaf_values, some.leaf_values)

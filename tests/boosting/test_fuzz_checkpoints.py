@@ -15,7 +15,7 @@ from ranksieve.errors import ModelError
 from samples import small_dataset
 
 SECONDS = 3.0
-OPTIONS = {"algo": "selgb", "trees": 3, "leaves": 4, "min_docs": 3, "negatives": 0.3, "every": 2}
+OPTIONS = {"algo": "selgb", "trees": 3, "leaves": 4, "min_docs": 3, "negatives": 0.3, "min_negatives": 1, "every": 2}
 
 
 def repacked(content: bytes, seed: int) -> bytes:

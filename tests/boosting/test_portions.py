@@ -34,7 +34,7 @@ def targets_of(binned: Binned, trees: list, params: Params, portion: Portion) ->
 @pytest.mark.parametrize("selection", sorted({*SELECTIONS} - {"goss"}))  # goss compares documents of all queries
 @pytest.mark.parametrize("others", [{}, {"row_fraction": 0.7, "objective": "err"}], ids=["plain", "thinned"])
 def test_portions_together_make_the_targets_of_the_whole(data, binned, selection, others):
-    params = Params(selection=selection, negatives=0.2, seed=5, **others)
+    params = Params(selection=selection, negatives=0.2, min_negatives=1, seed=5, **others)
     trees = to_trees(rs.train(binned, trees=3, leaves=5, max_bins=32, algo="lambdamart"), binned.binning)
     whole = targets_of(binned, trees, params, WHOLE)
     n_queries, together = 0, []

@@ -38,7 +38,7 @@ def test_laziness_skips_documents_that_cannot_matter(binned):
     """Not a speed test: the scores of hopeless documents are really left alone."""
     lists, scores = binned.lists, Scores(binned)
     rng = np.random.default_rng(0)
-    select, training = TopNegatives(negatives=0.02), training_lists(lists)
+    select, training = TopNegatives(negatives=0.02, min_negatives=1), training_lists(lists)
     for step in range(1, 31):
         tree = random_tree(rng, binned.binning.n_features)
         tree.leaf_values[:] = np.where(tree.leaf_values > 0, 0.001, -1.0)
@@ -66,7 +66,7 @@ def test_random_negatives_keep_positives_and_counts(binned):
     seen = []
     for step in range(3):
         view = view_of(training_lists(lists), Scores(binned), step, np.random.default_rng([0, step]))
-        rows = RandomNegatives(negatives=0.2)(view)
+        rows = RandomNegatives(negatives=0.2, min_negatives=1)(view)
         assert set(negatives.positives) <= set(rows.tolist())
         chosen = np.add.reduceat((lists.labels[rows] == 0).astype(int), np.searchsorted(rows, lists.offsets[:-1]))
         assert chosen.tolist() == negatives.counts(0.2, 1).tolist()

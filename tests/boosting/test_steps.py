@@ -80,7 +80,9 @@ def test_the_factor_of_a_tree_lies_in_the_range(data):
 
 @pytest.mark.parametrize("algo", ["selgb", "lambdamart"])
 def test_optimal_steps_resume_and_do_not_depend_on_threads(tmp_path, data, algo):
-    options = dict(SMALL, algo=algo, negatives=0.3, step="optimal", step_range=[0.1, 2], row_fraction=0.8)
+    options = dict(
+        SMALL, algo=algo, negatives=0.3, min_negatives=1, step="optimal", step_range=[0.1, 2], row_fraction=0.8
+    )
     whole = rs.train(data, threads=1, **options)
     assert to_text(rs.train(data, threads=2, **options)) == to_text(whole)
     rs.train(data, checkpoint=tmp_path, **dict(options, trees=4))
@@ -120,7 +122,7 @@ def test_rows_are_thinned_for_the_tree_only(data):
     roots = model.split_count[model.split_offsets[:-1]]
     assert (roots == np.ceil(0.7 * data.lists.sizes).sum()).all()
     assert len(set(model.feature.tolist())) > 1
-    selected = rs.train(data, negatives=0.5, row_fraction=0.5, **dict(SMALL, algo="selgb"))
+    selected = rs.train(data, negatives=0.5, min_negatives=1, row_fraction=0.5, **dict(SMALL, algo="selgb"))
     assert selected.split_count[selected.split_offsets[3]] < 0.4 * data.n_docs
 
 

@@ -31,7 +31,7 @@ def file_of(forest: rs.Forest) -> str:
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_learns_and_scores_as_it_measured(data, algo):
-    model = rs.train(data, valid=data, algo=algo, negatives=0.3, early_stopping=0, **SMALL)
+    model = rs.train(data, valid=data, algo=algo, negatives=0.3, min_negatives=1, early_stopping=0, **SMALL)
     curve = model.evals_result_["valid"]["ndcg@10"]
     assert len(curve) == model.n_trees == 12
     assert curve[-1] > 0.5
@@ -40,7 +40,7 @@ def test_learns_and_scores_as_it_measured(data, algo):
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_thread_count_changes_no_byte(data, algo):
-    models = [rs.train(data, valid=data, algo=algo, negatives=0.3, threads=n, **SMALL) for n in (1, 2)]
+    models = [rs.train(data, valid=data, algo=algo, negatives=0.3, min_negatives=1, threads=n, **SMALL) for n in (1, 2)]
     assert file_of(models[0]) == file_of(models[1])
 
 
@@ -55,7 +55,7 @@ def test_selgb_is_lambdamart_on_the_reduced_lists(data):
     binned = bin_data(data)
     options = {"leaves": 6, "min_docs": 3, "truncation": 10, "normalize": False}
     first = rs.train(binned, algo="lambdamart", trees=1, **options)
-    both = rs.train(binned, algo="selgb", negatives=0.2, trees=2, **options)
+    both = rs.train(binned, algo="selgb", negatives=0.2, min_negatives=1, trees=2, **options)
     known = first.predict(data)
     rows = np.array(_selected(data, known, 0.2))
     offsets = np.searchsorted(rows, data.offsets)
@@ -81,7 +81,7 @@ def test_selection_waits_for_its_turn(data):
 
     def select(view):
         calls.append(view.step)
-        return TopNegatives(negatives=0.2)(view)
+        return TopNegatives(negatives=0.2, min_negatives=1)(view)
 
     rs.train(data, selection=select, every=5, **SMALL)
     assert calls == [5, 10]
@@ -89,7 +89,7 @@ def test_selection_waits_for_its_turn(data):
 
 def test_lazily_kept_scores_equal_a_fresh_scoring(data):
     binned = bin_data(data)
-    model = rs.train(binned, algo="selgb", negatives=0.1, **SMALL)
+    model = rs.train(binned, algo="selgb", negatives=0.1, min_negatives=1, **SMALL)
     scores = Scores(binned)
     for tree in to_trees(model, binned.binning):
         scores.add(tree)
@@ -99,7 +99,7 @@ def test_lazily_kept_scores_equal_a_fresh_scoring(data):
 def test_permuting_queries_permutes_predictions(data):
     order = np.random.default_rng(3).permutation(data.n_queries)
     shuffled = data.take_queries(order)
-    model, other = (rs.train(d, algo="selgb", negatives=0.3, **SMALL) for d in (data, shuffled))
+    model, other = (rs.train(d, algo="selgb", negatives=0.3, min_negatives=1, **SMALL) for d in (data, shuffled))
     assert trees_of(model)["feature"] == trees_of(other)["feature"]
     np.testing.assert_allclose(model.leaf_values, other.leaf_values, rtol=1e-9)
     np.testing.assert_allclose(model.predict(data.take_queries(order)), other.predict(shuffled), rtol=1e-9)

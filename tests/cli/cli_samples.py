@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-QUICK = ["--trees", "12", "--leaves", "6", "--min-docs", "3", "--learning-rate", "0.2", "--negatives", "0.3"]
+QUICK = "--trees 12 --leaves 6 --min-docs 3 --learning-rate 0.2 --negatives 0.3 --min-negatives 1".split()
 QUICK += ["--threads", "1"]  # small work: more threads would only wait for each other
 
 

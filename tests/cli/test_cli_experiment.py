@@ -20,6 +20,7 @@ features = 5
 name = "SelGB"
 algo = "selgb"
 negatives = [0.05, 0.2]
+min-negatives = 1
 trees = 3
 leaves = 4
 threads = 1

@@ -53,7 +53,7 @@ def test_quiet_training_shows_no_progress(files, run, tmp_path):
 
 
 def test_the_command_line_trains_what_python_trains(files, run, model):
-    parameters = {"trees": 12, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.3}
+    parameters = {"trees": 12, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.3, "min_negatives": 1}
     forest = rs.train(rs.read(files / "train.txt"), valid=rs.read(files / "valid.txt"), **parameters)
     assert same_trees(forest, rs.load(model))
 

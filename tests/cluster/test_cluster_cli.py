@@ -27,7 +27,22 @@ def run(*arguments: object):
 
 def test_partitions_give_the_same_model_file_on_a_cluster(client, files, tmp_path):
     first, second, valid = files
-    common = ("train", first, second, "--valid", valid, "--trees", 4, "--leaves", 4, "--negatives", 0.3, "--quiet")
+    common = (
+        "train",
+        first,
+        second,
+        "--valid",
+        valid,
+        "--trees",
+        4,
+        "--leaves",
+        4,
+        "--negatives",
+        0.3,
+        "--min-negatives",
+        1,
+        "--quiet",
+    )
     here = run(*common, "--out", tmp_path / "here.txt")
     assert here.exit_code == 0, here.output
     level = logging.getLogger("distributed.client").level

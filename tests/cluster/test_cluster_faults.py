@@ -29,7 +29,15 @@ from ranksieve.errors import ClusterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
-SMALL = {"trees": 9, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.2, "early_stopping": 0}
+SMALL = {
+    "trees": 9,
+    "leaves": 6,
+    "min_docs": 3,
+    "learning_rate": 0.2,
+    "negatives": 0.2,
+    "min_negatives": 1,
+    "early_stopping": 0,
+}
 
 
 @pytest.fixture(scope="module")

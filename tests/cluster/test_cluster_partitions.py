@@ -13,7 +13,7 @@ from ranksieve.data.features import FeatureInfo
 from ranksieve.errors import DataError
 from samples import small_dataset
 
-SMALL = {"trees": 4, "leaves": 6, "min_docs": 3, "negatives": 0.2}
+SMALL = {"trees": 4, "leaves": 6, "min_docs": 3, "negatives": 0.2, "min_negatives": 1}
 
 
 def frame_of(data: rs.Dataset) -> pd.DataFrame:

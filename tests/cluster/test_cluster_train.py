@@ -16,7 +16,7 @@ from ranksieve.errors import ClusterError, DataError, ModelError, ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
-SMALL = {"trees": 8, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.2}
+SMALL = {"trees": 8, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negatives": 0.2, "min_negatives": 1}
 
 
 @pytest.fixture(scope="module")

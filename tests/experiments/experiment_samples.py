@@ -36,7 +36,7 @@ baseline = "plain"
 """
     + WEB
     + run_table("plain", "lambdamart", "shared-leaves = true")
-    + run_table("SelGB", "selgb", "negatives = [0.02, 0.1]", "selections = true")
+    + run_table("SelGB", "selgb", "negatives = [0.02, 0.1]", "min-negatives = 1", "selections = true")
     + run_table("hard", "lambdamart", 'sample = { how = "by-model", model = "plain", share = 0.2 }')
     + run_table(
         "some", "lambdamart", 'sample = { how = "undersample", order = "random", share = 0.3 }', "seeds = [0, 1]"

@@ -116,14 +116,14 @@ def test_the_share_per_tree_is_of_the_lists_it_is_trained_on(results):
 
 
 def test_a_table_has_the_tests_of_all_against_all(results):
-    table = mutual_tests(results, "web", "ndcg@1")
+    table = mutual_tests(results, "web", "ndcg@10")
     names = [row[0].text for row in table.rows]
     assert names == ["background", "in-domain", "both", "adapted"]
     for i, row in enumerate(table.rows):
-        assert row[1].number == pytest.approx(results.cells[i].facts["test"]["ndcg@1"]["full"])
+        assert row[1].number == pytest.approx(results.cells[i].facts["test"]["ndcg@10"]["full"])
         assert row[3 + i].text == ""
         assert all(row[3 + j].number == table.rows[j][3 + i].number for j in range(4) if j != i)
-    values = [cell.table("queries")["ndcg@1"] for cell in results.cells]
+    values = [cell.table("queries")["ndcg@10"] for cell in results.cells]
     assert table.rows[0][1].number != table.rows[1][1].number
     assert table.rows[0][4].number == rs.significance.paired_t_test(values[0], values[1]).p_value
 

@@ -17,7 +17,7 @@ SPEC = (
     'stages = [2, 10]\nbaseline = "λ-MART"\n\n'
     + WEB
     + run_table("λ-MART", "lambdamart")
-    + run_table("SelGB", "selgb", "negatives = 0.1")
+    + run_table("SelGB", "selgb", "negatives = 0.1", "min-negatives = 1")
     + run_table(
         "LightGBM", "lightgbm", 'sample = { how = "truncate", k = 300, positives = "drop" }', "shared-leaves = true"
     )

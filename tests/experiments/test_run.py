@@ -42,7 +42,9 @@ def test_a_cell_is_what_training_by_hand_gives(results):
     assert cell.label == "SelGB, negatives 0.1"
     np.testing.assert_array_equal(
         cell.model().predict(test),
-        rs.train(train, trees=cell.facts["n_trees"], leaves=4, min_docs=2, negatives=0.1).predict(test),
+        rs.train(train, trees=cell.facts["n_trees"], leaves=4, min_docs=2, negatives=0.1, min_negatives=1).predict(
+            test
+        ),
     )
     evaluation = rs.evaluate(cell.model(), test, ["ndcg@10", "map"])
     queries = cell.table("queries")

@@ -28,7 +28,7 @@ def valid():
 @pytest.mark.parametrize("base", ["lambdamart", "selgb", "gbrt", "oblivious-lambdamart"])
 @pytest.mark.parametrize("whole", [False, True])
 def test_every_base_learns_in_rounds(data, base, whole, tmp_path):
-    share = {"negatives": 0.3} if base == "selgb" else {}
+    share = {"negatives": 0.3, "min_negatives": 1} if base == "selgb" else {}
     model = rs.train(data, base=base, global_=whole, **share, **QUICK)
     rounds = model.info["rounds"]
     values = [facts["after"]["train"] for facts in rounds if facts["improved"]]
@@ -147,7 +147,7 @@ def test_monotone_promises_are_kept_round_by_round():
 
 
 def test_parameters_of_boosting_are_handed_on(data):
-    options = {"selection": "random", "negatives": 0.3, "objective": "map", "features": "1-4"}
+    options = {"selection": "random", "negatives": 0.3, "min_negatives": 1, "objective": "map", "features": "1-4"}
     model = rs.train(data, **{**QUICK, "trees": 4}, **options)
     base = rs.train(data, algo="lambdamart", trees=8, leaves=5, min_docs=2, learning_rate=0.3, **options)
     np.testing.assert_array_equal(model.predict(data), rs.prune(base, data, judge_on="train", rate=0.5).predict(data))

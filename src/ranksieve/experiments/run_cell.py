@@ -139,10 +139,17 @@ def _facts(cell: Cell, trained: Trained) -> dict[str, Any]:
             "share": lists.n_docs / n_docs,
             "per_tree": None if per_tree is None else per_tree / n_docs,
         },
-        "valid": model.info.get("best_score"),
+        "valid": _validation_value(cell, trained),
         "scoring": measure.scoring_times(cell, model) if cell.time_scoring and isinstance(model, Forest) else None,
         "conventions": [parse_metric(metric).describe() for metric in cell.metrics],
     }
+
+
+def _validation_value(cell: Cell, trained: Trained) -> float | None:
+    """The validation metric of the model: of its last tree where all trees are kept."""
+    info = trained.model.info
+    keeps_all = cell.grows_trees and not cell.in_rounds and not cell.params.early_stopping
+    return trained.history["valid"][-1] if keeps_all else info.get("best_score")
 
 
 def versions() -> dict[str, str]:

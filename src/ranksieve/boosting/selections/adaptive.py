@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksieve.boosting.selections.fields import ADAPTIVE_MINIMUM, Margin, Share, merge_rows
+from ranksieve.boosting.selections.fields import Margin, Share, merge_rows
 from ranksieve.boosting.training_rows import View
 from ranksieve.rules import SELECTIONS, Traits
 
@@ -28,7 +28,7 @@ class NearPositives(Margin):
 
     def _bounds(self, view: View) -> tuple[np.ndarray, np.ndarray]:
         """The fewest and the most negatives that each query may keep."""
-        lows = view.negatives.counts(0.0, self.at_least(ADAPTIVE_MINIMUM))
+        lows = view.negatives.counts(0.0, self.min_negatives)
         return lows, np.maximum(view.negatives.counts(self.max_negatives, 1), lows)
 
     def _thresholds(self, view: View) -> np.ndarray:
@@ -60,7 +60,7 @@ class ByProgress(NearPositives, Share):
     def __call__(self, view: View) -> np.ndarray:
         lows, highs = self._bounds(view)
         if view.last is None:
-            counts = view.negatives.counts(self.negatives, self.at_least(ADAPTIVE_MINIMUM))
+            counts = view.negatives.counts(self.negatives, self.min_negatives)
         else:
             learned, selected = _learned(view, self._thresholds(view))
             counts = np.where(2 * learned > selected, selected // STEP, np.ceil(selected * STEP)).astype(np.int64)

@@ -9,8 +9,6 @@ import numpy as np
 
 from ranksieve.rules import Traits, integer, parameter, share
 
-ADAPTIVE_MINIMUM = 20  # lists that depend on scores alone can get so short that training becomes unstable
-
 
 @dataclass(frozen=True, kw_only=True)
 class Periodic:
@@ -25,19 +23,14 @@ class Periodic:
 class Share(Periodic):
     """A selection of a share of the negatives."""
 
-    negatives: float = share(0.01, "Share of a query's negatives (sgb, goss: of all rows) to train on")
+    negatives: float = share(0.05, "Share of a query's negatives (sgb, goss: of all rows) to train on")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Minimum(Periodic):
     """A selection of at least some negatives of each query."""
 
-    min_negatives: int = integer(
-        -1, "Smallest number of negatives of a query to train on (-1 means 1, or 20 for adaptive and progress)", -1
-    )
-
-    def at_least(self, default: int = 1) -> int:
-        return default if self.min_negatives < 0 else self.min_negatives
+    min_negatives: int = integer(100, "Smallest number of negatives of a query to train on; all where it has fewer")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ class LargestGradients(Minimum, Share):
     """All positives and the share of each query's negatives with the largest |λ| (Lucchese et al. 2018, §6)."""
 
     def __call__(self, view: View) -> np.ndarray:
-        counts = view.negatives.counts(self.negatives, self.at_least())
+        counts = view.negatives.counts(self.negatives, self.min_negatives)
         largest = view.negatives.largest(np.abs(view.gradients[0]), counts)
         return merge_rows(view.negatives.positives, largest)
 

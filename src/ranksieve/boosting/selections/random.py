@@ -31,7 +31,7 @@ class RandomNegatives(Minimum, Share):
     """All positives and a fresh random share of each query's negatives: NegSGB."""
 
     def __call__(self, view: View) -> np.ndarray:
-        counts = view.negatives.counts(self.negatives, self.at_least())
+        counts = view.negatives.counts(self.negatives, self.min_negatives)
         drawn = view.negatives.draw(counts, view.rng, first_query=view.portion.first_query)
         return merge_rows(view.negatives.positives, drawn)
 

@@ -23,7 +23,7 @@ class TopNegatives(Minimum, Share):
     def best(self, view: View) -> np.ndarray:
         """The best-scored negatives alone."""
         negatives = view.negatives
-        counts = negatives.counts(self.negatives, self.at_least())
+        counts = negatives.counts(self.negatives, self.min_negatives)
         last = view.cache.get(self)  # makes this selection faster and does not change it
         view.cache[self] = view.scores.top(negatives.rows, negatives.offsets, counts, last)
         return view.cache[self]
@@ -36,7 +36,7 @@ class TopAndRandom(Rest, TopNegatives):
 
     def __call__(self, view: View) -> np.ndarray:
         negatives, best = view.negatives, self.best(view)
-        counts = negatives.counts(self.negatives, self.at_least())
+        counts = negatives.counts(self.negatives, self.min_negatives)
         n_others = np.diff(negatives.offsets) - counts
         n_drawn = np.minimum(negatives.counts(self.rest, 0), n_others)
         drawn = draw_places(n_others, n_drawn, view.rng, first_query=view.portion.first_query)
