@@ -100,7 +100,8 @@ def main() -> None:
             print(row)
         save(name, rows)
         return
-    options = {"algo": "lambdamart", "trees": args.trees, "leaves": 20, "learning_rate": 0.1, "threads": args.threads}
+    growing = {"gain": "variance", "leaves": 20, "min_docs": 5, "learning_rate": 0.1}
+    options = {"algo": "lambdamart", "trees": args.trees, "threads": args.threads, **growing}
     sizes = (args.train, args.train // 2, args.test)
     starts = np.cumsum([args.background, *sizes[:-1]]).tolist()
     train, valid, test = (shifted(n, start, args.every) for n, start in zip(sizes, starts, strict=True))

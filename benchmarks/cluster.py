@@ -25,6 +25,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import ranksieve as rs
+from paper_settings import TREES, share
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.joined import JoinedSource, Piece
@@ -33,6 +34,7 @@ from results import save
 
 PARTS = 8
 WARM = 10  # trees that do not count
+ONE_PERCENT = {"algo": "selgb", **TREES, **share(0.01)}
 THREADS = 2  # of one process, and of the coordinator, which computes while the workers wait
 
 
@@ -193,10 +195,10 @@ def main() -> None:
             Client(cluster, direct_to_workers=True) as client,
         ):
             compared = {
-                "selgb 1%": ({"algo": "selgb", "trees": trees}, rounds),
-                "selgb 1%, sums of histograms": ({"algo": "selgb", "trees": few, "exchange": "histograms"}, 1),
-                "negsgb 1%": ({"algo": "negsgb", "trees": few}, 1),
-                "lambdamart": ({"algo": "lambdamart", "trees": few}, rounds),
+                "selgb 1%": ({**ONE_PERCENT, "trees": trees}, rounds),
+                "selgb 1%, sums of histograms": ({**ONE_PERCENT, "trees": few, "exchange": "histograms"}, 1),
+                "negsgb 1%": ({**ONE_PERCENT, "algo": "negsgb", "trees": few}, 1),
+                "lambdamart": ({"algo": "lambdamart", **TREES, "trees": few}, rounds),
             }
             losses = {"selgb, loss": (rounds + 1, True), "selgb, loss, no copies": (rounds, False)}
             rows = [

@@ -71,6 +71,20 @@ SETS: dict[str, Setting] = {
     "SelGB 20% ≥ 100, 16 leaves, 20 documents": selgb(0.2, 100, **SMALL),
     "SelGB 5% ≥ 100, 16 leaves, 20 documents, half, seed 1": selgb(0.05, 100, **SMALL, **HALF, seed=1),
     "LightGBM, 16 leaves, 20 documents, half, seed 1": {**LIGHTGBM, **SMALL, **HALF, "seed": 1},
+    # the other selections with the trees of the chosen set
+    **{
+        f"{selection}, 16 leaves, 20 documents": {**LAMBDAMART, **SMALL, "selection": selection, **parameters}
+        for selection, parameters in {
+            "adaptive": {"min_negatives": 20},
+            "progress": {"negatives": 0.05, "min_negatives": 20},
+            "random": {"negatives": 0.05, "min_negatives": 100},
+            "gradient": {"negatives": 0.05, "min_negatives": 100},
+            "top+random": {"negatives": 0.05, "rest": 0.05, "min_negatives": 100},
+            "top+bottom": {"negatives": 0.05, "rest": 0.05, "min_negatives": 100},
+            "goss": {"negatives": 0.2, "rest": 0.1},
+            "rows": {"negatives": 0.2},
+        }.items()
+    },
 }
 
 

@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 import ranksieve as rs
+from paper_settings import TREES, share
 from ranksieve.data.binned import bin_data
 from ranksieve.data.generators import GeneratedSource
 from results import save
@@ -27,7 +28,7 @@ def main() -> None:
     binned = bin_data(GeneratedSource(rs.synth.two_stage, range(arguments.queries), 0, 16))
     binning = time.perf_counter() - started
     print(f"{binned.lists.n_docs:,} documents binned in {binning:.0f} s", flush=True)
-    model = rs.train(binned, algo="selgb", trees=arguments.trees, early_stopping=0)
+    model = rs.train(binned, algo="selgb", **TREES, **share(0.01), trees=arguments.trees, early_stopping=0)
     seconds = np.array(model.info["seconds"])
     row = {
         "queries": binned.lists.n_queries,

@@ -17,12 +17,13 @@ import time
 import numpy as np
 
 import ranksieve as rs
+from paper_settings import VARIANCE
 from ranksieve.data.binned import bin_data
 from ranksieve.evaluation.metrics import mean, parse_metric
 from ranksieve.pruning.leaves import find_leaves
 from results import FOLDER, save
 
-SETTINGS = {"algo": "lambdamart", "leaves": 64, "learning_rate": 0.05, "early_stopping": 0, "threads": 2}
+SETTINGS = {"algo": "lambdamart", **VARIANCE, "learning_rate": 0.05, "early_stopping": 0, "threads": 2}
 METRIC = parse_metric("ndcg@10")
 CHECKED = 2  # removals compared with scoring anew
 

@@ -14,6 +14,7 @@ import lightgbm
 import numpy as np
 
 import ranksieve as rs
+from paper_settings import TREES
 from results import save
 
 COLLECTIONS = ("MQ2008", "OHSUMED")
@@ -31,7 +32,7 @@ LIGHTGBM = {
     "deterministic": True,
     "seed": 0,
 }
-SAME = {"truncation": 10, "normalize": False}  # as LightGBM is set above
+SAME = {**TREES, "truncation": 10, "normalize": False}  # as LightGBM is set above
 GRID = {
     "gain": ["variance", "newton"],
     "min_docs": [5, 20, 50],
@@ -79,7 +80,7 @@ def systems(train: rs.Dataset, valid: rs.Dataset, test: rs.Dataset) -> dict:
         "lightgbm": lightgbm_scores(train, valid, test),
         "lambdamart": rs.train(train, valid=valid, algo="lambdamart", **SAME),
         "lambdamart, defaults": rs.train(train, valid=valid, algo="lambdamart"),
-        "selgb 50%, defaults": rs.train(train, valid=valid, algo="selgb", negatives=0.5),
+        "selgb, defaults": rs.train(train, valid=valid, algo="selgb"),
     }
 
 

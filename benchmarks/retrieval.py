@@ -168,7 +168,7 @@ def serving(folder: Path, out: Path, n_queries: int = 93) -> dict:
     index = rs.Index.build(folder / "corpus.jsonl.xz", out, fields=["text"], replace=True)
     queries, judgements = read_queries(folder / "queries.tsv.xz"), rs.io.read_judgements(folder / "qrels.txt.xz")
     data = rs.retrieval.extract_features(index, queries, judgements=judgements, depth=1000)
-    model = rs.train(data, trees=300, leaves=16, negatives=0.2)
+    model = rs.train(data, trees=300, leaves=16, negatives=0.2, min_negatives=1, min_docs=5, gain="variance")
     pipeline = rs.Pipeline(index, model, depth=1000, threads=1)
     texts = list(queries.values())[:n_queries]
     pipeline.search(texts[0])

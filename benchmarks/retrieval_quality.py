@@ -56,8 +56,8 @@ NUMBERS = {"esci_us_shrunk": ["price", "rating", "rating_count"], "chorus_icecat
 FOLDS = 5
 SMOOTH = 5  # numbers of trees in a row over which validation curves are averaged
 SELGB = {
-    "algo": "selgb", "negatives": 0.2, "early_stopping": 0, "min_docs": 50, "l2": 5.0, "gain": "newton",
-    "feature_fraction": 0.3, "threads": 1,
+    "algo": "selgb", "negatives": 0.2, "min_negatives": 1, "early_stopping": 0, "min_docs": 50, "l2": 5.0,
+    "gain": "newton", "feature_fraction": 0.3, "threads": 1,
 }  # fmt: skip
 LARGE = {"leaves": 8, "learning_rate": 0.2, "trees": 60, "start": False}
 SMALL = {"leaves": 4, "learning_rate": 0.1, "trees": 100, "start": True}

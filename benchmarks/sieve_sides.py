@@ -58,11 +58,11 @@ EVERY_RANK = {"truncation": -1}  # λ of all pairs, not only of those with one o
 
 
 def _near(margin: float, at_most: float) -> Setting:
-    return {"algo": "sieve", "margin": margin, "max_negatives": at_most}
+    return {"algo": "sieve", "margin": margin, "max_negatives": at_most, "min_negatives": 20}
 
 
 def _share(algo: str, share: float) -> Setting:
-    return {"algo": algo, "negatives": share}
+    return {"algo": algo, "negatives": share, **({} if algo == "sgb" else {"min_negatives": 1})}
 
 
 MART = {"algo": "lambdamart"}

@@ -85,7 +85,7 @@ class Plan:
 
     def settings(self) -> Iterator[tuple[str, str, list[Cell]]]:
         """Regularisation, side, and the cells of one setting for all folds."""
-        shares = [{"negatives": share} for share in SHARES[self.name]]
+        shares = [{"negatives": share, "min_negatives": 1} for share in SHARES[self.name]]
         sides = {
             **{f"λ-MART, {gain}": [{"algo": "lambdamart", "gain": gain}] for gain in GAINS},
             **{f"SelGB, {gain}": [{"algo": "selgb", "gain": gain, **share} for share in shares] for gain in GAINS},

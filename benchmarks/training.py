@@ -18,11 +18,12 @@ import lightgbm
 import numpy as np
 
 import ranksieve as rs
+from paper_settings import TREES, share
 from ranksieve.data.binned import bin_data
 from results import save
 
 ROUNDS = 3
-SETTINGS = {"leaves": 64, "learning_rate": 0.05, "early_stopping": 0, "threads": 2}
+SETTINGS = {**TREES, "learning_rate": 0.05, "early_stopping": 0, "threads": 2}
 LIGHTGBM = {
     "objective": "lambdarank",
     "num_leaves": 64,
@@ -46,7 +47,7 @@ def peak():  # ru_maxrss would begin with the parent's
 rs.io.write_parquet(rs.synth.cubic(4), sys.argv[1] + ".tiny")
 rs.train(sys.argv[1] + ".tiny", trees=1)  # the interpreter, the libraries and the compiled kernels
 before = peak()
-rs.train(sys.argv[1], algo=sys.argv[2], trees=10, early_stopping=0)
+rs.train(sys.argv[1], algo=sys.argv[2], leaves=64, trees=10, early_stopping=0)
 print(peak() - before)
 """
 
@@ -66,14 +67,18 @@ def per_tree(train, trees: int, warm_up: int) -> tuple[float, float]:
 def speed(data: rs.Dataset) -> list[dict]:
     binned = bin_data(data)
     theirs = lightgbm.Dataset(data.features, data.labels, group=np.diff(data.offsets), params=LIGHTGBM).construct()
+
+    def ours(**parameters):
+        return lambda n: rs.train(binned, trees=n, verbose=False, **parameters, **SETTINGS)
+
     runs = {
         "lightgbm lambdarank": (lambda n: lightgbm.train(LIGHTGBM, theirs, n), 20),
-        "lambdamart": (lambda n: rs.train(binned, algo="lambdamart", trees=n, **SETTINGS), 20),
-        "selgb 1%": (lambda n: rs.train(binned, algo="selgb", trees=n, **SETTINGS), 500),
-        "selgb 5%": (lambda n: rs.train(binned, algo="selgb", negatives=0.05, trees=n, **SETTINGS), 100),
-        "negsgb 1%": (lambda n: rs.train(binned, algo="negsgb", trees=n, **SETTINGS), 100),
-        "lambdamart, newton": (lambda n: rs.train(binned, algo="lambdamart", gain="newton", trees=n, **SETTINGS), 20),
-        "selgb 1%, newton": (lambda n: rs.train(binned, algo="selgb", gain="newton", trees=n, **SETTINGS), 200),
+        "lambdamart": (ours(algo="lambdamart"), 20),
+        "selgb 1%": (ours(algo="selgb", **share(0.01)), 300),
+        "selgb 5%": (ours(algo="selgb", **share(0.05)), 100),
+        "negsgb 1%": (ours(algo="negsgb", **share(0.01)), 100),
+        "lambdamart, variance": (ours(algo="lambdamart", gain="variance"), 20),
+        "selgb 1%, variance": (ours(algo="selgb", gain="variance", **share(0.01)), 300),
     }
     for train in (runs["lightgbm lambdarank"][0], runs["lambdamart"][0], runs["selgb 1%"][0]):
         assert rs.evaluate(train(20).predict(data.features), data).mean() > 0.35

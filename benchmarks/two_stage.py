@@ -19,24 +19,24 @@ import numpy as np
 import ranksieve as rs
 from cells import METRIC, mean
 from kept import kept_path
+from paper_settings import TREES, VARIANCE, share
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.files import atomic_path
 from results import save
 
 STAGES = (50, 150)
 FEW = 10  # documents: the share of smaller leaves is reported
-NEWTON = {"gain": "newton"}
 RULES: dict[str, dict[str, Any]] = {
-    "lambdamart": {"algo": "lambdamart"},
-    "lambdamart, newton": {"algo": "lambdamart", **NEWTON},
-    "selgb 1%": {"algo": "selgb", "negatives": 0.01},
-    "selgb 1%, newton": {"algo": "selgb", "negatives": 0.01, **NEWTON},
-    "lightgbm": {"algo": "lightgbm"},
-    "selgb 5%": {"algo": "selgb", "negatives": 0.05},
-    "selgb 5%, newton": {"algo": "selgb", "negatives": 0.05, **NEWTON},
-    "negsgb 1%": {"algo": "negsgb", "negatives": 0.01},
-    "sgb 10%": {"algo": "sgb", "negatives": 0.1},
-    "sieve": {"algo": "sieve"},
+    "lambdamart": {"algo": "lambdamart", **VARIANCE},
+    "lambdamart, newton": {"algo": "lambdamart", **TREES},
+    "selgb 1%": {"algo": "selgb", **VARIANCE, **share(0.01)},
+    "selgb 1%, newton": {"algo": "selgb", **TREES, **share(0.01)},
+    "lightgbm": {"algo": "lightgbm", **TREES},
+    "selgb 5%": {"algo": "selgb", **VARIANCE, **share(0.05)},
+    "selgb 5%, newton": {"algo": "selgb", **TREES, **share(0.05)},
+    "negsgb 1%": {"algo": "negsgb", **VARIANCE, **share(0.01)},
+    "sgb 10%": {"algo": "sgb", **VARIANCE, "negatives": 0.1},
+    "sieve": {"algo": "sieve", **TREES, "min_negatives": 20},
 }
 
 

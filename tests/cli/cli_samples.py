@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-QUICK = "--trees 12 --leaves 6 --min-docs 3 --learning-rate 0.2 --negatives 0.3 --min-negatives 1".split()
-QUICK += ["--threads", "1"]  # small work: more threads would only wait for each other
+QUICK = ["--trees", "12", "--leaves", "6", "--min-docs", "3", "--learning-rate", "0.2", "--negatives", "0.3"]
+QUICK += ["--min-negatives", "1", "--threads", "1"]  # small work: more threads would only wait for each other
 
 
 def letor_text(n_queries: int, seed: int, *, n_features: int = 5, size: int = 12) -> str:

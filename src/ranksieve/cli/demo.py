@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 METRIC = "ndcg@10"
 STAGES = (50, 100)  # trees after which the models are also measured
-FILES = {"LightGBM": "lightgbm.txt", "λ-MART": "lambdamart.txt", "SelGB": "selgb.txt", "SelGB, half the trees": "pruned.txt"}
+FILES = {
+    "LightGBM": "lightgbm.txt",
+    "λ-MART": "lambdamart.txt",
+    "SelGB": "selgb.txt",
+    "SelGB, half the trees": "pruned.txt",
+}
 SPEC = Template("""\
 title = "SelGB, λ-MART and LightGBM on generated two-stage lists"
 about = '''
@@ -79,7 +84,8 @@ def demo(
     from ranksieve.experiments.run import run_experiment
 
     peer = PEER if find_spec("lightgbm") else ""
-    (out / "demo.toml").write_text(SPEC.substitute(queries=queries, trees=trees, seed=seed, peer=peer), encoding="utf-8")
+    text = SPEC.substitute(queries=queries, trees=trees, seed=seed, peer=peer)
+    (out / "demo.toml").write_text(text, encoding="utf-8")
     spec = load_spec(out / "demo.toml")
     show_waiting("growing", f"generating {counted(query=queries)}")
     compiling = multiprocessing.get_context("spawn").Process(target=_compile_others, daemon=True)
