@@ -147,17 +147,7 @@ class Pipeline:
     def score(self, text: str, run: Run | None = None) -> Scored:
         """The candidates of a text, or those that a run gives for the query id `""`, with their scores and features.
 
-        Examples
-        --------
-        >>> import tempfile
-        >>> import ranksieve as rs
-        >>> corpus = [{"id": f"d{n}", "text": "red " * n + "wine " * (9 - n)} for n in range(9)]
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     index = rs.Index.build(corpus, f"{folder}/index")
-        ...     data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
-        ...     found = rs.Pipeline(index, rs.train(data, trees=2, leaves=4, min_docs=1)).score("red")
-        >>> len(found.docs), found.features.shape == (len(found.docs), data.n_features)
-        (8, True)
+        `explain` has an example.
         """
         return self._score(text, run, stacklevel=4)
 
@@ -192,7 +182,10 @@ class Pipeline:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     index = rs.Index.build(corpus, f"{folder}/index")
         ...     data = rs.retrieval.extract_features(index, {"a": "red"}, judgements={"a": {"d7": 1}})
-        ...     found = rs.Pipeline(index, rs.train(data, trees=2, leaves=4, min_docs=1)).explain("red", ["d7", "d1"])
+        ...     pipeline = rs.Pipeline(index, rs.train(data, trees=2, leaves=4, min_docs=1))
+        ...     scored, found = pipeline.score("red"), pipeline.explain("red", ["d7", "d1"])
+        >>> len(scored.docs), scored.features.shape == (len(scored.docs), data.n_features)
+        (8, True)
         >>> differences = found.why("d7", "d1")
         >>> bool(np.isclose(sum(one.difference for one in differences), found.scores[0] - found.scores[1]))
         True
