@@ -35,7 +35,7 @@ from ranksieve.rules import (
     share,
     switch,
 )
-from ranksieve.text_formats import are_gains, are_signs, features_text, numbers_text, signs_text
+from ranksieve.text_formats import are_gains, are_numbers, are_signs, features_text, numbers_text, signs_text
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
@@ -52,7 +52,7 @@ COMMON = ("algo", "metric", "gains", "threads", "seed")
 GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
            "feature_fraction", "max_bins")  # fmt: skip
 BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction", "device",
-            "position_rate", "position_l2")  # fmt: skip
+            "position_rate", "position_l2", "position_biases")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,14 @@ class Core:
         "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text,
     )  # fmt: skip
     position_rate: float = number(
-        1.0, "Step of position biases, times the learning rate, where data has positions (0: no biases)"
+        1.0, "Step of position biases, times the learning rate, where data has positions (0: biases stay as given)"
     )
     position_l2: float = number(0.0, "L2 regularisation of position biases, for each document")
+    position_biases: str = parameter(
+        AUTO, "Position biases to start from, from rank 1 on, such as logarithms of propensities (auto: those of init, "
+        "or 0)",
+        "finite numbers as in '0,-0.7,-1.1'", are_numbers, convert=numbers_text,
+    )  # fmt: skip
     monotone: str = parameter(
         "none", "Features in which scores never decrease (+1) or never increase (-1)",
         "names with signs as in 'bm25_*:+1,spam:-1', or one sign per feature, not a mixture", are_signs,

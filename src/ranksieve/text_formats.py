@@ -55,6 +55,19 @@ def numbers_text(value: Any) -> Any:
     return value if isinstance(value, str) else ",".join(repr(float(number)).removesuffix(".0") for number in value)
 
 
+def are_numbers(value: Any) -> bool:
+    return value == AUTO or len(read_numbers(value)) > 0
+
+
+def read_numbers(text: str) -> tuple[float, ...]:
+    """The finite numbers that a text spells; empty where it spells none, or anything else."""
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        return ()
+    return numbers if all(abs(one) < float("inf") for one in numbers) else ()
+
+
 def are_gains(value: Any) -> bool:
     return value == AUTO or len(read_gains(value)) > 0
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import naive
 import ranksieve as rs
 from ranksieve.boosting.position_bias import sums_by_position, totals
-from ranksieve.errors import DataError, ModelError
+from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
@@ -208,6 +208,25 @@ def test_training_that_starts_from_a_model_starts_from_its_biases(tmp_path, data
     first.save(tmp_path / "first.txt")
     more = rs.train(data, init=tmp_path / "first.txt", **{**SMALL, "trees": 1, "position_rate": 1e-9})
     assert more.info["position_biases"] == pytest.approx(first.info["position_biases"], abs=1e-6)
+
+
+def test_given_biases_stay_without_a_rate(data):
+    fixed = rs.train(data, position_biases=[0, -1, -2], position_rate=0, **SMALL)
+    assert fixed.info["position_biases"] == [0, 0, -1] + [-2] * 10
+    moved = rs.train(data, position_biases="0,-1,-2", **SMALL)
+    assert moved.info["position_biases"][4] != -2 and moved.info["position_biases"][0] == 0
+    assert to_text(fixed) != to_text(rs.train(data, position_rate=0, **SMALL))
+    with pytest.raises(ParameterError, match=r"position_biases is '0,x'; expected finite numbers"):
+        rs.train(data, position_biases="0,x", **SMALL)
+
+
+def test_known_propensities_remove_the_bias(clicks):
+    pages, lists = clicks
+    options = {"algo": "lambdamart", "trees": 60, "leaves": 8, "learning_rate": 0.1, "gain": "newton", "min_docs": 20}
+    known = rs.clicks.Propensities.power(1.0, 10)
+    models = (rs.train(pages, position_rate=0, position_biases=one, **options) for one in ("auto", known.biases))
+    ndcg = [rs.evaluate(model, lists, metrics="ndcg@10").mean() for model in models]
+    assert ndcg[1] > ndcg[0] + 0.02
 
 
 def test_xcleaver_keeps_the_biases_of_its_rounds(data):

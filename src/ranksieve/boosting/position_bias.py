@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ranksieve.kernels import position_sums as kernel
+from ranksieve.text_formats import AUTO, read_numbers
 
 if TYPE_CHECKING:
     from ranksieve.boosting.loop import State
@@ -37,18 +38,22 @@ class PositionBiases:
     n_positions: int
     rate: float
     l2: float
+    given: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, lists: BiasedLists, n_positions: int, params: Params) -> PositionBiases | None:
-        """None where nothing is to be learned."""
+        """None where there are no positions, or no biases of them."""
+        given = read_numbers(params.position_biases)
         rate = params.position_rate * params.learning_rate
-        return cls(lists, n_positions, rate, params.position_l2) if n_positions and rate > 0 else None
+        return cls(lists, n_positions, rate, params.position_l2, given) if n_positions and (rate or given) else None
 
     def begin(self, state: State[Any], init: Any) -> None:
-        """Start at the biases of the model that boosting starts from, else at 0."""
+        """Start at the biases given, else at those of the model that boosting starts from, else at 0."""
         first = np.zeros(self.n_positions)
-        known = np.asarray(getattr(init, "info", {}).get(INFO, ()), dtype=np.float64)[: self.n_positions]
-        first[: len(known)] = known
+        known = (0.0, *self.given) if self.given else getattr(init, "info", {}).get(INFO, ())
+        if known:
+            last = len(known) - 1  # lower ranks have its bias
+            first[:] = np.asarray(known, dtype=np.float64)[np.minimum(np.arange(self.n_positions), last)]
         state.biases = [first]
         self.lists.set_biases(first)
 
@@ -69,9 +74,9 @@ class PositionBiases:
         self.lists.set_biases(new)
 
 
-def learns_biases(lists: Lists, params: Params) -> bool:
-    """Whether training on these lists learns biases."""
-    return lists.positions is not None and params.position_rate > 0
+def uses_biases(lists: Lists, params: Params) -> bool:
+    """Whether training on these lists uses biases."""
+    return lists.positions is not None and (params.position_rate > 0 or params.position_biases != AUTO)
 
 
 def count_positions(positions: np.ndarray | None) -> int:

@@ -15,7 +15,7 @@ from ranksieve.boosting.initial_scores import TRAIN, Base, make_base
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets
 from ranksieve.boosting.loop import Parts, State, boost
 from ranksieve.boosting.oblivious import ObliviousGrower
-from ranksieve.boosting.position_bias import PositionBiases, count_positions, learned_biases, learns_biases
+from ranksieve.boosting.position_bias import PositionBiases, count_positions, learned_biases, uses_biases
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import TrainingLists
@@ -41,7 +41,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     given = open_data(job.data, missing=job.missing)
     train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning)
     base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
-    memory = memory_of(job, learns_biases=learns_biases(train_set.lists, params))
+    memory = memory_of(job, has_biases=uses_biases(train_set.lists, params))
     start = memory.scores(train_set, base.scores(TRAIN, given, train_set), is_trained_on=True)
     valid_sets = list(_validation_sets(job, train_set, base, memory))
     lists = memory.lists(train_set, metric_of(params), first_selection(base))
@@ -156,17 +156,17 @@ class MainMemory:
         return GROWERS[self._params.forest_algorithm.grower](data, self._params, threads=self._threads)
 
 
-def memory_of(job: TrainingJob, *, learns_biases: bool = False) -> Any:
+def memory_of(job: TrainingJob, *, has_biases: bool = False) -> Any:
     """Where the data of a run is: in main memory, or on a GPU."""
-    if job.params.device == "cpu" or (job.params.device == AUTO and learns_biases):
+    if job.params.device == "cpu" or (job.params.device == AUTO and has_biases):
         return MainMemory(job)
     from ranksieve.cuda import device
 
     if job.params.device == AUTO and not device.is_available():
         return MainMemory(job)
-    if learns_biases:
+    if has_biases:
         raise ParameterError(
-            param("device", job.params.device), " does not learn biases of positions; use ", param("device", "cpu"),
+            param("device", job.params.device), " has no biases of positions; use ", param("device", "cpu"),
             ", or ", param("position_rate", 0), " to ignore positions",
         )  # fmt: skip
     device.check_available()

@@ -129,7 +129,8 @@ def propensities(
     pages = _read(log, events, actions, depth, min_dwell)
     found = library.propensities(pages, method)
     found.save(out)
-    show_facts([("log", _facts(pages)), ("propensities", f"{out}, by {found.method}")])
+    biases = ",".join(f"{bias:.4f}" for bias in found.biases)
+    show_facts([("log", _facts(pages)), ("propensities", f"{out}, by {found.method}"), ("--position-biases", biases)])
     show_table(["rank", "propensity"], [[str(rank), f"{value:.4f}"] for rank, value in enumerate(found.values, 1)])
 
 

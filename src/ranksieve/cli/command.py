@@ -40,7 +40,7 @@ class Group(WholeWords, TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             shown = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-            formatter.write_dl([(name, (command.help or "").partition("\n")[0]) for name, command in shown])
+            formatter.write_dl([(name, (getattr(one, "help", "") or "").partition("\n")[0]) for name, one in shown])
 
 
 class Command(WholeWords, TyperCommand):

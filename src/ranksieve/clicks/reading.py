@@ -7,7 +7,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -176,7 +176,7 @@ def _arrow_table(given: Any) -> pa.Table:
     return given.to_arrow() if hasattr(given, "to_arrow") else pa.Table.from_pandas(given, preserve_index=False)
 
 
-def _json_lines(path: str) -> Iterator[Record]:
+def _json_lines(path: str) -> Generator[Record, None, None]:
     with open_text(path, LINES) as stream, io.BufferedReader(RawStream(stream), BUFFER_BYTES) as lines:
         for number, line in enumerate(lines, 1):
             if number == 1:
