@@ -33,8 +33,13 @@ COMMANDS = {
     "Clicks": ("clicks",),
     "Search": ("index", "retrieve", "features", "rerank", "serve"),
     "Experiments": ("experiment", "report", "demo"),
+    "Setup": ("warm-up",),
 }
-MODULES = {name: name for names in COMMANDS.values() for name in names} | {"interpolate": "combine", "refit": "combine"}
+MODULES = {name: name for names in COMMANDS.values() for name in names} | {
+    "interpolate": "combine",
+    "refit": "combine",
+    "warm-up": "warm_up",
+}
 
 
 class LazyCommands(Mapping[str, Any]):
@@ -49,7 +54,7 @@ class LazyCommands(Mapping[str, Any]):
             group = getattr(module, "GROUP", None)
             if group is None:
                 group = typer.Typer(add_completion=False, **SETTINGS)
-                function = getattr(module, name)
+                function = getattr(module, name.replace("-", "_"))
                 group.command(cls=getattr(function, "command_class", Command))(function)
             self._loaded[name] = typer.main.get_command(group)
         return self._loaded[name]
@@ -64,8 +69,8 @@ class LazyCommands(Mapping[str, Any]):
 def summary(name: str) -> str:
     """The first line of a command's docstring, read without importing its module."""
     source = Path(__file__).with_name(f"{MODULES[name]}.py").read_text(encoding="utf-8")
-    (found,) = (item for item in ast.parse(source).body if isinstance(item, ast.FunctionDef) and item.name == name)
-    return (ast.get_docstring(found) or "").partition("\n")[0]
+    functions = {item.name: item for item in ast.parse(source).body if isinstance(item, ast.FunctionDef)}
+    return (ast.get_docstring(functions[name.replace("-", "_")]) or "").partition("\n")[0]
 
 
 class Commands(Group):

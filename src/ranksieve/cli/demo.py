@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_line, show_note, show_table, show_waiting
-from ranksieve.cli.demo_search import compile_retrieval, make_search
+from ranksieve.cli.compiling import compile_tasks
+from ranksieve.cli.console import check_writable, show_line, show_note, show_table
+from ranksieve.cli.demo_search import make_search
 from ranksieve.cli.shared_options import Seed, out_option
 from ranksieve.errors import MissingExtraError
 from ranksieve.text_formats import counted, duration
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ranksieve.experiments.spec import Cell
 
 METRIC = "ndcg@10"
+KERNELS = ("boosting", "growing", "pruning", "scoring", "searching")
 STAGES = (50, 100)  # trees after which the models are also measured
 FILES = {
     "LightGBM": "lightgbm.txt",
@@ -87,11 +88,8 @@ def demo(
     text = SPEC.substitute(queries=queries, trees=trees, seed=seed, peer=peer)
     (out / "demo.toml").write_text(text, encoding="utf-8")
     spec = load_spec(out / "demo.toml")
-    show_waiting("growing", f"generating {counted(query=queries)}")
-    compiling = multiprocessing.get_context("spawn").Process(target=_compile_others, daemon=True)
-    compiling.start()
-    _compile_training()
-    compiling.join()  # so that what is timed has the machine to itself
+    compile_tasks(KERNELS)  # so that compiling does not count as training
+    show_note(f"generating {counted(query=queries)}…")
     loaded = load(spec.cells[0].data, spec.cells[0].params.max_bins)
     n_docs = sum(part.binned.lists.n_docs for part in (loaded.train, loaded.valid, loaded.test))
     show_note(f"{counted(document=n_docs)} with {counted(feature=loaded.train.binned.binning.n_features)}")
@@ -106,25 +104,6 @@ def demo(
     for line in make_search(out / "search", **size, trees=min(trees, 100), seed=seed):
         show_line(line)
     show_line(f"{duration(time.monotonic() - begin)} in total")
-
-
-def _compile_others() -> None:
-    """Compile what pruning and searching need, in a process of its own."""
-    from ranksieve.pruning.warm_up import compile_kernels
-
-    compile_kernels(METRIC)
-    compile_retrieval()
-
-
-def _compile_training() -> None:
-    """Train a little, so that compiling does not count as training in the report."""
-    from ranksieve.data.binned import bin_data
-    from ranksieve.data.generators import two_stage
-    from ranksieve.rankers.train import train
-
-    few = bin_data(two_stage(2))
-    for algo in ("lambdamart", "selgb"):
-        train(few, valid=few, algo=algo, trees=3, metric=METRIC, verbose=False)
 
 
 @contextmanager

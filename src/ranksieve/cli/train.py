@@ -85,6 +85,7 @@ def train(
     check_model_file(out, *read, is_forest=init is None and chosen.algo in FORESTS)
     from ranksieve.boosting.checkpoint import CheckpointOptions
     from ranksieve.boosting.job import TrainingJob
+    from ranksieve.cli.compiling import compile_tasks
     from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import PruningProgress, TrainingProgress
@@ -93,6 +94,8 @@ def train(
     metric = metric_of(chosen)
     for path in (*data, *(valid or ()), *((test,) if test else ())):
         open_data(path, missing=missing)  # a wrong path is refused before training
+    if chosen.algo in FORESTS and chosen.device != "cuda":
+        compile_tasks(("boosting", "growing", *(("scoring",) if test else ())), quiet=quiet)
     doing = f"starting {counted(worker=local_workers)}, reading the data" if local_workers else "reading the data"
     bar: PruningProgress | TrainingProgress = TrainingProgress(chosen.algo, doing=doing, quiet=quiet)
     if chosen.algo == "xcleaver":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,12 @@ class KernelCache(FunctionCache):
     Numba compiles anew when the file of a kernel changes. Code from other files is compiled into it, though: here a
     change in any file of the package that the kernel's file imports, directly or not, counts too.
     """
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        base = self._cache_file._data_name(0).removesuffix(".0.nbc")
+        # several processes may compile: Numba only counts, and two signatures could get one file
+        self._cache_file._data_name = lambda number: f"{base}.{os.getpid()}-{number}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for a signature, if it is there and up to date; Numba asks before it compiles or runs a kernel."""

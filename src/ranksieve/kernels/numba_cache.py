@@ -9,13 +9,18 @@ from functools import cache
 from ranksieve.kernels.jit import KernelCache
 
 
-def is_compiled(kernels: str) -> bool:
-    """Whether a kernel of this file is compiled, in this process or on disk; True where the JIT is disabled."""
+def is_compiled(kernels: str, name: str = "") -> bool:
+    """Whether a kernel of this file is compiled, in this process or on disk; True where the JIT is disabled.
+
+    With a name it is this kernel.
+    """
     module = importlib.import_module(f"ranksieve.kernels.{kernels}")
     own = [
         kernel
         for kernel in vars(module).values()
-        if isinstance(getattr(kernel, "_cache", None), KernelCache) and kernel.__module__ == module.__name__
+        if isinstance(getattr(kernel, "_cache", None), KernelCache)
+        and kernel.__module__ == module.__name__
+        and name in ("", kernel.__name__)
     ]
     return not own or any(kernel.signatures or not kernel._cache.is_empty() for kernel in own)
 

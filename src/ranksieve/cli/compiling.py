@@ -1,0 +1,68 @@
+"""Compiling kernels in other processes before a command begins, with a counter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from queue import Empty, SimpleQueue
+
+from ranksieve.progress import ProgressDisplay
+
+# A task's last kernel, by its file: the task is done where that is compiled. Long tasks come first.
+TASKS = {
+    "boosting": ("lazy_scores", "best_per_query"),
+    "growing": ("growing", "grow_tree"),
+    "pruning": ("pruning", "list_values"),
+    "scoring": ("quantize", "add_raw"),
+    "searching": ("lexical", "lexical_features"),
+    "reading": ("letor", "parse_lines"),
+}
+
+
+def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, float]:
+    """Compile the kernels of some tasks, as many at a time as there are cores, and show how many are done.
+
+    Returns the number of kernels, 0 where all were on disk, and the seconds it took. A process that fails changes
+    nothing: its kernels are compiled when they are first used.
+    """
+    from ranksieve.kernels.numba_cache import is_compiled
+
+    begin, n_kernels = time.monotonic(), 0
+    left = [task for task in TASKS if task in tasks and not is_compiled(*TASKS[task])]
+    if not left:
+        return 0, 0.0
+    compiled: SimpleQueue[str] = SimpleQueue()
+    running: set[subprocess.Popen[str]] = set()
+    with (
+        ProgressDisplay("compiling kernels", doing="first use only", kernels="", quiet=quiet) as progress,
+        ThreadPoolExecutor(os.cpu_count() or 1) as pool,
+    ):
+        tasks_done = [pool.submit(_compile, task, compiled, running) for task in left]
+        try:
+            while not (all(one.done() for one in tasks_done) and compiled.empty()):
+                try:
+                    compiled.get(timeout=0.2)
+                except Empty:
+                    continue
+                n_kernels += 1
+                progress.update(n_kernels, unit="kernel")
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(running):
+                process.kill()
+    return n_kernels, time.monotonic() - begin
+
+
+def _compile(task: str, compiled: SimpleQueue[str], running: set[subprocess.Popen[str]]) -> None:
+    """Run the process of a task; it writes a line for each kernel."""
+    command = [sys.executable, "-m", "ranksieve.cli.warm_up", task]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        running.add(process)
+        assert process.stdout is not None
+        for line in process.stdout:
+            compiled.put(line)
+    running.discard(process)

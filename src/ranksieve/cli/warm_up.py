@@ -1,0 +1,180 @@
+"""`ranksieve warm-up`: compile kernels before they are needed, in several processes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ranksieve.cli.compiling import TASKS, compile_tasks
+from ranksieve.cli.console import show_facts
+from ranksieve.cli.shared_options import Quiet
+from ranksieve.errors import ParameterError
+
+DOCUMENTS = '{"id": "a", "body": "red wine in a glass"}\n{"id": "b", "body": "white wine"}\n'
+
+
+def warm_up(
+    tasks: Annotated[
+        list[str] | None, typer.Argument(metavar="[TASK]...", help=f"What to compile for: {', '.join(TASKS)}; or all.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compile the kernels of common tasks and keep them on disk, when an image is built for example.
+
+    Kernels are kept in NUMBA_CACHE_DIR if that is set, else beside the package. Kernels that are there are not compiled
+    again. A kernel belongs to the processor that it was compiled on.
+    """
+    from ranksieve.text_formats import duration
+
+    for task in tasks or ():
+        if task not in TASKS:
+            raise ParameterError(f"unknown task {task!r}; expected some of {', '.join(TASKS)}")
+    n_kernels, seconds = compile_tasks(tasks or TASKS, quiet=quiet)
+    show_facts([("compiled", f"{n_kernels} kernels in {duration(seconds)}")])
+
+
+def _data(n_queries: int = 60) -> Any:
+    from ranksieve.data.generators import cubic
+
+    return cubic(n_queries)
+
+
+def _stump(*_: Any) -> Any:
+    """A tree of one split."""
+    import numpy as np
+
+    from ranksieve.boosting.tree import Tree
+
+    splits, one = np.array([[0, 3, 1, -1, -2]], np.int32), np.ones(1)
+    return Tree(splits, one, np.ones(1, np.int64), np.array([0.1, 0.2]), np.ones(2, np.int64), np.ones(2))
+
+
+class StumpGrower:
+    """Grows the same stump every time, without a kernel."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def grow(self, *_: Any) -> tuple[Any, None]:
+        return _stump(), None
+
+
+def _compile_growing() -> None:
+    """Growing trees."""
+    import numpy as np
+
+    from ranksieve.boosting.grower import Grower
+    from ranksieve.boosting.training_rows import TreeTarget
+    from ranksieve.data.binned import bin_data
+    from ranksieve.params import Params
+
+    data, params = bin_data(_data(2)), Params(leaves=4, gain="newton")
+    grad = np.linspace(-1.0, 1.0, data.lists.n_docs)
+    target = TreeTarget(None, grad, np.ones_like(grad))
+    tree, leaves = Grower(data, params, threads=1).grow(target, np.random.default_rng(0))
+    assert leaves is not None
+    from ranksieve.boosting.scores import Scores
+
+    Scores(data).add(tree, leaves)
+
+
+def _compile_boosting() -> None:
+    """Everything else of training: λ, selection, scores and validation."""
+    from ranksieve.boosting.train import GROWERS
+    from ranksieve.rankers.train import train
+
+    GROWERS["best-first"] = StumpGrower  # type: ignore[assignment]
+    train(_data(), valid=_data(), algo="selgb", negatives=0.2, trees=4, device="cpu", verbose=False)
+
+
+def _compile_scoring() -> None:
+    """Scores of many documents, and of one."""
+    from ranksieve.data.binned import bin_data
+
+    data = _data()
+    forest = _forest(bin_data(data))
+    forest.predict(data.features)
+    forest.predict(data.features[:1])
+
+
+def _forest(data: Any) -> Any:
+    from ranksieve.boosting.tree import to_forest
+
+    return to_forest([_stump(), _stump()], data.binning, data.feature_names, {})
+
+
+def _compile_pruning() -> None:
+    """Pruning and re-weighting."""
+    from ranksieve.data.binned import bin_data
+    from ranksieve.pruning.prune import prune
+
+    data = bin_data(_data())
+    prune(_forest(data), data, judge_on="train", rate=0.5)
+
+
+def _compile_reading() -> None:
+    """LETOR text."""
+    from ranksieve.data.binned import bin_data
+    from ranksieve.data.letor_lines import SERIAL_BYTES
+    from ranksieve.data.read import open_data, read
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "lists.txt")
+        lines = [f"{number % 2} qid:{number // 8} 1:0.5 2:1e-3 # {number}\n" for number in range(SERIAL_BYTES // 16)]
+        path.write_text("".join(lines), encoding="utf-8")
+        read(path)
+        path.write_text("".join(lines[:8]), encoding="utf-8")  # short files have kernels of their own
+        bin_data(open_data(path))
+
+
+def _compile_searching() -> None:
+    """An index, first-stage retrieval and features."""
+    from ranksieve.cli.app import app
+    from ranksieve.cli.demo_search import compile_retrieval
+
+    compile_retrieval()
+    with tempfile.TemporaryDirectory() as folder:
+        files = {"documents.jsonl": DOCUMENTS, "queries.tsv": "q\tred wine\n", "qrels.txt": "q 0 a 1\n"}
+        for name, text in files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        documents, queries, qrels, index, lists = (
+            str(Path(folder, name)) for name in (*files, "index", "lists.parquet")
+        )
+        with contextlib.redirect_stdout(io.StringIO()):  # it is read as the names of kernels
+            app(["index", documents, "--out", index], standalone_mode=False)
+            app(["features", index, queries, "--qrels", qrels, "--out", lists], standalone_mode=False)
+
+
+FUNCTIONS: dict[str, Callable[[], None]] = {
+    "growing": _compile_growing,
+    "boosting": _compile_boosting,
+    "scoring": _compile_scoring,
+    "pruning": _compile_pruning,
+    "reading": _compile_reading,
+    "searching": _compile_searching,
+}
+
+
+def _report_kernels() -> None:
+    """Print a line for each kernel that is compiled; the process that counts them reads it."""
+    from numba.core import event
+
+    class Counter(event.Listener):
+        def on_start(self, event: Any) -> None: ...
+
+        def on_end(self, event: Any) -> None:
+            if event.data["dispatcher"].py_func.__module__.startswith("ranksieve."):
+                print(event.data["dispatcher"].py_func.__name__, file=sys.__stdout__, flush=True)
+
+    event.register("numba:compile", Counter())
+
+
+if __name__ == "__main__":
+    _report_kernels()
+    FUNCTIONS[sys.argv[1]]()
