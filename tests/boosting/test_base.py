@@ -152,7 +152,7 @@ def test_bad_bases(tmp_path, data, background):
         rs.train(data, init=np.zeros(data.n_docs), valid=data, **SMALL)
     with pytest.raises(ModelError, match="neither a model file nor a feature"):
         rs.train(data, init="bm25", **SMALL)
-    with pytest.raises(ModelError, match=r"does not fit the training data: .* 7 features, but .* has 5"):
+    with pytest.raises(ModelError, match=r"does not fit the training data: .* 7 features; expected 5"):
         rs.train(small_dataset(n_features=5), init=background, **SMALL)
     turned = [f"x{i}" for i in range(7)]
     base = rs.train(named(data), **SMALL)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LEVEL = 1  # of the compression: reading the corpus stays the larger part of indexing
 LONGEST_TEXT = 200_000  # characters of a text in which words of the query are looked for
 WORDS = 30  # in a snippet
-BEFORE = 4  # words before the first match
+BEFORE = 4  # words before the first match, at most a quarter of the stretch
 LONGEST_GAP = 120  # characters shown between two words
 
 
@@ -100,9 +100,10 @@ def _matches(
 def _best_window(found: Sequence[frozenset[str] | None], n_words: int) -> int:
     """Where the stretch begins that has most terms, then most matches; the first of equal ones."""
     matched = [number for number, terms in enumerate(found) if terms is not None]
+    before = min(BEFORE, n_words // 4)
     best, begin, stop, counts, total = (0, 0), 0, 0, dict[str, int](), 0
     for place, first in enumerate(matched):
-        while stop < len(matched) and matched[stop] < first + n_words - BEFORE:
+        while stop < len(matched) and matched[stop] < first + n_words - before:
             for term in found[matched[stop]] or ():
                 counts[term] = counts.get(term, 0) + 1
             stop, total = stop + 1, total + 1
@@ -113,4 +114,4 @@ def _best_window(found: Sequence[frozenset[str] | None], n_words: int) -> int:
             if not counts[term]:
                 del counts[term]
         total -= 1
-    return max(0, min(begin - BEFORE, len(found) - n_words)) if matched else 0
+    return max(0, min(begin - before, len(found) - n_words)) if matched else 0
