@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import naive
 import ranksieve as rs
 from ranksieve.boosting.position_bias import sums_by_position, totals
-from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
@@ -192,6 +192,12 @@ def test_selected_negatives_are_those_of_scores_without_biases(data):
     model = rs.train(data, selection=select, **SMALL)
     for step, scores in seen:
         np.testing.assert_allclose(scores, model.take(np.arange(step)).predict(data), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("algo", ["ranksvm", "lambdarank", "mcrank"])
+def test_rankers_that_learn_no_biases_say_so(data, algo):
+    with pytest.warns(RanksieveWarning, match="positions are not used by algo="):
+        rs.train(data, algo=algo, **({"trees": 2, "leaves": 4} if algo == "mcrank" else {}))
 
 
 def test_checkpoints_of_other_positions_are_refused(tmp_path, data):

@@ -207,6 +207,8 @@ def _describe_data(source: Source) -> None:
         ("positives per query", f"{positives.min():,} to {positives.max():,}, mean {positives.mean():,.1f}"),
         ("values", f"{zeros / max(values, 1):.1%} zero, {missing / max(values, 1):.1%} missing"),
     ]
+    if lists.positions is not None:
+        facts.append(("positions", f"{lists.positions.min()} to {lists.positions.max()}"))
     if source.first_stage is not None:
         names = source.feature_names or ()
         name = names[source.first_stage] if names else f"f{source.first_stage + 1}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import read, read_like
+from ranksieve.errors import RanksieveWarning, param
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.model import Model
@@ -21,7 +23,21 @@ BLOCK_ROWS = 65_536  # rows of whole queries that are worked on together
 
 def training_set(job: TrainingJob) -> Dataset:
     """The training set in memory."""
-    return read(job.data, missing=job.missing)
+    data = read(job.data, missing=job.missing)
+    warn_of_positions(data.lists, job.params)
+    return data
+
+
+def warn_of_positions(lists: Lists, params: Params) -> None:
+    """Warn where positions are there and the algorithm learns no biases of them."""
+    if lists.positions is not None and params.algo != "lightgbm":
+        warnings.warn(
+            RanksieveWarning(
+                "positions are not used by ", param("algo", params.algo), ", only by boosted forests; clicks are taken "
+                "as they are",
+            ),
+            stacklevel=5,
+        )  # fmt: skip
 
 
 def validation_sets(job: TrainingJob, train_set: Dataset) -> list[tuple[str, Dataset]]:

@@ -23,6 +23,7 @@ from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.errors import DataError, InterruptedTraining, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.models.grades import LINKS, Grades, Link
+from ranksieve.rankers.inputs import warn_of_positions
 
 MOST_GRADES = 100
 LINK_OF = {"mcrank": "multinomial", "mcrank-ordinal": "cumulative"}
@@ -80,6 +81,7 @@ def train_mcrank(job: TrainingJob) -> Grades:
     data = bin_data(job.data, max_bins=params.max_bins, missing=job.missing)
     lists = data.lists
     QueryLabels.of(lists).check_grades(data.source, pairs=False)
+    warn_of_positions(lists, params)
     grades = _grades(lists.labels, data.source)
     link = LINKS[LINK_OF[params.algo]]
     targets = link.targets(lists.labels, grades)
