@@ -314,3 +314,27 @@ def neighbour_features(index: NaiveIndex, docs: list[int], scores: list[float], 
         total = sum(likeness[k] for k in nearest[:n])
         out[f"score_{n}"] = sum(likeness[k] * scaled[k] for k in nearest[:n]) / total if total else math.nan
     return out
+
+
+def fused(
+    lists: list[list[tuple[str, float]]], method: str, norm: str, weights: list[float], k: float
+) -> dict[str, float]:
+    """Fused scores of one query as Cormack et al. (RRF), Fox and Shaw (CombSUM, CombMNZ) and ranx define them."""
+    points: dict[str, list[float]] = {}
+    for ranked, weight in zip(lists, weights, strict=True):
+        scores = [score for _, score in ranked]
+        n = len(scores)
+        for rank, (doc, score) in enumerate(ranked, 1):
+            if method == "rrf":
+                value = 1 / (k + rank)
+            elif norm == "min-max":
+                value = (score - min(scores)) / max(max(scores) - min(scores), 1e-9)
+            elif norm == "zmuv":
+                mean = sum(scores) / n
+                value = (score - mean) / max(math.sqrt(sum((s - mean) ** 2 for s in scores) / n), 1e-9)
+            elif norm == "rank":
+                value = 1 - (rank - 1) / n
+            else:
+                value = score
+            points.setdefault(doc, []).append(weight * value)
+    return {doc: sum(values) * (len(values) if method == "mnz" else 1) for doc, values in points.items()}

@@ -38,7 +38,7 @@ COMMANDS = (
     "clicks",
     "bench",
     "demo",
-    *("index", "retrieve", "features", "split", "rerank", "serve"),
+    *("index", "retrieve", "fuse", "features", "split", "rerank", "serve", "warm-up"),
 )
 
 

@@ -269,3 +269,28 @@ def test_a_corpus_of_several_files(corpus, run, tmp_path):
     assert run("index", *parts, "--out", tmp_path / "several").code == 0
     assert run("index", corpus / "corpus.jsonl", "--out", tmp_path / "one").code == 0
     assert folder_bytes(tmp_path / "several") == folder_bytes(tmp_path / "one")
+
+
+def test_fuse(run, tmp_path):
+    a, b, out = (tmp_path / name for name in ("a.trec", "b.trec", "out.trec"))
+    a.write_text("q1 Q0 x 1 9 a\nq1 Q0 y 2 8 a\nq2 Q0 x 1 3 a\n")
+    b.write_text("q1 Q0 y 1 0.5 b\nq1 Q0 z 2 0.25 b\n")
+    outcome = run("fuse", a, b, "--out", out)
+    assert (outcome.code, outcome.output.split()) == (0, ["run", f"{out},", "2", "queries,", "4", "documents"])
+    assert [line.split()[:4] for line in out.read_text().splitlines()] == [
+        ["q1", "Q0", "y", "1"],
+        ["q1", "Q0", "x", "2"],
+        ["q1", "Q0", "z", "3"],
+        ["q2", "Q0", "x", "1"],
+    ]
+    outcome = run("fuse", a, b, "--method", "sum", "--weights", "2,0.5", "--depth", 1, "--out", out)
+    assert outcome.code == 0, outcome.output
+    assert out.read_text() == "q1 Q0 x 1 2 sum\nq2 Q0 x 1 0 sum\n"
+    for arguments, message in [
+        ((a, b, "--weights", "1;2"), "--weights is '1;2'; expected numbers separated by commas"),
+        ((a,), "1 given; expected at least 2"),
+        ((a, b, "--norm", "rank"), "--norm is for the methods sum and mnz"),
+    ]:
+        outcome = run("fuse", *arguments, "--out", tmp_path / "none.trec")
+        assert outcome.code == 2 and message in outcome.output
+        assert not (tmp_path / "none.trec").exists()

@@ -31,7 +31,7 @@ COMMANDS = {
     ),
     "Data": ("describe", "split", "sample", "pack", "synth"),
     "Clicks": ("clicks",),
-    "Search": ("index", "retrieve", "features", "rerank", "serve"),
+    "Search": ("index", "retrieve", "fuse", "features", "rerank", "serve"),
     "Experiments": ("experiment", "report", "demo"),
     "Setup": ("warm-up",),
 }

@@ -1,5 +1,6 @@
 from .analysis import Analyzer
 from .first_stage import FirstStage
+from .fusion import fuse
 from .index import Index
 from .labelling import extract_features
 from .pipeline import Pipeline
@@ -14,6 +15,7 @@ __all__ = [
     "Pipeline",
     "evaluate_run",
     "extract_features",
+    "fuse",
     "retrieve",
     "search",
     "tune",

@@ -1,0 +1,132 @@
+"""`fuse`: several runs as one, by ranks or by normalised scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ranksieve.errors import DataError, ParameterError, did_you_mean, param
+from ranksieve.retrieval.runs import Run, as_run
+
+SMALLEST_SPREAD = 1e-9  # scores that are all equal are divided by it, as ranx does
+
+
+def _min_max(scores: np.ndarray) -> np.ndarray:
+    low = scores.min(initial=np.inf)
+    return (scores - low) / max(scores.max(initial=-np.inf) - low, SMALLEST_SPREAD)
+
+
+def _zmuv(scores: np.ndarray) -> np.ndarray:
+    return (scores - scores.mean()) / max(scores.std(), SMALLEST_SPREAD)
+
+
+def _rank(scores: np.ndarray) -> np.ndarray:
+    return 1 - np.arange(len(scores)) / len(scores)
+
+
+NORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "min-max": _min_max,
+    "zmuv": _zmuv,
+    "rank": _rank,
+    "none": lambda scores: scores,
+}
+METHODS = ("rrf", "sum", "mnz")
+
+
+def fuse(
+    runs: Sequence[Any],
+    method: str = "rrf",
+    *,
+    norm: str | None = None,
+    weights: Sequence[float] | None = None,
+    k: int | None = None,
+    depth: int | None = None,
+) -> Run:
+    """Fuse runs into one; methods and normalisations are those of ranx, with the same names.
+
+    A query has the documents that any run has for it. Documents with equal scores keep the order of the first run that
+    has them.
+
+    Parameters
+    ----------
+    runs
+        Two or more runs: each a `Run`, a DataFrame with `qid`, `docno` and `score`, or a TREC run file.
+    method
+        "rrf": reciprocal rank fusion, the sum of 1 / (k + rank). "sum": CombSUM, the sum of the normalised scores.
+        "mnz": CombMNZ, that sum times the number of runs that have the document.
+    norm
+        How "sum" and "mnz" normalise the scores of each list. "min-max" (default): to the range from 0 to 1. "zmuv":
+        mean 0 and variance 1. "rank": 1 - (rank - 1) / length. "none": not at all.
+    weights
+        One weight per run; each run's scores are multiplied by it. "sum" with weights is ranx's "wsum".
+    k
+        The constant of "rrf"; 60 by default.
+    depth
+        Documents to keep per query; all by default.
+
+    Examples
+    --------
+    >>> from ranksieve.retrieval.runs import Run
+    >>> words = Run.from_rows([("q1", "d1", 9.0), ("q1", "d2", 8.0), ("q1", "d3", 1.0)])
+    >>> vectors = Run.from_rows([("q1", "d2", 0.9), ("q1", "d4", 0.2)])
+    >>> fuse([words, vectors]).doc_ids.tolist()
+    ['d2', 'd1', 'd4', 'd3']
+    >>> fuse([words, vectors], "sum", weights=[0.8, 0.2]).scores.round(2).tolist()
+    [0.9, 0.8, 0.0, 0.0]
+    """
+    points = _points(method, norm, k)
+    given = [run for run in map(as_run, runs) if run is not None]
+    if len(given) < 2:
+        raise ParameterError(param("runs"), f": {len(given)} given; expected at least 2")
+    factors = _weights(weights, len(given))
+    if depth is not None and depth < 1:
+        raise ParameterError(param("depth"), f" is {depth}; expected a whole number from 1")
+    found: dict[str, dict[str, list[float]]] = {}  # query → document → its points in each run that has it
+    for run, factor in zip(given, factors, strict=True):
+        for id, docs, scores in run.lists():
+            of_query = found.setdefault(id, {})
+            if len(docs):
+                for doc, value in zip(docs, (factor * points(scores)).tolist(), strict=True):
+                    of_query.setdefault(doc, []).append(value)
+    return Run.from_lists((id, *_ranked(id, docs, method, depth)) for id, docs in found.items())
+
+
+def _points(method: str, norm: str | None, k: int | None) -> Callable[[np.ndarray], np.ndarray]:
+    """The function from the scores of one list, best first, to what is added up."""
+    if method not in METHODS:
+        raise ParameterError(
+            param("method"), f" is {method!r}; {did_you_mean(method, METHODS)}expected {', '.join(METHODS)}"
+        )
+    if method == "rrf":
+        if norm is not None:
+            raise ParameterError(param("norm"), " is for the methods sum and mnz; rrf uses ranks alone")
+        constant = 60 if k is None else k
+        if constant < 0:
+            raise ParameterError(param("k"), f" is {k}; expected a whole number from 0")
+        return lambda scores: 1 / (constant + np.arange(1, len(scores) + 1))
+    if k is not None:
+        raise ParameterError(param("k"), " is for the method rrf; sum and mnz use scores")
+    if norm is not None and norm not in NORMS:
+        raise ParameterError(param("norm"), f" is {norm!r}; {did_you_mean(norm, NORMS)}expected {', '.join(NORMS)}")
+    return NORMS[norm or "min-max"]
+
+
+def _weights(weights: Sequence[float] | None, n_runs: int) -> list[float]:
+    if weights is None:
+        return [1.0] * n_runs
+    factors = [float(weight) for weight in weights]
+    if len(factors) != n_runs or not np.isfinite(factors).all():
+        raise ParameterError(param("weights"), f" are {factors}; expected {n_runs} finite numbers, one per run")
+    return factors
+
+
+def _ranked(id: str, found: dict[str, list[float]], method: str, depth: int | None) -> tuple[list[str], np.ndarray]:
+    """Documents and scores of one query, best first; sums are exact, so that they do not depend on the runs' order."""
+    if not all(np.isfinite(values).all() for values in found.values()):
+        raise DataError(f"query {id!r}: scores are too large to normalise; expected less than 1e300")
+    totals = {doc: math.fsum(values) * (len(values) if method == "mnz" else 1) for doc, values in found.items()}
+    docs = sorted(totals, key=totals.__getitem__, reverse=True)[:depth]
+    return docs, np.array([totals[doc] for doc in docs])
