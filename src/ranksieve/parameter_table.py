@@ -52,7 +52,7 @@ COMMON = ("algo", "metric", "gains", "threads", "seed")
 GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
            "feature_fraction", "max_bins")  # fmt: skip
 BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction", "device",
-            "position_rate", "position_l2", "position_biases")  # fmt: skip
+            "position_rate", "position_l2", "position_biases", "bag", "bag_fraction", "size")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,9 @@ class Core:
     )
     feature_fraction: float = share(1.0, "Share of the features each tree may use")
     row_fraction: float = share(1.0, "Share of the training rows each tree is grown on; λ are those of the whole lists")
+    bag: int = integer(1, "Number of forests that are trained on samples of the queries and averaged", 1)
+    bag_fraction: float = share(0.8, "Share of the queries that each forest of a bag is trained on")
+    size: int = integer(0, "Prune the finished forest to this many trees (0: keep all)")
     features: str = parameter(
         "*", "Features to train on: names, globs, numbers from 1, ranges, with commas; ! excludes",
         "names as in 'bm25_*,7,!length'", lambda value: bool(value.strip(" ,")), convert=features_text,

@@ -195,6 +195,16 @@ class Params:
         return registry.build(chosen, self._given)
 
     @property
+    def all_trees(self) -> int:
+        """Largest number of trees, over all forests of a bag."""
+        return int(self.trees * self.bag)
+
+    @property
+    def patience(self) -> int:
+        """Trees without improvement after which training stops (0: never), over all forests of a bag."""
+        return int(self.early_stopping * self.bag)
+
+    @property
     def newton_gain(self) -> bool:
         """Whether splits are chosen by the gain with second derivatives."""
         return self.gain == "newton"

@@ -57,6 +57,8 @@ def test_any_number_of_workers_gives_the_model_of_one_machine(client, data, part
     "options",
     [
         {"algo": "negsgb", "feature_fraction": 0.5},
+        {"algo": "selgb", "bag": 3, "trees": 3},
+        {"algo": "lambdamart", "bag": 2, "trees": 3, "bag_fraction": 0.6},
         {"algo": "sgb"},
         {"algo": "lambdamart", "row_fraction": 0.5, "objective": "err"},
         {"algo": "mart"},

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.bagging import BaggedRows
 from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.loop import State
 from ranksieve.boosting.scores import Scores
@@ -107,7 +108,7 @@ class Checkpointer:
     def __call__(self, state: State[Any]) -> None:
         n_trees = len(state.trees)
         late = time.monotonic() - self._saved > self._seconds
-        if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.trees:
+        if n_trees % self._every == 0 or late or state.stopped or n_trees == self._params.all_trees:
             self.save(state)
             self._saved = time.monotonic()
 
@@ -126,22 +127,38 @@ def save_checkpoint(folder: Path, state: State[Any], data: Binned, mark: dict[st
     """Write the state; `mark` is the run's fingerprint."""
     forest = to_forest(state.trees, data.binning, data.feature_names, {})
     meta = {"fingerprint": mark, "history": state.history, "seconds": state.seconds, "steps": state.steps}
-    rows, chosen = state.rows.rows, state.rows.selected or Selected(np.empty(0))
+    kept = state.rows.members if isinstance(state.rows, BaggedRows) else (state.rows,)
     with atomic_path(folder / FILE) as path, open(path, "wb") as file:
         np.savez(
             file,
             model=np.frombuffer(to_text(forest).encode(), np.uint8),
             meta=np.frombuffer(json.dumps(meta).encode(), np.uint8),
-            everything=np.bool_(rows is None),
-            rows=np.empty(0, np.int32) if rows is None else rows,
-            weights=np.empty(0) if chosen.weights is None else chosen.weights,
-            full_lists=np.bool_(chosen.full_lists),
             biases=np.array(state.biases, np.float64),
-        )
+            **{f"{name}{_suffix(number)}": array for number, rows in enumerate(kept)
+               for name, array in _arrays_of(rows).items()},
+        )  # fmt: skip
 
 
-def _selected(archive: Any, n_docs: int) -> np.ndarray | Selected:
-    rows, weights, full_lists = archive["rows"], archive["weights"], bool(archive["full_lists"])
+def _suffix(number: int) -> str:
+    """What the names of arrays end in, for each forest of a bag."""
+    return str(number) if number else ""
+
+
+def _arrays_of(rows: TrainingRows) -> dict[str, Any]:
+    """The training rows as arrays."""
+    chosen = rows.selected or Selected(np.empty(0))
+    return {
+        "everything": np.bool_(rows.rows is None),
+        "rows": np.empty(0, np.int32) if rows.rows is None else rows.rows,
+        "weights": np.empty(0) if chosen.weights is None else chosen.weights,
+        "full_lists": np.bool_(chosen.full_lists),
+    }
+
+
+def _selected(archive: Any, n_docs: int, end: str) -> np.ndarray | Selected | None:
+    if archive[f"everything{end}"]:
+        return None
+    rows, weights, full_lists = archive[f"rows{end}"], archive[f"weights{end}"], bool(archive[f"full_lists{end}"])
     if rows.dtype.kind not in "iu" or rows.ndim != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < n_docs):
         raise ValueError(f"its rows are not among the {n_docs} of the data")
     if weights.dtype.kind != "f" or weights.shape not in ((0,), rows.shape):
@@ -182,7 +199,8 @@ def load_checkpoint(folder: Path, state: State[Any], data: Binned, params: Param
                 raise ValueError(f"{damaged} does not have its checksum")
             meta = json.loads(archive["meta"].tobytes())
             model = archive["model"].tobytes().decode()
-            selected = None if archive["everything"] else _selected(archive, data.lists.n_docs)
+            n_members = len(state.rows.members) if isinstance(state.rows, BaggedRows) else 1
+            selected = [_selected(archive, data.lists.n_docs, _suffix(number)) for number in range(n_members)]
             biases = _biases(archive, len(meta["seconds"]))
         different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
         _check_progress(meta)
@@ -197,11 +215,12 @@ def load_checkpoint(folder: Path, state: State[Any], data: Binned, params: Param
         state.trees = to_trees(from_text(model, source=str(path)), data.binning)
     except RanksieveError as error:
         raise ModelError(f"{path}: damaged ({error}); delete it to start anew") from error
-    if len(state.trees) > params.trees:
+    if len(state.trees) > params.all_trees:
         raise ModelError(f"{path}: has {len(state.trees)} trees already; ask for at least as many, or start anew")
     for tree in state.trees:
         state.scores.add(tree)
-    state.rows = TrainingRows.of(data.lists, selected)
+    members = tuple(TrainingRows.of(data.lists, one) for one in selected)
+    state.rows = BaggedRows(members) if isinstance(state.rows, BaggedRows) else members[0]
     state.history, state.seconds, state.steps = meta["history"], meta["seconds"], meta["steps"]
     state.biases = biases
     return state

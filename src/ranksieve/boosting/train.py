@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.bagging import bagged, bagged_step, check_bag, training_scores
 from ranksieve.boosting.callbacks import MeasuredSet, Monitor, ValidationSet
 from ranksieve.boosting.checkpoint import Checkpointer, fingerprint, finished
 from ranksieve.boosting.grower import Grower
@@ -41,7 +42,9 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     given = open_data(job.data, missing=job.missing)
     train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning)
     base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
-    memory = memory_of(job, has_biases=uses_biases(train_set.lists, params))
+    has_biases = uses_biases(train_set.lists, params)
+    check_bag(params, has_biases=has_biases)
+    memory = memory_of(job, has_biases=has_biases)
     start = memory.scores(train_set, base.scores(TRAIN, given, train_set), is_trained_on=True)
     valid_sets = list(_validation_sets(job, train_set, base, memory))
     lists = memory.lists(train_set, metric_of(params), first_selection(base))
@@ -55,7 +58,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
         job=job,
         data=train_set,
         base=base,
-        parts=Parts(lists, grower, step_size, biases),
+        parts=Parts(lists, grower, bagged_step(step_size, params.bag), biases),
         biases=biases,
         state=State([], start, lists.all_rows),
         valid_sets=valid_sets,
@@ -82,7 +85,7 @@ class BoostingRun:
     def train(self) -> Forest | Blend:
         """Boost to the end; Ctrl-C raises `InterruptedTraining` with the model of the finished trees."""
         params, counter = self.job.params, self.job.counter
-        monitor = Monitor(self.valid_sets, metric_of(params), params.trees, params.early_stopping, self.job.callbacks)
+        monitor = Monitor(self.valid_sets, metric_of(params), params.all_trees, params.patience, self.job.callbacks)
         if self.biases is not None:
             self.biases.begin(self.state, getattr(self.base, "model", None))
         if self.base.ranks:
@@ -94,7 +97,7 @@ class BoostingRun:
         if checkpointer is not None:
             after_tree.append(checkpointer)
         try:
-            boost(self.parts, self.state, n_trees=params.trees, seed=params.seed, callbacks=after_tree)
+            boost(self.parts, self.state, n_trees=params.all_trees, seed=params.seed, callbacks=after_tree)
         except (ClusterError, KeyboardInterrupt) as error:
             self.state = finished(self.state)  # finished trees are kept even if workers were lost
             if checkpointer is not None and self.state.trees:
@@ -142,15 +145,15 @@ class MainMemory:
     def __init__(self, job: TrainingJob) -> None:
         self._params, self._threads = job.params, job.threads
 
-    def scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool = False) -> Scores:
+    def scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool = False) -> Any:
         """The scores of a data set."""
-        return Scores(data, start=start)
+        return training_scores(data, self._params, start) if is_trained_on else Scores(data, start=start)
 
     def validation_set(self, name: str, data: Binned, scores: Scores) -> ValidationSet:
         return ValidationSet(name, data, scores)
 
-    def lists(self, data: Binned, metric: Metric, first_selection: int) -> TrainingLists:
-        return TrainingLists(data.lists, self._params, metric, first_selection)
+    def lists(self, data: Binned, metric: Metric, first_selection: int) -> Any:
+        return bagged(TrainingLists(data.lists, self._params, metric, first_selection))
 
     def grower(self, data: Binned) -> Grower:
         return GROWERS[self._params.forest_algorithm.grower](data, self._params, threads=self._threads)
@@ -158,7 +161,7 @@ class MainMemory:
 
 def memory_of(job: TrainingJob, *, has_biases: bool = False) -> Any:
     """Where the data of a run is: in main memory, or on a GPU."""
-    if job.params.device == "cpu" or (job.params.device == AUTO and has_biases):
+    if job.params.device == "cpu" or (job.params.device == AUTO and (has_biases or job.params.bag > 1)):
         return MainMemory(job)
     from ranksieve.cuda import device
 

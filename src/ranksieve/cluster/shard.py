@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.bagging import bagged, training_scores
 from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.fixed_point import Extent, Scales
 from ranksieve.boosting.initial_scores import TRAIN, Base
@@ -91,15 +92,15 @@ class Shard:
         config, sets = self._config, self._data.sets
         with NUMBA_LOCK, using_threads(self._threads):
             starts = self._starts(base)
-            self._scores = Scores(sets[TRAIN], start=starts[TRAIN])
+            self._scores = training_scores(sets[TRAIN], config.params, starts[TRAIN])
             self._valid_sets = [
                 _valid_set(name, data, starts[name], config.highest[name])
                 for name, data in sets.items()
                 if name != TRAIN
             ]
             lists, highest = sets[TRAIN].lists, config.highest[TRAIN]
-            self._lists = TrainingLists(
-                lists, config.params, config.metric, first_selection(base), self._portion, highest
+            self._lists = bagged(
+                TrainingLists(lists, config.params, config.metric, first_selection(base), self._portion, highest)
             )
             self._rows = self._lists.all_rows
             self._target: TreeTarget | None = None
@@ -129,7 +130,8 @@ class Shard:
         selects_at, first = self._lists.selects_at, len(self._trees)
         stop = first + len(trees)
         steps = [step for step in range(first + (self._target is not None), stop) if selects_at(step)]
-        if not traits_of(self._config.params.selection_rule).needs_last_selection:
+        params = self._config.params
+        if not traits_of(params.selection_rule).needs_last_selection and params.bag == 1:
             steps = [] if selects_at(stop) else steps[-1:]
         for step, tree in enumerate(trees, start=first):
             if step in steps:

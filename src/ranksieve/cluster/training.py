@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksieve.boosting.bagging import bagged_step, check_bag
 from ranksieve.boosting.checkpoint import CheckpointOptions, choices
 from ranksieve.boosting.initial_scores import TRAIN, ScoresBase
 from ranksieve.boosting.job import TrainingJob, named_sets
@@ -185,17 +186,19 @@ def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -
     scores = RemoteScores(pool)
     grower = RemoteGrower(data, params, pool, threads=job.threads, n_docs=summaries[TRAIN].n_docs)
     valid_sets = [
-        RemoteValidationSet(name, pool, found.query_weights if len(found.query_weights) else None, params.trees)
+        RemoteValidationSet(name, pool, found.query_weights if len(found.query_weights) else None, params.all_trees)
         for name, found in summaries.items()
         if name != TRAIN
     ]
     lists, last = RemoteLists(pool), summaries[TRAIN].last_positions
+    check_bag(params, has_biases=bool(len(last)))
     biases = PositionBiases.of(lists, count_positions(last if len(last) else None), params)
+    step_size = bagged_step(params.step_rule((data, scores), [], config.metric), params.bag)
     return BoostingRun(
         job=job,
         data=data,
         base=base,
-        parts=Parts(lists, grower, params.step_rule((data, scores), [], config.metric), biases),
+        parts=Parts(lists, grower, step_size, biases),
         biases=biases,
         state=State([], scores, TrainingRows.of(data.lists, None)),
         valid_sets=valid_sets,

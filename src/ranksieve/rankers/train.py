@@ -10,15 +10,17 @@ from typing import Any
 
 from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.checkpoint import CheckpointOptions
-from ranksieve.boosting.job import Machines, TrainingJob
+from ranksieve.boosting.job import Machines, TrainingJob, named_sets
 from ranksieve.boosting.train import train_forest
 from ranksieve.data.binning import Binning
-from ranksieve.errors import UnusedParameterWarning
+from ranksieve.errors import ParameterError, UnusedParameterWarning, param
 from ranksieve.evaluation.metrics import parse_metric
+from ranksieve.forest.forest import Forest
 from ranksieve.kernels.numba_cache import report_first_compile
 from ranksieve.parameter_table import FORESTS
 from ranksieve.params import Params
 from ranksieve.progress import training_progress
+from ranksieve.pruning.prune import prune
 from ranksieve.pruning.xcleaver import train_xcleaver
 from ranksieve.rankers.feature import train_feature
 from ranksieve.rankers.lambdarank import train_lambdarank
@@ -132,13 +134,37 @@ def parse_params(given: Mapping[str, Any]) -> Params:
 def run(job: TrainingJob) -> Any:
     """Train the model that a job describes: `train`, the command line and experiments end here."""
     params = job.params
+    _check_size(job)
     with using_threads(params.threads or os.cpu_count() or 1) as threads:
         job = replace(job, threads=threads)
         if job.cluster is not None:
             return job.cluster.train(job)
         if not params.algorithm.is_forest:
             job.check_forest_options()
-        return TRAINERS[params.algo](job)
+        model = TRAINERS[params.algo](job)
+        return _pruned(model, job) if 0 < params.size < getattr(model, "n_trees", 0) else model
+
+
+def _check_size(job: TrainingJob) -> None:
+    """Refuse to prune where that is not possible."""
+    params = job.params
+    if params.size == 0 or not params.algorithm.is_forest:
+        return
+    if job.cluster is not None:
+        raise ParameterError(param("size"), " works on one machine only; prune the model afterwards")
+    if job.valid is None:
+        raise ParameterError(param("size"), " needs validation data to prune on; give ", param("valid"))
+
+
+def _pruned(model: Forest, job: TrainingJob) -> Forest:
+    """The forest with `params.size` trees; trees are judged on the first validation set."""
+    params = job.params
+    valid = next(iter(named_sets(job.valid).values()))
+    pruned = prune(
+        model, valid=valid, rate=1.0 - params.size / model.n_trees, metric=params.metric, missing=job.missing,
+        threads=params.threads, seed=params.seed,
+    )  # fmt: skip
+    return replace(pruned, info={**model.info, **pruned.info})
 
 
 def check_extra(algo: str) -> None:
