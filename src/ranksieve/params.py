@@ -200,7 +200,7 @@ class Params:
         return int(self.trees * self.bag)
 
     @property
-    def patience(self) -> int:
+    def trees_to_wait(self) -> int:
         """Trees without improvement after which training stops (0: never), over all forests of a bag."""
         return int(self.early_stopping * self.bag)
 

@@ -173,14 +173,15 @@ ALIASES = {
 # Names that a field of a rule cannot have: arguments of `train` and `prune`, options of the commands, and names that
 # `Ranker` and `Params` use otherwise.
 RESERVED = frozenset((
-    "algorithm", "as_dict", "binning", "callbacks", "check_used", "checkpoint", "checkpoint_every",
-    "checkpoint_minutes", "cluster", "copies", "counter", "data", "docid", "drop_unused", "exchange", "fallback", "fit",
-    "forest_algorithm", "from_mapping", "get_metadata_routing", "get_params", "help", "ignore", "init", "judge_on",
-    "label", "load_files", "local_workers", "missing", "model", "newton_gain", "no_copies", "objective_rule", "out",
-    "params", "partitions", "position", "positions", "predict", "qid", "quiet", "replace", "resume", "reweight",
-    "samples", "score", "selection_rule", "set_fit_request", "set_params", "set_predict_request", "set_score_request",
-    "step_rule", "strategy_rule", "test", "train", "traits", "unused", "unused_message", "used", "uses_gains", "valid",
-    "verbose", "version", "weight", "workers", *ALIASES,
+    "algorithm", "all_trees", "as_dict", "binning", "callbacks", "check_used", "checkpoint", "checkpoint_every",
+    "checkpoint_minutes", "cluster", "copies", "counter", "data", "docid", "drop_unused", "exchange", "fallback",
+    "fit", "forest_algorithm", "from_mapping", "get_metadata_routing", "get_params", "help", "ignore", "init",
+    "judge_on", "label", "load_files", "local_workers", "missing", "model", "newton_gain", "no_copies",
+    "objective_rule", "out", "params", "partitions", "position", "positions", "predict", "qid", "quiet", "replace",
+    "resume", "reweight", "samples", "score", "selection_rule", "set_fit_request", "set_params",
+    "set_predict_request", "set_score_request", "step_rule", "strategy_rule", "test", "train", "traits",
+    "trees_to_wait", "unused", "unused_message", "used", "uses_gains", "valid", "verbose", "version", "weight",
+    "workers", *ALIASES,
 ))  # fmt: skip
 
 

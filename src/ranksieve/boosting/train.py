@@ -85,7 +85,8 @@ class BoostingRun:
     def train(self) -> Forest | Blend:
         """Boost to the end; Ctrl-C raises `InterruptedTraining` with the model of the finished trees."""
         params, counter = self.job.params, self.job.counter
-        monitor = Monitor(self.valid_sets, metric_of(params), params.all_trees, params.patience, self.job.callbacks)
+        limits = params.all_trees, params.trees_to_wait
+        monitor = Monitor(self.valid_sets, metric_of(params), *limits, self.job.callbacks)
         if self.biases is not None:
             self.biases.begin(self.state, getattr(self.base, "model", None))
         if self.base.ranks:

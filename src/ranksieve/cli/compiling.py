@@ -13,9 +13,11 @@ from queue import Empty, SimpleQueue
 from ranksieve.progress import ProgressDisplay
 
 # A task's last kernel, by its file: the task is done where that is compiled. Long tasks come first.
+TRAINING = ("growing", "scores", "gradients")
 TASKS = {
-    "boosting": ("lazy_scores", "best_per_query"),
     "growing": ("growing", "grow_tree"),
+    "scores": ("lazy_scores", "best_per_query"),
+    "gradients": ("lambdas", "all_lambdas"),
     "pruning": ("pruning", "list_values"),
     "scoring": ("quantize", "add_raw"),
     "searching": ("lexical", "lexical_features"),
@@ -57,10 +59,22 @@ def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, fl
     return n_kernels, time.monotonic() - begin
 
 
+def start_task(task: str) -> subprocess.Popen[str] | None:
+    """Compile the kernels of a task while other work goes on; None where they are on disk."""
+    from ranksieve.kernels.numba_cache import is_compiled
+
+    if is_compiled(*TASKS[task]):
+        return None
+    return subprocess.Popen(_command(task), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+
+
+def _command(task: str) -> list[str]:
+    return [sys.executable, "-m", "ranksieve.cli.warm_up", task]
+
+
 def _compile(task: str, compiled: SimpleQueue[str], running: set[subprocess.Popen[str]]) -> None:
     """Run the process of a task; it writes a line for each kernel."""
-    command = [sys.executable, "-m", "ranksieve.cli.warm_up", task]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(_command(task), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         running.add(process)
         assert process.stdout is not None
         for line in process.stdout:

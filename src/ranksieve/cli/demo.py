@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.compiling import compile_tasks
+from ranksieve.cli.compiling import TRAINING, compile_tasks
 from ranksieve.cli.console import check_writable, show_line, show_note, show_table
 from ranksieve.cli.demo_search import make_search
 from ranksieve.cli.shared_options import Seed, out_option
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ranksieve.experiments.spec import Cell
 
 METRIC = "ndcg@10"
-KERNELS = ("boosting", "growing", "pruning", "scoring", "searching")
+KERNELS = (*TRAINING, "pruning", "scoring", "searching")
 STAGES = (50, 100)  # trees after which the models are also measured
 FILES = {
     "LightGBM": "lightgbm.txt",

@@ -85,7 +85,7 @@ def train(
     check_model_file(out, *read, is_forest=init is None and chosen.algo in FORESTS)
     from ranksieve.boosting.checkpoint import CheckpointOptions
     from ranksieve.boosting.job import TrainingJob
-    from ranksieve.cli.compiling import compile_tasks
+    from ranksieve.cli.compiling import TRAINING, compile_tasks, start_task
     from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import PruningProgress, TrainingProgress
@@ -94,8 +94,10 @@ def train(
     metric = metric_of(chosen)
     for path in (*data, *(valid or ()), *((test,) if test else ())):
         open_data(path, missing=missing)  # a wrong path is refused before training
+    scoring = None
     if chosen.algo in FORESTS and chosen.device != "cuda":
-        compile_tasks(("boosting", "growing", *(("scoring",) if test else ())), quiet=quiet)
+        compile_tasks(TRAINING, quiet=quiet)
+        scoring = start_task("scoring") if test else None
     doing = f"starting {counted(worker=local_workers)}, reading the data" if local_workers else "reading the data"
     bar: PruningProgress | TrainingProgress = TrainingProgress(chosen.algo, doing=doing, quiet=quiet)
     if chosen.algo == "xcleaver":
@@ -113,6 +115,8 @@ def train(
     show_facts(_facts(model, out, metric))
     show_biases(model.info)
     if test is not None:
+        if scoring is not None:
+            scoring.wait()
         _show_test(model, test, metric)
     exit_if_interrupted(model.info.get("interrupted"))
 

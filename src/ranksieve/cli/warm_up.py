@@ -56,15 +56,6 @@ def _stump(*_: Any) -> Any:
     return Tree(splits, one, np.ones(1, np.int64), np.array([0.1, 0.2]), np.ones(2, np.int64), np.ones(2))
 
 
-class StumpGrower:
-    """Grows the same stump every time, without a kernel."""
-
-    def __init__(self, *_: Any, **__: Any) -> None: ...
-
-    def grow(self, *_: Any) -> tuple[Any, None]:
-        return _stump(), None
-
-
 def _compile_growing() -> None:
     """Growing trees."""
     import numpy as np
@@ -84,13 +75,37 @@ def _compile_growing() -> None:
     Scores(data).add(tree, leaves)
 
 
-def _compile_boosting() -> None:
-    """Everything else of training: λ, selection, scores and validation."""
-    from ranksieve.boosting.train import GROWERS
-    from ranksieve.rankers.train import train
+def _compile_scores() -> None:
+    """Scores in training: of all documents, of some, and the best of each query."""
+    import numpy as np
 
-    GROWERS["best-first"] = StumpGrower  # type: ignore[assignment]
-    train(_data(), valid=_data(), algo="selgb", negatives=0.2, trees=4, device="cpu", verbose=False)
+    from ranksieve.boosting.callbacks import ValidationSet
+    from ranksieve.boosting.scores import Scores
+    from ranksieve.data.binned import bin_data
+    from ranksieve.evaluation.metrics import parse_metric
+
+    data = bin_data(_data())
+    valid = ValidationSet("valid", data, Scores(data))
+    valid.per_query([_stump()], parse_metric("ndcg@10"))
+    valid.scores.add(_stump())
+    valid.scores.at(np.arange(9, dtype=np.int32))
+    valid.scores.all()
+
+
+def _compile_gradients() -> None:
+    """The bins of data, gradients and metrics."""
+    import numpy as np
+
+    from ranksieve.boosting.scores import Scores
+    from ranksieve.boosting.training_rows import TrainingLists
+    from ranksieve.data.binned import bin_data
+    from ranksieve.evaluation.metrics import parse_metric
+    from ranksieve.params import Params
+
+    data, metric = bin_data(_data(2)), parse_metric("ndcg@10")
+    lists = TrainingLists(data.lists, Params(algo="lambdamart"), metric)
+    lists.gradients(lists.all_rows, Scores(data), 0, np.random.default_rng(0))
+    metric.per_query(data.lists.labels, np.zeros(data.lists.n_docs), data.lists.offsets)
 
 
 def _compile_scoring() -> None:
@@ -153,7 +168,8 @@ def _compile_searching() -> None:
 
 FUNCTIONS: dict[str, Callable[[], None]] = {
     "growing": _compile_growing,
-    "boosting": _compile_boosting,
+    "scores": _compile_scores,
+    "gradients": _compile_gradients,
     "scoring": _compile_scoring,
     "pruning": _compile_pruning,
     "reading": _compile_reading,
