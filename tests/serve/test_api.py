@@ -9,6 +9,7 @@ import pytest
 
 import ranksieve as rs
 from corpus_samples import QUERIES
+from ranksieve.errors import ParameterError
 from ranksieve.retrieval.searching import search
 from ranksieve.serve.settings import Limits
 
@@ -57,6 +58,17 @@ def test_texts_depth_and_weights(client, folder):
         assert [hit["document"] for hit in heavy["hits"]] == [hit.docno for hit in search(index, TEXT, 10, stage)]
     assert http.get("/search", params={"q": "unheard"}).json()["hits"] == []
     assert http.get("/search", params={"q": ""}).json()["hits"] == []
+
+
+def test_a_title_may_be_part_of_a_text(client, tmp_path):
+    documents = [{"id": "a", "text": "Red wine\n\nAn article."}, {"id": "b", "text": "\nno title, wine"}]
+    rs.Index.build(documents, tmp_path / "index", fields=["title=text~\\A[^\n]+", "text"]).close()
+    http = client(index=tmp_path / "index", models=())
+    hits = http.get("/search", params={"q": "wine", "texts": True}).json()["hits"]
+    titles = {hit["document"]: "".join(text for text, _ in hit["title"]) for hit in hits}
+    assert titles == {"a": "Red wine", "b": "b"}
+    with pytest.raises(ParameterError, match="the index has no field 'name' to show as title; it has title, text"):
+        client(index=tmp_path / "index", models=(), title="name")
 
 
 def test_rerank_documents_and_vectors(client, folder):
@@ -127,8 +139,8 @@ BAD = [
     ("POST", "/explain", {"json": {"query": "unheard", "document": "d1"}}, 422, "not among the 0 candidates"),
     ("POST", "/explain", {"json": {"query": TEXT, "document": "d1", "model": "first-stage"}}, 404, "no model is named"),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "none", "grade": 1}}, 404, "no document"),
-    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": 5}}, 422, "the grade is 5"),
-    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": 1.5}}, 422, "grade: "),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": 101}}, 422, "the grade is 101"),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": "1"}}, 422, "grade: "),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": True}}, 422, "grade: "),
     ("PUT", "/judgements", {"json": {"query": " \n", "document": "d1", "grade": 1}}, 422, "the query is empty"),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "d1"}}, 422, "grade: Field required"),
@@ -151,6 +163,9 @@ def test_odd_bodies_are_refused(client):
         assert problem(http.put("/judgements", content=body, headers=kind), 400, 422)
     vectors = json.dumps({"features": [[1e999] * 3]})
     assert problem(http.post("/rerank", content=vectors, headers=kind), 422)
+    for value in (b"NaN", b"Infinity", b"-1", b"1e999"):
+        body = b'{"query": "x", "document": "d1", "grade": %b}' % value
+        assert problem(http.put("/judgements", content=body, headers=kind), 422)
     half = b'{"query": "x \\ud800", "document": "d1", "grade": 1}'
     assert problem(http.put("/judgements", content=half, headers=kind), 422)
     assert http.get("/search", params={"q": "\x00 wing \u2028"}).status_code == 200

@@ -149,3 +149,11 @@ def grade(service: Service, given: Grade) -> Response:
             "judged": len(store.grades_of(given.query)),
         }
     )
+
+
+def training(service: Service, status: int = 200) -> Response:
+    """The progress of training; a new model is served as soon as this says that it is done."""
+    progress = service.trainer.progress
+    if progress.state == "done" and progress.model not in service.models.names:
+        service.models.refresh()
+    return json_response(progress._asdict(), status)

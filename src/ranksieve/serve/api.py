@@ -114,20 +114,20 @@ async def grade(service: Serving, given: Grade) -> Response:
 
 @router.get("/training", response_model=TrainingState, summary="How far training is")
 async def training(service: Serving) -> Response:
-    return answers.json_response(service.trainer.progress._asdict())
+    return await service.run(answers.training, service)
 
 
 @router.post("/training", response_model=TrainingState, status_code=202, summary="Train a model on the judgements")
 async def train(service: Serving) -> Response:
     """Trains in the background: features, a split by query, SelGB, a measure on held-out queries; one at a time."""
     await service.run(service.train)
-    return answers.json_response(service.trainer.progress._asdict(), 202)
+    return await service.run(answers.training, service, 202)
 
 
 @router.delete("/training", response_model=TrainingState, summary="Stop training")
 async def stop_training(service: Serving) -> Response:
     await service.run(service.trainer.stop)
-    return answers.json_response(service.trainer.progress._asdict())
+    return await service.run(answers.training, service)
 
 
 @router.get("/health", response_model=Health, summary="Is the service ready?")

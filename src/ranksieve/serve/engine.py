@@ -69,11 +69,11 @@ class Engine:
 
     def __init__(self, index: Index, models: ModelStore, title: str | None = None):
         self.index, self.models = index, models
-        sources = list(dict.fromkeys(field.source for field in index.fields))
-        if title is not None and title not in sources:
-            raise ParameterError(f"the index has no field {title!r} to show as title; it has {', '.join(sources)}")
-        self._title = title or next((name for name in TITLES if name in sources), None)
-        self._body = [name for name in sources if name != self._title]
+        fields = {field.name: field for field in index.fields}
+        if title is not None and title not in fields:
+            raise ParameterError(f"the index has no field {title!r} to show as title; it has {', '.join(fields)}")
+        self._title = fields.get(title or next((name for name in TITLES if name in fields), ""))
+        self._body = list(dict.fromkeys(field.source for field in index.fields if field != self._title))
         self._kept = Kept()
         self._meanings = dict(layout_of(index).features)
         self._analyzers = {field.source: field.analyzer for field in reversed(index.fields)}
@@ -180,10 +180,10 @@ class Engine:
 
     def title(self, doc: int, text: str) -> list[Piece]:
         """A document's title with the query's words marked; its id where it has none."""
-        title = self.index.document(doc).get(self._title or "", "").strip()
-        if not title:
+        title = None if self._title is None else self._title.text(dict(self.index.document(doc)))
+        if self._title is None or not title or not title.strip():
             return [Piece(str(self.index.ids[doc]), False)]
-        return snippet(title, text, self._analyzers[self._title or ""], TITLE_WORDS)
+        return snippet(title, text, self._title.analyzer, TITLE_WORDS)
 
     def snippet(self, doc: int, text: str) -> list[Piece]:
         """What to show of a document for a query: of its text other than the title, the part that matches best."""

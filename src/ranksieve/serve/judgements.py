@@ -20,7 +20,8 @@ if sys.platform != "win32":
     import fcntl
 
 HEADER = "qid\tquery\n"
-GRADES = range(5)
+GRADES = range(5)  # that the page offers
+LARGEST = 100  # grade; some collections have more than five
 
 
 def normal_text(text: str) -> str:
@@ -88,13 +89,13 @@ class JudgementStore:
             self._refresh()
             return dict(self._texts)
 
-    def put(self, text: str, document: str, grade: int | None) -> Change:
+    def put(self, text: str, document: str, grade: float | None) -> Change:
         """Grade a document, or remove its grade; it is on disk when this returns."""
         normal = normal_text(text)
         if not normal:
             raise ParameterError("the query is empty; give its text")
-        if grade is not None and grade not in GRADES:
-            raise ParameterError(f"the grade is {grade!r}; expected {GRADES[0]} to {GRADES[-1]}, or null to remove it")
+        if grade is not None and not 0 <= grade <= LARGEST:
+            raise ParameterError(f"the grade is {grade!r}; expected a number from 0 to {LARGEST}, or null to remove it")
         with self._lock, self._only_process():
             self._refresh()
             id = self._id_of(normal)
@@ -102,7 +103,7 @@ class JudgementStore:
             mine = grades.setdefault(id, {})
             previous = mine.pop(document, None)
             if grade is not None:
-                mine[document] = str(grade)
+                mine[document] = f"{grade:g}"
             if not mine:
                 del grades[id]
             self._write(grades, {**self._texts, id: normal})

@@ -55,7 +55,7 @@ def add_handlers(app: FastAPI) -> None:
         return problem(error.status_code, str(error.detail), error.headers)
 
     async def failed(request: Request, _: Exception) -> Response:
-        LOG.error("%s %s failed", request.method, request.url.path)
+        LOG.error("%r %r failed", request.method, request.url.path)
         return problem(500, "the service failed; its log has the reason")
 
     app.add_exception_handler(Refused, refused)

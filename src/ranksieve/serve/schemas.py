@@ -89,11 +89,11 @@ class Explained(BaseModel):
 
 
 class Grade(Body):
-    """A grade from 0 to 4; null removes it."""
+    """A grade, usually 0 to 4; null removes it."""
 
     query: str
     document: str
-    grade: Annotated[int, Field(strict=True)] | None
+    grade: Annotated[float, Field(strict=True)] | None
 
 
 class Graded(BaseModel):
@@ -101,7 +101,7 @@ class Graded(BaseModel):
 
     query_id: str
     document: str
-    grade: int | None
+    grade: float | None
     previous: float | None
     judged: int
 

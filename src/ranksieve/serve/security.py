@@ -16,6 +16,7 @@ from ranksieve.serve.problems import Refused, problem
 from ranksieve.serve.settings import Settings
 
 SAFE = ("GET", "HEAD")
+LONGEST_NUMBER = 19
 READING = ("/rerank", "/explain")  # computed for a body, and change nothing
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -69,7 +70,7 @@ class Guard:
         if method not in SAFE and path not in READING:
             self._check_write(headers)
         length = headers.get("content-length", "0")
-        if not (length.isascii() and length.isdigit()):
+        if not (length.isascii() and length.isdigit() and len(length) < LONGEST_NUMBER):
             raise Refused(400, "Content-Length is not a number")
         if int(length) > self._limit:
             raise Refused(413, f"the request has {int(length):,} bytes; at most {self._limit:,} are read")

@@ -47,7 +47,7 @@ class Service:
                 settings.judgements, settings.own_queries, settings.queries, read_only=settings.read_only
             )
         self.comparison = Comparison(self.engine)
-        self.trainer = Trainer(self.models.refresh)
+        self.trainer = Trainer(settings.trained_folder)
         self.metrics = RequestMetrics()
         prepare_threads()
         self._threads = ThreadPoolExecutor(

@@ -4,62 +4,70 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from collections.abc import Callable
-from multiprocessing.connection import Connection
+import time
 from multiprocessing.process import BaseProcess
-from typing import Any
+from pathlib import Path
 
 from ranksieve.serve.problems import Refused
-from ranksieve.serve.training_task import Progress, Task, run_task
+from ranksieve.serve.training_task import (
+    Progress,
+    Task,
+    is_training,
+    progress_file,
+    read_progress,
+    run_task,
+    write_progress,
+)
 
-IDLE = Progress("idle", 0.0, "")
+SECONDS_TO_START = 60.0  # in which a training process takes its lock
 
 
 class Trainer:
-    """Starts and follows training; `when_done` is called after a model was saved."""
+    """Starts and follows training. Its progress is in a file, which all processes of the service read."""
 
-    def __init__(self, when_done: Callable[[], None]):
-        self._when_done = when_done
+    def __init__(self, folder: Path | None):
+        self._folder = folder
         self._lock = threading.Lock()
         self._process: BaseProcess | None = None
-        self._progress = IDLE
 
     @property
     def progress(self) -> Progress:
-        return self._progress
+        """How far the last training is."""
+        if self._folder is None:
+            return Progress()
+        found = read_progress(self._folder)
+        is_alive = self._process is not None and self._process.is_alive()
+        if found.state == "running" and not is_alive and not is_training(self._folder):
+            has_ended = self._process is not None or time.time() - _changed(self._folder) > SECONDS_TO_START
+            found = read_progress(self._folder)  # it may have ended in between
+            if found.state == "running" and has_ended:
+                return Progress("failed", 0.0, "training ended without a model; the log has the reason")
+        return found
 
     def start(self, task: Task) -> None:
         """Train in the background; refused while another model is being trained."""
         with self._lock:
-            if self._progress.state == "running":
+            if self.progress.state == "running":
                 raise Refused(409, "a model is being trained already; wait until it is done")
+            task.folder.mkdir(parents=True, exist_ok=True)
+            write_progress(task.folder, Progress("running", 0.0, "starting"))
             context = multiprocessing.get_context("spawn")
-            ours, theirs = context.Pipe(duplex=False)
-            self._progress = Progress("running", 0.0, "starting")
-            self._process = context.Process(target=run_task, args=(task, theirs), daemon=True)
+            self._process = context.Process(target=run_task, args=(task,), daemon=True)
             self._process.start()
-            theirs.close()
-            threading.Thread(target=self._follow, args=(self._process, ours), daemon=True).start()
-
-    def _follow(self, process: BaseProcess, connection: Connection) -> None:
-        while True:
-            try:
-                received: tuple[Any, ...] = connection.recv()
-            except (EOFError, OSError):
-                break
-            progress = Progress(*received)
-            if progress.state == "done":
-                self._when_done()
-            self._progress = progress
-        process.join()
-        if self._progress.state == "running":
-            self._progress = Progress("failed", 0.0, f"training ended with exit code {process.exitcode}")
-        connection.close()
 
     def stop(self) -> None:
-        """End training, if any; nothing is left of it."""
+        """End training that this process has started, if any; nothing is left of it."""
         with self._lock:
             if self._process is not None and self._process.is_alive():
-                self._progress = Progress("failed", 0.0, "training was stopped")
                 self._process.terminate()
                 self._process.join(10)
+                if self._folder is not None and read_progress(self._folder).state == "running":
+                    write_progress(self._folder, Progress("failed", 0.0, "training was stopped"))
+
+
+def _changed(folder: Path) -> float:
+    """When the progress was written."""
+    try:
+        return progress_file(folder).stat().st_mtime
+    except OSError:
+        return 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -34,6 +35,7 @@ if sys.platform != "win32":
 
 METRIC = "ndcg@10"
 FEWEST_QUERIES = 10  # with a relevant candidate: six to train on, two to stop by, two to measure
+SECONDS = 0.3  # between two reports
 FEATURES_DONE, TREES_DONE = 0.3, 0.95  # shares of the work
 
 
@@ -51,54 +53,78 @@ class Task:
 
 
 class Progress(NamedTuple):
-    """How far training is: running, done or failed; the share that is done, and a line about it."""
+    """How far training is: idle, running, done or failed; the share that is done, and a line about it."""
 
-    state: str
-    done: float
-    line: str
+    state: str = "idle"
+    done: float = 0.0
+    line: str = ""
     model: str | None = None
 
 
 Report = Callable[[Progress], None]
 
 
-def run_task(task: Task, connection: Any) -> None:
-    """Train in a process of its own; what happens is sent through the connection."""
+def progress_file(folder: Path) -> Path:
+    return folder / ".progress.json"
+
+
+def write_progress(folder: Path, progress: Progress) -> None:
+    """Replace the file in one step; it need not survive a power failure."""
+    new = progress_file(folder).with_suffix(".new")
+    new.write_text(json.dumps(progress), encoding="utf-8")
+    os.replace(new, progress_file(folder))
+
+
+def read_progress(folder: Path) -> Progress:
+    """The progress of the last training in a folder."""
+    try:
+        return Progress(*json.loads(progress_file(folder).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return Progress()
+
+
+def run_task(task: Task) -> None:
+    """Train in a process of its own; what happens is written to the folder's file."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the service, which ends this process
     if hasattr(os, "nice"):
         os.nice(10)  # requests come first
+    written = 0.0
 
     def report(progress: Progress) -> None:
-        with contextlib.suppress(OSError):
-            connection.send(tuple(progress))
+        nonlocal written
+        if progress.state != "running" or time.monotonic() > written + SECONDS:
+            written = time.monotonic()
+            write_progress(task.folder, progress)
 
     try:
-        train_model(task, report)
-    except (RanksieveError, OSError) as error:
-        report(Progress("failed", 0.0, str(error)))
-    except MemoryError:
-        report(Progress("failed", 0.0, "there is not enough memory for training"))
-    connection.close()
+        with _lock(task.folder, tries=40):  # one that looks whether there is a lock has it for a moment
+            try:
+                train_model(task, report)
+            except (RanksieveError, OSError) as error:
+                report(Progress("failed", 0.0, str(error)))
+            except MemoryError:
+                report(Progress("failed", 0.0, "there is not enough memory for training"))
+    except BlockingIOError:  # another process trains, and reports
+        return
 
 
 def train_model(task: Task, report: Report) -> Path:
     """Train, measure and save a model under a new name; returns its file."""
     start = time.monotonic()
     task.folder.mkdir(parents=True, exist_ok=True)
-    with _only_one(task.folder):
-        report(Progress("running", 0.0, waiting("computing features", kernels="neighbours")))
-        with Index(task.index) as index:
-            data = _judged(index, task)
-        report(Progress("running", FEATURES_DONE, f"training on {counted(query=data.n_queries)}"))
-        parts = split(data, seed=0)
-        model: Forest = train(
-            parts[0], valid=parts[1], algo="selgb", metric=METRIC, verbose=False,
-            callbacks=[lambda record: report(_progress(record))], **task.params,
-        )  # fmt: skip
-        report(Progress("running", TREES_DONE, "measuring"))
-        path = _new_file(task.folder)
-        info, line = _measured(model, path.stem, parts)
-        replace(model, info={**model.info, **info}).save(path)
+    report(Progress("running", 0.0, waiting("computing features", kernels="neighbours")))
+    with Index(task.index) as index:
+        data = _judged(index, task)
+    report(Progress("running", FEATURES_DONE, f"training on {counted(query=data.n_queries)}"))
+    parts = split(data, seed=0)
+    model: Forest = train(
+        parts[0], valid=parts[1], algo="selgb", metric=METRIC, verbose=False,
+        callbacks=[lambda record: report(_progress(record))], **task.params,
+    )  # fmt: skip
+    report(Progress("running", TREES_DONE, "measuring"))
+    path = _new_file(task.folder)
+    info, line = _measured(model, path.stem, parts)
+    replace(model, info={**model.info, **info}).save(path)
     report(Progress("done", 1.0, f"{line}; {time.monotonic() - start:.0f} s", path.stem))
     return path
 
@@ -158,17 +184,33 @@ def _new_file(folder: Path) -> Path:
     return folder / f"trained-{number}.txt"
 
 
+def is_training(folder: Path) -> bool:
+    """Whether a process trains in a folder."""
+    try:
+        with _lock(folder):
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Refuse to train while another process does in the same folder."""
+def _lock(folder: Path, tries: int = 1) -> Iterator[None]:
+    """A lock that ends with the process; BlockingIOError where another process has it."""
     if sys.platform == "win32":
         yield
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for left in reversed(range(tries)):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not left:
+                    raise
+                time.sleep(0.05)
         yield
-    except BlockingIOError as error:
-        raise DataError("a model is being trained already; wait until it is done") from error
     finally:
         os.close(handle)

@@ -65,7 +65,7 @@ let saving = Promise.resolve();
 function grade(query, id, value, { undo = true } = {}) {
   saving = saving.then(async () => {
     const found = await ask("PUT", "/judgements", { query, document: id, grade: value });
-    if (undo) keepUndoable([...undoable(), { query, id, previous: found.previous === null ? null : Math.round(found.previous) }]);
+    if (undo) keepUndoable([...undoable(), { query, id, previous: found.previous }]);
     if (columns && columns.dataset.query === query) show(id, value);
     say(value === null ? `${id}: grade removed` : `${id}: ${value}`);
   }).catch((error) => say(`not saved: ${error.message}`));
