@@ -136,7 +136,7 @@ def test_search_moves_lines_and_the_address(page, served):
     assert page.locator(".column").first.locator(".hit").count() == 4
     assert "depth=" not in page.url
     page.go_back()
-    page.wait_for_function("document.querySelectorAll('.column .hit').length == 20")
+    wait_for(lambda: page.evaluate("document.querySelectorAll('.column .hit').length == 20"))
 
 
 def test_why_here_and_why_above_that_one(page, served):
@@ -193,7 +193,7 @@ def test_judging_with_keys_and_undo(page, served):
     wait_for(lambda: grades(served) == {second: 4.0})
     page.keyboard.press("u")
     wait_for(lambda: grades(served) == {})
-    page.wait_for_function("document.getElementById('undo').disabled")
+    wait_for(lambda: page.evaluate("document.getElementById('undo').disabled"))
     page.keyboard.press("n")
     most = max(float(hit.get_attribute("data-disagreement")) for hit in page.locator(".hit").all())
     assert float(page.evaluate("document.activeElement.dataset.disagreement")) == most
@@ -270,7 +270,7 @@ def test_pages_of_other_sites_cannot_write_or_read(browser, served):
     with ThreadingHTTPServer(("127.0.0.1", 0), _Evil) as evil:
         threading.Thread(target=evil.serve_forever, daemon=True).start()
         page.goto(f"http://localhost:{evil.server_port}/")
-        page.wait_for_function("document.title.startsWith('done')")
+        wait_for(lambda: page.evaluate("document.title.startsWith('done')"))
         outcome = page.title().split()[1:]
         evil.shutdown()
     assert outcome[0] == outcome[3] == "rejected"

@@ -11,7 +11,7 @@ import ranksieve as rs
 from ranksieve.errors import DataError
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.generated import generate_texts
-from ranksieve.serve.training_task import Task, train_model
+from ranksieve.serve.training_task import Task, thinned, train_model
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,20 @@ def test_a_model_is_trained_measured_and_saved_under_a_new_name(collection, tmp_
     shares = [report.done for report in reports if report.state == "running"]
     assert shares[: len(shares) // 2] == sorted(shares[: len(shares) // 2])
     assert (reports[-1].state, reports[-1].model) == ("done", "trained-2")
+
+
+def test_as_many_unjudged_documents_as_judged_ones_are_negatives(collection):
+    path, queries, judgements = collection
+    zeros, listed = list(judgements)[:2]
+    with rs.Index(path) as index:
+        data = rs.retrieval.extract_features(index, {id: queries[id] for id in (zeros, listed)}, depth=50)
+    ids = data.lists.doc_ids
+    grades = {zeros: {ids[3]: 0.0, ids[5]: 2.0, "gone": 1.0}, listed: {ids[data.offsets[1] + 1]: 1.0}}
+    found = thinned(data, grades)
+    assert found.lists.sizes.tolist() == [4, data.lists.sizes[1]]
+    assert {ids[3], ids[5]} < set(found.lists.doc_ids[:4])
+    again, other = thinned(data, grades), thinned(data, grades, seed=1)
+    assert again.lists.doc_ids.tolist() == found.lists.doc_ids.tolist() != other.lists.doc_ids.tolist()
 
 
 def test_too_few_judgements_are_refused(collection, tmp_path):

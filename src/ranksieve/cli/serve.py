@@ -115,7 +115,11 @@ def _run(settings: Settings, max_requests: int) -> None:
             log_to_stderr()
             server = OneProcess(uvicorn.Config(create_app(settings), **options))
             server.when_started = lambda: show_line(f"ready on {address(settings.host, port)}; stop with Ctrl-C")
-            server.run(sockets=[listening])
+            try:
+                server.run(sockets=[listening])
+            except SystemExit:  # SIGTERM, after all requests are answered
+                if not server.started:
+                    raise
             return
         listening.close()
         os.environ[FOLDER] = stack.enter_context(tempfile.TemporaryDirectory(prefix="ranksieve-metrics-"))

@@ -81,8 +81,9 @@ ASPECTS: dict[str, str] = {
     "children": "children kids family small school play teach",
 }
 TITLES = (
-    "{Subject}: {aspect} without guesswork", "How to {aspect} with your {subject}", "{Aspect} guide for the {subject}",
-    "The {subject} and {aspect}: what matters", "{Subject}, {aspect} and a little patience",
+    "{Subject}: {aspect} without guesswork", "Your {subject} and a word on {aspect}",
+    "{Aspect} guide for the {subject}", "The {subject} and {aspect}: what matters",
+    "{Subject}, {aspect} and a little patience",
     "Notes on {aspect}: {subject}",
 )  # fmt: skip
 TOPICAL = (

@@ -23,6 +23,7 @@ from ranksieve.serve.queries_view import next_query, queries_view
 from ranksieve.serve.search_view import search_view
 from ranksieve.serve.service import Service
 from ranksieve.serve.train_view import train_view
+from ranksieve.text_formats import counted
 
 ASSETS = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
 GRADE_WORDS = ("not relevant", "a little", "relevant", "very relevant", "perfect")
@@ -55,6 +56,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     found.filters["signed"] = signed
+    found.globals["counted"] = counted
     found.globals |= {
         "asset": versioned,
         "version": ranksieve.__version__,

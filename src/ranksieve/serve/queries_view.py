@@ -46,7 +46,6 @@ class QueriesView:
     is_complete: bool
     without_text: int
     n_unseen: int | None  # queries that no model was trained on; None where models do not say
-    convention: str
     between: TestResult | None = None  # of the second model against the first
 
 
@@ -61,9 +60,8 @@ def queries_view(service: Service, state: PageState, sort: str, *, unseen: bool)
     chosen = fresh if unseen and seen and fresh else judged
     rankings, is_complete = service.comparison.rankings(columns, chosen, SECONDS)
     evaluation = measured(rankings, grades)
-    rows, totals, convention, between = [], [], "", None
+    rows, totals, between = [], [], None
     if evaluation is not None:
-        convention = evaluation.conventions[0]
         values = [evaluation.per_query(name) for name in columns.names]
         for place, id in enumerate(evaluation.query_ids):
             mine = [float(some[place]) for some in values]
@@ -80,7 +78,6 @@ def queries_view(service: Service, state: PageState, sort: str, *, unseen: bool)
         is_complete,
         sum(id not in texts for id in grades),
         len(fresh) if seen else None,
-        convention,
         between,
     )
 

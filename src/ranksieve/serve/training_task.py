@@ -118,8 +118,8 @@ def train_model(task: Task, report: Report) -> Path:
     report(Progress("running", FEATURES_DONE, f"training on {counted(query=data.n_queries)}"))
     parts = split(data, seed=0)
     model: Forest = train(
-        parts[0], valid=parts[1], algo="selgb", metric=METRIC, verbose=False,
-        callbacks=[lambda record: report(_progress(record))], **task.params,
+        thinned(parts[0], task.grades), valid=thinned(parts[1], task.grades), algo="selgb", metric=METRIC,
+        verbose=False, callbacks=[lambda record: report(_progress(record))], **task.params,
     )  # fmt: skip
     report(Progress("running", TREES_DONE, "measuring"))
     path = _new_file(task.folder)
@@ -148,6 +148,25 @@ def _judged(index: Index, task: Task) -> Dataset:
             f"needs {FEWEST_QUERIES}: judge more, or use a larger depth"
         )
     return data.take_queries(useful)
+
+
+def thinned(data: Dataset, grades: Judgements, seed: int = 0) -> Dataset:
+    """The judged documents of every query, and about as many others, drawn at random, as negatives.
+
+    Judged documents are those that the page has shown. All others as negatives would teach the model that what the
+    first stage ranks low is not relevant. Queries without a grade of 0 keep all documents: their judgements list the
+    relevant ones only.
+    """
+    rng, kept = np.random.default_rng(seed), []
+    doc_ids = np.empty(data.n_docs, object) if data.lists.doc_ids is None else data.lists.doc_ids
+    for q, id in enumerate(data.query_ids):
+        rows, mine = np.arange(data.offsets[q], data.offsets[q + 1]), grades.get(str(id), {})
+        is_judged = np.array([doc in mine for doc in doc_ids[rows]])
+        others = rows[~is_judged]
+        if any(grade == 0 for grade in mine.values()):
+            others = rng.permutation(others)[: int(is_judged.sum())]
+        kept += [rows[is_judged], others]
+    return data.take_rows(np.concatenate(kept))
 
 
 def _progress(record: Record) -> Progress:
