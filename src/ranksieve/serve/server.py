@@ -24,12 +24,15 @@ class OneProcess(Server):
 
 def bound_socket(host: str, port: int) -> socket.socket:
     """A socket for the address; refuses one that cannot be had."""
+    made = None
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family, kind)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
     except OSError as error:
+        if made is not None:
+            made.close()
         raise ParameterError(
             f"{host}:{port}: cannot listen there ({error.strerror or error}); choose another ",
             param("host"), " or ", param("port"),
