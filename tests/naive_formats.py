@@ -123,6 +123,28 @@ def evaluate_solr(text: str, X: np.ndarray, names: tuple[str, ...]) -> np.ndarra
     return _sum([tree["root"] for tree in trees], columns, open_node, FLOAT, [tree["weight"] for tree in trees])
 
 
+def evaluate_vespa(text: str, X: np.ndarray, dtype: type) -> np.ndarray:
+    """Vespa's `lightgbm`: left where x < threshold, or where not x >= threshold if default_left is set.
+
+    Vespa evaluates the expression in float64, or as a compiled forest, with thresholds, features and leaves in float32
+    and sums in float64.
+    """
+    model = json.loads(text)
+    assert model["objective"] in ("lambdarank", "regression") and model["pandas_categorical"] is None
+
+    def open_node(node):
+        if "left_child" not in node:
+            return dtype(node["leaf_value"])
+        assert node["decision_type"] == "<="
+        with np.errstate(over="ignore"):
+            threshold = dtype(node["threshold"])
+        test = (lambda x: ~(x >= threshold)) if node["default_left"] else (lambda x: x < threshold)
+        return node["split_feature"], test, node["left_child"], node["right_child"]
+
+    trees = [tree["tree_structure"] for tree in model["tree_info"]]
+    return _sum(trees, X.astype(dtype), open_node, np.float64)
+
+
 def _open_xml(output: type):
     def open_node(node):
         if node[0].tag == "output":

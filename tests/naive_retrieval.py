@@ -320,7 +320,7 @@ def fused(
     lists: list[list[tuple[str, float]]], method: str, norm: str, weights: list[float], k: float
 ) -> dict[str, float]:
     """Fused scores of one query as Cormack et al. (RRF), Fox and Shaw (CombSUM, CombMNZ) and ranx define them."""
-    points: dict[str, list[float]] = {}
+    points: dict[str, list[tuple[float, float]]] = {}
     for ranked, weight in zip(lists, weights, strict=True):
         scores = [score for _, score in ranked]
         n = len(scores)
@@ -336,5 +336,7 @@ def fused(
                 value = 1 - (rank - 1) / n
             else:
                 value = score
-            points.setdefault(doc, []).append(weight * value)
-    return {doc: sum(values) * (len(values) if method == "mnz" else 1) for doc, values in points.items()}
+            points.setdefault(doc, []).append((value, weight))
+    if method == "mnz":
+        return {doc: sum(v for v, _ in found) * sum(w for _, w in found) for doc, found in points.items()}
+    return {doc: sum(v * w for v, w in found) for doc, found in points.items()}

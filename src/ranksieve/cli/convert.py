@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, file_size, show_facts
+from ranksieve.cli.console import check_writable, file_size, show_facts, show_line
 from ranksieve.cli.shared_options import OutModel, n_features_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted
 
-FORMATS = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, onnx or c"
+FORMATS = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, vespa, onnx or c"
 
 
 def convert(
@@ -51,7 +51,7 @@ def convert(
     """Convert a model file to another format.
 
     For float32 documents the converted model takes the same leaf in every tree, ties and missing values included. A
-    model that the format cannot express is refused, never approximated.
+    model that the format cannot express is refused, never approximated. For Vespa the rank profile is printed, too.
     """
     check_writable(out, model)
     from ranksieve.forest.formats.model_files import ENDINGS, load_forest, save
@@ -63,6 +63,10 @@ def convert(
 
     forest = load_forest(model, n_features=n_features)
     save(forest, out, format=format, missing=missing, nearest=nearest)
+    if format == "vespa":
+        from ranksieve.forest.formats.vespa import rank_profile
+
+        show_line(rank_profile(forest, out.name))
     largest = int(forest.n_leaves.max(initial=0))
     show_facts(
         [

@@ -196,8 +196,8 @@ class Forest(TrainedModel):
         path : str or path
             Replaced if it exists. Its name without the extension is the model's name in Solr and C.
         format : str, optional
-            `lightgbm` (default), `xgboost`, `elasticsearch` (also OpenSearch), `ranklib`, `quickrank`, `solr`, `onnx`
-            or `c`. Without it, the extensions of other formats (.json, .xml, .onnx, .c) are refused.
+            `lightgbm` (default), `xgboost`, `elasticsearch` (also OpenSearch), `ranklib`, `quickrank`, `solr`, `vespa`,
+            `onnx` or `c`. Without it, the extensions of other formats (.json, .xml, .onnx, .c) are refused.
         missing : str
             What missing values of served documents are. `nan`: each split sends them left or right, which RankLib
             and QuickRank cannot express. `zero`: they count as 0. `never`: there are none.

@@ -34,6 +34,7 @@ NORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "none": lambda scores: scores,
 }
 METHODS = ("rrf", "sum", "mnz")
+Found = dict[str, list[tuple[float, float]]]  # document → its points and the weight of each run that has it
 
 
 def fuse(
@@ -61,7 +62,8 @@ def fuse(
         How "sum" and "mnz" normalise the scores of each list. "min-max" (default): to the range from 0 to 1. "zmuv":
         mean 0 and variance 1. "rank": 1 - (rank - 1) / length. "none": not at all.
     weights
-        One weight per run; each run's scores are multiplied by it. "sum" with weights is ranx's "wsum".
+        One weight per run, by which its scores are multiplied; "mnz" multiplies the sum of the scores by the sum of
+        the weights of the runs that have the document. These are ranx's "wsum" and "wmnz".
     k
         The constant of "rrf"; 60 by default.
     depth
@@ -84,13 +86,13 @@ def fuse(
     factors = _weights(weights, len(given))
     if depth is not None and depth < 1:
         raise ParameterError(param("depth"), f" is {depth}; expected a whole number from 1")
-    found: dict[str, dict[str, list[float]]] = {}  # query → document → its points in each run that has it
+    found: dict[str, Found] = {}
     for run, factor in zip(given, factors, strict=True):
         for id, docs, scores in run.lists():
             of_query = found.setdefault(id, {})
             if len(docs):
-                for doc, value in zip(docs, (factor * points(scores)).tolist(), strict=True):
-                    of_query.setdefault(doc, []).append(value)
+                for doc, value in zip(docs, points(scores).tolist(), strict=True):
+                    of_query.setdefault(doc, []).append((value, factor))
     return Run.from_lists((id, *_ranked(id, docs, method, depth)) for id, docs in found.items())
 
 
@@ -123,10 +125,16 @@ def _weights(weights: Sequence[float] | None, n_runs: int) -> list[float]:
     return factors
 
 
-def _ranked(id: str, found: dict[str, list[float]], method: str, depth: int | None) -> tuple[list[str], np.ndarray]:
+def _ranked(id: str, found: Found, method: str, depth: int | None) -> tuple[list[str], np.ndarray]:
     """Documents and scores of one query, best first; sums are exact, so that they do not depend on the runs' order."""
     if not all(np.isfinite(values).all() for values in found.values()):
         raise DataError(f"query {id!r}: scores are too large to normalise; expected less than 1e300")
-    totals = {doc: math.fsum(values) * (len(values) if method == "mnz" else 1) for doc, values in found.items()}
+    totals = {doc: _total(values, method) for doc, values in found.items()}
     docs = sorted(totals, key=totals.__getitem__, reverse=True)[:depth]
     return docs, np.array([totals[doc] for doc in docs])
+
+
+def _total(values: list[tuple[float, float]], method: str) -> float:
+    if method == "mnz":
+        return math.fsum(value for value, _ in values) * math.fsum(weight for _, weight in values)
+    return math.fsum(weight * value for value, weight in values)

@@ -252,7 +252,7 @@ def test_quickrank_file():
     np.testing.assert_array_equal(forest.predict(X), expected)
 
 
-@given(st.integers(0, 2**32), st.sampled_from([name for name in FORMATS if name not in ("c", "onnx", "solr")]))
+@given(st.integers(0, 2**32), st.sampled_from([name for name in FORMATS if name not in ("c", "onnx", "solr", "vespa")]))
 @settings(max_examples=80, deadline=None)
 def test_what_we_write_we_read(tmp_path_factory, seed, name):
     rng = np.random.default_rng(seed)

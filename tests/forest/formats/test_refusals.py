@@ -30,7 +30,7 @@ def test_directions_of_missing_values_that_cannot_be_expressed(tmp_path, name):
         FOREST.save(path, format=name, missing="no")
 
 
-@pytest.mark.parametrize("name", ["xgboost", "elasticsearch", "ranklib", "quickrank", "solr", "onnx"])
+@pytest.mark.parametrize("name", ["xgboost", "elasticsearch", "ranklib", "quickrank", "solr", "vespa", "onnx"])
 def test_zeros_that_count_as_missing(tmp_path, name):
     if name == "onnx":
         pytest.importorskip("onnx")
@@ -41,7 +41,7 @@ def test_zeros_that_count_as_missing(tmp_path, name):
         dataclasses.replace(forest, threshold=-threshold).save(tmp_path / "no", format=name, missing="never")
 
 
-@pytest.mark.parametrize("name", ["xgboost", "elasticsearch", "ranklib", "solr"])
+@pytest.mark.parametrize("name", ["xgboost", "elasticsearch", "ranklib", "solr", "vespa"])
 def test_leaves_too_large_for_float32(tmp_path, name):
     forest = PLAIN.reweighted(np.full(PLAIN.n_trees, 1e39))
     with pytest.raises(ModelError, match=r"a leaf value is .*e\+3\d, and .* float32"):
@@ -59,7 +59,7 @@ def test_thresholds_solr_cannot_have(tmp_path, value):
     np.testing.assert_array_equal(evaluate_solr(text, X, forest.feature_names), singles_in_order(forest, X))
 
 
-@pytest.mark.parametrize("name", ["elasticsearch", "solr"])
+@pytest.mark.parametrize("name", ["elasticsearch", "solr", "vespa"])
 def test_names_that_are_not_unique(tmp_path, name):
     forest = dataclasses.replace(PLAIN, feature_names=("a", "b", "a", "c"))
     with pytest.raises(ModelError, match="2 features are named 'a'"):

@@ -31,6 +31,7 @@ from ranksieve.forest.forest import Forest, empty_forest
 from ranksieve.forest.formats.c_source import to_c
 from ranksieve.forest.formats.onnx import to_onnx
 from ranksieve.forest.formats.solr import to_solr
+from ranksieve.forest.formats.vespa import to_vespa
 from ranksieve.forest.formats.writing import Options
 from ranksieve.forest.formats.xgboost import to_dump, to_xgboost
 from ranksieve.forest.formats.xml_models import to_quickrank, to_ranklib
@@ -218,7 +219,7 @@ def test_deep_trees_need_no_recursion():
         leaf_offsets=np.array([0, depth + 1]),
         weights=np.ones(1),
     )
-    for write in (to_xgboost, to_dump, to_solr, to_quickrank, to_c):
+    for write in (to_xgboost, to_dump, to_solr, to_vespa, to_quickrank, to_c):
         assert len(write(forest)) > depth
 
 

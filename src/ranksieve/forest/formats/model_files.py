@@ -18,6 +18,7 @@ from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.nodes import reading
 from ranksieve.forest.formats.onnx import to_onnx
 from ranksieve.forest.formats.solr import to_solr
+from ranksieve.forest.formats.vespa import to_vespa
 from ranksieve.forest.formats.writing import MISSING, Options, with_missing_as_zero
 from ranksieve.forest.formats.xml_models import TREES, read_quickrank, read_ranklib, to_quickrank, to_ranklib
 
@@ -39,11 +40,12 @@ FORMATS = {
     "ranklib": Format("RankLib, also read by those plugins", to_ranklib),
     "quickrank": Format("QuickRank XML", to_quickrank),
     "solr": Format("Solr's MultipleAdditiveTreesModel", to_solr),
+    "vespa": Format("LightGBM's JSON dump, for Vespa's rank feature lightgbm", to_vespa),
     "onnx": Format("ONNX TreeEnsembleRegressor, for onnxruntime", to_onnx),
     "c": Format("one C file without dependencies", to_c),
 }
 ENDINGS = {
-    ".json": ("xgboost", "elasticsearch", "solr"),
+    ".json": ("xgboost", "elasticsearch", "solr", "vespa"),
     ".xml": ("quickrank",),
     ".onnx": ("onnx",),
     ".c": ("c",),
