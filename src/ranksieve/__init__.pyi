@@ -31,6 +31,7 @@ from .pruning.prune import prune
 from .rankers.combination import combine
 from .rankers.interpolation import interpolate
 from .rankers.train import train
+from .rankers.tune import tune
 from .retrieval.index import Index
 from .retrieval.pipeline import Pipeline
 
@@ -69,4 +70,5 @@ __all__ = [
     "split",
     "synth",
     "train",
+    "tune",
 ]

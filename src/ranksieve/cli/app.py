@@ -19,6 +19,7 @@ from ranksieve.errors import RanksieveError
 COMMANDS = {
     "Models": (
         "train",
+        "tune",
         "predict",
         "evaluate",
         "explain",

@@ -69,8 +69,8 @@ def experiment(
     """
     from ranksieve.experiments.read_spec import load_spec
     from ranksieve.experiments.run import run_experiment
-    from ranksieve.experiments.tune import load_optuna
     from ranksieve.progress import ProgressDisplay
+    from ranksieve.rankers.trials import load_optuna
 
     common: dict[str, Any] = {"first_stage": first_stage, "missing": missing}
     if background:

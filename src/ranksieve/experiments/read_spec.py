@@ -17,11 +17,11 @@ from ranksieve.experiments import run_options
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.run_options import RunTable, grid_choices
 from ranksieve.experiments.spec import Cell, Spec, strategy_names
-from ranksieve.experiments.tune import check_space
 from ranksieve.parameter_table import COMMON, flag
 from ranksieve.parameter_table import table as parameter_table
 from ranksieve.params import Params
 from ranksieve.rankers.train import check_extra
+from ranksieve.rankers.trials import check_space
 from ranksieve.rules import parameter
 from ranksieve.toml_file import Place, TomlFile
 

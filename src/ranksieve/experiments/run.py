@@ -20,8 +20,9 @@ from ranksieve.experiments.results import CELL, EXPERIMENT, Results
 from ranksieve.experiments.run_cell import UNFINISHED, CallbackFor, run_cell, versions
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.train_cell import CELLS
-from ranksieve.experiments.tune import load_optuna, search, studies, tuned, tuned_cells
+from ranksieve.experiments.tune import search, studies, tuned, tuned_cells
 from ranksieve.files import atomic_path
+from ranksieve.rankers.trials import load_optuna
 
 OnCell = Callable[[Cell, int, int], None]
 

@@ -1,0 +1,91 @@
+"""`ranksieve tune`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ranksieve.cli.console import show_facts, show_table
+from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.model_file import check_model_file, save_model
+from ranksieve.cli.options import chosen_params, given_flags, read_toml, with_params
+from ranksieve.cli.shared_options import Missing, OutModel, Quiet
+from ranksieve.parameter_table import FORESTS, flag, table
+from ranksieve.text_formats import counted, duration
+
+if TYPE_CHECKING:
+    from ranksieve.rankers.tune import Tuned, TuningRecord
+
+
+@reads_data("data", "valid")
+@with_params({"Parameters of all trials": table})
+def tune(
+    context: typer.Context,
+    data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data.")],
+    out: OutModel,
+    valid: Annotated[Path, typer.Option(help="Validation data, which parameters are chosen on.")],
+    minutes: Annotated[float, typer.Option(min=0.01, help="Time of the search.")] = 10.0,
+    trials: Annotated[int, typer.Option(min=1, help="Largest number of trials.")] = 1000,
+    journal: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File of the trials, which a later search continues; OUT.trials by default."),
+    ] = None,
+    params: Annotated[
+        Path | None, typer.Option(help="TOML file of parameters that all trials have. Options take precedence.")
+    ] = None,
+    missing: Missing = "zero",
+    quiet: Quiet = False,
+) -> None:
+    """Search for the training parameters that are best on validation data, and save the best model.
+
+    Parameters that are given are the same in all trials; the search leaves them alone. The extra "tune" is needed.
+    """
+    chosen = chosen_params(context, params)
+    missing = context.params["missing"]
+    journal = journal or out.with_name(f"{out.name}.trials")
+    check_model_file(out, data, valid, params, is_forest=chosen.algo in FORESTS)
+    from ranksieve.cli.compiling import TRAINING, compile_tasks
+    from ranksieve.progress import ProgressDisplay
+    from ranksieve.rankers.trials import load_optuna
+    from ranksieve.rankers.tune import tune
+
+    load_optuna()
+    given = {**(read_toml(params)[0] if params else {}), **given_flags(context)}
+    if chosen.algo in FORESTS:
+        compile_tasks(TRAINING, quiet=quiet)
+    with ProgressDisplay("tuning", quiet=quiet) as progress:
+
+        def show(record: TuningRecord) -> None:
+            best = "" if record.best is None else f"best {chosen.metric} {record.best:.4f}"
+            done = counted(trial=record.trials)
+            progress.update(min(1.0, record.seconds / (60.0 * minutes)), 1.0, details=[done, *([best] if best else [])])
+
+        options: dict[str, Any] = {"minutes": minutes, "trials": trials, "journal": journal, "missing": missing}
+        found = tune(data, valid=valid, callbacks=(show,), **options, **given)
+    save_model(found.model, out)
+    _show(found)
+    command = ["ranksieve", "train", str(data), "--valid", str(valid), *found.flags.split(), "--out", str(out)]
+    show_facts([
+        ("model", f"{out}, {found.model.size}"),
+        ("validation", f"{found.metric} {found.best_score:.4f}, the first trial {found.trials[0].value:.4f}"),
+        ("trials", f"{len(found.trials)}, {sum(one.stopped for one in found.trials)} of them stopped early, "
+                   f"{duration(sum(one.seconds for one in found.trials))}; {journal}"),
+        ("repeat", shlex.join(command)),
+    ])  # fmt: skip
+
+
+def _show(found: Tuned) -> None:
+    """A table of what was chosen."""
+    known, first = table(), found.trials[0].values
+    rows = [
+        [flag(name), _text(first.get(name, "")), _text(value), known[name.replace("-", "_")].help.partition(";")[0]]
+        for name, value in found.values.items()
+    ]
+    show_table(["parameter", "first trial", "chosen", "what it is"], rows, numbers=["first trial", "chosen"])
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,147 @@
+"""Trials of parameter values (Optuna): the search space, the journal that keeps them, and the loop that runs them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ranksieve.errors import MissingExtraError, ParameterError
+from ranksieve.parameter_table import flag
+from ranksieve.params import Params
+
+SPACE: dict[str, Any] = {  # of what an algorithm uses
+    "leaves": {"low": 8, "high": 128, "log": True},
+    "learning-rate": {"low": 0.02, "high": 0.3, "log": True},
+    "min-docs": {"low": 5, "high": 200, "log": True},
+    "l2": {"low": 0.01, "high": 30.0, "log": True},
+    "feature-fraction": {"low": 0.2, "high": 1.0},
+    "negatives": {"low": 0.01, "high": 0.5, "log": True},
+}
+STARTUP = 10  # trials at random before the others follow them
+WARM_UP_TREES = 50  # a trial is not compared with others before
+
+Report = Callable[[Any], None]  # a callback of training
+Objective = Callable[[dict[str, Any], Report], float]  # values, and what is called after each tree → the metric
+
+
+def check_space(space: Mapping[str, Any]) -> None:
+    """Refuse a search space with unknown names, values out of range, or bounds that are not bounds."""
+    for name, wanted in space.items():
+        if isinstance(wanted, list) and wanted:
+            values = wanted
+        elif isinstance(wanted, dict) and {"low", "high"} <= set(wanted) <= {"low", "high", "log"}:
+            values = [wanted["low"], wanted["high"]]
+            if not all(type(value) in (int, float) for value in values) or not values[0] < values[1]:
+                raise ParameterError(f"tune.{name} is from {values[0]} to {values[1]}; expected low below high")
+            if wanted.get("log") and values[0] <= 0:
+                raise ParameterError(f"tune.{name} is from {values[0]}, with log; expected low above 0")
+        else:
+            raise ParameterError(
+                f"tune.{name} is {wanted!r}; expected a list of values, or {{low = 8, high = 128, log = true}}"
+            )
+        for value in values:
+            Params.from_mapping({name: value}, source="tune")
+
+
+def used_space(space: Mapping[str, Any], params: Params) -> dict[str, Any]:
+    """The part of a search space that an algorithm uses."""
+    used = set(map(flag, params.used))
+    return {name: wanted for name, wanted in space.items() if flag(name) in used}
+
+
+def suggested(trial: Any, name: str, wanted: Any) -> Any:
+    """A trial's value of a parameter."""
+    if isinstance(wanted, list):
+        return trial.suggest_categorical(name, wanted)
+    whole = isinstance(wanted["low"], int) and isinstance(wanted["high"], int)
+    suggest = trial.suggest_int if whole else trial.suggest_float
+    return suggest(name, wanted["low"], wanted["high"], log=bool(wanted.get("log", False)))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial: the values tried and the validation metric at the best tree; a stopped one was worse than others."""
+
+    values: dict[str, Any]
+    value: float
+    stopped: bool
+    seconds: float
+
+
+class Trials:
+    """The trials of one search; those in the journal, if there is one, count."""
+
+    def __init__(self, name: str, space: Mapping[str, Any], journal: Path | None = None) -> None:
+        optuna = self._optuna = load_optuna()
+        self._space, storage = space, None
+        if journal is not None:
+            journal.parent.mkdir(parents=True, exist_ok=True)
+            backend = optuna.storages.journal.JournalFileBackend(str(journal))
+            storage = optuna.storages.JournalStorage(backend)
+        pruner = optuna.pruners.MedianPruner(n_startup_trials=STARTUP // 2, n_warmup_steps=WARM_UP_TREES)
+        self._study = optuna.create_study(
+            storage=storage, study_name=name, direction="maximize", load_if_exists=True, pruner=pruner
+        )
+
+    def done(self) -> list[Trial]:
+        """The trials so far, in order; without those that failed or were interrupted."""
+        state = self._optuna.trial.TrialState
+        found = self._study.get_trials(deepcopy=False, states=(state.COMPLETE, state.PRUNED))
+        return [
+            Trial(one.params, _value_of(one), one.state == state.PRUNED, one.duration.total_seconds())
+            for one in found
+            if _value_of(one) is not None
+        ]
+
+    def best(self) -> Trial | None:
+        """The best trial that was not stopped."""
+        complete = [one for one in self.done() if not one.stopped]
+        return max(complete, key=lambda one: one.value, default=None)
+
+    def try_first(self, values: Mapping[str, Any]) -> None:
+        """Values for the first trial, if there was none yet; those outside the space are left to the search."""
+        if not self._study.get_trials(deepcopy=False):
+            self._study.enqueue_trial({name: value for name, value in values.items() if self._has(name, value)})
+
+    def _has(self, name: str, value: Any) -> bool:
+        wanted = self._space[name]
+        return value in wanted if isinstance(wanted, list) else wanted["low"] <= value <= wanted["high"]
+
+    def run(self, objective: Objective, n_trials: int, *, seconds: float = float("inf")) -> None:
+        """Run trials until there are `n_trials`, or until the time is up; at least one."""
+        end = time.monotonic() + seconds
+        while (n_done := len(self.done())) < n_trials and (n_done == 0 or time.monotonic() < end):
+            # a new sampler for each trial, so that an interrupted search continues as an uninterrupted one
+            startup = min(STARTUP, n_trials // 2 + 1)
+            self._study.sampler = self._optuna.samplers.TPESampler(seed=n_done, n_startup_trials=startup)
+            self._study.optimize(lambda trial: self._try(trial, objective), n_trials=1)
+
+    def _try(self, trial: Any, objective: Objective) -> float:
+        values = {name: suggested(trial, name, wanted) for name, wanted in self._space.items()}
+
+        def report(record: Any) -> None:
+            best = getattr(record, "best_value", None)
+            if best is not None:
+                trial.report(best, record.step)
+                if trial.should_prune():
+                    raise self._optuna.TrialPruned
+
+        return objective(values, report)
+
+
+def _value_of(trial: Any) -> Any:
+    """The metric of a trial: the last one reported, where it was stopped."""
+    return trial.value if trial.value is not None else trial.intermediate_values.get(trial.last_step)
+
+
+def load_optuna() -> Any:
+    """Optuna, or an error with the command to install it."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise MissingExtraError("tuning needs Optuna; install it with pip install 'ranksieve[tune]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna

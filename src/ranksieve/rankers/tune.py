@@ -1,0 +1,194 @@
+"""`tune`: search for training parameters on validation lists in a given time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ranksieve.boosting.job import TrainingJob, named_sets
+from ranksieve.data.binned import Binned, bin_data, bin_like
+from ranksieve.errors import InterruptedTraining, ParameterError, param
+from ranksieve.forest.model import Model
+from ranksieve.parameter_table import canonical, flag, table
+from ranksieve.params import Params
+from ranksieve.rankers.train import parse_params, run
+from ranksieve.rankers.trials import SPACE, Report, Trial, Trials, check_space, used_space
+
+
+@dataclass(frozen=True)
+class TuningRecord:
+    """How far a search is, passed to callbacks after each tree."""
+
+    seconds: float
+    trials: int  # that are done
+    best: float | None
+    step: int  # trees of the trial at hand
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search found: the model, its parameters, and all trials."""
+
+    model: Model
+    values: dict[str, Any]  # the best ones, by name
+    best_score: float  # on the validation lists
+    metric: str
+    trials: Sequence[Trial]
+    params: Params
+
+    @property
+    def flags(self) -> str:
+        """The parameters that differ from their defaults, as on the command line."""
+        known = table()
+        given = {name: value for name, value in self.params.as_dict().items() if name in known}
+        changed = {name: value for name, value in given.items() if value != known[name].default}
+        return " ".join(_flag(name, value) for name, value in changed.items())
+
+    def __repr__(self) -> str:
+        return f"Tuned({self.metric} {self.best_score:.4f}, {len(self.trials)} trials, {self.flags})"
+
+
+def _flag(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return flag(name) if value else f"--no-{flag(name)[2:]}"
+    return f"{flag(name)} {value}"
+
+
+def tune(
+    data: Any,
+    *,
+    valid: Any,
+    minutes: float = 10.0,
+    trials: int = 1000,
+    space: Mapping[str, Any] | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    callbacks: Sequence[Callable[[TuningRecord], None]] = (),
+    missing: str = "zero",
+    **params: Any,
+) -> Tuned:
+    """Search for the training parameters that are best on validation lists, with Optuna (extra `tune`).
+
+    The first trial has the default parameters. A trial that is worse than the median of the others after as many trees
+    is stopped. When the time is up, the last trial counts with the trees it has.
+
+    Parameters
+    ----------
+    data, valid : Dataset, Binned or file name
+        The training lists, and those that parameters are chosen on. The first of several validation sets decides.
+    minutes, trials : numbers
+        When the search ends, whichever comes first.
+    space : mapping, optional
+        Parameters to search by name: a list of values, or bounds as in `{"low": 8, "high": 128, "log": True}`. The
+        default has leaves, learning rate, smallest leaf, L2, feature fraction and share of negatives.
+    journal : file name, optional
+        Where trials are kept. A later search with the same data, parameters and space continues from there.
+    callbacks : functions of a `TuningRecord`
+    missing : "zero" or "nan"
+        What a feature absent from a LETOR line means.
+    **params
+        Parameters that all trials have, as in `train`; they are not searched.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> train, valid = rs.synth.cubic(20), rs.synth.cubic(10, start=20)
+    >>> found = rs.tune(train, valid=valid, trials=2, space={"leaves": [4, 8]}, algo="lambdamart", trees=5)
+    >>> len(found.trials), sorted(found.values), found.model.n_trees <= 5
+    (2, ['leaves'], True)
+    """
+    if not minutes > 0:
+        raise ParameterError(param("minutes"), f" is {minutes}; expected a number above 0")
+    if valid is None:
+        raise ParameterError(param("valid"), " is missing; parameters are chosen on validation lists")
+    base = parse_params(params)
+    check_space(space or {})
+    given = set(canonical(params))
+    wanted = {name: values for name, values in (space or SPACE).items() if set(canonical({name: 0})) - given}
+    wanted = used_space(wanted, base)
+    if not wanted:
+        raise ParameterError("there is nothing to search: all parameters of the space are given or not used")
+    search = _Search(base, wanted, data, valid, missing, callbacks, minutes * 60.0)
+    return search.run(trials, None if journal is None else Path(journal))
+
+
+class _Search:
+    """The data, read once, and the best model so far."""
+
+    def __init__(
+        self, base: Params, space: dict[str, Any], data: Any, valid: Any, missing: str,
+        callbacks: Sequence[Callable[[TuningRecord], None]], seconds: float,
+    ) -> None:  # fmt: skip
+        self._base, self._space, self._callbacks, self._missing = base, space, callbacks, missing
+        self._begin, self._seconds = time.monotonic(), seconds
+        first = next(iter(named_sets(valid).values()))
+        self._data, self._valid = data, first
+        if base.algorithm.is_forest:
+            self._data = bin_data(data, max_bins=base.max_bins, missing=missing)
+            self._valid = bin_like(first, self._data, missing=missing)
+        self._best: tuple[float, dict[str, Any], Model] | None = None
+        self._n_done, self._cut = 0, False
+
+    def run(self, n_trials: int, journal: Path | None) -> Tuned:
+        trials = Trials(self._name(), self._space, journal)
+        defaults = {name: self._base.as_dict().get(key) for name in self._space for key in canonical({name: 0})}
+        trials.try_first({name: value for name, value in defaults.items() if value is not None})
+        self._n_done, known = len(trials.done()), trials.best()
+        self._known = None if known is None else known.value
+        trials.run(self._try, n_trials, seconds=self._seconds - (time.monotonic() - self._begin))
+        best = trials.best()
+        assert best is not None  # the first trials are not stopped
+        model = None if self._best is None or self._best[0] < best.value else self._best[2]
+        if model is None:  # it was found by an earlier search
+            model = run(self._job(best.values, ()))
+        params = self._base.replace(**canonical(best.values))
+        return Tuned(model, dict(best.values), best.value, self._base.metric, trials.done(), params)
+
+    def _name(self) -> str:
+        """A name that changes with anything the trials depend on."""
+        facts: dict[str, Any] = {"params": self._base.as_dict(), "space": self._space}
+        for name, data in (("train", self._data), ("valid", self._valid)):
+            if isinstance(data, Binned):
+                arrays = (data.lists.labels, data.lists.offsets, data.bins[:: max(1, len(data.bins) // 1000)])
+                facts[name] = [zlib.crc32(array.tobytes()) for array in arrays]
+            else:
+                facts[name] = str(data)
+        facts["params"].pop("threads", None)
+        return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+    def _job(self, values: Mapping[str, Any], callbacks: Sequence[Callable[[Any], None]]) -> TrainingJob:
+        params = self._base.replace(**canonical(values)).load_files()
+        return TrainingJob(self._data, params, self._valid, callbacks=callbacks, missing=self._missing)
+
+    def _try(self, values: dict[str, Any], report: Report) -> float:
+        def follow(record: Any) -> None:
+            self._tell(getattr(record, "step", 0))
+            if time.monotonic() - self._begin > self._seconds:
+                self._cut = True
+                raise KeyboardInterrupt  # training returns the model of its best tree so far
+            report(record)
+
+        try:
+            model = run(self._job(values, (follow,)))
+        except InterruptedTraining as stopped:
+            if not self._cut:
+                raise
+            model = stopped.model
+        value = float(model.info["best_score"])
+        self._n_done += 1
+        if self._best is None or value > self._best[0]:
+            self._best = value, values, model
+        self._tell(0)
+        return value
+
+    def _tell(self, step: int) -> None:
+        found = [one for one in (self._known, self._best and self._best[0]) if one is not None]
+        best = max(found, default=None)
+        for callback in self._callbacks:
+            callback(TuningRecord(time.monotonic() - self._begin, self._n_done, best, step))

@@ -1,0 +1,96 @@
+"""A search on validation lists: resumable, never worse than its first trial, repeated by its flags."""
+
+import shlex
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import ranksieve as rs
+from ranksieve.cli.app import app
+from ranksieve.errors import MissingExtraError, ParameterError
+from ranksieve.rankers.trials import SPACE
+
+pytest.importorskip("optuna")
+TRAIN, VALID = rs.synth.cubic(20), rs.synth.cubic(12, start=20)
+SMALL = {"trees": 6, "space": {"leaves": [2, 4, 8], "learning-rate": {"low": 0.05, "high": 0.5, "log": True}}}
+
+
+def test_the_model_is_that_of_the_best_trial():
+    found = rs.tune(TRAIN, valid=VALID, trials=4, **SMALL)
+    assert len(found.trials) == 4
+    assert found.best_score == max(one.value for one in found.trials)
+    assert found.best_score == pytest.approx(rs.evaluate(found.model, VALID, "ndcg@10").mean())
+    again = rs.train(TRAIN, valid=VALID, trees=6, verbose=False, **found.values)
+    assert again.leaf_values.tolist() == found.model.leaf_values.tolist()
+
+
+def test_the_first_trial_has_the_defaults():
+    found = rs.tune(TRAIN, valid=VALID, trials=1, trees=3)
+    defaults = rs.params.Params()
+    assert set(found.values) == set(SPACE)
+    assert found.values["learning-rate"] == defaults.learning_rate
+    assert found.values["min-docs"] == defaults.min_docs
+
+
+def test_given_parameters_are_not_searched():
+    found = rs.tune(TRAIN, valid=VALID, trials=2, trees=3, algo="lambdamart", num_leaves=5)
+    assert set(found.values) == set(SPACE) - {"leaves", "negatives"}
+    assert found.model.info["params"]["leaves"] == 5
+    assert "--leaves 5" in found.flags
+
+
+def test_a_search_continues_from_its_journal(tmp_path):
+    whole = rs.tune(TRAIN, valid=VALID, trials=4, **SMALL)
+    rs.tune(TRAIN, valid=VALID, trials=2, journal=tmp_path / "log", **SMALL)
+    records = []
+    continued = rs.tune(TRAIN, valid=VALID, trials=4, journal=tmp_path / "log", callbacks=[records.append], **SMALL)
+    assert [one.values for one in continued.trials] == [one.values for one in whole.trials]
+    assert continued.model.leaf_values.tolist() == whole.model.leaf_values.tolist()
+    assert records[0].trials == 2
+    other = rs.tune(TRAIN.take_queries(range(19)), valid=VALID, trials=1, journal=tmp_path / "log", **SMALL)
+    assert len(other.trials) == 1  # other data, other trials
+
+
+def test_time_that_is_up_ends_the_trial_at_hand():
+    found = rs.tune(TRAIN, valid=VALID, minutes=1e-6, trees=500, early_stopping=0)
+    assert len(found.trials) == 1
+    assert found.model.n_trees < 500
+
+
+def test_bad_requests_are_refused(monkeypatch):
+    with pytest.raises(ParameterError, match="minutes is 0; expected a number above 0"):
+        rs.tune(TRAIN, valid=VALID, minutes=0)
+    with pytest.raises(ParameterError, match="there is nothing to search"):
+        rs.tune(TRAIN, valid=VALID, space={"leaves": [4, 8]}, leaves=4)
+    with pytest.raises(ParameterError, match="unknown parameter 'leafs'"):
+        rs.tune(TRAIN, valid=VALID, space={"leafs": [4, 8]})
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(MissingExtraError, match=r"ranksieve\[tune\]"):
+        rs.tune(TRAIN, valid=VALID, trials=1)
+
+
+def test_the_command_line_repeats_the_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rs.io.write_parquet(TRAIN, "train.parquet")
+    rs.io.write_parquet(VALID, "valid.parquet")
+    options = [
+        "--valid",
+        "valid.parquet",
+        "--minutes",
+        "5",
+        "--trials",
+        "3",
+        "--trees",
+        "4",
+        "--leaves",
+        "4",
+        "--quiet",
+    ]
+    result = CliRunner().invoke(app, ["tune", "train.parquet", *options, "--out", "best.txt"])
+    assert result.exit_code == 0, result.output
+    (line,) = (line for line in result.output.splitlines() if line.startswith("repeat"))
+    repeated = [*shlex.split(line)[2:-1], "again.txt", "--quiet"]
+    assert CliRunner().invoke(app, repeated).exit_code == 0
+    assert rs.load("again.txt").leaf_values.tolist() == rs.load("best.txt").leaf_values.tolist()
+    assert (tmp_path / "best.txt.trials").exists()
