@@ -30,7 +30,7 @@ COMMANDS = {
         "convert",
         "bench",
     ),
-    "Data": ("describe", "split", "sample", "pack", "synth"),
+    "Data": ("describe", "split", "sample", "pack", "feature-log", "synth"),
     "Clicks": ("clicks",),
     "Search": ("index", "retrieve", "fuse", "features", "rerank", "serve"),
     "Experiments": ("experiment", "report", "demo"),
@@ -40,6 +40,7 @@ MODULES = {name: name for names in COMMANDS.values() for name in names} | {
     "interpolate": "combine",
     "refit": "combine",
     "warm-up": "warm_up",
+    "feature-log": "feature_log",
 }
 
 
