@@ -27,7 +27,7 @@ from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, 
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.models.blend import Blend
-from ranksieve.rules import AUTO, fields_of, traits_of
+from ranksieve.rules import fields_of, traits_of
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 
@@ -166,14 +166,13 @@ def memory_of(job: TrainingJob, *, has_biases: bool = False) -> Any:
         return MainMemory(job)
     from ranksieve.cuda import device
 
-    if job.params.device == AUTO and not device.is_available():
+    if not device.is_chosen(job.params.device):
         return MainMemory(job)
     if has_biases:
         raise ParameterError(
             param("device", job.params.device), " has no biases of positions; use ", param("device", "cpu"),
             ", or ", param("position_rate", 0), " to ignore positions",
         )  # fmt: skip
-    device.check_available()
     from ranksieve.boosting.gpu.memory import GpuMemory
 
     return GpuMemory(job)

@@ -55,7 +55,7 @@ def lay_out(rows, first, n_rows, words, columns, with_words, with_columns):
 
 
 @kernel
-def gather_rows(words, n_rows, rows, n_chosen, out, room):
+def gather_rows(words, n_rows, rows, n_chosen, out, room, numbers):
     """The groups of chosen rows, laid out for `room` rows; a thread copies 8 bytes."""
     n_groups = cuda.gridDim.y
     group, quarters = cuda.blockIdx.y, WORDS // 2
@@ -63,6 +63,8 @@ def gather_rows(words, n_rows, rows, n_chosen, out, room):
                    cuda.gridDim.x * cuda.blockDim.x):  # fmt: skip
         if group < n_groups:
             place, part = i // quarters, i % quarters
+            if group == 0 and part == 0:
+                numbers[place] = rows[place]
             out[(group * room + place) * quarters + part] = words[(group * n_rows + rows[place]) * quarters + part]
 
 

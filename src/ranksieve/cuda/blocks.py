@@ -5,6 +5,7 @@ The simulator has no warps: there, votes and exchanges within a warp pass throug
 
 from __future__ import annotations
 
+import numpy as np
 from numba import boolean, cuda, float64, int32, int64
 
 from ranksieve.cuda.device import SIMULATED
@@ -29,30 +30,42 @@ if SIMULATED:
         return bits
 
     @cuda.jit(device=True)
-    def add_over_warp(value):
-        """The sum over the threads of a warp, in the same order each time."""
-        values = cuda.shared.array(1024, float64)
-        t = cuda.threadIdx.x
-        for distance in (16, 8, 4, 2, 1):
-            values[t] = value
-            cuda.syncthreads()
-            value = value + values[t ^ distance]
-            cuda.syncthreads()
-        return value
+    def exchange(value, distance):
+        """The value of the thread whose number in the warp differs in this bit."""
+        values = cuda.shared.array(1024, int64 if isinstance(value, np.integer) else float64)
+        values[cuda.threadIdx.x] = value
+        cuda.syncthreads()
+        other = values[cuda.threadIdx.x ^ distance]
+        cuda.syncthreads()
+        return other
 
 else:
 
     @cuda.jit(device=True)
     def ballot(flag):
         """The flags of the threads of a warp as the bits of a number."""
-        return cuda.ballot_sync(ALL, flag)
+        return int64(cuda.ballot_sync(ALL, flag)) & ALL  # 32 bits, which are signed there
 
     @cuda.jit(device=True)
-    def add_over_warp(value):
-        """The sum over the threads of a warp, in the same order each time."""
-        for distance in (16, 8, 4, 2, 1):
-            value = value + cuda.shfl_xor_sync(ALL, value, distance)
-        return value
+    def exchange(value, distance):
+        """The value of the thread whose number in the warp differs in this bit."""
+        return cuda.shfl_xor_sync(ALL, value, distance)
+
+
+@cuda.jit(device=True)
+def add_over_warp(value):
+    """The sum over the threads of a warp, in the same order each time."""
+    for distance in (16, 8, 4, 2, 1):
+        value = value + exchange(value, distance)
+    return value
+
+
+@cuda.jit(device=True)
+def max_over_warp(value):
+    """The largest value of the threads of a warp."""
+    for distance in (16, 8, 4, 2, 1):
+        value = max(value, exchange(value, distance))
+    return value
 
 
 @cuda.jit(device=True)
@@ -80,31 +93,29 @@ def rank_flags(flag, counts):
 @cuda.jit(device=True)
 def sum_over_block(value):
     """The sum of an integer over the threads of the block."""
-    sums = cuda.shared.array(1, int64)
-    if cuda.threadIdx.x == 0:
-        sums[0] = 0
+    sums = cuda.shared.array(MOST_WARPS, int64)
+    t = cuda.threadIdx.x
+    value = add_over_warp(value)
+    if t % WARP == 0:
+        sums[t // WARP] = value
     cuda.syncthreads()
-    if value != 0:
-        cuda.atomic.add(sums, 0, value)
-    cuda.syncthreads()
-    total = sums[0]
+    total = int64(0)
+    for warp in range((cuda.blockDim.x + WARP - 1) // WARP):
+        total += sums[warp]
     cuda.syncthreads()
     return total
 
 
 @cuda.jit(device=True)
-def max_over_block(value):
-    """The largest float over the threads of the block."""
-    values = cuda.shared.array(1024, float64)
+def max_over_block(value, values):
+    """The largest float over the threads of the block; `values` is shared memory of the kernel, see `rank_flags`."""
     t = cuda.threadIdx.x
-    values[t] = value
+    value = max_over_warp(value)
+    if t % WARP == 0:
+        values[t // WARP] = value
     cuda.syncthreads()
-    half = 512
-    while half > 0:
-        if t < half and t + half < cuda.blockDim.x:
-            values[t] = max(values[t], values[t + half])
-        cuda.syncthreads()
-        half //= 2
     largest = values[0]
+    for warp in range(1, (cuda.blockDim.x + WARP - 1) // WARP):
+        largest = max(largest, values[warp])
     cuda.syncthreads()
     return largest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache
@@ -10,12 +11,15 @@ from typing import Any
 
 import numpy as np
 from numba import config, cuda
+from numba.core.errors import NumbaPerformanceWarning
 
-from ranksieve.errors import DeviceError, param
+from ranksieve.errors import DeviceError, ParameterError, param
+
+# one block is right for what one block can do
+warnings.filterwarnings("ignore", message=".*Grid size", category=NumbaPerformanceWarning)
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 THREADS = 32 if SIMULATED else 512  # of a block, where a kernel does not need another number
-STATIC_SHARED = 48 * 1024  # bytes of shared memory that every kernel may use
 
 
 def is_available() -> bool:
@@ -45,6 +49,16 @@ def check_available() -> None:
         raise DeviceError(
             param("device", "cuda"), f" cannot be used: {reason}; or use ", param("device", "auto"), " or cpu"
         )
+
+
+def is_chosen(device: str) -> bool:
+    """Whether a GPU is to be used: "cuda", or "auto" where there is one; refuses what is not there."""
+    if device == "cpu" or (device == "auto" and not is_available()):
+        return False
+    if device not in ("cuda", "auto"):
+        raise ParameterError(param("device"), f" is {device!r}; expected cpu, cuda or auto")
+    check_available()
+    return True
 
 
 def name() -> str:
@@ -87,10 +101,11 @@ def _separate_operations() -> Any:
 class Kernel:
     """A CUDA kernel; `kernel[blocks, threads](*arrays)` runs it on the stream of this process."""
 
-    def __init__(self, function: Callable[..., None], shared: int = 0) -> None:
+    def __init__(self, function: Callable[..., None], shared: int = 0, registers: int | None = None) -> None:
         self.function = function
         self._shared = shared
-        self._kernel = cuda.jit(function)
+        # linked as it is: an optimising linker would fuse multiplications and additions
+        self._kernel = cuda.jit(function) if SIMULATED else cuda.jit(function, lto=False, max_registers=registers)
         self._is_prepared = SIMULATED
 
     def __getitem__(self, size: tuple[Any, int]) -> Callable[..., None]:
@@ -108,11 +123,11 @@ class Kernel:
         return run
 
     def _prepare(self, args: tuple[Any, ...]) -> None:
-        """Compile, and allow more shared memory than kernels have by default."""
+        """Compile, and allow as much shared memory as the kernel asks for; by default it has 48 KB in all."""
         from numba.cuda.cudadrv.driver import binding, driver
 
         compiled = self._kernel.compile(tuple(self._kernel.typeof_pyval(arg) for arg in args))
-        if self._shared > STATIC_SHARED:
+        if self._shared:
             function = compiled._codelibrary.get_cufunc()
             most = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             driver.cuKernelSetAttribute(most, self._shared, function.handle, function.device.id)
@@ -136,10 +151,10 @@ def _plain(value: Any) -> Any:
     return getattr(value, "_ary", value)
 
 
-def kernel(function: Callable[..., None] | None = None, *, shared: int = 0) -> Any:
-    """Decorate a kernel; `shared` is the dynamic shared memory of a block in bytes."""
+def kernel(function: Callable[..., None] | None = None, *, shared: int = 0, registers: int | None = None) -> Any:
+    """Decorate a kernel; `shared` is dynamic shared memory of a block in bytes, `registers` the most of a thread."""
     if function is None:
-        return lambda decorated: Kernel(decorated, shared)
+        return lambda decorated: Kernel(decorated, shared, registers)
     return Kernel(function)
 
 

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from numba import cuda, int64
+from numba import cuda, float64, int64
 
-from ranksieve.cuda.blocks import max_over_block, sum_over_block
+from ranksieve.cuda.blocks import MOST_WARPS, max_over_block, sum_over_block
 from ranksieve.cuda.device import kernel
 
 
 @kernel
 def largest(grad, hess, n, out):
     """The largest |gradient| and the largest second derivative."""
+    maxima = cuda.shared.array(MOST_WARPS, float64)
     most_grad, most_hess = 0.0, 0.0
     for i in range(cuda.grid(1), n[0], cuda.gridsize(1)):
         most_grad, most_hess = max(most_grad, abs(grad[i])), max(most_hess, hess[i])
-    most_grad, most_hess = max_over_block(most_grad), max_over_block(most_hess)
+    most_grad, most_hess = max_over_block(most_grad, maxima), max_over_block(most_hess, maxima)
     if cuda.threadIdx.x == 0:
         cuda.atomic.max(out, 0, most_grad)
         cuda.atomic.max(out, 1, most_hess)
+
+
+@kernel
+def set_factors(largest_bits, factor_bits):
+    """Two factors each, as bits, whose product scales a value to units of 2^-30 of the largest one's power of two."""
+    i = cuda.grid(1)
+    if i < 2:
+        exponent = 30 - (((largest_bits[i] >> 52) & 0x7FF) - 1022)
+        half = exponent // 2
+        is_zero = largest_bits[i] == 0
+        factor_bits[2 * i] = 0 if is_zero else (half + 1023) << 52
+        factor_bits[2 * i + 1] = 0 if is_zero else (exponent - half + 1023) << 52
 
 
 @kernel

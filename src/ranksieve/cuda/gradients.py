@@ -11,7 +11,7 @@ from ranksieve.cuda.device import SIMULATED, empty, kernel, upload
 from ranksieve.cuda.lambdas import Documents, Metric, Space, lambdas
 from ranksieve.kernels.lambdas import NDCG
 
-SPACE_BYTES = 5 * 8 + 8 + 5 * 4  # of a document, without the sums that other metrics than NDCG need
+SPACE_BYTES = 5 * 8 + 5 * 4  # of a document, without the sums that other metrics than NDCG need
 
 
 @kernel
@@ -37,16 +37,16 @@ class Lambdas:
         """Work space for so many documents; kept for the next call of the same name."""
         n_sums = 1 if self._kind == NDCG else n_docs + n_lists
         found = self._spaces.get(name)
-        if found is None or len(found.keys) < n_docs or len(found.sums) < n_sums:
+        if found is None or len(found.ranks) < n_docs or len(found.sums) < n_sums:
             scores, gains, powers, pushes, ranked = (empty(n_docs, np.float64) for _ in range(5))
             integers = [empty(n_docs, np.int32) for _ in range(5)]
             above, sums = empty(n_sums, np.float64), empty(n_sums, np.float64)
-            found = Space(scores, gains, powers, empty(n_docs, np.int64), *integers, pushes, ranked, above, sums)
+            found = Space(scores, gains, powers, *integers, pushes, ranked, above, sums)
             self._spaces[name] = found
         return found
 
     def run(
-        self, scores: Any, bits: Any, rows: Any, offsets: Any, longest: int, ideals: Any, by_rank: Any, out: Any,
+        self, scores: Any, rows: Any, offsets: Any, longest: int, ideals: Any, by_rank: Any, out: Any,
         *, weighted: bool,
     ) -> None:  # fmt: skip
         """λ and w of lists of these rows (None: all documents) into the two arrays `out`."""
@@ -54,7 +54,7 @@ class Lambdas:
         n_docs = len(out[0])
         metric = Metric(self._kind, self._normalize, ideals, by_rank)
         documents = Documents(
-            scores, bits, self._gains, self._weights, weighted and self._has_weights,
+            scores, self._gains, self._weights, weighted and self._has_weights,
             self._no_rows if rows is None else rows, rows is not None, offsets,
         )  # fmt: skip
         threads = 32 if SIMULATED else 128 if longest <= 512 else 512

@@ -13,10 +13,10 @@ import numpy as np
 from numba import cuda, float64, int32, int64, uint32
 
 from ranksieve.cuda.bins import GROUP, WORDS
-from ranksieve.cuda.blocks import MOST_WARPS, rank_flags, sum_over_block
+from ranksieve.cuda.blocks import MOST_WARPS, WARP, ballot, sum_over_block
 from ranksieve.cuda.device import THREADS, kernel, shared, shared_formula
 from ranksieve.cuda.histograms import CELLS, SHARED, add_word, cell_of, clear_sums, flush_sums, sum_listed
-from ranksieve.cuda.splitting import NO_SPLIT, count_of, goes_left, scan_column, scan_column_bounded
+from ranksieve.cuda.splitting import COLUMNS, NO_SPLIT, count_of, goes_left, join_bins, scan_bins
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels import gain as gains
 from ranksieve.kernels import growing, rounding
@@ -28,7 +28,8 @@ next_split, start_tree = shared(growing.next_split), shared(growing.start_tree)
 node_gain, packed_row = shared_formula(gains.node_gain), shared(rounding.packed_row)
 
 # what the next launches do
-LEAF, COLUMN, CUT, MISSING_LEFT, SMALL_IS_LEFT, SLOT, START, STOP, BUFFER, IS_SUMMED = range(10)
+LEAF, COLUMN, CUT, MISSING_LEFT, SLOT, START, STOP, BUFFER, IS_SUMMED = range(9)
+SMALL_START, SMALL_STOP = 9, 10  # the rows of the smaller side
 DONE = -1  # of LEAF: the tree is complete
 
 # the numbers of a tree, `Settings.numbers`; as many more are floats
@@ -38,8 +39,11 @@ HESS_UNIT, MIN_HESS, L2, GRAD_A, GRAD_B, HESS_A, HESS_B, EXACT_GRAD_A, EXACT_GRA
 )
 N_SETTINGS = 16
 
-SEARCHERS = 64  # threads that scan columns: those of a group, with missing values right and left
-LEAST_ROWS = 4 * THREADS  # that a block divides
+SEARCHERS = 2 * COLUMNS  # cuts to choose from: with missing values right and left
+TWO_SIDES = 2 * THREADS
+LEAST_ROWS = THREADS  # that a block sums
+TILE = 4  # rows of a thread that `move_rows` moves at a time
+TILE_COUNTS = TILE * MOST_WARPS
 
 
 class Settings(NamedTuple):
@@ -153,7 +157,7 @@ def begin(state, settings, work):
     work.task[LEAF] = 0
 
 
-@kernel(shared=SHARED)
+@kernel(shared=SHARED, registers=40)
 def sum_root(rows, features, settings, hist):
     """The histogram of all rows. Blocks are parts of the rows, and groups."""
     sums = cuda.shared.array(0, uint32)
@@ -194,93 +198,149 @@ def bin_of(rows, row, column):
     return rows.bins[(column // GROUP * rows.n_rows + row) * GROUP + column % GROUP]
 
 
-@kernel(shared=SHARED)
-def divide(rows, features, work):
-    """Divide the rows of a leaf, and sum the smaller side's histogram. Blocks are parts of the rows, and groups."""
-    sums = cuda.shared.array(0, uint32)
-    listed = cuda.shared.array(THREADS, int32)
+@cuda.jit(device=True)
+def take_places(work, places, n_left, n_right):
+    """Take places for rows of both sides in the buffer that they move to; called by one thread."""
+    places[0] = cuda.atomic.add(work.cursors, 0, int32(n_left))
+    places[1] = cuda.atomic.add(work.cursors, 1, int32(n_right))
+
+
+@kernel(registers=40)
+def move_rows(rows, work):
+    """Divide the rows of a leaf: those that go left to the front. A block moves TILE rows a thread at a time."""
     places = cuda.shared.array(2, int32)
-    counts = cuda.shared.array(MOST_WARPS, int32)
+    counts = cuda.shared.array(TILE_COUNTS, int32)
+    kept = cuda.local.array(TILE, int32)
+    bits = cuda.local.array(TILE, int64)
     task, members = work.task, rows.members
-    t, group = cuda.threadIdx.x, cuda.blockIdx.y
+    if task[LEAF] == DONE:
+        return
+    t, n = cuda.threadIdx.x, cuda.blockDim.x
+    warp, lane, n_warps = t // WARP, t % WARP, (n + WARP - 1) // WARP
     start, stop = task[START], task[STOP]
+    column, cut, missing_left = task[COLUMN], task[CUT], task[MISSING_LEFT]
+    source, target = task[BUFFER] * rows.n_rows, (1 - task[BUFFER]) * rows.n_rows
+    for tile in range(start + cuda.blockIdx.x * n * TILE, stop, cuda.gridDim.x * n * TILE):
+        for k in range(TILE):
+            i = tile + k * n + t
+            kept[k] = members[source + i] if i < stop else 0
+        for k in range(TILE):
+            inside = tile + k * n + t < stop
+            bits[k] = ballot(inside and goes_left(bin_of(rows, int64(kept[k]), column), cut, missing_left))
+            if lane == 0:
+                counts[k * n_warps + warp] = cuda.popc(bits[k])
+        cuda.syncthreads()
+        if t == 0:
+            total = int32(0)
+            for k in range(TILE * n_warps):
+                here = counts[k]
+                counts[k] = total
+                total += here
+            take_places(work, places, total, min(stop - tile, n * TILE) - total)
+        cuda.syncthreads()
+        for k in range(TILE):
+            i = k * n + t
+            if tile + i < stop:
+                before = counts[k * n_warps + warp] + cuda.popc(bits[k] & ((int64(1) << int64(lane)) - 1))
+                is_left = (bits[k] >> int64(lane)) & 1
+                members[target + (places[0] + before if is_left else places[1] + i - before)] = kept[k]
+        cuda.syncthreads()
+
+
+@kernel(shared=SHARED, registers=40)
+def sum_side(rows, features, work):
+    """The histogram of the smaller side, after `move_rows`. Blocks are parts of the rows, and groups."""
+    sums = cuda.shared.array(0, uint32)
+    task, group = work.task, cuda.blockIdx.y
+    if task[LEAF] == DONE or task[IS_SUMMED] == 0:
+        return
+    start, stop = task[SMALL_START], task[SMALL_STOP]
     part = max((stop - start + cuda.gridDim.x - 1) // cuda.gridDim.x, LEAST_ROWS)
     low = start + cuda.blockIdx.x * part
-    high = min(low + part, stop)
-    summed = task[IS_SUMMED] != 0
-    if task[LEAF] == DONE or low >= high or not (summed or group == 0):
+    n = min(part, stop - low)
+    if n <= 0:
         return
     n_bins = features.widest[group]
-    if summed:
-        clear_sums(sums, n_bins)
-    column, cut, missing_left, small_is_left = task[COLUMN], task[CUT], task[MISSING_LEFT], task[SMALL_IS_LEFT] != 0
-    source, target = task[BUFFER] * rows.n_rows, (1 - task[BUFFER]) * rows.n_rows
-    first = group * rows.n_rows * WORDS
-    for tile in range(low, high, cuda.blockDim.x):
-        inside = tile + t < high
-        row = int64(members[source + tile + t]) if inside else int64(0)
-        left = inside and goes_left(bin_of(rows, row, column), cut, missing_left)
-        small = inside and left == small_is_left
-        place, n_small = rank_flags(small, counts)
-        if small:
-            listed[place] = row
-        if group == 0:
-            if t == 0:
-                n_large = min(high - tile, int64(cuda.blockDim.x)) - n_small
-                n_left, n_right = (n_small, n_large) if small_is_left else (n_large, n_small)
-                places[0] = cuda.atomic.add(work.cursors, 0, int32(n_left))
-                places[1] = cuda.atomic.add(work.cursors, 1, int32(n_right))
-            cuda.syncthreads()
-            if inside:
-                members[target + places[0 if left else 1] + (place if small else t - place)] = row
-        cuda.syncthreads()
-        if summed:
-            sum_listed(sums, listed, rows.words, rows.packed, first, n_small)
-        cuda.syncthreads()
-    if summed:
-        flush_sums(sums, n_bins, work.hist, (task[SLOT] * cuda.gridDim.y + group) * CELLS)
+    clear_sums(sums, n_bins)
+    source = (1 - task[BUFFER]) * rows.n_rows + low
+    sum_listed(sums, rows.members, source, rows.words, rows.packed, group * rows.n_rows * WORDS, n)
+    flush_sums(sums, n_bins, work.hist, (task[SLOT] * cuda.gridDim.y + group) * CELLS)
 
 
 @cuda.jit(device=True)
-def load_cells(work, state, side, group, n_bins, cells):
-    """A leaf's histogram of a group to shared memory; that of the larger leaf is its parent's minus the smaller's."""
-    n_groups, hist = cuda.gridDim.x, work.hist
-    sibling = sibling_slot(state)
-    own = (state.slots[state.pair[0]] * n_groups + group) * CELLS
-    other = (sibling * n_groups + group) * CELLS
-    for i in range(cuda.threadIdx.x, (n_bins + 1) * GROUP, cuda.blockDim.x):
-        cell = cell_of(i, n_bins)
-        if side == 0:
-            cells[cell] = hist[own + cell]
-        else:
-            cells[cell] = hist[other + cell] - hist[own + cell]
-            hist[other + cell] = cells[cell]
+def load_sums(work, state, side, lane, n_bins, per_part, sums, totals, missing):
+    """Sums of a leaf's histogram up to each bin, to shared memory. A thread has a column and a part of its bins.
+
+    The histogram of the larger leaf is its parent's minus that of the smaller one.
+    """
+    n_groups, hist, t = cuda.gridDim.x * COLUMNS // GROUP, work.hist, cuda.threadIdx.x
+    column, part = t % COLUMNS, t // COLUMNS
+    inside = lane % GROUP + column
+    own = (state.slots[state.pair[0]] * n_groups + lane // GROUP) * CELLS + inside
+    other = (sibling_slot(state) * n_groups + lane // GROUP) * CELLS + inside if side else own
+    total = int64(0)
+    first, last = part * per_part, min((part + 1) * per_part, n_bins)
+    for b in range(first, last):  # apart from what follows: loads wait for memory together
+        sums[b * COLUMNS + column] = hist[other + b * GROUP] - (hist[own + b * GROUP] if side else 0)
+    for b in range(first, last):
+        value = sums[b * COLUMNS + column]
+        if side:
+            hist[other + b * GROUP] = value
+        total += value
+        sums[b * COLUMNS + column] = total
+    totals[t] = total
+    if part == 0:
+        cell = MISSING_BIN * GROUP
+        missing[column] = hist[other + cell] - (hist[own + cell] if side else 0)
+        if side:
+            hist[other + cell] = missing[column]
+    cuda.syncthreads()
+    before = int64(0)
+    for k in range(column, t, COLUMNS):
+        before += totals[k]
+    for b in range(first, last):
+        sums[b * COLUMNS + column] += before
+    cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def scan_group(state, features, settings, side, group, cells, gains, keys, bins, lefts):
-    """The best cut of each column of a group, missing values right (threads 0 to 31) and left (32 to 63)."""
-    rules, t = rules_of(settings), cuda.threadIdx.x
-    n_signs, n_bins = settings.numbers[N_SIGNS], features.widest[group]
-    for k in range(t, SEARCHERS, cuda.blockDim.x):
-        lane, to_left = k % GROUP, k // GROUP
-        column = group * GROUP + lane
-        gains[k], bins[k], keys[k], lefts[k] = 0.0, NO_SPLIT, 0, int64(0)
-        missing = cells[MISSING_BIN * GROUP + lane]
-        if column >= len(features.allowed) or not features.allowed[column] or (to_left and missing == 0):
-            continue
-        node = leaf_node(state, state.pair[side])
-        left = missing if to_left else int64(0)
-        if n_signs > 0:
-            gain = node_gain(node, rules, True)
-            least = gain + SMALLEST_GAIN * abs(gain)
-            gains[k], bins[k], lefts[k] = scan_column_bounded(
-                cells, lane, n_bins, node, rules, features.signs[column], least, left
-            )
-        else:
-            gains[k], bins[k], lefts[k] = scan_column(cells, lane, n_bins, node, rules, left)
-        place = features.places[column]
-        keys[k] = place // 16 * 32 + to_left * 16 + place % 16  # the CPU searches 16 columns at a time
+def scan_columns(state, features, settings, side, lane, per_part, cells, parts, found):
+    """The best cut of each of 16 columns, missing values right and left.
+
+    Threads first scan their part of a column's bins; then one thread for each column and side joins the parts.
+    """
+    sums, missing = cells
+    values, part_bins, part_lefts = parts
+    gains, keys, bins, lefts = found
+    rules, t, n_bins, n_threads = rules_of(settings), cuda.threadIdx.x, features.widest[lane // GROUP], cuda.blockDim.x
+    node, bounded = leaf_node(state, state.pair[side]), settings.numbers[N_SIGNS] > 0
+    column, part = t % COLUMNS, t // COLUMNS
+    number = lane + column
+    allowed = number < len(features.allowed) and features.allowed[number]
+    sign = features.signs[number] if allowed and bounded else 0
+    least = 0.0
+    if bounded:
+        least = node_gain(node, rules, True)
+        least += SMALLEST_GAIN * abs(least)
+    for to_left in range(2):
+        k = to_left * n_threads + t
+        part_bins[k] = NO_SPLIT
+        if allowed and (to_left == 0 or missing[column] != 0):
+            values[k], part_bins[k], part_lefts[k] = scan_bins(
+                sums, column, part * per_part, min((part + 1) * per_part, n_bins),
+                missing[column] if to_left else int64(0), node, rules, bounded, sign, least,
+            )  # fmt: skip
+    cuda.syncthreads()
+    if t < SEARCHERS:
+        to_left = t // COLUMNS
+        first = to_left * n_threads
+        gains[t], bins[t], lefts[t] = join_bins(
+            sums, column, values[first:], part_bins[first:], part_lefts[first:], n_threads // COLUMNS, n_bins,
+            missing[column] if to_left else int64(0), node, rules, bounded, sign, least,
+        )  # fmt: skip
+        place = features.places[number] if allowed else 0
+        keys[t] = place // COLUMNS * SEARCHERS + to_left * COLUMNS + place % COLUMNS
+    cuda.syncthreads()
 
 
 @cuda.jit(device=True)
@@ -292,20 +352,30 @@ def is_better(gain, key, has_cut, other_gain, other_key, other_has_cut):
 
 
 @cuda.jit(device=True)
-def best_of_group(state, work, settings, side, group, cells, gains, keys, bins, lefts):
-    """Write down the best cut of a group."""
-    best = 0
-    for k in range(1, SEARCHERS):
-        if is_better(gains[k], keys[k], bins[k] != NO_SPLIT, gains[best], keys[best], bins[best] != NO_SPLIT):
-            best = k
-    work.found_gains[side, group] = gains[best]
-    cut = work.found_cuts[side, group]
-    cut[0] = group * GROUP + best % GROUP if bins[best] != NO_SPLIT else NO_SPLIT
-    cut[1], cut[2], cut[3], cut[4] = bins[best], best // GROUP, lefts[best], keys[best]
-    if cells[MISSING_BIN * GROUP + best % GROUP] == 0:
-        # nothing was missing here: later documents without the value follow the majority
-        rules, total = rules_of(settings), state.totals[state.pair[side]]
-        cut[2] = 1 if 2 * count_of(lefts[best], rules) >= count_of(total, rules) else 0
+def best_of_columns(state, work, settings, side, lane, missing, found, order):
+    """Write down the best cut of 16 columns; the threads compare pairs of cuts."""
+    gains, keys, bins, lefts = found
+    t, half, number = cuda.threadIdx.x, SEARCHERS // 2, lane // COLUMNS
+    if t < SEARCHERS:
+        order[t] = t
+    while half > 0:
+        cuda.syncthreads()
+        if t < half:
+            a, b = order[t], order[t + half]
+            if is_better(gains[b], keys[b], bins[b] != NO_SPLIT, gains[a], keys[a], bins[a] != NO_SPLIT):
+                order[t] = b
+        half //= 2
+    cuda.syncthreads()
+    if t == 0:
+        best = order[0]
+        work.found_gains[side, number] = gains[best]
+        cut = work.found_cuts[side, number]
+        cut[0] = lane + best % COLUMNS if bins[best] != NO_SPLIT else NO_SPLIT
+        cut[1], cut[2], cut[3], cut[4] = bins[best], best // COLUMNS, lefts[best], keys[best]
+        if missing[best % COLUMNS] == 0:
+            # nothing was missing here: later documents without the value follow the majority
+            rules, total = rules_of(settings), state.totals[state.pair[side]]
+            cut[2] = 1 if 2 * count_of(lefts[best], rules) >= count_of(total, rules) else 0
 
 
 @cuda.jit(device=True)
@@ -345,38 +415,66 @@ def plan_split(state, features, settings, work):
         state.splits[new - 1, 1],
         state.splits[new - 1, 2],
     )
-    task[SMALL_IS_LEFT], task[SLOT] = 1 if state.pair[0] == leaf else 0, state.slots[state.pair[0]]
+    task[SLOT] = state.slots[state.pair[0]]
     task[START], task[STOP], task[BUFFER] = start, stop, buffer
     task[IS_SUMMED] = 1 if state.searched[0] or state.searched[1] else 0
+    task[SMALL_START], task[SMALL_STOP] = (start, border) if state.pair[0] == leaf else (border, stop)
     work.cursors[0], work.cursors[1] = int32(start), int32(border)
     bounds[leaf, 1], bounds[leaf, 2] = border, 1 - buffer
     bounds[new, 0], bounds[new, 1], bounds[new, 2] = border, stop, 1 - buffer
 
 
-@kernel(shared=8 * CELLS)
+@cuda.jit(device=True)
+def read_ahead(state, work):
+    """Read what one thread will read next, by all threads at once, so that it is in the cache."""
+    t, total = cuda.threadIdx.x, int64(0)
+    n_groups, n_leaves = work.found_gains.shape[1], state.n_leaves[0]
+    for i in range(t, 2 * n_groups, cuda.blockDim.x):
+        total ^= work.found_cuts[i // n_groups, i % n_groups, 0] ^ int64(
+            work.found_gains[i // n_groups, i % n_groups] > 0
+        )
+    for leaf in range(t, n_leaves, cuda.blockDim.x):
+        total ^= state.cuts[leaf, 0] ^ state.cuts[leaf, 4] ^ state.totals[leaf] ^ state.depths[leaf]
+        total ^= state.parents[leaf] ^ state.slots[leaf] ^ work.bounds[leaf, 0] ^ work.bounds[leaf, 2]
+        total ^= int64(state.gains[leaf] > 0.0) ^ int64(state.limits[leaf, 0] > 0.0)
+    return total
+
+
+@kernel(shared=8 * 256 * COLUMNS)
 def search(state, features, settings, work):
-    """The best cuts of the two newest leaves, and then the next split. Blocks are groups, and the two leaves."""
-    cells = cuda.shared.array(0, int64)
+    """The best cuts of the two newest leaves, and then the next split. Blocks are 16 columns each, and the leaves."""
+    sums = cuda.shared.array(0, int64)
+    totals = cuda.shared.array(THREADS, int64)
+    values = cuda.shared.array(TWO_SIDES, float64)
+    part_bins = cuda.shared.array(TWO_SIDES, int32)
+    part_lefts = cuda.shared.array(TWO_SIDES, int64)
+    missing = cuda.shared.array(COLUMNS, int64)
     gains = cuda.shared.array(SEARCHERS, float64)
     keys = cuda.shared.array(SEARCHERS, int64)
-    bins = cuda.shared.array(SEARCHERS, int64)
+    bins = cuda.shared.array(SEARCHERS, int32)
     lefts = cuda.shared.array(SEARCHERS, int64)
+    order = cuda.shared.array(SEARCHERS, int32)
     is_last = cuda.shared.array(1, int32)
-    t, group, side = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
+    t, lane, side = cuda.threadIdx.x, cuda.blockIdx.x * COLUMNS, cuda.blockIdx.y
     if work.task[LEAF] == DONE:
         return
     if state.searched[side]:
-        load_cells(work, state, side, group, features.widest[group], cells)
-        cuda.syncthreads()
-        scan_group(state, features, settings, side, group, cells, gains, keys, bins, lefts)
-        cuda.syncthreads()
-        if t == 0:
-            best_of_group(state, work, settings, side, group, cells, gains, keys, bins, lefts)
+        n_bins, n_parts = features.widest[lane // GROUP], cuda.blockDim.x // COLUMNS
+        per_part = (n_bins + n_parts - 1) // n_parts
+        load_sums(work, state, side, lane, n_bins, per_part, sums, totals, missing)
+        found = gains, keys, bins, lefts
+        parts = values, part_bins, part_lefts
+        scan_columns(state, features, settings, side, lane, per_part, (sums, missing), parts, found)
+        best_of_columns(state, work, settings, side, lane, missing, found, order)
     if t == 0:
         cuda.threadfence()
         is_last[0] = cuda.atomic.add(work.finished, 0, 1) == 2 * cuda.gridDim.x - 1
-        if is_last[0]:
-            cuda.threadfence()
+        cuda.threadfence()
+    cuda.syncthreads()
+    if is_last[0]:
+        totals[t] = read_ahead(state, work)
+        cuda.syncthreads()
+        if t == 0:
             work.finished[0] = 0
             join_groups(state, work, cuda.gridDim.x)
             plan_split(state, features, settings, work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,23 +11,34 @@ import numpy as np
 
 from ranksieve.cuda import extents, growing
 from ranksieve.cuda.bins import GROUP
-from ranksieve.cuda.device import SIMULATED, THREADS, Replay, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.device import THREADS, Replay, download, empty, n_multiprocessors, overwrite, upload
 from ranksieve.cuda.growing import N_SETTINGS, Features, Rows, Settings, Work
 from ranksieve.cuda.histograms import CELLS
+from ranksieve.cuda.splitting import COLUMNS
 from ranksieve.kernels.growing import GrowState
 
 RESIDENT = 3  # blocks of a multiprocessor that sum histograms at a time, by their shared memory
-SEARCH_THREADS = 32 if SIMULATED else 256
 MOST_LEAVES = 1024  # of a tree on a GPU
 
 
 class TreeSpace:
-    """Memory for the rows of a tree: up to `room` of them, their gradients, and where their bins are."""
+    """Memory for the rows of a tree: up to `room` of them, their gradients, and where their bins are.
 
-    def __init__(self, room: int, words: Any, bins: Any, *, by_column: bool) -> None:
+    Where the rows are some of all, `numbers` are theirs in the training set; else they are 0, 1, …
+    """
+
+    def __init__(self, room: int, words: Any, bins: Any, *, by_column: bool, numbered: bool = False) -> None:
         self.room = room
+        self.numbered, self.numbers = numbered, empty(room if numbered else 1, np.int32)
         self.rows = Rows(words, bins, int(by_column), room, empty(2 * room, np.int32), empty(room, np.int64))
         self.grad, self.hess = empty(room, np.float64), empty(room, np.float64)
+        self._replays: dict[str, Replay] = {}
+
+    def replay(self, name: str, launches: Callable[[], None]) -> None:
+        """Launch what is launched each time under this name for these rows."""
+        if name not in self._replays:
+            self._replays[name] = Replay(launches)
+        self._replays[name].run()
 
 
 class Grown(NamedTuple):
@@ -58,6 +70,7 @@ class Growth:
 
     def __init__(self, n_bins: np.ndarray, places: np.ndarray, signs: np.ndarray, max_leaves: int) -> None:
         self._n_groups = -(-len(n_bins) // GROUP)
+        self._searches = self._n_groups * GROUP // COLUMNS
         self._max_leaves = max_leaves
         padded = np.ones(self._n_groups * GROUP, np.int64)
         padded[: len(n_bins)] = n_bins
@@ -71,10 +84,7 @@ class Growth:
         self._buffer = buffer
         self._settings = Settings(buffer[:N_SETTINGS], buffer[N_SETTINGS:].view(np.float64))
         self._state, self._work = self._allocate()
-        self.bounds = self._work.bounds
-        self._replays: dict[int, Replay] = {}
-        self._largest, self._sums = empty(2, np.float64), empty(2, np.int64)
-        self._factors = empty(4, np.float64)
+        self._extent = upload(np.zeros(8, np.int64))  # largest values, sums, factors
 
     def _allocate(self) -> tuple[GrowState, Work]:
         """The space of a tree; what the host reads is one array."""
@@ -101,55 +111,56 @@ class Growth:
         )  # fmt: skip
         work = Work(
             hist=empty(most * groups * CELLS, np.int64), task=zeros(16), cursors=zeros(2, dtype=np.int32),
-            bounds=parts["bounds"], found_gains=zeros(2, groups, dtype=np.float64),
-            found_cuts=zeros(2, groups, 5), finished=zeros(1, dtype=np.int32), sums=parts["sums"],
+            bounds=parts["bounds"], found_gains=zeros(2, self._searches, dtype=np.float64),
+            found_cuts=zeros(2, self._searches, 5), finished=zeros(1, dtype=np.int32), sums=parts["sums"],
         )  # fmt: skip
         return state, work
 
-    def largest(self, space: TreeSpace, n_rows: Any) -> tuple[float, float]:
-        """The largest |gradient| and second derivative of the rows; `n_rows` is on the device."""
-        extents.clear[1, 32](self._largest, self._sums)
-        extents.largest[self._blocks(space), THREADS](space.grad, space.hess, n_rows, self._largest)
-        grad, hess = download(self._largest).tolist()
-        return grad, hess
+    def extent(self, space: TreeSpace, n_rows: Any) -> tuple[tuple[float, float], tuple[int, int]]:
+        """The largest |gradient| and second derivative of the rows, and their sums, see `extents`.
 
-    def sums(self, space: TreeSpace, n_rows: Any, factors: tuple[float, ...]) -> tuple[int, int]:
-        """The sums of |gradient| and of second derivatives in units of these factors."""
-        overwrite(self._factors, np.array(factors))
-        extents.absolute_sums[self._blocks(space), THREADS](space.grad, space.hess, n_rows, self._factors, self._sums)
-        grads, hesses = download(self._sums).tolist()
-        return grads, hesses
+        `n_rows` is on the device.
+        """
+        space.replay("extent", lambda: self._launch_extent(space, n_rows))
+        found = download(self._extent)
+        grad, hess = found[:2].view(np.float64).tolist()
+        return (grad, hess), (int(found[2]), int(found[3]))
 
-    def run(self, space: TreeSpace, row_numbers: Any, allowed: np.ndarray, settings: TreeSettings) -> Grown:
-        """Grow a tree; rows have these numbers in the training set, or theirs in the space where there are none."""
+    def _launch_extent(self, space: TreeSpace, n_rows: Any) -> None:
+        buffer, blocks = self._extent, self._blocks(space)
+        largest, sums, factors = buffer[:2].view(np.float64), buffer[2:4], buffer[4:8]
+        extents.clear[1, 32](largest, sums)
+        extents.largest[blocks, THREADS](space.grad, space.hess, n_rows, largest)
+        extents.set_factors[1, 32](buffer, factors)
+        extents.absolute_sums[blocks, THREADS](space.grad, space.hess, n_rows, factors.view(np.float64), sums)
+
+    def run(self, space: TreeSpace, allowed: np.ndarray, settings: TreeSettings) -> Grown:
+        """Grow a tree."""
         overwrite(self._buffer, settings.packed())
         overwrite(self._allowed, allowed)
-        if id(space) not in self._replays:
-            self._replays[id(space)] = Replay(lambda: self._launch(space, row_numbers))
-        self._replays[id(space)].run()
+        space.replay("tree", lambda: self._launch(space))
         return self._read()
 
     def _blocks(self, space: TreeSpace) -> int:
         return max(1, min(4 * n_multiprocessors(), -(-space.room // THREADS)))
 
-    def _launch(self, space: TreeSpace, row_numbers: Any) -> None:
+    def _launch(self, space: TreeSpace) -> None:
         state, work, settings, features, rows = self._state, self._work, self._settings, self._features, space.rows
         groups, blocks = self._n_groups, self._blocks(space)
         parts = max(1, min(RESIDENT * n_multiprocessors() // groups, -(-space.room // THREADS)))
-        numbered = row_numbers is not None
         growing.reset[4 * n_multiprocessors(), THREADS](state, features, settings, work, rows.members)
         growing.pack[blocks, THREADS](
-            space.grad, space.hess, row_numbers if numbered else rows.members, numbered, settings, rows.packed,
-            state.totals,
+            space.grad, space.hess, space.numbers, space.numbered, settings, rows.packed, state.totals
         )  # fmt: skip
         growing.begin[1, 1](state, settings, work)
         growing.sum_root[(parts, groups), THREADS](rows, features, settings, work.hist)
-        growing.search[(groups, 2), SEARCH_THREADS](state, features, settings, work)
+        growing.search[(self._searches, 2), THREADS](state, features, settings, work)
         for split in range(self._max_leaves - 1):
-            growing.divide[(parts, groups), THREADS](rows, features, work)
+            growing.move_rows[blocks, THREADS](rows, work)
             if split < self._max_leaves - 2:
-                growing.search[(groups, 2), SEARCH_THREADS](state, features, settings, work)
-        per_leaf = max(1, min(2 * n_multiprocessors(), -(-space.room // THREADS)))
+                growing.sum_side[(parts, groups), THREADS](rows, features, work)
+                growing.search[(self._searches, 2), THREADS](state, features, settings, work)
+        per_leaf = max(1, min(8 * n_multiprocessors() // self._max_leaves, -(-space.room // THREADS)))
         growing.sum_leaves[(self._max_leaves, per_leaf), THREADS](
             state, settings, work, rows.members, space.room, space.grad, space.hess
         )

@@ -61,10 +61,25 @@ def flush_sums(sums, n_bins, hist, start):
 
 
 @cuda.jit(device=True)
-def sum_listed(sums, rows, words, packed, first, n):
-    """Add the n listed rows; `first` is where the group's words begin. Eight threads have one row."""
-    t = cuda.threadIdx.x
+def sum_listed(sums, rows, start, words, packed, first, n):
+    """Add the rows listed from `start` on, n of them; `first` is where the group's words begin.
+
+    Eight threads have one row; four rows wait for memory together.
+    """
+    t, step = cuda.threadIdx.x, cuda.blockDim.x // WORDS
     turn, place = (t // WORDS) & 3, t & (WORDS - 1)
-    for i in range(t // WORDS, n, cuda.blockDim.x // WORDS):
-        row = int64(rows[i])
-        add_word(sums, words[first + row * WORDS + place], packed[row], turn, place)
+    last = start + n - 1
+    for i in range(start + t // WORDS, start + n, 4 * step):
+        j, k, m = i + step, i + 2 * step, i + 3 * step
+        a, b = int64(rows[i]), int64(rows[min(j, last)])
+        c, d = int64(rows[min(k, last)]), int64(rows[min(m, last)])
+        u, v = words[first + a * WORDS + place], words[first + b * WORDS + place]
+        w, x = words[first + c * WORDS + place], words[first + d * WORDS + place]
+        p, q, r, s = packed[a], packed[b], packed[c], packed[d]
+        add_word(sums, u, p, turn, place)
+        if j <= last:
+            add_word(sums, v, q, turn, place)
+        if k <= last:
+            add_word(sums, w, r, turn, place)
+        if m <= last:
+            add_word(sums, x, s, turn, place)

@@ -13,7 +13,7 @@ from numba import cuda, float64, int32
 
 from ranksieve.cuda.blocks import MOST_WARPS, WARP, add_over_warp, max_over_block, rank_flags
 from ranksieve.cuda.device import kernel, shared
-from ranksieve.cuda.ranking import cut_of, key_of, list_chosen, order_chosen
+from ranksieve.cuda.ranking import BUCKETS, FEW, PARTS, list_chosen, order_chosen
 from ranksieve.kernels import lambdas as cpu
 from ranksieve.kernels.lambdas import FURTHEST, NDCG
 
@@ -35,7 +35,6 @@ class Documents(NamedTuple):
     """The lists, and all documents' scores."""
 
     scores: object
-    score_bits: object  # the same as integers
     gains: object  # per document
     weights: object  # per document
     weighted: bool
@@ -50,7 +49,6 @@ class Space(NamedTuple):
     scores: object
     gains: object
     powers: object
-    keys: object
     places: object  # of the ranked documents, ascending
     order: object  # the same, best first
     ranks: object  # from 1 on; 0: beyond the truncation
@@ -73,26 +71,25 @@ class Swap(NamedTuple):
 
 
 @cuda.jit(device=True)
-def load_list(documents, space, q, grad, hess):
-    """A list's scores, gains and keys; returns the highest score and minus the lowest one."""
+def load_list(documents, space, q, grad, hess, maxima):
+    """A list's scores and gains; returns the highest score and minus the lowest one."""
     first, stop = documents.offsets[q], documents.offsets[q + 1]
     highest, lowest = -math.inf, -math.inf
     for i in range(first + cuda.threadIdx.x, stop, cuda.blockDim.x):
         row = documents.rows[i] if documents.listed else i
         score = documents.scores[row]
         space.scores[i], space.gains[i] = score, documents.gains[row]
-        space.keys[i], space.ranks[i] = key_of(documents.score_bits[row]), 0
+        space.ranks[i] = 0
         grad[i], hess[i] = 0.0, 0.0
         highest, lowest = max(highest, score), max(lowest, -score)
-    return max_over_block(highest), max_over_block(lowest)
+    return max_over_block(highest, maxima), max_over_block(lowest, maxima)
 
 
 @cuda.jit(device=True)
-def rank_list(space, first, n, depth, highest, counts):
+def rank_list(space, first, n, depth, highest, counts, work):
     """Ranks up to `depth`; the powers of all scores."""
-    cut, n_equal = cut_of(space.keys, first, n, depth)
-    list_chosen(space.keys, first, n, cut, n_equal, space.places, first, 0, counts)
-    order_chosen(space.keys, first, space.places, first, depth, space.order)
+    list_chosen(space.scores, first, n, depth, space.places, first, 0, counts, work)
+    order_chosen(space.scores, first, space.places, first, depth, space.order)
     for rank in range(cuda.threadIdx.x, depth, cuda.blockDim.x):
         place = first + space.order[first + rank]
         space.ranks[place] = rank + 1
@@ -216,15 +213,23 @@ def lambdas(metric, documents, space, grad, hess):
     """λ and w of every list, at its places."""
     box = cuda.shared.array(2, int32)
     counts = cuda.shared.array(MOST_WARPS, int32)
+    buckets = cuda.shared.array(BUCKETS, int32)
+    parts = cuda.shared.array(PARTS, int32)
+    found = cuda.shared.array(3, int32)
+    places_of_few = cuda.shared.array(FEW, int32)
+    cut = cuda.shared.array(1, float64)
+    maxima = cuda.shared.array(MOST_WARPS, float64)
+    few = cuda.shared.array(FEW, float64)
+    work = buckets, parts, found, places_of_few, cut, maxima, few
     q = cuda.blockIdx.x
     first = documents.offsets[q]
     n = documents.offsets[q + 1] - first
-    highest, lowest = load_list(documents, space, q, grad, hess)
+    highest, lowest = load_list(documents, space, q, grad, hess, maxima)
     if metric.ideals[q] <= 0.0 or n < 2:
         return
     inverse, depth = 1.0 / metric.ideals[q], min(len(metric.by_rank), n)
     spread, close = highest != -lowest, highest + lowest < FURTHEST
-    rank_list(space, first, n, depth, highest, counts)
+    rank_list(space, first, n, depth, highest, counts, work)
     swap = swap_of(metric, space, q, first, depth, box)
     n_heads = find_heads(space, first, n, False, space.heads, counts)
     n_ranked_heads = find_heads(space, first, depth, True, space.ranked_heads, counts)

@@ -1,139 +1,198 @@
-"""The best documents of each list; a block has one list.
-
-Documents are ordered by keys: integers in the order of scores, equal ones by place.
-"""
+"""The best documents of each list, equal ones by place; a block has one list."""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import cuda, int32, int64
+import math
 
-from ranksieve.cuda.blocks import MOST_WARPS, rank_flags
+from numba import cuda, float64, int32
+
+from ranksieve.cuda.blocks import MOST_WARPS, max_over_block, rank_flags
 from ranksieve.cuda.device import kernel
 
-LARGEST_KEY, SMALLEST_KEY = np.iinfo(np.int64).max, np.iinfo(np.int64).min
-DIGITS = 256
+BUCKETS = 2048
+PARTS = 64  # of the buckets
+ROOM = 6144  # documents of a list that shared memory has room for
+FEW = 256  # values that are ordered by counting, all at once
 
 
 @cuda.jit(device=True)
-def key_of(bits):
-    """The bits of a float as an integer of the same order; -0 is 0."""
-    if bits == SMALLEST_KEY:
-        return int64(0)
-    return bits if bits >= 0 else bits ^ LARGEST_KEY
-
-
-@cuda.jit(device=True)
-def find_digit(digits, parts, found, need):
-    """The digit that the `need`-th largest key has: into `found`, with how many of its keys are needed, and all."""
-    t = cuda.threadIdx.x
-    for part in range(t, 32, cuda.blockDim.x):
+def find_bucket(buckets, parts, found, need):
+    """The bucket of the `need`-th largest value: into `found`, with how many of its values are needed, and all."""
+    t, per_part = cuda.threadIdx.x, BUCKETS // PARTS
+    for part in range(t, PARTS, cuda.blockDim.x):
         total = int32(0)
-        for digit in range(8 * part, 8 * part + 8):
-            total += digits[digit]
+        for bucket in range(per_part * part, per_part * (part + 1)):
+            total += buckets[bucket]
         parts[part] = total
     cuda.syncthreads()
     if t == 0:
-        part = 31
+        part = PARTS - 1
         while parts[part] < need:
             need -= parts[part]
             part -= 1
-        digit = 8 * part + 7
-        while digits[digit] < need:
-            need -= digits[digit]
-            digit -= 1
-        found[0], found[1], found[2] = digit, need, digits[digit]
+        bucket = per_part * (part + 1) - 1
+        while buckets[bucket] < need:
+            need -= buckets[bucket]
+            bucket -= 1
+        found[0], found[1], found[2] = bucket, need, buckets[bucket]
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def cut_of(keys, first, n, k):
-    """A key, and how many of the keys that equal it, in order, join those above it to make the k largest of n."""
-    digits = cuda.shared.array(DIGITS, int32)
-    parts = cuda.shared.array(32, int32)
-    found = cuda.shared.array(3, int32)
-    t, prefix, need = cuda.threadIdx.x, int64(0), int32(k)
-    if k >= n:
-        return int64(SMALLEST_KEY), int32(n)
-    if k <= 0:
-        return int64(LARGEST_KEY), int32(0)
-    for shift in range(56, -8, -8):
-        for digit in range(t, DIGITS, cuda.blockDim.x):
-            digits[digit] = 0
-        cuda.syncthreads()
-        for i in range(first + t, first + n, cuda.blockDim.x):
-            key = keys[i]
-            if shift == 56:
-                cuda.atomic.add(digits, (key >> 56) + 128, 1)
-            elif key >> (shift + 8) == prefix:
-                cuda.atomic.add(digits, (key >> shift) & 255, 1)
-        cuda.syncthreads()
-        find_digit(digits, parts, found, need)
-        prefix = int64(found[0]) - 128 if shift == 56 else (prefix << 8) | int64(found[0])
-        need = found[1]
-        is_whole = found[2] == need
-        cuda.syncthreads()
-        if is_whole and prefix << shift != SMALLEST_KEY:  # all keys that begin with these digits
-            return (prefix << shift) - 1, int32(0)
-    return prefix, need
+def bucket_of(value, low, scale):
+    """The bucket of a value; it never falls where the value rises."""
+    return min(int32((value - low) * scale), int32(BUCKETS - 1))
 
 
 @cuda.jit(device=True)
-def list_chosen(keys, first, n, cut, n_equal, out, start, offset, counts):
-    """Write the places of the chosen documents, ascending and plus `offset`, to `out[start:]`; return how many."""
-    t, taken, equal = cuda.threadIdx.x, int32(0), int32(0)
+def last_of_equal(values, first, n, value, k, box, counts):
+    """The place of the k-th document with this value."""
+    t, taken = cuda.threadIdx.x, int32(0)
+    for tile in range(0, n, cuda.blockDim.x):
+        is_equal = tile + t < n and values[first + min(tile + t, n - 1)] == value
+        before, n_equal = rank_flags(is_equal, counts)
+        if is_equal and taken + before == k - 1:
+            box[0] = tile + t
+        taken += n_equal
+    cuda.syncthreads()
+    return box[0]
+
+
+@cuda.jit(device=True)
+def nth_of_few(values, first, n, low, high, need, few, places, cut, box):
+    """The `need`-th largest of the few values from low to high, and its place, into `cut` and `box`."""
+    t = cuda.threadIdx.x
+    if t == 0:
+        box[0] = 0
+    cuda.syncthreads()
+    for i in range(t, n, cuda.blockDim.x):
+        value = values[first + i]
+        if low <= value <= high:
+            k = cuda.atomic.add(box, 0, 1)
+            few[k], places[k] = value, i
+    cuda.syncthreads()
+    taken = box[0]
+    cuda.syncthreads()
+    for i in range(t, taken, cuda.blockDim.x):
+        rank = 0
+        for j in range(taken):
+            rank += few[j] > few[i] or (few[j] == few[i] and places[j] < places[i])
+        if rank == need - 1:
+            cut[0], box[0] = few[i], places[i]
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def cut_of(values, first, n, k, counts, work):
+    """The k-th largest of the finite ones of n values, of equal ones the first, and its place; k > 0, and not more.
+
+    The range of values is divided into buckets until few values are in the bucket of the k-th; these are counted.
+    """
+    buckets, parts, found, places, cut, maxima, few = work
+    t, need, n_here, bucket = cuda.threadIdx.x, int32(k), int32(n), int32(0)
+    low, high, scale = -math.inf, math.inf, 0.0
+    while True:
+        smallest, largest = math.inf, -math.inf
+        for i in range(first + t, first + n, cuda.blockDim.x):
+            value = values[i]
+            if low <= value <= high and value < math.inf and (scale == 0.0 or bucket_of(value, low, scale) == bucket):
+                smallest, largest = min(smallest, value), max(largest, value)
+        low, high = -max_over_block(-smallest, maxima), max_over_block(largest, maxima)
+        if low == high or n_here <= FEW:
+            break
+        scale = (BUCKETS - 1) / (high - low)
+        for i in range(t, BUCKETS, cuda.blockDim.x):
+            buckets[i] = 0
+        cuda.syncthreads()
+        for i in range(first + t, first + n, cuda.blockDim.x):
+            value = values[i]
+            if low <= value <= high:
+                cuda.atomic.add(buckets, bucket_of(value, low, scale), 1)
+        cuda.syncthreads()
+        find_bucket(buckets, parts, found, need)
+        bucket, need, n_here = found[0], found[1], found[2]
+        cuda.syncthreads()
+    if n_here > FEW:
+        return low, last_of_equal(values, first, n, low, need, found, counts)
+    nth_of_few(values, first, n, low, high, need, few, places, cut, found)
+    return cut[0], found[0]
+
+
+@cuda.jit(device=True)
+def list_chosen(values, first, n, k, out, start, offset, counts, work):
+    """Write the places of the k largest finite values and of infinite ones, ascending and plus `offset`, to `out`."""
+    cut, last = -math.inf, int32(n)
+    if k < n:
+        cut, last = cut_of(values, first, n, k, counts, work) if k > 0 else (math.inf, int32(n))
+    t, taken = cuda.threadIdx.x, int32(0)
     for tile in range(0, n, cuda.blockDim.x):
         inside = tile + t < n
-        key = keys[first + tile + t] if inside else int64(SMALLEST_KEY)
-        before, n_here = rank_flags(inside and key == cut, counts)
-        chosen = inside and (key > cut or (key == cut and equal + before < n_equal))
-        equal += n_here
+        value = values[first + tile + t] if inside else -math.inf
+        chosen = inside and (value > cut or (value == cut and tile + t <= last))
         before, n_here = rank_flags(chosen, counts)
         if chosen:
             out[start + taken + before] = offset + tile + t
         taken += n_here
     cuda.syncthreads()
-    return taken
 
 
 @cuda.jit(device=True)
-def order_chosen(keys, first, places, start, n, order):
+def order_chosen(values, first, places, start, n, order):
     """Sort chosen places of a list, best first, into `order[start:]`: each counts those before it."""
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         place = places[start + i]
-        key, rank = keys[first + place], 0
+        value, rank = values[first + place], 0
         for j in range(n):
-            other = keys[first + places[start + j]]
-            rank += other > key or (other == key and j < i)
+            other = values[first + places[start + j]]
+            rank += other > value or (other == value and j < i)
         order[start + rank] = place
     cuda.syncthreads()
 
 
 @kernel
-def best_of_lists(score_bits, offsets, starts, keys, places, order):
+def best_of_lists(scores, offsets, starts, places, order):
     """The best documents of each list, best first: `starts[q + 1] - starts[q]` of them, as places in the list."""
     counts = cuda.shared.array(MOST_WARPS, int32)
+    buckets = cuda.shared.array(BUCKETS, int32)
+    parts = cuda.shared.array(PARTS, int32)
+    found = cuda.shared.array(3, int32)
+    places_of_few = cuda.shared.array(FEW, int32)
+    cut = cuda.shared.array(1, float64)
+    maxima = cuda.shared.array(MOST_WARPS, float64)
+    few = cuda.shared.array(FEW, float64)
+    work = buckets, parts, found, places_of_few, cut, maxima, few
     q = cuda.blockIdx.x
     first = offsets[q]
     n, start = offsets[q + 1] - first, starts[q]
     k = starts[q + 1] - start
-    for i in range(first + cuda.threadIdx.x, first + n, cuda.blockDim.x):
-        keys[i] = key_of(score_bits[i])
-    cuda.syncthreads()
-    cut, n_equal = cut_of(keys, first, n, k)
-    list_chosen(keys, first, n, cut, n_equal, places, start, 0, counts)
-    order_chosen(keys, first, places, start, k, order)
+    list_chosen(scores, first, n, k, places, start, 0, counts, work)
+    order_chosen(scores, first, places, start, k, order)
 
 
-@kernel
-def choose_rows(score_bits, positive, offsets, starts, keys, rows):
-    """All positives of each list and its best-scored negatives: `starts[q + 1] - starts[q]` rows, ascending."""
+@kernel(shared=8 * ROOM, registers=40)
+def choose_rows(scores, positive, offsets, starts, n_negatives, values, rows):
+    """All positives of each list and its best-scored `n_negatives[q]` negatives, ascending, to `rows[starts[q]:]`."""
     counts = cuda.shared.array(MOST_WARPS, int32)
+    buckets = cuda.shared.array(BUCKETS, int32)
+    parts = cuda.shared.array(PARTS, int32)
+    found = cuda.shared.array(3, int32)
+    places_of_few = cuda.shared.array(FEW, int32)
+    cut = cuda.shared.array(1, float64)
+    maxima = cuda.shared.array(MOST_WARPS, float64)
+    few = cuda.shared.array(FEW, float64)
+    work = buckets, parts, found, places_of_few, cut, maxima, few
     q = cuda.blockIdx.x
     first = offsets[q]
-    n, start = offsets[q + 1] - first, starts[q]
-    for i in range(first + cuda.threadIdx.x, first + n, cuda.blockDim.x):
-        keys[i] = LARGEST_KEY if positive[i] else key_of(score_bits[i])
+    n = offsets[q + 1] - first
+    near = cuda.shared.array(0, float64)
+    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        value = math.inf if positive[first + i] else scores[first + i]
+        if n <= ROOM:
+            near[i] = value
+        else:
+            values[first + i] = value
     cuda.syncthreads()
-    cut, n_equal = cut_of(keys, first, n, starts[q + 1] - start)
-    list_chosen(keys, first, n, cut, n_equal, rows, start, first, counts)
+    if n <= ROOM:
+        list_chosen(near, 0, n, n_negatives[q], rows, starts[q], first, counts, work)
+    else:
+        list_chosen(values, first, n, n_negatives[q], rows, starts[q], first, counts, work)

@@ -51,13 +51,3 @@ def add_tree(columns, n_rows, size, splits, leaf_values, scores):
         for k in range(SIDE_BY_SIDE):
             if base + k * step < n_rows:
                 scores[base + k * step] += values[nodes[k] - n_splits]
-
-
-@kernel
-def add_leaves(members, room, bounds, leaf_values, scores):
-    """Add a tree whose leaves hold all documents. Blocks are leaves, and parts of their rows."""
-    leaf = cuda.blockIdx.x
-    source, value = bounds[leaf, 2] * room, leaf_values[leaf]
-    start = bounds[leaf, 0] + cuda.blockIdx.y * cuda.blockDim.x + cuda.threadIdx.x
-    for i in range(start, bounds[leaf, 1], cuda.gridDim.y * cuda.blockDim.x):
-        scores[members[source + i]] += value

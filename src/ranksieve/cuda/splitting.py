@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from numba import cuda, float64, int64
+from numba import cuda, float64, int32, int64
 
-from ranksieve.cuda.bins import GROUP
 from ranksieve.cuda.device import shared_formula
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels import gain as gains
 
 NO_SPLIT = -1
+COLUMNS = 16  # searched by a block, as on the CPU
+CLOSE = 2.0**-48
 
 bounded_gain, bounded_value = shared_formula(gains.bounded_gain), shared_formula(gains.bounded_value)
 count_of, grad_of, hess_of = (
@@ -30,68 +31,78 @@ def least_hess(rules):
 
 
 @cuda.jit(device=True)
-def scan_column(cells, column, n_bins, node, rules, left):
-    """The best cut of a column, scanning bins upwards from the sum `left`: its gain, bin and left sum.
+def value_of_cut(left, node, rules, bounded, sign):
+    """The gain of a cut with this left sum as a fraction, numerator and denominator; 0 and 0 where it is not allowed.
 
-    Two gains are compared as fractions by cross-multiplication, as on the CPU.
+    Two gains are compared by cross-multiplication, as on the CPU.
     """
-    all_docs, all_grad, all_hess = (
-        count_of(node.total, rules),
-        grad_of(node.total, rules),
-        hess_of(node.total, 0, rules),
-    )
-    least, with_hess, newton = least_hess(rules), rules.hess_bits > 0, rules.newton
-    best_up, best_down, best_bin, best_left = 0.0, 1.0, NO_SPLIT, int64(0)
-    for b in range(n_bins):
-        left += cells[b * GROUP + column]
-        n_left = count_of(left, rules)
-        n_right = all_docs - n_left
-        if n_left < rules.min_docs or n_right < rules.min_docs:
-            continue
-        x, y = float64(n_left), float64(n_right)
-        if with_hess:
-            hess_left = hess_of(left, 0, rules)
-            hess_right = all_hess - hess_left
-            if hess_left < least or hess_right < least:
-                continue
-            if newton:
-                x, y = hess_left + rules.l2, hess_right + rules.l2
-        grad_left = grad_of(left, rules)
-        grad_right = all_grad - grad_left
-        up = grad_left * grad_left * y + grad_right * grad_right * x
-        down = x * y
-        if up * best_down > best_up * down:
-            best_up, best_down, best_bin, best_left = up, down, b, left
+    n_left, hess_left = count_of(left, rules), hess_of(left, 0, rules)
+    n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, 0, rules) - hess_left
+    if n_left < rules.min_docs or n_right < rules.min_docs:
+        return 0.0, 0.0
+    grad_left = grad_of(left, rules)
+    grad_right = grad_of(node.total, rules) - grad_left
+    if bounded:
+        return bounded_cut(grad_left, grad_right, n_left, n_right, hess_left, hess_right, node, rules, sign)
+    x, y = float64(n_left), float64(n_right)
+    if rules.hess_bits > 0:
+        least = least_hess(rules)
+        if hess_left < least or hess_right < least:
+            return 0.0, 0.0
+        if rules.newton:
+            x, y = hess_left + rules.l2, hess_right + rules.l2
+    return grad_left * grad_left * y + grad_right * grad_right * x, x * y
+
+
+@cuda.jit(device=True)
+def bounded_cut(grad_left, grad_right, n_left, n_right, hess_left, hess_right, node, rules, sign):
+    """The same with bounds on leaf values, like `kernels.splitting.scan_cuts_bounded`."""
+    if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
+        return 0.0, 0.0
+    low, high, x, y = node.low, node.high, hess_left + rules.l2, hess_right + rules.l2
+    rise = bounded_value(grad_right, y, low, high) - bounded_value(grad_left, x, low, high)
+    if sign * rise < 0.0:
+        return 0.0, 0.0
+    gain = bounded_gain(grad_left, float64(n_left), x, rules.newton, low, high)
+    return gain + bounded_gain(grad_right, float64(n_right), y, rules.newton, low, high), 1.0
+
+
+@cuda.jit(device=True)
+def scan_bins(sums, column, first, last, missing, node, rules, bounded, sign, least):
+    """The first of the best cuts at bins first:last of a column: gain, bin and left sum; sums are up to each bin."""
+    best_up, best_down, best_bin, best_left = least, 1.0, int32(NO_SPLIT), int64(0)
+    for b in range(first, last):
+        left = sums[b * COLUMNS + column]
+        if b > 0 and left == sums[(b - 1) * COLUMNS + column]:
+            continue  # no row has this bin: the same cut
+        left += missing
+        up, down = value_of_cut(left, node, rules, bounded, sign)
+        if down > 0.0 and up * best_down > best_up * down:
+            best_up, best_down, best_bin, best_left = up, down, int32(b), left
     return best_up / best_down, best_bin, best_left
 
 
 @cuda.jit(device=True)
-def scan_column_bounded(cells, column, n_bins, node, rules, sign, least_gain, left):
-    """The same with bounds on leaf values, like `kernels.splitting.scan_cuts_bounded`."""
-    all_docs, all_grad, all_hess = (
-        count_of(node.total, rules),
-        grad_of(node.total, rules),
-        hess_of(node.total, 0, rules),
-    )
-    low, high, l2, newton = node.low, node.high, rules.l2, rules.newton
-    best, best_bin, best_left = least_gain, NO_SPLIT, int64(0)
-    for b in range(n_bins):
-        left += cells[b * GROUP + column]
-        n_left, hess_left = count_of(left, rules), hess_of(left, 0, rules)
-        n_right, hess_right = all_docs - n_left, all_hess - hess_left
-        if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
-            continue
-        grad_left = grad_of(left, rules)
-        grad_right = all_grad - grad_left
-        x, y = hess_left + l2, hess_right + l2
-        rise = bounded_value(grad_right, y, low, high) - bounded_value(grad_left, x, low, high)
-        if sign * rise < 0.0:
-            continue
-        gain = bounded_gain(grad_left, float64(n_left), x, newton, low, high)
-        gain += bounded_gain(grad_right, float64(n_right), y, newton, low, high)
-        if gain > best:
-            best, best_bin, best_left = gain, b, left
-    return best, best_bin, best_left
+def join_bins(sums, column, values, bins, lefts, n_parts, n_bins, missing, node, rules, bounded, sign, least):
+    """The cut that a scan over all bins finds, from the cuts of parts of them.
+
+    Gains that differ by more than 2^-48 are ordered alike as quotients and by cross-multiplication. So where the best
+    part is better than all others by so much, its cut is the one; else all bins are scanned.
+    """
+    best, largest, n_close = -1, least, 0
+    for part in range(n_parts):
+        k = part * COLUMNS + column
+        if bins[k] != NO_SPLIT and (best < 0 or values[k] > largest):
+            best, largest = k, values[k]
+    if best < 0:
+        return least, int32(NO_SPLIT), int64(0)
+    bar = largest - abs(largest) * CLOSE
+    for part in range(n_parts):
+        k = part * COLUMNS + column
+        n_close += bins[k] != NO_SPLIT and values[k] >= bar
+    if n_close == 1:
+        return largest, bins[best], lefts[best]
+    return scan_bins(sums, column, 0, n_bins, missing, node, rules, bounded, sign, least)
 
 
 @cuda.jit(device=True)

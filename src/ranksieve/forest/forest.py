@@ -17,6 +17,7 @@ from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
     from ranksieve.forest.contributions import Contributions
+    from ranksieve.forest.gpu import GpuScorer
     from ranksieve.forest.scorer import Scorer
 
 
@@ -115,6 +116,7 @@ class Forest(TrainedModel):
         threads: int | None = None,
         dtype: Any = SCORE,
         contributions: bool = False,
+        device: str = "cpu",
     ) -> np.ndarray:
         """Scores of documents: the sum over trees, in order, in float64, for any batch size and thread count.
 
@@ -131,6 +133,9 @@ class Forest(TrainedModel):
         contributions : bool
             Return the contribution of each feature to each score (exact path-dependent TreeSHAP), and the expected
             score last: an array (n_docs, n_features + 1) whose rows add up to the scores.
+        device : str
+            `cpu`, `cuda` (an NVIDIA GPU) or `auto` (a GPU where there is one); the scores are the same. Arrays on the
+            GPU (CuPy, PyTorch, anything with `__cuda_array_interface__`) are not copied, and their scores stay there.
 
         Examples
         --------
@@ -141,6 +146,11 @@ class Forest(TrainedModel):
         if contributions:
             forest = self if trees is None else self.first(trees)
             return forest._contributions.predict(X, threads=threads).astype(dtype, copy=False)
+        if device != "cpu":
+            from ranksieve.cuda.device import is_chosen
+
+            if is_chosen(device):
+                return self._gpu_scorer.predict(X, trees=trees, dtype=dtype)
         return self._scorer.predict(X, trees=trees, threads=threads, dtype=dtype)
 
     def staged_predict(self, X: Any, *, every: int = 1, threads: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
@@ -171,6 +181,12 @@ class Forest(TrainedModel):
         from ranksieve.forest.scorer import Scorer
 
         return Scorer(self)
+
+    @cached_property
+    def _gpu_scorer(self) -> GpuScorer:
+        from ranksieve.forest.gpu import GpuScorer
+
+        return GpuScorer(self)
 
     @cached_property
     def _contributions(self) -> Contributions:

@@ -64,7 +64,7 @@ class Scorer:
         self, X: Any, *, trees: int | None = None, threads: int | None = None, dtype: Any = SCORE
     ) -> np.ndarray:
         """See `Forest.predict`."""
-        n_trees = _checked_trees(trees, self._forest.n_trees)
+        n_trees = checked_trees(trees, self._forest.n_trees)
         n_docs, parts = matrices(X, self._forest)
         scores = np.zeros(n_docs, SCORE)
         start = 0
@@ -228,7 +228,7 @@ def in_user_order(X: Any, values: np.ndarray) -> np.ndarray:
     return X.lists.to_user_order(values) if hasattr(X, "lists") else values
 
 
-def _checked_trees(trees: int | None, n_trees: int) -> int:
+def checked_trees(trees: int | None, n_trees: int) -> int:
     if trees is None:
         return n_trees
     if trees < 0:

@@ -30,7 +30,7 @@ class GrowState(NamedTuple):
     depths: np.ndarray
     parents: np.ndarray  # per leaf: the split above it, or -1
     slots: np.ndarray  # per leaf: where its histogram is
-    gains: np.ndarray  # per leaf: of its best split
+    gains: np.ndarray  # per leaf: of its best split; 0 where it has none
     cuts: np.ndarray  # per leaf, its best split: column (NO_SPLIT: none), bin, missing left, left sums
     pair: np.ndarray  # the two newest leaves, the smaller one first
     searched: np.ndarray  # which of them may be split again
@@ -78,8 +78,9 @@ def keep_cuts(state, columns, rules):
     for side in range(2):
         if state.searched[side]:
             leaf, found = state.pair[side], state.found_gains[side]
-            state.gains[leaf] = found - node_gain(leaf_node(state, leaf), rules, len(columns.signs) > 0)
-            if state.found_cuts[side, 0] != NO_SPLIT and state.gains[leaf] > SMALLEST_GAIN * found:
+            gain = found - node_gain(leaf_node(state, leaf), rules, len(columns.signs) > 0)
+            if state.found_cuts[side, 0] != NO_SPLIT and gain > 0.0 and gain > SMALLEST_GAIN * found:
+                state.gains[leaf] = gain
                 for k in range(5):
                     state.cuts[leaf, k] = state.found_cuts[side, k]
 
@@ -92,16 +93,17 @@ def next_split(state, columns, rules):
     `state.searched` says which of them may be split again. The larger one takes over the parent's histogram.
     """
     keep_cuts(state, columns, rules)
-    old, new, cuts = -1, state.n_leaves[0], state.cuts
+    old, new, cuts, best = -1, state.n_leaves[0], state.cuts, 0.0
     for leaf in range(new if new < len(state.gains) else 0):
-        if cuts[leaf, 0] != NO_SPLIT and (old < 0 or state.gains[leaf] > state.gains[old]):
-            old = leaf
+        gain = state.gains[leaf]
+        if gain > best:
+            old, best = leaf, gain
     if old < 0:
         return old
     write_split(state, old, new, rules)
     if len(columns.signs):
         set_bounds(state, old, new, columns.signs[cuts[old, 0]], rules)
-    cuts[old, 0] = NO_SPLIT
+    cuts[old, 0], state.gains[old] = NO_SPLIT, 0.0
     state.n_leaves[0] += 1
     n_old, n_new = count_of(state.totals[old], rules), count_of(state.totals[new], rules)
     is_last = new + 1 == len(state.gains) or (rules.max_depth > 0 and state.depths[old] >= rules.max_depth)

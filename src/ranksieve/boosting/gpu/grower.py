@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,30 +20,17 @@ from ranksieve.params import Params
 
 @dataclass(frozen=True)
 class GpuTarget:
-    """What a tree is fitted to: the first `n_rows` gradients of a space.
-
-    `row_numbers` are those of the rows in the training set, on the device; None where the rows are all rows.
-    """
+    """What a tree is fitted to: the first `n_rows` gradients of a space."""
 
     space: TreeSpace
     n_rows: int
     n_rows_there: Any  # the same number on the device
-    row_numbers: Any = None
-
-
-@dataclass(frozen=True)
-class GpuLeaves:
-    """Which rows ended in which leaf, on the device: see `cuda.growing.Work.bounds`."""
-
-    space: TreeSpace
-    bounds: Any
-    n_leaves: int
 
 
 class GpuGrower(Grower):
     """Best-first trees on histograms; the same trees as `Grower` for the same gradients."""
 
-    def __init__(self, data: Binned, params: Params, *, keeps_leaves: bool = True) -> None:
+    def __init__(self, data: Binned, params: Params) -> None:
         super().__init__(data, params, threads=1)
         if params.leaves > MOST_LEAVES:
             raise ParameterError(
@@ -60,7 +46,6 @@ class GpuGrower(Grower):
         if len(self._signs):
             signs[self._columns] = self._signs[: len(self._columns)]
         self._growth = Growth(data.binning.n_bins.astype(np.int64), places, signs, self._most_leaves())
-        self._keeps_leaves = keeps_leaves
 
     def _take_bins(self, data: Binned) -> np.ndarray:
         return data.bins  # no column is left out on the device
@@ -68,17 +53,17 @@ class GpuGrower(Grower):
     def _allocate_histograms(self, n_planes: int) -> None:
         """They are on the device."""
 
-    def grow(self, target: Any, rng: np.random.Generator) -> tuple[Tree, Any]:
-        """A tree fitted to a `GpuTarget`; also its leaves where every row took part."""
+    def grow(self, target: Any, rng: np.random.Generator) -> tuple[Tree, None]:
+        """A tree fitted to a `GpuTarget`."""
         allowed = np.zeros(self._growth.n_columns, np.bool_)
         allowed[self._columns] = self._choose_columns(rng).allowed[: len(self._columns)]
         scales = self._scales(*self._extent(target), self._draw_key(rng))
-        grown = self._growth.run(target.space, target.row_numbers, allowed, self._settings(target, scales))
+        grown = self._growth.run(target.space, allowed, self._settings(target, scales))
         sums = grown.sums.T.copy()
         counts = grown.bounds[:, 1] - grown.bounds[:, 0]
         sums[0] = (sums[0] << scales.exact.count_bits) + counts
         host, sums = self._collapsed(grown, sums)
-        return self._tree(scales, host, sums), self._leaves(target, grown)
+        return self._tree(scales, host, sums), None
 
     def _collapsed(self, grown: DeviceGrown, sums: np.ndarray) -> tuple[Grown, np.ndarray]:
         """The tree, and the exact sums of its leaves, after its deepest leaves are merged where that is asked for."""
@@ -94,17 +79,10 @@ class GpuGrower(Grower):
             np.add.at(row, owner, values)
         return merged, out
 
-    def _leaves(self, target: GpuTarget, grown: DeviceGrown) -> GpuLeaves | None:
-        if target.row_numbers is not None or not self._keeps_leaves or self._params.collapse > 0:
-            return None
-        return GpuLeaves(target.space, self._growth.bounds, len(grown.bounds))
-
     def _extent(self, target: GpuTarget) -> tuple[Extent, tuple[int, int]]:
         """How large the gradients are, and the sums that the scales follow from."""
-        extent = Extent(target.n_rows, *self._growth.largest(target.space, target.n_rows_there))
-        largest = extent.largest_grad, extent.largest_hess if self._with_hess else 0.0
-        factors = [factor for one in largest for factor in _unit_factors(one)]
-        return extent, self._growth.sums(target.space, target.n_rows_there, tuple(factors))
+        largest, (grads, hesses) = self._growth.extent(target.space, target.n_rows_there)
+        return Extent(target.n_rows, *largest), (grads, hesses if self._with_hess else 0)
 
     def _settings(self, target: GpuTarget, scales: Scales) -> TreeSettings:
         """The numbers of a tree, in the order of `cuda.growing`."""
@@ -119,8 +97,3 @@ class GpuGrower(Grower):
                 *factors_of(split.hess_exponent), *factors_of(exact.grad_exponent), *factors_of(exact.hess_exponent),
             ),
         )  # fmt: skip
-
-
-def _unit_factors(largest: float) -> tuple[float, float]:
-    """Two factors whose product scales a value to units of 2^-30 of the largest one's power of two."""
-    return factors_of(30 - math.frexp(largest)[1]) if largest > 0.0 else (0.0, 0.0)

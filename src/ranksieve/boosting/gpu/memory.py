@@ -54,4 +54,4 @@ class GpuMemory:
         return GpuLists(data.lists, self._params, metric, first_selection, bins=self._trained)
 
     def grower(self, data: Binned) -> GpuGrower:
-        return GpuGrower(data, self._params, keeps_leaves=self._params.step == "shrinkage")
+        return GpuGrower(data, self._params)

@@ -90,7 +90,7 @@ class GpuLists(TrainingLists):
             return GpuTarget(space, self.lists.n_docs, self._n_docs)
         space, n_there = self._compact(there.there, there.n_rows)
         self._fill(there, scores, step, (space.grad, space.hess), weighted=True)
-        return GpuTarget(space, there.n_rows, n_there, there.there)
+        return GpuTarget(space, there.n_rows, n_there)
 
     def full_gradients(self, scores: Any, step: int) -> Gradients:
         """Gradients of the full lists on the host, for selections by gradient."""
@@ -114,13 +114,12 @@ class GpuLists(TrainingLists):
         numbers = (kept if host.rows is None else host.rows[kept]).astype(ROW)
         places = numbers if lists is None else kept.astype(ROW)
         weights = None if host.weights is None else host.weights[kept]
-        numbers_there = self._kept_numbers(numbers)
-        space, n_there = self._compact(numbers_there, len(numbers))
+        space, n_there = self._compact(upload(numbers), len(numbers))
         take_gradients[self._blocks, THREADS](
             *out, upload(places), len(places), upload(np.ones(1) if weights is None else weights), weights is not None,
             space.grad, space.hess,
         )  # fmt: skip
-        return GpuTarget(space, len(numbers), n_there, numbers_there)
+        return GpuTarget(space, len(numbers), n_there)
 
     def _fill(self, rows: GpuRows | None, scores: GpuScores, step: int, out: Any, *, weighted: bool) -> None:
         """Gradients of the lists of these rows (None: of all) into two arrays on the device."""
@@ -130,9 +129,7 @@ class GpuLists(TrainingLists):
             longest = int(np.diff(self.lists.offsets if rows is None else rows.offsets).max())
             ideals = self._ideals if rows is None or rows.ideals is None else rows.ideals
             by_rank = self._by_rank if rows is None else rows.by_rank
-            self._lambdas.run(
-                scores.values, scores.bits, there, offsets, longest, ideals, by_rank, out, weighted=weighted
-            )
+            self._lambdas.run(scores.values, there, offsets, longest, ideals, by_rank, out, weighted=weighted)
             return
         host = self.all_rows if rows is None else rows.host
         derivatives = self._derivatives(host, scores.all() if rows is None else scores.at(host.rows), step)
@@ -170,22 +167,15 @@ class GpuLists(TrainingLists):
         if space is None or space.room < n_rows:
             room = n_rows if space is None else n_rows + n_rows // 8
             grouped = empty(room * self.bins.n_groups * GROUP, np.uint8)
-            space, count = TreeSpace(room, grouped.view(np.uint32), grouped, by_column=False), empty(1, OFFSET)
+            space = TreeSpace(room, grouped.view(np.uint32), grouped, by_column=False, numbered=True)
+            count = empty(1, OFFSET)
             self._spaces["compact"] = space, count
         overwrite(count, np.array([n_rows], OFFSET))
         gather_rows[(self._blocks, self.bins.n_groups), 32 if SIMULATED else 256](
             self.bins.words.view(np.uint64), self.bins.n_rows, rows, count, space.rows.words.view(np.uint64),
-            space.room,
+            space.room, space.numbers,
         )  # fmt: skip
         return space, count
-
-    def _kept_numbers(self, numbers: np.ndarray) -> Any:
-        """Row numbers in a buffer that stays where it is."""
-        buffer = self._spaces.get("kept")
-        if buffer is None or len(buffer) < len(numbers):
-            buffer = self._spaces["kept"] = empty(len(numbers) + len(numbers) // 8, ROW)
-        overwrite(buffer[: len(numbers)], numbers)
-        return buffer
 
     def _list_gradients(self, n_docs: int) -> tuple[Any, Any]:
         """Two arrays for gradients that no tree is fitted to as they are."""
@@ -253,7 +243,10 @@ class _TopSelection:
         self._lists, self._starts = lists.lists, starts
         self._offsets, self._starts_there = lists._offsets, upload(starts)
         self._positive = upload(lists.lists.labels > 0)
-        self._keys = empty(lists.lists.n_docs, np.int64)
+        self._values = empty(lists.lists.n_docs, SCORE)
+        self._counts = upload(
+            np.diff(starts) - np.diff(np.searchsorted(lists.negatives.positives, lists.lists.offsets))
+        )
         self._buffers = [empty(int(starts[-1]), ROW) for _ in range(2)]
         self._by_rank = upload(lists._discounts(starts))
         self._turn = 0
@@ -262,7 +255,7 @@ class _TopSelection:
         self._turn = 1 - self._turn
         rows = self._buffers[self._turn]
         ranking.choose_rows[self._lists.n_queries, LIST_THREADS](
-            scores.bits, self._positive, self._offsets, self._starts_there, self._keys, rows
+            scores.values, self._positive, self._offsets, self._starts_there, self._counts, self._values, rows
         )
         return GpuRows(
             rows, self._starts, self._starts_there, lambda: TrainingRows.of(self._lists, download(rows)),

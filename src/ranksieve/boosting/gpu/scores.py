@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.gpu.grower import GpuLeaves
 from ranksieve.boosting.scores import Choice
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import scoring
 from ranksieve.cuda.bins import DeviceBins
-from ranksieve.cuda.device import SIMULATED, THREADS, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.device import SIMULATED, download, empty, n_multiprocessors, overwrite, upload
 from ranksieve.data.negatives import largest_rows, starts_of
 from ranksieve.dtypes import SCORE
 
@@ -27,7 +26,6 @@ class GpuScores:
     def __init__(self, bins: DeviceBins, start: np.ndarray, max_leaves: int) -> None:
         self._bins = bins
         self.values = upload(np.asarray(start, SCORE))
-        self.bits = self.values.view(np.int64)
         self.n_trees = 0
         self._host: np.ndarray | None = np.array(start, SCORE)
         self._room = 0
@@ -43,8 +41,8 @@ class GpuScores:
         self._values = self._tree[2 : 2 + 2 * n_leaves].view(np.float64)
         self._splits = self._tree[2 + 2 * n_leaves :]
 
-    def add(self, tree: Tree, leaves: GpuLeaves | None = None) -> None:
-        """Add a tree; with `leaves` of all rows, without walking the tree."""
+    def add(self, tree: Tree, leaves: None = None) -> None:
+        """Add a tree. All documents walk it: that is faster than to follow the rows of its leaves."""
         n_leaves = len(tree.leaf_values)
         if n_leaves > self._room:
             self._make_room(n_leaves)
@@ -53,15 +51,9 @@ class GpuScores:
         self._sent_splits[: n_leaves - 1] = tree.splits
         overwrite(self._tree, self._sent)
         n_rows, blocks = self._bins.n_rows, 1 if SIMULATED else BLOCKS * n_multiprocessors()
-        if leaves is None:
-            scoring.add_tree[blocks, 32 if SIMULATED else 256](
-                self._bins.columns, n_rows, self._tree, self._splits, self._values, self.values
-            )
-        else:
-            parts = max(1, min(blocks // n_leaves + 1, -(-n_rows // THREADS)))
-            scoring.add_leaves[(n_leaves, parts), THREADS](
-                leaves.space.rows.members, leaves.space.room, leaves.bounds, self._values, self.values
-            )
+        scoring.add_tree[blocks, 32 if SIMULATED else 256](
+            self._bins.columns, n_rows, self._tree, self._splits, self._values, self.values
+        )
         self.n_trees += 1
         self._host = None
 

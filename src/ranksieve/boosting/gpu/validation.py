@@ -43,15 +43,9 @@ class GpuValidationSet:
             first = np.repeat(lists.offsets[:-1], np.diff(ranked.starts))
             self._ranked[metric] = ranked, (upload(ranked.starts), empty(n, np.int32), empty(n, np.int32), first)
         ranked, (starts, places, order, first) = self._ranked[metric]
-        ranking.best_of_lists[lists.n_queries, LIST_THREADS](
-            self.scores.bits, self._offsets, starts, self._keys, places, order
-        )
+        ranking.best_of_lists[lists.n_queries, LIST_THREADS](self.scores.values, self._offsets, starts, places, order)
         return ranked.per_query(download(order) + first)
 
     @cached_property
     def _offsets(self) -> Any:
         return upload(self.data.lists.offsets)
-
-    @cached_property
-    def _keys(self) -> Any:
-        return empty(self.data.lists.n_docs, np.int64)

@@ -1,0 +1,87 @@
+"""What `test_simulated.py` checks, in a process of its own: the CUDA simulator is chosen before Numba is imported.
+
+Prints a JSON object: for each check, whether the GPU's result is the CPU's, or the error.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+
+import ranksieve as rs
+from ranksieve.boosting.gpu.grower import GpuGrower, GpuTarget
+from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.training_rows import TreeTarget
+from ranksieve.cuda.bins import send_bins
+from ranksieve.cuda.device import overwrite, upload
+from ranksieve.cuda.growth import TreeSpace
+from ranksieve.data.binned import bin_data
+from ranksieve.params import Params
+
+
+def lists(n_queries: int, seed: int) -> rs.Dataset:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(4, 12, n_queries)
+    features = np.round(rng.normal(size=(sizes.sum(), 4)), 1).astype(np.float32)
+    labels = np.clip(np.round(features[:, 0] + 0.5 * features[:, 1] - 0.5), 0, 2)
+    features[rng.random(features.shape) < 0.1] = np.nan
+    return rs.Dataset.from_arrays(features, labels, np.repeat(np.arange(n_queries), sizes))
+
+
+def same_tree(**options) -> bool:
+    """Whether a tree from equal gradients is equal to the CPU's bit for bit."""
+    data = bin_data(lists(8, 0), max_bins=6)
+    rng, n = np.random.default_rng(1), data.lists.n_docs
+    params = Params(algo="lambdamart", leaves=4, min_docs=2, **options)
+    grad, hess = rng.normal(size=n), rng.random(n)
+    want, _ = Grower(data, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(3))
+    there = send_bins(data.bins, words=True, columns=True)
+    space = TreeSpace(n, there.words, there.columns, by_column=True)
+    overwrite(space.grad, grad)
+    overwrite(space.hess, hess)
+    target = GpuTarget(space, n, upload(np.array([n])))
+    got, _ = GpuGrower(data, params).grow(target, np.random.default_rng(3))
+    return len(want.splits) == 3 and all(
+        np.array_equal(getattr(want, name), getattr(got, name)) for name in want.__dataclass_fields__
+    )
+
+
+def same_forest(**options) -> bool:
+    """Whether a run has the CPU's splits and validation metrics, and its leaf values up to rounding."""
+    train, valid = lists(5, 2), lists(3, 3)
+    options = {"trees": 2, "leaves": 3, "min_docs": 2, "max_bins": 6, "gain": "newton", **options}
+    want, got = (rs.train(train, valid=valid, device=device, **options) for device in ("cpu", "cuda"))
+    splits = all(np.array_equal(getattr(want, name), getattr(got, name)) for name in ("feature", "threshold", "left"))
+    return bool(
+        splits
+        and np.allclose(want.leaf_values, got.leaf_values, rtol=1e-12)
+        and want.info["history"] == got.info["history"]
+        and np.array_equal(got.predict(train), got.predict(train, device="cuda"))
+    )
+
+
+def message(**options) -> str:
+    try:
+        rs.train(lists(3, 4), trees=1, device="cuda", **options)
+    except rs.errors.RanksieveError as error:
+        return str(error)
+    return ""
+
+
+CHECKS = {
+    "newton": lambda: same_tree(gain="newton"),
+    "variance": lambda: same_tree(gain="variance", feature_fraction=0.7),
+    "monotone": lambda: same_tree(gain="newton", monotone=[1, -1, 0, 0], min_hessian=0.1),
+    "selgb": lambda: same_forest(algo="selgb", negatives=0.4),
+    "lambdamart, map": lambda: same_forest(algo="lambdamart", objective="map", metric="map"),
+    "sieve, rows": lambda: same_forest(algo="sieve", row_fraction=0.8),
+    "mart": lambda: same_forest(algo="mart", trees=1),
+    "oblivious": lambda: message(algo="oblivious-mart"),
+    "leaves": lambda: message(leaves=2000),
+}
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore", message="overflow encountered", category=RuntimeWarning)  # of the simulator
+    print(json.dumps({name: check() for name, check in CHECKS.items()}))
