@@ -33,7 +33,7 @@ def test_without_a_gpu_auto_uses_the_cpu(no_gpu: None) -> None:
 
 def test_an_unknown_device_is_refused() -> None:
     data = rs.synth.cubic(4)
-    with pytest.raises(ParameterError, match="device is 'tpu'.* expected one of cpu, cuda, auto"):
+    with pytest.raises(ParameterError, match=r"device is 'tpu'.* expected one of cpu, cuda, auto"):
         rs.train(data, trees=1, device="tpu")
     with pytest.raises(ParameterError, match="device is 'tpu'; expected cpu, cuda or auto"):
         rs.train(data, trees=1, leaves=4).predict(data, device="tpu")

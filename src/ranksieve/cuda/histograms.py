@@ -19,19 +19,21 @@ LOW = 0xFFFFFFFF
 
 @cuda.jit(device=True)
 def add_byte(sums, word, byte, place, low, high):
-    """Add a value to the cell of one byte of a word."""
-    cell = ((word >> uint32(8 * byte)) & uint32(255)) * GROUP + 4 * place + byte
+    """Add a value to the cell of one byte of a word; all numbers have 32 bits."""
+    value = uint32(uint32(word >> uint32(byte << uint32(3))) & uint32(255))
+    cell = uint32(uint32(value << uint32(5)) + uint32(place << uint32(2)) + byte)
     before = cuda.atomic.add(sums, cell, low)
     carry = uint32(1) if uint32((uint64(before) + uint64(low)) & uint64(LOW)) < low else uint32(0)
-    cuda.atomic.add(sums, cell + CELLS, uint32((uint64(high) + uint64(carry)) & uint64(LOW)))
+    cuda.atomic.add(sums, uint32(cell + uint32(CELLS)), uint32((uint64(high) + uint64(carry)) & uint64(LOW)))
 
 
 @cuda.jit(device=True)
 def add_word(sums, word, value, turn, place):
     """Add a row's value to the cells of four columns; by their `turn`, 0 to 3, threads of a warp share no bank."""
     low, high = uint32(uint64(value) & uint64(LOW)), uint32((uint64(value) >> uint64(32)) & uint64(LOW))
+    turn, place = uint32(turn), uint32(place)
     for step in range(4):
-        add_byte(sums, word, (step + turn) & 3, place, low, high)
+        add_byte(sums, word, uint32((uint32(step) + turn) & uint32(3)), place, low, high)
 
 
 @cuda.jit(device=True)

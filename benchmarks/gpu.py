@@ -1,0 +1,149 @@
+"""Milliseconds per tree, 1,000 trees with validation, and scoring on one NVIDIA GPU, beside the CPU of the machine.
+
+Run `python benchmarks/gpu.py [--queries 3200] [--trees 200] [--cpu-trees 10]` on a machine with a GPU; about three
+minutes at full size. Lists are generated: uniform bins of 220 features, 5,000 documents a list, 10 positives. Before
+anything is timed, a tree from equal gradients must be the CPU's bit for bit, and scores too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+import ranksieve as rs
+from ranksieve.boosting.gpu.grower import GpuGrower, GpuTarget
+from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.training_rows import TreeTarget
+from ranksieve.cuda import device
+from ranksieve.cuda.bins import send_bins
+from ranksieve.cuda.growth import TreeSpace
+from ranksieve.data.binned import Binned
+from ranksieve.data.binning import Binning
+from ranksieve.data.features import FeatureInfo
+from ranksieve.data.lists import Lists
+from ranksieve.forest.forest import concatenate
+from ranksieve.params import Params
+from results import save
+
+FEATURES, DOCS = 220, 5000
+SETTINGS = {"leaves": 64, "gain": "newton", "early_stopping": 0}
+RUNS = {
+    "selgb 1%": {"algo": "selgb", "negatives": 0.01},
+    "selgb 5%": {"algo": "selgb", "negatives": 0.05},
+    "lambdamart": {"algo": "lambdamart"},
+}
+
+
+def binned_lists(n_queries: int, seed: int) -> Binned:
+    """Lists of uniform bins whose labels depend on eight features and noise."""
+    rng = np.random.default_rng(seed)
+    n = n_queries * DOCS
+    bins = np.zeros((n, -(-FEATURES // 16) * 16), np.uint8)
+    for start in range(0, n, 1 << 20):
+        part = bins[start : start + (1 << 20)]
+        part[:, :FEATURES] = rng.integers(0, 255, (len(part), FEATURES), dtype=np.uint8)
+    value = (bins[:, :8] * np.array([4, 3, 2, 2, 1, 1, 1, 1], np.float32)).sum(axis=1, dtype=np.float32)
+    table = (value + 300 * rng.random(n, dtype=np.float32)).reshape(n_queries, DOCS)
+    labels = np.zeros((n_queries, DOCS), np.float32)
+    for grade, k in ((1, 10), (2, 2)):
+        labels[table >= np.partition(table, DOCS - k, axis=1)[:, [DOCS - k]]] = grade
+    offsets = (np.arange(n_queries + 1) * DOCS).astype(np.int64)
+    thresholds = np.tile(np.arange(254, dtype=np.float32) + 0.5, FEATURES)
+    binning = Binning(thresholds, np.arange(FEATURES + 1) * 254, np.arange(FEATURES))
+    names = FeatureInfo().with_names(FEATURES)
+    return Binned(bins, Lists(labels.reshape(-1), offsets, np.arange(n_queries)), binning, names)
+
+
+def check_tree(data: Binned) -> None:
+    """A tree from equal gradients is the CPU's."""
+    rng, n = np.random.default_rng(0), data.lists.n_docs
+    params = Params(algo="lambdamart", leaves=64, gain="newton")
+    grad, hess = rng.normal(size=n), rng.random(n)
+    want, _ = Grower(data, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(0))
+    there = send_bins(data.bins, words=True, columns=True)
+    space = TreeSpace(n, there.words, there.columns, by_column=True)
+    device.overwrite(space.grad, grad)
+    device.overwrite(space.hess, hess)
+    target = GpuTarget(space, n, device.upload(np.array([n])))
+    got, _ = GpuGrower(data, params).grow(target, np.random.default_rng(0))
+    for name in want.__dataclass_fields__:
+        assert np.array_equal(getattr(want, name), getattr(got, name)), name
+
+
+def train_rows(train: Binned, valid: Binned, trees: int, cpu_trees: int) -> list[dict]:
+    rows = []
+    for name, options in RUNS.items():
+        times = {}
+        for where, n_trees in (("cuda", trees), ("cpu", cpu_trees)):
+            if not n_trees:
+                continue
+            model = rs.train(train, device=where, trees=n_trees, **options, **SETTINGS)
+            seconds = np.array(model.info["seconds"])
+            times[f"{where} ms per tree"] = round(1000 * float(np.median(seconds[min(10, n_trees // 2) :])), 3)
+            if where == "cuda":
+                times["first trees s"] = [round(float(one), 3) for one in seconds[:2]]
+        rows.append({"run": name, "documents": train.lists.n_docs, **times})
+        print(rows[-1], flush=True)
+    start = time.perf_counter()
+    model = rs.train(train, valid=valid, device="cuda", trees=1000, **RUNS["selgb 1%"], **SETTINGS)
+    rows.append({
+        "run": "selgb 1%, 1,000 trees with validation", "documents": train.lists.n_docs,
+        "seconds": round(time.perf_counter() - start, 2),
+        "valid documents": valid.lists.n_docs, "ndcg@10": round(model.info["history"]["valid"]["ndcg@10"][-1], 4),
+    })  # fmt: skip
+    print(rows[-1], flush=True)
+    return rows
+
+
+def quality_row(train: Binned, valid: Binned) -> dict:
+    """NDCG@10 of the same run on both devices."""
+    options = {"trees": 50, **RUNS["selgb 5%"], **SETTINGS}
+    gpu, cpu = (
+        rs.train(train, valid=valid, device=where, **options).info["history"]["valid"]["ndcg@10"][-1]
+        for where in ("cuda", "cpu")
+    )
+    return {"run": "quality, 50 trees of selgb 5%", "ndcg@10 cuda": round(gpu, 6), "ndcg@10 cpu": round(cpu, 6)}
+
+
+def score_row(data: Binned) -> dict:
+    """Documents a second through 1,000 trees of 64 leaves, from float32 on the GPU and on the host."""
+    model = rs.train(data, device="cuda", trees=100, algo="lambdamart", min_docs=2, **SETTINGS)
+    model = concatenate([model] * 10)
+    documents = 255 * np.random.default_rng(0).random((1 << 20, FEATURES), dtype=np.float32)
+    there = device.upload(documents)
+    scores, best = model.predict(there, device="cuda"), np.inf
+    for _ in range(5):
+        device.synchronize()
+        start = time.perf_counter()
+        scores = model.predict(there, device="cuda")
+        device.synchronize()
+        best = min(best, time.perf_counter() - start)
+    start = time.perf_counter()
+    from_host = model.predict(documents, device="cuda")
+    host = time.perf_counter() - start
+    assert np.array_equal(model.predict(documents[:2000]), from_host[:2000])
+    assert np.array_equal(device.download(scores), from_host)
+    rate, host_rate = (round(len(documents) / seconds / 1e6, 1) for seconds in (best, host))
+    return {"run": "scoring, 1,000 trees × 64 leaves", "M documents/s": rate, "M documents/s from the host": host_rate}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=3200)
+    parser.add_argument("--trees", type=int, default=200)
+    parser.add_argument("--cpu-trees", type=int, default=10)
+    options = parser.parse_args()
+    device.check_available()
+    small = binned_lists(40, 1)
+    check_tree(small)
+    rows = [{"gpu": device.name()}, quality_row(small, binned_lists(20, 2)), score_row(small)]
+    print(*rows, sep="\n", flush=True)
+    train, valid = binned_lists(options.queries, 3), binned_lists(max(1, options.queries // 10), 4)
+    rows += train_rows(train, valid, options.trees, options.cpu_trees)
+    save("gpu", rows)
+
+
+if __name__ == "__main__":
+    main()
