@@ -30,8 +30,8 @@ from results import save
 FEATURES, DOCS = 220, 5000
 SETTINGS = {"leaves": 64, "gain": "newton", "early_stopping": 0}
 RUNS = {
-    "selgb 1%": {"algo": "selgb", "negatives": 0.01},
-    "selgb 5%": {"algo": "selgb", "negatives": 0.05},
+    "selgb 1%": {"algo": "selgb", "negatives": 0.01, "min_negatives": 1},
+    "selgb 5%": {"algo": "selgb", "negatives": 0.05, "min_negatives": 1},
     "lambdamart": {"algo": "lambdamart"},
 }
 

@@ -74,7 +74,7 @@ CHECKS = {
     "newton": lambda: same_tree(gain="newton"),
     "variance": lambda: same_tree(gain="variance", feature_fraction=0.7),
     "monotone": lambda: same_tree(gain="newton", monotone=[1, -1, 0, 0], min_hessian=0.1),
-    "selgb": lambda: same_forest(algo="selgb", negatives=0.4),
+    "selgb": lambda: same_forest(algo="selgb", negatives=0.4, min_negatives=1),
     "lambdamart, map": lambda: same_forest(algo="lambdamart", objective="map", metric="map"),
     "sieve, rows": lambda: same_forest(algo="sieve", row_fraction=0.8),
     "mart": lambda: same_forest(algo="mart", trees=1),

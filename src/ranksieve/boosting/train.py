@@ -27,7 +27,7 @@ from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, 
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.models.blend import Blend
-from ranksieve.rules import fields_of, traits_of
+from ranksieve.rules import AUTO, fields_of, traits_of
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 

@@ -228,7 +228,7 @@ class GpuLists(TrainingLists):
     @cached_property
     def _top(self) -> _TopSelection:
         rule = self.params.selection_rule
-        counts = self.negatives.counts(rule.negatives, rule.at_least())
+        counts = self.negatives.counts(rule.negatives, rule.min_negatives)
         sizes = counts + self.lists.sizes - np.diff(self.negatives.offsets)
         return _TopSelection(self, starts_of(sizes))
 
