@@ -32,12 +32,11 @@ def start(index: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
     return process, line.removeprefix("ready on ").partition(";")[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_service_starts_answers_and_ends(index, tmp_path, number):
+def test_the_service_starts_answers_and_ends(index, tmp_path):
     process, address = start(index, "--judgements", str(tmp_path / "grades.txt"))
     with urllib.request.urlopen(f"{address}/health") as answer:
         assert json.load(answer)["documents"] == 40
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0
     assert "Traceback" not in errors

@@ -19,6 +19,11 @@ from ranksieve.serve.models import ModelStore
 TEXT = QUERIES["1"]
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr("ranksieve.serve.models.SECONDS", 0.05)
+
+
 @pytest.fixture
 def copy(folder, tmp_path):
     path = tmp_path / "model.txt"

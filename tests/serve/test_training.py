@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ranksieve as rs
 from ranksieve.errors import DataError
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.generated import generate_texts
+from ranksieve.retrieval.runs import Run
 from ranksieve.serve.training_task import Task, thinned, train_model
 
 
@@ -36,10 +38,10 @@ def test_a_model_is_trained_measured_and_saved_under_a_new_name(collection, tmp_
     seen, held_out = model.info["judged_queries"]["train"], model.info["judged_queries"]["test"]
     assert sorted([*seen, *held_out]) == sorted(collection[1])
     with rs.Index(collection[0]) as index:
-        data = rs.retrieval.extract_features(
-            index, {id: collection[1][id] for id in held_out}, judgements=collection[2], depth=60
-        )
-    assert model.info["held_out"]["model"] == pytest.approx(rs.evaluate(model, data).mean())
+        run = rs.Pipeline(index, model).rerank({id: collection[1][id] for id in held_out})
+    judged = {id: collection[2][id] for id in held_out}
+    places = Run.from_lists((id, docs, -np.arange(len(docs))) for id, docs, _ in run.lists())
+    assert model.info["held_out"]["model"] == pytest.approx(rs.retrieval.evaluate_run({"it": places}, judged).mean())
     shares = [report.done for report in reports if report.state == "running"]
     assert shares[: len(shares) // 2] == sorted(shares[: len(shares) // 2])
     assert (reports[-1].state, reports[-1].model) == ("done", "trained-2")

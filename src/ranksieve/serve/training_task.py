@@ -19,7 +19,7 @@ from ranksieve.boosting.callbacks import Record
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.splits import split
 from ranksieve.errors import DataError, RanksieveError
-from ranksieve.evaluation.evaluate import evaluate
+from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.forest.forest import Forest
 from ranksieve.progress import waiting
 from ranksieve.rankers.train import train
@@ -28,12 +28,13 @@ from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import extract_features
 from ranksieve.retrieval.runs import Judgements
+from ranksieve.serve.comparison import METRIC, Ranked, measured
 from ranksieve.text_formats import counted
 
 if sys.platform != "win32":
     import fcntl
 
-METRIC = "ndcg@10"
+FIRST = "first stage"
 FEWEST_QUERIES = 10  # with a relevant candidate: six to train on, two to stop by, two to measure
 SECONDS = 0.3  # between two reports
 FEATURES_DONE, TREES_DONE = 0.3, 0.95  # shares of the work
@@ -123,7 +124,7 @@ def train_model(task: Task, report: Report) -> Path:
     )  # fmt: skip
     report(Progress("running", TREES_DONE, "measuring"))
     path = _new_file(task.folder)
-    info, line = _measured(model, path.stem, parts)
+    info, line = _measured(model, path.stem, parts, task.grades)
     replace(model, info={**model.info, **info}).save(path)
     report(Progress("done", 1.0, f"{line}; {time.monotonic() - start:.0f} s", path.stem))
     return path
@@ -174,25 +175,36 @@ def _progress(record: Record) -> Progress:
     return Progress("running", FEATURES_DONE + (TREES_DONE - FEATURES_DONE) * share, f"training: {record}")
 
 
-def _measured(model: Forest, name: str, parts: list[Dataset]) -> tuple[dict[str, Any], str]:
+def _measured(model: Forest, name: str, parts: list[Dataset], grades: Judgements) -> tuple[dict[str, Any], str]:
     """What is stored about the training, and a line with the metric on the held-out queries."""
     held_out = parts[2]
-    first = np.asarray(held_out.features[:, held_out.feature_names.index(FIRST_STAGE)], dtype=np.float64)
-    found = evaluate({"first stage": first, name: model}, held_out, METRIC)
-    test = found.compare(name, "first stage")
+    scores = {FIRST: held_out.column(FIRST_STAGE), name: list_scores(name, model, held_out, held_out.lists)}
+    found = measured({column: _ranked(held_out, values) for column, values in scores.items()}, grades)
+    assert found is not None  # every query has a relevant candidate
+    test = found.compare(name, FIRST)
     seen = [str(id) for part in parts[:2] for id in part.query_ids]
     info = {
         "judged_queries": {"train": seen, "test": [str(id) for id in held_out.query_ids]},
         "held_out": {
             "metric": METRIC,
-            "first_stage": found.mean("first stage"),
+            "first_stage": found.mean(FIRST),
             "model": found.mean(name),
             "p_value": test.p_value,
             "n": test.n,
         },
     }
-    means = f"{METRIC} {found.mean(name):.4f}, first stage {found.mean('first stage'):.4f}"
+    means = f"{METRIC} {found.mean(name):.4f}, {FIRST} {found.mean(FIRST):.4f}"
     return info, f"{means}, on {counted(query=test.n)} held out, p = {test.p_value:.4f}"
+
+
+def _ranked(data: Dataset, scores: np.ndarray) -> dict[str, Ranked]:
+    """The documents of every query, best first."""
+    doc_ids, found = np.asarray(data.lists.doc_ids, dtype=object), {}
+    for q, id in enumerate(data.query_ids):
+        part = slice(data.offsets[q], data.offsets[q + 1])
+        order = np.argsort(-scores[part], kind="stable")
+        found[str(id)] = Ranked(doc_ids[part][order], scores[part][order])
+    return found
 
 
 def _new_file(folder: Path) -> Path:
