@@ -41,6 +41,8 @@ def smaller(code: str) -> str:
     for flag, most in MOST.items():
         code = re.sub(rf"{flag}([ =])(\d+)", lambda found: f"{flag}{found[1]}{min(int(found[2]), most)}", code)  # noqa: B023
     code = re.sub(r"two_stage\((\d+)", lambda found: f"two_stage({min(int(found[1]), 12)}", code)
+    if code.startswith("ranksieve tune"):
+        code += " --trials 2 --trees 5"
     if code.startswith("ranksieve train") and "--trees" not in code:
         code += " --trees 5"
     if code.startswith("ranksieve experiment"):
