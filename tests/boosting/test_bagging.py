@@ -40,9 +40,10 @@ def test_scores_are_the_mean_of_the_forests():
 def test_a_bag_stops_by_the_mean():
     bag = rs.train(LISTS, valid=VALID, bag=3, trees=40, leaves=8, early_stopping=2, verbose=False)
     curve = bag.info["history"]["valid"]["ndcg@10"]
-    assert len(curve) - bag.info["best_iteration"] == 6 or len(curve) == 120
+    assert 6 <= len(curve) - bag.info["best_iteration"] < 9 or len(curve) == 120
     assert bag.n_trees == bag.info["best_iteration"]
-    assert rs.evaluate(bag, VALID, "ndcg@10").mean() == pytest.approx(max(curve))
+    assert bag.n_trees % 3 == 0  # all forests have as many
+    assert rs.evaluate(bag, VALID, "ndcg@10").mean() == pytest.approx(max(curve[2::3]))
 
 
 @pytest.mark.parametrize("every", [1, 3])

@@ -158,6 +158,7 @@ class Monitor:
     best_step: int | None = None
     best_value: float | None = None
     round: str = "tree"
+    whole: int = 1  # rounds after which a model may end: all forests of a bag have as many trees then
     base_value: float | None = None  # of the first set before the first tree, where there is a base
     _clock: float = field(default_factory=time.perf_counter)
 
@@ -208,8 +209,9 @@ class Monitor:
         if not self.sets or not state.step:
             return False
         curve = np.array(state.history[self.sets[0].name][str(self.metric)])
-        best = int(np.argmax(curve))
-        self.best_step, self.best_value = best + 1, float(curve[best])
+        ends = np.arange(self.whole, len(curve) + 1, self.whole) if len(curve) >= self.whole else np.array([len(curve)])
+        best = int(ends[np.argmax(curve[ends - 1])])
+        self.best_step, self.best_value = best, float(curve[best - 1])
         if self.base_value is not None and self.base_value >= self.best_value:
             self.best_step, self.best_value = 0, self.base_value
         return 0 < self.early_stopping <= len(curve) - self.best_step

@@ -86,7 +86,7 @@ class BoostingRun:
         """Boost to the end; Ctrl-C raises `InterruptedTraining` with the model of the finished trees."""
         params, counter = self.job.params, self.job.counter
         limits = params.all_trees, params.trees_to_wait
-        monitor = Monitor(self.valid_sets, metric_of(params), *limits, self.job.callbacks)
+        monitor = Monitor(self.valid_sets, metric_of(params), *limits, self.job.callbacks, whole=params.bag)
         if self.biases is not None:
             self.biases.begin(self.state, getattr(self.base, "model", None))
         if self.base.ranks:

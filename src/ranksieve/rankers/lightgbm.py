@@ -12,7 +12,7 @@ from ranksieve.boosting.job import TrainingJob, model_info
 from ranksieve.boosting.loop import Rounds
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, MissingExtraError, param
+from ranksieve.errors import DataError, InterruptedTraining, MissingExtraError, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_reader import from_text
@@ -68,14 +68,25 @@ def train_lightgbm(job: TrainingJob) -> Forest:
     for one in watched:
         booster.add_valid(one.lightgbm_data, one.name)
 
-    while state.step < params.trees and not state.stopped:
-        if booster.update():  # no leaf can be split
-            break
-        monitor(state)
+    try:
+        while state.step < params.trees and not state.stopped:
+            if booster.update():  # no leaf can be split
+                break
+            monitor(state)
+    except KeyboardInterrupt:
+        if not state.step:
+            raise
+        raise InterruptedTraining(_forest(job, data, monitor, state)) from None
+    return _forest(job, data, monitor, state)
+
+
+def _forest(job: TrainingJob, data: Dataset, monitor: Monitor, state: LightgbmState) -> Forest:
+    """The trees up to the best of them."""
+    state.drop_unmeasured()
     facts = monitor.facts(state)
-    n_trees = facts["best_iteration"] if params.early_stopping else -1
-    forest = from_text(booster.model_to_string(num_iteration=n_trees), source="LightGBM")
-    info = {**model_info(job.params, data.info), **facts, "lightgbm": lightgbm.__version__}
+    n_trees = facts["best_iteration"] if job.params.early_stopping else state.step
+    forest = from_text(state.booster.model_to_string(num_iteration=n_trees), source="LightGBM")
+    info = {**model_info(job.params, data.info), **facts, "lightgbm": load_lightgbm().__version__}
     return replace(forest, feature_names=data.feature_names, info=info)
 
 
