@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ranksieve.errors import ParameterError
-from ranksieve.serve.settings import Settings
+from ranksieve.serve.app import VARIABLE, export_settings, worker_app
+from ranksieve.serve.settings import Limits, Settings
 
 TOKEN = "0123456789abcdef"
 GRADE = {"query": "wing", "document": "d1", "grade": 1}
@@ -121,3 +122,17 @@ def test_others_can_only_be_served_with_a_token(folder):
     assert TOKEN not in repr(Settings(index, token=TOKEN))
     with pytest.raises(ParameterError, match="query_file needs judgements"):
         Settings(index, queries=index)
+
+
+def test_worker_processes_get_the_same_settings(folder, tmp_path, monkeypatch):
+    given = Settings(
+        folder / "index", (folder / "one.txt",), tmp_path / "qrels.txt", host="0.0.0.0", token=TOKEN, workers=2,
+        allowed_hosts=("box",), limits=Limits(depth=7), training={"trees": 3},
+    )  # fmt: skip
+    made = []
+    monkeypatch.setenv(VARIABLE, "")
+    monkeypatch.setattr("ranksieve.serve.app.create_app", lambda settings, *_: made.append(settings))
+    monkeypatch.setattr("ranksieve.serve.app.log_to_stderr", lambda: None)
+    export_settings(given)
+    worker_app()
+    assert made == [given]

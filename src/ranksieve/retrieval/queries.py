@@ -23,7 +23,7 @@ from ranksieve.text_formats import some_of
 Queries = dict[str, str]  # id → text
 KEYS = (QUERY_IDS, ("text", "query"))
 LINES = "lines 'id TAB text', JSON Lines or Parquet with 'id' (or '_id', 'qid') and 'text' (or 'query')"
-MOST_KEPT = 1 << 20  # words whose terms are kept in memory
+MOST_KEPT = 1 << 15  # words whose terms are kept in memory: a few megabytes, whatever a service is asked for
 
 
 def read_queries(path: str | os.PathLike[str]) -> Queries:
