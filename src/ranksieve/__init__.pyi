@@ -29,6 +29,7 @@ from .forest.formats.from_model import from_model
 from .models.load import load
 from .pruning.prune import prune
 from .rankers.combination import combine
+from .rankers.cross_validation import cv
 from .rankers.interpolation import interpolate
 from .rankers.train import train
 from .rankers.tune import tune
@@ -47,6 +48,7 @@ __all__ = [
     "clicks",
     "cluster",
     "combine",
+    "cv",
     "errors",
     "evaluate",
     "explain",

@@ -21,7 +21,7 @@ from ranksieve.retrieval.index import Index
 
 COLUMNS = ("--label", "rel", "--qid", "query")
 READERS = ("train", "predict", "evaluate", "explain", "combine", "interpolate", "refit", "prune", "pack", "sample")
-READERS += ("split", "describe", "bench", "experiment")
+READERS += ("split", "describe", "bench", "experiment", "cv")
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ COMMANDS = (
     "clicks",
     "bench",
     "demo",
-    *("index", "retrieve", "fuse", "features", "split", "rerank", "serve", "warm-up", "feature-log"),
+    *("index", "retrieve", "fuse", "features", "split", "rerank", "serve", "warm-up", "feature-log", "cv", "tune"),
 )
 
 

@@ -22,6 +22,7 @@ COMMANDS = {
         "tune",
         "predict",
         "evaluate",
+        "cv",
         "explain",
         "prune",
         "combine",

@@ -97,7 +97,7 @@ def evaluate(
         result = measure(scored.scores, scored.lists, wanted, weighted=weighted)
         _show(result, sizes)
     if per_query is not None:
-        _write_per_query(result, per_query)
+        write_per_query(result, per_query)
         show_facts([("per query", str(per_query))])
 
 
@@ -143,7 +143,8 @@ def _show(result: Evaluation, sizes: dict[str, str]) -> None:
         show_line(line)
 
 
-def _write_per_query(result: Evaluation, path: Path) -> None:
+def write_per_query(result: Evaluation, path: Path) -> None:
+    """Write one line per query and system."""
     from ranksieve.files import atomic_text
 
     metrics = [str(metric) for metric in result.metrics]

@@ -1,0 +1,176 @@
+"""`cv`: cross-validation by query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.job import TrainingJob
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.read import read
+from ranksieve.data.splits import fold_queries
+from ranksieve.evaluation.evaluate import Evaluation, ResultTable, aligned, evaluate, wanted_metrics
+from ranksieve.evaluation.metrics import Metric, mean, metric_of
+from ranksieve.evaluation.significance import paired_t_test
+from ranksieve.progress import training_progress
+from ranksieve.rankers.train import parse_params, run
+
+Fit = Callable[[int, Dataset, Dataset], Any]  # (number of the fold, training data, validation data) → model
+NAME = "model"  # of the one system in `CrossValidation.evaluation`
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation:
+    """Values of every query by the model that was not trained on it, and the models.
+
+    Attributes
+    ----------
+    evaluation
+        One number per metric and query, in the order of the data's queries; can be compared with that of another
+        `cv` on the same data by the tests in `ranksieve.significance`.
+    folds
+        Per query, the fold in which it was a test query, from 1.
+    models
+        The model of each fold.
+    """
+
+    evaluation: Evaluation
+    folds: np.ndarray
+    models: tuple[Any, ...]
+
+    @property
+    def query_ids(self) -> np.ndarray:
+        """The ids of the queries."""
+        return self.evaluation.query_ids
+
+    def per_query(self, metric: str | Metric | None = None) -> np.ndarray:
+        """One number per query; NaN where the query is left out."""
+        return self.evaluation.per_query(metric=metric)
+
+    def mean(self, metric: str | Metric | None = None) -> float:
+        """Mean over the queries of all folds that count."""
+        return self.evaluation.mean(metric=metric)
+
+    def interval(self, metric: str | Metric | None = None) -> tuple[float, float]:
+        """95% confidence interval of the mean, of Student's t over queries; NaN with fewer than two queries."""
+        values = self.per_query(metric)
+        values = values[~np.isnan(values)]
+        found = paired_t_test(values, np.zeros_like(values)).interval if len(values) > 1 else None
+        low, high = found or (np.nan, np.nan)
+        return float(low), float(high)
+
+    def fold_means(self, metric: str | Metric | None = None) -> np.ndarray:
+        """The mean of each fold's test queries."""
+        values = self.per_query(metric)
+        return np.array([mean(values[self.folds == fold]) for fold in range(1, len(self.models) + 1)])
+
+    def table(self) -> ResultTable:
+        """One row per fold, and one for all queries with the interval of the mean."""
+        names = list(map(str, self.evaluation.metrics))
+        columns = {name: self.fold_means(name) for name in names}
+        rows = ResultTable()
+        for number, model in enumerate(self.models):
+            queries = int((self.folds == number + 1).sum())
+            values = {key: cell for name in names for key, cell in _cells(name, float(columns[name][number]))}
+            rows.append({"fold": str(number + 1), "queries": queries, "size": model.size, **values})
+        values = {key: cell for name in names for key, cell in _cells(name, self.mean(name), self.interval(name))}
+        rows.append({"fold": "all", "queries": len(self.folds), "size": "", **values})
+        return rows
+
+    def cells(self) -> list[list[str]]:
+        """The table as text, with its header."""
+        rows = self.table()
+        return [list(rows[0]), *(list(map(_text, row.values())) for row in rows)]
+
+    @property
+    def conventions(self) -> list[str]:
+        """The conventions of the numbers."""
+        return [
+            *self.evaluation.conventions,
+            "intervals: 95%, Student's t over queries; they do not cover the choice of training queries",
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([aligned(self.cells()), *self.conventions])
+
+    def __repr__(self) -> str:
+        return str(self)  # what a notebook shows
+
+
+def _cells(metric: str, value: float, interval: tuple[float, float] | None = None) -> list[tuple[str, Any]]:
+    return [(metric, value), (f"{metric} interval", interval)]
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, tuple):
+        return f"[{cell[0]:.4f}, {cell[1]:.4f}]"
+    return "" if cell is None else f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+
+
+def cv(
+    data: Any,
+    folds: int = 5,
+    *,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
+    callbacks: Sequence[Callable[[Any], None]] = (),
+    missing: str = "zero",
+    verbose: bool = True,
+    **params: Any,
+) -> CrossValidation:
+    """Cross-validate a ranker by query: every query is a test query once.
+
+    A fold's model is trained on the queries of all folds but two. One of these is for validation, which decides when to
+    stop, the other for testing: the folds that `ranksieve split --folds` writes. The result is the same for any number
+    of threads.
+
+    Parameters
+    ----------
+    data : Dataset, table or file name
+        Documents with labels.
+    folds : int
+        Number of folds, from 3.
+    metrics
+        What to measure on the test queries; the metric of training by default.
+    callbacks, missing, verbose
+        As for `train`.
+    **params
+        Everything in `Params`, as for `train`; `seed` is also that of the folds.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> result = rs.cv(rs.synth.cubic(12), folds=3, trees=5, leaves=4, metrics=["ndcg@10", "mrr"])
+    >>> len(result.models), result.per_query("mrr").shape, sorted(result.folds.tolist())
+    (3, (12,), [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3])
+    >>> low, high = result.interval()
+    >>> low < result.mean() < high
+    True
+    """
+    parsed = parse_params(params)
+    wanted = (metric_of(parsed),) if metrics is None else wanted_metrics(metrics)
+
+    def fit(fold: int, train_set: Dataset, valid_set: Dataset) -> Any:
+        with training_progress(parsed.algo, verbose=verbose) as shown:
+            return run(TrainingJob(train_set, parsed, valid_set, None, (*callbacks, *shown), missing))
+
+    return cross_validate(read(data, missing=missing), folds, fit, wanted, seed=parsed.seed)
+
+
+def cross_validate(
+    data: Dataset, folds: int, fit: Fit, metrics: tuple[Metric, ...], *, seed: int = 0
+) -> CrossValidation:
+    """Fit a model on each fold's training data and measure it on the fold's test data."""
+    values = {str(metric): np.full(data.n_queries, np.nan) for metric in metrics}
+    tested_in = np.zeros(data.n_queries, dtype=np.int64)
+    models = []
+    for number, (train, valid, test) in enumerate(fold_queries(data.n_queries, folds, seed=seed), start=1):
+        model = fit(number, data.take_queries(train), data.take_queries(valid))
+        measured = evaluate(model, data.take_queries(test), metrics)
+        for metric, found in values.items():
+            found[test] = measured.per_query(metric=metric)
+        tested_in[test] = number
+        models.append(model)
+    return CrossValidation(Evaluation(data.query_ids, {NAME: values}, metrics), tested_in, tuple(models))
