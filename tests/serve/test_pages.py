@@ -18,7 +18,6 @@ from ranksieve.serve.comparison import disagreement, measured, open_questions
 
 TEXT = QUERIES["1"]
 HOSTILE = "<script>alert(1)</script>&\"'"
-GRADES = {"query": TEXT}
 
 
 class Elements(HTMLParser):
