@@ -33,7 +33,7 @@ LAYERS = [
     ("report",),
     ("serve",),
     ("cluster",),
-    ("callbacks", "io", "metrics", "sampling", "significance", "synth"),
+    ("callbacks", "io", "metrics", "pyterrier", "sampling", "significance", "synth"),
     ("estimator",),
     ("cli", "__main__"),
 ]

@@ -235,7 +235,7 @@ class Pipeline:
     def transform(self, frame: Any) -> Any:
         """As PyTerrier's transformers: takes a DataFrame with `qid` and `query`, and `docno` and `score` to re-rank.
 
-        A stage of a PyTerrier pipeline is `pt.apply.generic(pipeline.transform)`.
+        A stage of a PyTerrier pipeline is `ranksieve.pyterrier.reranker(pipeline)`.
 
         Returns
         -------
