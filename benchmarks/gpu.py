@@ -72,29 +72,24 @@ def check_tree(data: Binned) -> None:
         assert np.array_equal(getattr(want, name), getattr(got, name)), name
 
 
-def train_rows(train: Binned, valid: Binned, trees: int, cpu_trees: int) -> list[dict]:
-    rows = []
-    for name, options in RUNS.items():
-        times = {}
-        for where, n_trees in (("cuda", trees), ("cpu", cpu_trees)):
-            if not n_trees:
-                continue
-            model = rs.train(train, device=where, trees=n_trees, **options, **SETTINGS)
-            seconds = np.array(model.info["seconds"])
-            times[f"{where} ms per tree"] = round(1000 * float(np.median(seconds[min(10, n_trees // 2) :])), 3)
-            if where == "cuda":
-                times["first trees s"] = [round(float(one), 3) for one in seconds[:2]]
-        rows.append({"run": name, "documents": train.lists.n_docs, **times})
-        print(rows[-1], flush=True)
+def tree_row(name: str, where: str, train: Binned, trees: int) -> dict:
+    """The middle time of a tree after the first ones, and the first two, where kernels compile and space is made."""
+    model = rs.train(train, device=where, trees=trees, **RUNS[name], **SETTINGS)
+    milliseconds = 1000 * np.array(model.info["seconds"])
+    row = {"run": name, "device": where, "documents": train.lists.n_docs, "features": FEATURES}
+    row["ms per tree"] = round(float(np.median(milliseconds[min(10, trees // 2) :])), 3)
+    return {**row, "ms of the first trees": milliseconds[:2].round(1).tolist()}
+
+
+def long_row(train: Binned, valid: Binned) -> dict:
+    """A whole run with validation after every tree, bins on the host at the start."""
     start = time.perf_counter()
     model = rs.train(train, valid=valid, device="cuda", trees=1000, **RUNS["selgb 1%"], **SETTINGS)
-    rows.append({
-        "run": "selgb 1%, 1,000 trees with validation", "documents": train.lists.n_docs,
-        "seconds": round(time.perf_counter() - start, 2),
-        "valid documents": valid.lists.n_docs, "ndcg@10": round(model.info["history"]["valid"]["ndcg@10"][-1], 4),
-    })  # fmt: skip
-    print(rows[-1], flush=True)
-    return rows
+    seconds, ndcg = time.perf_counter() - start, model.info["history"]["valid"]["ndcg@10"][-1]
+    return {
+        "run": "selgb 1%, 1,000 trees with validation", "device": "cuda", "documents": train.lists.n_docs,
+        "valid documents": valid.lists.n_docs, "seconds": round(seconds, 2), "ndcg@10": round(ndcg, 4),
+    }  # fmt: skip
 
 
 def quality_row(train: Binned, valid: Binned) -> dict:
@@ -138,11 +133,21 @@ def main() -> None:
     device.check_available()
     small = binned_lists(40, 1)
     check_tree(small)
-    rows = [{"gpu": device.name()}, quality_row(small, binned_lists(20, 2)), score_row(small)]
-    print(*rows, sep="\n", flush=True)
+    rows: list[dict] = [{"gpu": device.name()}]
+
+    def keep(row: dict) -> None:
+        rows.append(row)
+        print(row, flush=True)
+        save("gpu", rows)
+
+    keep(quality_row(small, binned_lists(20, 2)))
+    keep(score_row(small))
     train, valid = binned_lists(options.queries, 3), binned_lists(max(1, options.queries // 10), 4)
-    rows += train_rows(train, valid, options.trees, options.cpu_trees)
-    save("gpu", rows)
+    for name in RUNS:
+        keep(tree_row(name, "cuda", train, options.trees))
+    keep(long_row(train, valid))
+    for name in RUNS if options.cpu_trees else ():
+        keep(tree_row(name, "cpu", train, options.cpu_trees))
 
 
 if __name__ == "__main__":
