@@ -18,7 +18,7 @@ from ranksieve.errors import DeviceError, ParameterError, param
 # one block is right for what one block can do
 warnings.filterwarnings("ignore", message=".*Grid size", category=NumbaPerformanceWarning)
 
-SIMULATED = bool(config.ENABLE_CUDASIM)
+SIMULATED = bool(getattr(config, "ENABLE_CUDASIM", False))
 THREADS = 32 if SIMULATED else 512  # of a block, where a kernel does not need another number
 
 

@@ -21,12 +21,12 @@ AT_A_TIME = 1 << 20  # documents
 class Trees(NamedTuple):
     """The splits of all trees, and where each tree's begin."""
 
-    features: object  # int32: feature << 2 | flags
-    thresholds: object
-    children: object  # int32, two of each split; below 0: leaf ~child
-    values: object  # of leaves, weights included
-    split_offsets: object
-    leaf_offsets: object
+    features: Any  # int32: feature << 2 | flags
+    thresholds: Any
+    children: Any  # int32, two of each split; below 0: leaf ~child
+    values: Any  # of leaves, weights included
+    split_offsets: Any
+    leaf_offsets: Any
 
 
 @kernel

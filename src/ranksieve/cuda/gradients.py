@@ -41,7 +41,7 @@ class Lambdas:
             scores, gains, powers, pushes, ranked = (empty(n_docs, np.float64) for _ in range(5))
             integers = [empty(n_docs, np.int32) for _ in range(5)]
             above, sums = empty(n_sums, np.float64), empty(n_sums, np.float64)
-            found = Space(scores, gains, powers, *integers, pushes, ranked, above, sums)
+            found = Space(*(scores, gains, powers, *integers, pushes, ranked, above, sums))
             self._spaces[name] = found
         return found
 

@@ -7,7 +7,7 @@ other one, in no certain order: sums are integers and do not depend on it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda, float64, int32, int64, uint32
@@ -49,42 +49,42 @@ TILE_COUNTS = TILE * MOST_WARPS
 class Settings(NamedTuple):
     """The numbers that differ from tree to tree, on the device."""
 
-    numbers: object  # int64
-    floats: object  # float64
+    numbers: Any  # int64
+    floats: Any  # float64
 
 
 class Rows(NamedTuple):
     """The rows that a tree is grown on."""
 
-    words: object  # see `bins`, laid out for `n_rows` rows
-    bins: object  # the bytes that rows are divided by
+    words: Any  # see `bins`, laid out for `n_rows` rows
+    bins: Any  # the bytes that rows are divided by
     by_column: int  # whether those are by columns, or else in groups
     n_rows: int
-    members: object  # two buffers of n_rows
-    packed: object
+    members: Any  # two buffers of n_rows
+    packed: Any
 
 
 class Work(NamedTuple):
     """Space of a growing tree."""
 
-    hist: object  # leaf, group, bin, column
-    task: object
-    cursors: object  # where the next rows of the left and of the right side go
-    bounds: object  # per leaf: start, stop, buffer
-    found_gains: object  # side, group: of the best cut
-    found_cuts: object  # side, group: column, bin, missing left, left sum, order among equals
-    finished: object  # blocks of a search
-    sums: object  # per leaf: exact sums of gradients and of second derivatives
+    hist: Any  # leaf, group, bin, column
+    task: Any
+    cursors: Any  # where the next rows of the left and of the right side go
+    bounds: Any  # per leaf: start, stop, buffer
+    found_gains: Any  # side, group: of the best cut
+    found_cuts: Any  # side, group: column, bin, missing left, left sum, order among equals
+    finished: Any  # blocks of a search
+    sums: Any  # per leaf: exact sums of gradients and of second derivatives
 
 
 class Features(NamedTuple):
     """The columns that a tree may split on."""
 
-    n_bins: object
-    allowed: object
-    signs: object
-    places: object  # a column's place among those that may ever be chosen: ties are decided by it
-    widest: object  # per group: the most bins
+    n_bins: Any
+    allowed: Any
+    signs: Any
+    places: Any  # a column's place among those that may ever be chosen: ties are decided by it
+    widest: Any  # per group: the most bins
 
 
 @cuda.jit(device=True)

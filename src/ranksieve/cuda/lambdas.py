@@ -7,7 +7,7 @@ goes through its partners. So every sum has one owner and one order, and a run r
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numba import cuda, float64, int32
 
@@ -27,45 +27,45 @@ class Metric(NamedTuple):
 
     kind: int
     normalize: bool
-    ideals: object  # per list
-    by_rank: object  # discounts of ranks up to the truncation
+    ideals: Any  # per list
+    by_rank: Any  # discounts of ranks up to the truncation
 
 
 class Documents(NamedTuple):
     """The lists, and all documents' scores."""
 
-    scores: object
-    gains: object  # per document
-    weights: object  # per document
+    scores: Any
+    gains: Any  # per document
+    weights: Any  # per document
     weighted: bool
-    rows: object  # documents of the lists
+    rows: Any  # documents of the lists
     listed: bool  # or these are all documents
-    offsets: object
+    offsets: Any
 
 
 class Space(NamedTuple):
     """Work space, a number for each place of the lists."""
 
-    scores: object
-    gains: object
-    powers: object
-    places: object  # of the ranked documents, ascending
-    order: object  # the same, best first
-    ranks: object  # from 1 on; 0: beyond the truncation
-    heads: object  # places of the documents with a gain
-    ranked_heads: object
-    pushes: object  # per head
-    ranked_gains: object
-    above: object  # see `kernels.lambdas.running_sums`; one number more for each list
-    sums: object
+    scores: Any
+    gains: Any
+    powers: Any
+    places: Any  # of the ranked documents, ascending
+    order: Any  # the same, best first
+    ranks: Any  # from 1 on; 0: beyond the truncation
+    heads: Any  # places of the documents with a gain
+    ranked_heads: Any
+    pushes: Any  # per head
+    ranked_gains: Any
+    above: Any  # see `kernels.lambdas.running_sums`; one number more for each list
+    sums: Any
 
 
 class Swap(NamedTuple):
     """What the change of MAP, MRR or ERR depends on."""
 
     depth: int
-    above: object
-    sums: object
+    above: Any
+    sums: Any
     first: int
     second: int
 

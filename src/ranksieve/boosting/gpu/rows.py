@@ -132,7 +132,8 @@ class GpuLists(TrainingLists):
             self._lambdas.run(scores.values, there, offsets, longest, ideals, by_rank, out, weighted=weighted)
             return
         host = self.all_rows if rows is None else rows.host
-        derivatives = self._derivatives(host, scores.all() if rows is None else scores.at(host.rows), step)
+        now = scores.all() if host.rows is None else scores.at(host.rows)
+        derivatives = self._derivatives(host, now, step)
         for array, values in zip(out, derivatives, strict=True):
             values = values * host.weights if weighted and host.weights is not None else values
             overwrite(array[: len(values)], values)
