@@ -142,7 +142,7 @@ def _classes() -> SimpleNamespace:
             "PyTerrier is not installed; install it with: pip install 'ranksieve[pyterrier]'"
         ) from error
 
-    class Retriever(pt.Transformer):  # type: ignore[misc]
+    class Retriever(pt.Transformer):
         """Retrieves or re-ranks; a function makes a `Run` of a table."""
 
         def __init__(self, find: Any) -> None:
@@ -157,7 +157,7 @@ def _classes() -> SimpleNamespace:
             kept = topics[[name for name in topics.columns if name not in (*RESULTS, "features", "docid")]]
             return kept.drop_duplicates("qid").astype({"qid": str}).merge(found, on="qid", sort=False)
 
-    class Features(pt.Transformer):  # type: ignore[misc]
+    class Features(pt.Transformer):
         """Adds features; a function makes a `Dataset` of results."""
 
         def __init__(self, extract: Any) -> None:
@@ -176,7 +176,7 @@ def _classes() -> SimpleNamespace:
             known = [key in rows for key in keys]
             return results[known].assign(features=[rows[key] for key in keys if key in rows])
 
-    class Ranker(pt.Estimator):  # type: ignore[misc]
+    class Ranker(pt.Estimator):
         """Scores features with a model, which `fit` trains."""
 
         def __init__(self, model: Any, feature_names: Sequence[str] | None, params: Mapping[str, Any]) -> None:
