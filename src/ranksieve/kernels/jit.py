@@ -16,6 +16,8 @@ from numba.core.caching import FunctionCache
 
 from ranksieve.threads import prepare_threads
 
+UNUSED: dict[str, Any] = {"no_cfunc_wrapper": True}  # code that nobody calls takes time to compile
+
 
 class KernelCache(FunctionCache):
     """The compiled code of one kernel on disk.
@@ -26,9 +28,10 @@ class KernelCache(FunctionCache):
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
-        base = self._cache_file._data_name(0).removesuffix(".0.nbc")
+        files: Any = self._cache_file
+        base = files._data_name(0).removesuffix(".0.nbc")
         # several processes may compile: Numba only counts, and two signatures could get one file
-        self._cache_file._data_name = lambda number: f"{base}.{os.getpid()}-{number}.nbc"
+        files._data_name = lambda number: f"{base}.{os.getpid()}-{number}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for a signature, if it is there and up to date; Numba asks before it compiles or runs a kernel."""
@@ -58,7 +61,7 @@ def njit(**options: Any) -> Callable[[Any], Any]:
     """
 
     def decorate(function: Any) -> Any:
-        kernel = numba.njit(no_cfunc_wrapper=True, **options)(function)
+        kernel: Any = numba.njit(**{**UNUSED, **options})(function)
         if options.get("cache") and hasattr(kernel, "enable_caching"):
             kernel._cache = KernelCache(function)
             template = kernel.get_call_template
