@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 from numba import config, cuda
-from numba.core.errors import NumbaPerformanceWarning
 
 from ranksieve.errors import DeviceError, ParameterError, param
 
 # one block is right for what one block can do
-warnings.filterwarnings("ignore", message=".*Grid size", category=NumbaPerformanceWarning)
+warnings.filterwarnings("ignore", message=".*Grid size .* under-utilization")
 
 SIMULATED = bool(getattr(config, "ENABLE_CUDASIM", False))
 THREADS = 32 if SIMULATED else 512  # of a block, where a kernel does not need another number
