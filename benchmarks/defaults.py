@@ -39,6 +39,7 @@ def selgb(share: float, least: int, **changes: Any) -> Setting:
 
 SMALL: Setting = {"leaves": 16, "min_docs": 20}
 MIDDLE: Setting = {"leaves": 32, "min_docs": 20}
+LARGE_LEAVES: Setting = {"leaves": 16, "min_docs": 50}
 HALF: Setting = {"feature_fraction": 0.5}
 TUNED = "LightGBM, the best of three by validation"
 TUNING = (
@@ -63,11 +64,12 @@ SETS: dict[str, Setting] = {
     "SelGB 5% ≥ 200, 32 leaves, 20 documents": selgb(0.05, 200, **MIDDLE),
     "SelGB 5% ≥ 100, 32 leaves, 20 documents, half of the features": selgb(0.05, 100, **MIDDLE, **HALF),
     "SelGB 5% ≥ 100, 16 leaves, 20 documents, half of the features": selgb(0.05, 100, **SMALL, **HALF),
+    "λ-MART, 16 leaves, 50 documents": {**LAMBDAMART, **LARGE_LEAVES},
     "λ-MART, 16 leaves, 20 documents, half of the features": {**LAMBDAMART, **SMALL, **HALF},
     "SelGB 5% ≥ 100, 16 leaves, 20 documents, 30% of the features": selgb(0.05, 100, **SMALL, feature_fraction=0.3),
     "SelGB 5% ≥ 100, 16 leaves, 20 documents, learning rate 0.03": selgb(0.05, 100, **SMALL, learning_rate=0.03),
     "SelGB 5% ≥ 100, 16 leaves, 20 documents, half, 0.03": selgb(0.05, 100, **SMALL, **HALF, learning_rate=0.03),
-    "SelGB 5% ≥ 100, 16 leaves, 50 documents": selgb(0.05, 100, leaves=16, min_docs=50),
+    "SelGB 5% ≥ 100, 16 leaves, 50 documents": selgb(0.05, 100, **LARGE_LEAVES),
     "SelGB 5% ≥ 100, 16 leaves, 20 documents, l2 5": selgb(0.05, 100, **SMALL, l2=5.0),
     "SelGB 5% ≥ 200, 16 leaves, 20 documents": selgb(0.05, 200, **SMALL),
     "SelGB 5% ≥ 200, 16 leaves, 20 documents, half of the features": selgb(0.05, 200, **SMALL, **HALF),
@@ -76,7 +78,7 @@ SETS: dict[str, Setting] = {
     "LightGBM, 16 leaves, 20 documents, half, seed 1": {**LIGHTGBM, **SMALL, **HALF, "seed": 1},
     # the other selections with the trees of the chosen set
     **{
-        f"{selection}, 16 leaves, 20 documents": {**LAMBDAMART, **SMALL, "selection": selection, **parameters}
+        f"{selection}, 16 leaves, 50 documents": {**LAMBDAMART, **LARGE_LEAVES, "selection": selection, **parameters}
         for selection, parameters in {
             "adaptive": {"min_negatives": 20},
             "progress": {"negatives": 0.05, "min_negatives": 20},

@@ -113,7 +113,7 @@ class Core:
         "newton", "Split gain: newton uses second derivatives, as LightGBM; variance is the papers' squared error of λ",
         ("newton", "variance"),
     )  # fmt: skip
-    min_docs: int = integer(20, "Smallest number of documents in a leaf", 1)
+    min_docs: int = integer(50, "Smallest number of documents in a leaf", 1)
     min_hessian: float = number(0.0, "Smallest sum of second derivatives in a leaf")
     l2: float = number(1.0, "L2 regularisation of leaf values")
     max_depth: int = integer(0, "Largest depth of a tree (0: no limit)")
