@@ -99,7 +99,7 @@ def prune(
     Examples
     --------
     >>> import ranksieve as rs
-    >>> model = rs.train(rs.synth.cubic(20), trees=8, leaves=8)
+    >>> model = rs.train(rs.synth.cubic(20), trees=8, leaves=8, learning_rate=0.2)
     >>> smaller = rs.prune(model, valid=rs.synth.cubic(20, start=20), rate=0.5)
     >>> smaller.n_trees
     4
