@@ -33,11 +33,11 @@ FILES = {
     "SelGB, half the trees": "pruned.txt",
 }
 SPEC = Template("""\
-title = "SelGB, λ-MART and LightGBM on generated two-stage lists"
+title = "SelGB and its peers on generated two-stage lists"
 about = '''
 The experiment of ranksieve demo. SelGB is the default of ranksieve train: it trains on the positives and on the
-best-scored 5% of each query's negatives, at least 100. λ-MART and LightGBM train on all documents. All three have the
-same leaves, documents per leaf, learning rate and split gain.'''
+best-scored 5% of each query's negatives, at least 100. λ-MART, and LightGBM where it is installed, train on all
+documents. All have the same leaves, documents per leaf, learning rate and split gain.'''
 figures = ["table", "curves", "sizes", "removed", "weights"]
 stages = [50, 100]
 baseline = "λ-MART"
@@ -76,7 +76,7 @@ def demo(
     trees: Annotated[int, typer.Option(min=1, help="Largest number of trees per model.")] = 150,
     seed: Seed = 0,
 ) -> None:
-    """Run a demonstration: generate data, train SelGB, λ-MART and LightGBM, compare, prune, and write a report."""
+    """Run a demonstration: generate data, train SelGB and its peers, compare, prune, and write a report."""
     begin = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     check_writable(out / "lambdamart.txt")
