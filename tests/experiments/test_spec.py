@@ -158,6 +158,8 @@ def test_values_of_another_type_are_reported_with_their_line(old, new, where, me
 
 def test_sizes_are_bounded(tmp_path):
     text = SPEC.replace("negatives = [0.02, 0.1]", f"negatives = {[0.1] * 400}\nl2 = {[1.0] * 400}")
+    with pytest.raises(ParameterError, match=r"small.toml:\d+: negatives has a value twice; give each value once"):
+        load_spec(write_spec(tmp_path, SPEC.replace("negatives = [0.02, 0.1]", "negatives = [1, 1.0]")))
     with pytest.raises(ParameterError, match=r"small.toml:\d+: the grid has more than 100,000 choices"):
         load_spec(write_spec(tmp_path, text))
     with pytest.raises(ParameterError, match="folds is 2000; expected a whole number from 0 to 1000"):

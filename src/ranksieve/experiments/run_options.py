@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass
 from typing import Any
 
 from ranksieve.data.sampling import SAMPLES
-from ranksieve.errors import ParameterError, check_key
+from ranksieve.errors import ParameterError, check_key, param
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.spec import Cell
 from ranksieve.parameter_table import FORESTS, RANKERS
@@ -49,6 +49,9 @@ def grid_choices(*tables: Mapping[str, Any] | None) -> Iterator[tuple[dict[str, 
     ]
     if math.prod(len(values) for _, _, values in axes) > MOST_CHOICES:
         raise ParameterError(f"the grid has more than {MOST_CHOICES:,} choices; make its lists shorter")
+    for _, key, values in axes:
+        if len({repr(value) if isinstance(value, list | dict) else value for value in values}) < len(values):
+            raise ParameterError(param(key), " has a value twice; give each value once")
     for chosen in itertools.product(*(values for _, _, values in axes)):
         made = [None if table is None else dict(table) for table in tables]
         grid = {}
