@@ -111,3 +111,12 @@ def test_pyterrier_is_an_extra(index, monkeypatch):
     with pytest.raises(MissingExtraError, match=r"ranksieve\[pyterrier\]"):
         rs.pyterrier.retriever(index)
     rs.pyterrier._classes.cache_clear()
+
+
+def test_columns_of_documents_stay_with_their_documents(pt, index, topics, qrels):
+    data = rs.retrieval.extract_features(index, topics, depth=8, judgements=qrels)
+    results = rs.pyterrier.retriever(index, depth=8)(topics)
+    results["text"] = "text of " + results["docno"]
+    ranked = rs.pyterrier.reranker(rs.Pipeline(index, rs.train(data, **QUICK)))(results)
+    assert len(ranked) == 16 and (ranked["text"] == "text of " + ranked["docno"]).all()
+    assert ranked["kind"].tolist() == ["a"] * 8 + ["b"] * 8

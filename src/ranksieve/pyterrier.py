@@ -155,7 +155,14 @@ def _classes() -> SimpleNamespace:
                 return topics.assign(**{name: np.empty(0) for name in RESULTS})
             found = self._find(topics).to_frame()
             kept = topics[[name for name in topics.columns if name not in (*RESULTS, "features", "docid")]]
-            return kept.drop_duplicates("qid").astype({"qid": str}).merge(found, on="qid", sort=False)
+            kept = kept.astype({"qid": str})
+            counts = kept.groupby("qid").nunique(dropna=False)
+            of_query = ["qid", *(name for name in counts.columns if (counts[name] <= 1).all())]
+            found = kept[of_query].drop_duplicates("qid").merge(found, on="qid", sort=False)
+            if "docno" not in topics.columns or len(of_query) == len(kept.columns):
+                return found
+            own = kept.drop(columns=of_query[1:]).assign(docno=topics["docno"].astype(str))  # columns of documents
+            return found.merge(own.drop_duplicates(["qid", "docno"]), on=["qid", "docno"], how="left", sort=False)
 
     class Features(pt.Transformer):
         """Adds features; a function makes a `Dataset` of results."""

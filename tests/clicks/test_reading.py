@@ -254,3 +254,20 @@ def test_taking_pages_keeps_their_rows():
     shown, clicked = log.by_place()
     assert shown.tolist() == [3, 3, 1] and clicked.tolist() == [1, 2, 0]
     assert np.array_equal(log.pairs.sums(np.ones(7)), [2, 2, 1, 1, 1])
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
+def test_pages_with_and_without_time_and_session_are_written_and_read(tmp_path, name):
+    log = rs.clicks.ClickLog.from_arrays(
+        ["a", "b", "c"], list("stuvwx"), [1, 0, 0, 1, 0, 0], [2, 2, 2],
+        times=np.array([3.0, np.nan, 5.0]), sessions=np.array([4, -1, 4]),
+    )  # fmt: skip
+    rs.clicks.write(log, tmp_path / name)
+    back = rs.clicks.read(tmp_path / name)
+    assert back.n_pages == 3 and np.isnan(back.times).tolist() == [False, True, False]
+    assert (back.sessions < 0).tolist() == [False, True, False]
+
+
+def test_pages_without_documents_are_refused():
+    with pytest.raises(rs.errors.DataError, match="a page has no documents"):
+        rs.clicks.ClickLog.from_arrays(["a", "b"], ["x", "y"], [0, 1], [2, 0])

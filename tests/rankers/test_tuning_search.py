@@ -94,3 +94,20 @@ def test_the_command_line_repeats_the_model(tmp_path, monkeypatch):
     assert CliRunner().invoke(app, repeated).exit_code == 0
     assert rs.load("again.txt").leaf_values.tolist() == rs.load("best.txt").leaf_values.tolist()
     assert (tmp_path / "best.txt.trials").exists()
+
+
+def test_other_names_of_parameters_are_searched():
+    found = rs.tune(TRAIN, valid=VALID, trials=1, trees=2, space={"num_leaves": [8, 4]})
+    assert list(found.values) == ["leaves"]
+
+
+@pytest.mark.parametrize("algo", ["lambdarank", "lambdamart"])
+def test_trials_of_other_data_are_not_taken(tmp_path, algo):
+    options = {"trials": 1, "algo": algo, "journal": tmp_path / "journal", "space": {"learning-rate": [0.1, 0.2]}}
+    options |= {"epochs": 2} if algo == "lambdarank" else {"trees": 2}
+    first = rs.tune(TRAIN, valid=VALID, **options)
+    again = rs.tune(TRAIN, valid=VALID, **options)
+    other = rs.tune(rs.synth.cubic(20, seed=7), valid=VALID, **options)
+    assert len(first.trials) == len(again.trials) == len(other.trials) == 1
+    assert again.best_score == first.best_score
+    assert other.best_score == pytest.approx(rs.evaluate(other.model, VALID).mean())

@@ -136,3 +136,13 @@ def test_worker_processes_get_the_same_settings(folder, tmp_path, monkeypatch):
     export_settings(given)
     worker_app()
     assert made == [given]
+
+
+@pytest.mark.parametrize("k", ["0000000010000", "%20%20%20%20%20%20%20%20%205", "99999999999999999999"])
+def test_sizes_of_the_page_are_limited(client, k):
+    answer = client().get(f"/?q=engine&k={k}")
+    assert answer.status_code == (200 if k.endswith("205") else 422)
+
+
+def test_a_broken_origin_is_refused(client):
+    assert client().put("/judgements", json=GRADE, headers={"origin": "http://["}).status_code == 403

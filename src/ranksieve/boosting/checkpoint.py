@@ -59,8 +59,8 @@ def fingerprint(
 ) -> dict[str, Any]:
     """What must be equal for a checkpoint to fit: the data sets, their initial scores, and the parameters."""
     return {
-        "training data": _sums(data),
-        "validation data": {one.name: _sums(one.data) for one in valid_sets},
+        "training data": checksums(data),
+        "validation data": {one.name: checksums(one.data) for one in valid_sets},
         "init": [zlib.crc32(start.all().tobytes()) for start in starts],
         **choices(data.feature_names, params),
     }
@@ -72,7 +72,8 @@ def choices(names: Sequence[str], params: Params) -> dict[str, Any]:
     return {"feature names": zlib.crc32("\n".join(names).encode()), **json.loads(json.dumps(settings))}
 
 
-def _sums(data: Binned) -> list[int]:
+def checksums(data: Binned) -> list[int]:
+    """Checksums of what training depends on: labels, lists, weights, positions, thresholds and a sample of the bins."""
     lists = data.lists
     sample = data.bins[:: max(1, lists.n_docs // 1000)]
     weights = np.empty(0) if lists.weights is None else lists.weights

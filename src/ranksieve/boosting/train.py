@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,9 @@ from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.models.blend import Blend
 from ranksieve.rules import AUTO, fields_of, traits_of
+from ranksieve.text_formats import counted
+
+LOG = logging.getLogger(__name__)
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 
@@ -41,6 +45,9 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     params = job.params
     given = open_data(job.data, missing=job.missing)
     train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning)
+    if train_set.lists.n_docs < 2 * params.min_docs:
+        text = "no tree can split %s into leaves of min_docs=%d; all documents get one score; lower min_docs"
+        LOG.warning(text, counted(document=train_set.lists.n_docs), params.min_docs)
     base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
     has_biases = uses_biases(train_set.lists, params)
     check_bag(params, has_biases=has_biases)

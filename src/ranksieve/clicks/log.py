@@ -91,6 +91,8 @@ class ClickLog:
         sizes = np.asarray(sizes, dtype=OFFSET)
         query_ids, query_numbers = np.unique(np.asarray(queries), return_inverse=True)
         doc_ids, doc_numbers = np.unique(np.asarray(documents), return_inverse=True)
+        if (sizes < 1).any():
+            raise DataError("a page has no documents; leave such pages out")
         if len(sizes) != len(query_numbers) or not sizes.sum() == len(doc_numbers) == len(np.asarray(clicks)):
             raise DataError(
                 f"got {len(query_numbers)} queries and {len(sizes)} sizes of pages, which add up to {sizes.sum()}, for "

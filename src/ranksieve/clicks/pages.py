@@ -80,8 +80,10 @@ def page_of(record: Mapping[str, Any], options: PageOptions) -> Page:
     if teams is not None and len(teams) != len(documents):
         raise StrangePageError("pages with another number of teams than documents")
     swap = [_whole(place) - options.first_place for place in _list(found["swap"], "swap")] or [-1, -1]
-    if len(swap) != 2 or max(swap) >= len(documents):
+    if len(swap) != 2 or max(swap) >= len(documents) or (min(swap) < 0 and swap != [-1, -1]):
         raise StrangePageError("pages whose swap is not two places of the page")
+    if options.depth is not None and max(swap) >= options.depth:
+        swap = [-1, -1]  # one of the two places is left out
     return Page(
         query,
         documents[: options.depth],

@@ -261,9 +261,9 @@ def records_of(log: ClickLog) -> Iterator[dict[str, Any]]:
         if log.dwell is not None:
             record["dwell"] = [None if math.isnan(one) else one for one in log.dwell[rows][places].tolist()]
         if log.times is not None:
-            record["time"] = float(log.times[page])
+            record["time"] = None if math.isnan(log.times[page]) else float(log.times[page])
         if log.sessions is not None:
-            record["session"] = int(log.sessions[page])
+            record["session"] = int(log.sessions[page]) if log.sessions[page] >= 0 else None
         if log.swaps is not None:
             record["swap"] = log.swaps[page].tolist() if log.swaps[page, 0] >= 0 else []
         if log.teams is not None:

@@ -12,14 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ranksieve.boosting.checkpoint import checksums
 from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.data.binned import Binned, bin_data, bin_like
+from ranksieve.data.dataset import Dataset
 from ranksieve.errors import InterruptedTraining, ParameterError, param
 from ranksieve.forest.model import Model
 from ranksieve.parameter_table import canonical, flag, table
 from ranksieve.params import Params
 from ranksieve.rankers.train import parse_params, run
 from ranksieve.rankers.trials import SPACE, Report, Trial, Trials, check_space, used_space
+from ranksieve.rules import ALIASES
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,9 @@ def tune(
         raise ParameterError(param("valid"), " is missing; parameters are chosen on validation lists")
     base = parse_params(params)
     check_space(space or {})
+    space = {ALIASES.get(name.replace("-", "_"), name): values for name, values in (space or SPACE).items()}
     given = set(canonical(params))
-    wanted = {name: values for name, values in (space or SPACE).items() if set(canonical({name: 0})) - given}
+    wanted = {name: values for name, values in space.items() if set(canonical({name: 0})) - given}
     wanted = used_space(wanted, base)
     if not wanted:
         raise ParameterError("there is nothing to search: all parameters of the space are given or not used")
@@ -154,11 +160,7 @@ class _Search:
         """A name that changes with anything the trials depend on."""
         facts: dict[str, Any] = {"params": self._base.as_dict(), "space": self._space}
         for name, data in (("train", self._data), ("valid", self._valid)):
-            if isinstance(data, Binned):
-                arrays = (data.lists.labels, data.lists.offsets, data.bins[:: max(1, len(data.bins) // 1000)])
-                facts[name] = [zlib.crc32(array.tobytes()) for array in arrays]
-            else:
-                facts[name] = str(data)
+            facts[name] = _identity(data)
         facts["params"].pop("threads", None)
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
@@ -192,3 +194,21 @@ class _Search:
         best = max(found, default=None)
         for callback in self._callbacks:
             callback(TuningRecord(time.monotonic() - self._begin, self._n_done, best, step))
+
+
+def _identity(data: Any) -> Any:
+    """What tells data apart: checksums of its content; of a file its name, size and time."""
+    if isinstance(data, Mapping):
+        return {name: _identity(one) for name, one in data.items()}
+    if isinstance(data, list | tuple):
+        return [_identity(one) for one in data]
+    if isinstance(data, Binned):
+        return checksums(data)
+    if isinstance(data, Dataset):
+        weights, positions = data.lists.weights, data.lists.positions
+        arrays = [data.labels, data.offsets, data.features, weights, positions]
+        return [zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in arrays if array is not None]
+    if isinstance(data, str | os.PathLike) and os.path.exists(data):
+        status = os.stat(data)
+        return [os.path.abspath(data), status.st_size, status.st_mtime_ns]
+    return str(data)

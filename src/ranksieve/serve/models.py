@@ -126,6 +126,9 @@ class ModelStore:
                 continue
             try:
                 signature = _signature(path)
+            except OSError:  # it is gone, or a link to nothing
+                continue
+            try:
                 if self._refused.get(path) != signature:
                     self._served = {**self._served, path.stem: self._open(path)}
             except (RanksieveError, OSError) as error:

@@ -76,6 +76,7 @@ def _number(name: str, value: str) -> float:
 def _whole(name: str, value: str | None, most: int) -> int | None:
     if value is None or not value.strip():
         return None
-    if not (value.strip().isascii() and value.strip().isdigit() and 1 <= int(value[:9]) <= most):
+    text = value.strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= most):
         raise ParameterError(f"{name} is {value[:40]!r}; expected a whole number from 1 to {most:,}")
-    return int(value)
+    return int(text)

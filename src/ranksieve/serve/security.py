@@ -6,7 +6,6 @@ import hmac
 import time
 from collections.abc import MutableMapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -82,9 +81,7 @@ class Guard:
                 raise Refused(403, "the request comes from a page of another site")
             return
         origin = headers.get("origin")
-        is_own = origin is None or (
-            urlsplit(origin).scheme in ("http", "https") and urlsplit(origin).netloc.lower() == host.lower()
-        )
+        is_own = origin is None or origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
         if not is_own or site not in (None, "same-origin", "none"):
             raise Refused(403, "the request comes from a page of another site")
 

@@ -84,8 +84,9 @@ class Settings:
     @property
     def known_hosts(self) -> frozenset[str]:
         """Names by which requests may call the service, in lower case."""
-        own = () if self.is_local else (self.host if ":" not in self.host else f"[{self.host}]", socket.gethostname())
-        return frozenset(name.lower() for name in (*LOOPBACK, *own, *self.allowed_hosts))
+        own = self.host if ":" not in self.host else f"[{self.host}]"
+        name = () if self.is_local else (socket.gethostname(),)
+        return frozenset(name.lower() for name in (*LOOPBACK, own, *name, *self.allowed_hosts))
 
     @property
     def own_queries(self) -> Path | None:

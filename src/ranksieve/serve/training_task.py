@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -71,7 +72,7 @@ def progress_file(folder: Path) -> Path:
 
 def write_progress(folder: Path, progress: Progress) -> None:
     """Replace the file in one step; it need not survive a power failure."""
-    new = progress_file(folder).with_suffix(".new")
+    new = progress_file(folder).with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     new.write_text(json.dumps(progress), encoding="utf-8")
     os.replace(new, progress_file(folder))
 
@@ -118,9 +119,11 @@ def train_model(task: Task, report: Report) -> Path:
         data = _judged(index, task)
     report(Progress("running", FEATURES_DONE, f"training on {counted(query=data.n_queries)}"))
     parts = split(data, seed=0)
+    lists = thinned(parts[0], task.grades)
+    params = {"min_docs": max(5, min(50, lists.n_docs // 40)), **task.params}  # few judgements need small leaves
     model: Forest = train(
-        thinned(parts[0], task.grades), valid=thinned(parts[1], task.grades), algo="selgb", metric=METRIC,
-        verbose=False, callbacks=[lambda record: report(_progress(record))], **task.params,
+        lists, valid=thinned(parts[1], task.grades), algo="selgb", metric=METRIC, verbose=False,
+        callbacks=[lambda record: report(_progress(record))], **params,
     )  # fmt: skip
     report(Progress("running", TREES_DONE, "measuring"))
     path = _new_file(task.folder)
@@ -232,7 +235,7 @@ def _lock(folder: Path, tries: int = 1) -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(folder / ".training.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for left in reversed(range(tries)):
             try:
