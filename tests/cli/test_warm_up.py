@@ -42,3 +42,10 @@ def test_kernels_are_counted_and_failures_ignored(monkeypatch, capsys):
     )
     assert compiling.compile_tasks(["growing", "scoring"])[0] == 4
     assert "compiling kernels" in capsys.readouterr().err
+
+
+def test_a_task_that_fails_is_reported(monkeypatch):
+    monkeypatch.setattr(numba_cache, "is_compiled", lambda *_: False)
+    monkeypatch.setattr(compiling, "_command", lambda task: [sys.executable, "-c", "raise SystemExit(3)"])
+    result = CliRunner().invoke(app, ["warm-up", "growing", "--quiet"])
+    assert result.exit_code != 0 and "the kernels of growing were not compiled" in result.output
