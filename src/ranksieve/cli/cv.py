@@ -28,7 +28,7 @@ def cv(
     folds: Annotated[int, typer.Option(min=3, help="Number of folds.")] = 5,
     measure: Annotated[
         list[str] | None,
-        typer.Option(metavar="METRIC", help="Metric to report; may be repeated.", show_default="that of --metric"),
+        typer.Option(metavar="METRIC", help="Metric to report.", show_default="that of --metric"),
     ] = None,
     out: Annotated[
         Path | None, out_option("Folder for the models, fold1.txt, fold2.txt, …; none are kept without.", metavar="DIR")
