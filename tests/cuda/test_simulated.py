@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,17 +11,12 @@ pytest.importorskip("numba_cuda")
 
 
 @pytest.fixture(scope="module")
-def results() -> dict:
-    script = Path(__file__).with_name("simulated.py")
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+def results(simulation: Any) -> dict:
+    code = simulation.process.wait()
+    simulation.errors.seek(0)
+    assert code == 0, simulation.errors.read()
+    simulation.output.seek(0)
+    return json.loads(simulation.output.read().splitlines()[-1])
 
 
 @pytest.mark.parametrize("name", ["newton", "variance", "monotone"])
