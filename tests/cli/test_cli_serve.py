@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -14,6 +15,7 @@ import pytest
 
 import ranksieve as rs
 from corpus_samples import random_documents
+from ranksieve.serve.server import PromptProtocol, bound_socket
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,45 @@ def test_the_service_starts_answers_and_ends(index, tmp_path):
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
+
+
+def test_answers_do_not_wait_for_the_client_to_confirm_the_header(monkeypatch):
+    def no_delay(connection: socket.socket) -> int:
+        return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    class Transport(asyncio.Transport):
+        def get_extra_info(self, name: str, default: object = None) -> object:
+            return accepted if name == "socket" else default
+
+    monkeypatch.setattr(PromptProtocol.__base__, "connection_made", lambda protocol, transport: None)
+    with bound_socket("127.0.0.1", 0) as listening:
+        listening.listen()
+        with socket.create_connection(listening.getsockname()), listening.accept()[0] as accepted:
+            assert not no_delay(accepted)
+            PromptProtocol.__new__(PromptProtocol).connection_made(Transport())
+            assert no_delay(accepted)
+
+
+def test_several_processes_share_judgements_and_counts(index, tmp_path):
+    command = [sys.executable, "-m", "ranksieve", "serve", str(index), "--port", "0", "--workers", "2"]
+    command += ["--judgements", str(tmp_path / "grades.txt")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stderr is not None
+    address = process.stdout.readline().removeprefix("starting 2 processes on ").partition(";")[0]
+    for _ in range(2):
+        assert any(line.rstrip().endswith("is ready") for line in iter(process.stderr.readline, ""))
+    for number in range(8):
+        body = json.dumps({"query": "wing", "document": f"d{number}", "grade": 1}).encode()
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        request = urllib.request.Request(f"{address}/judgements", body, headers, method="PUT")
+        with urllib.request.urlopen(request) as answer:
+            assert json.load(answer)["judged"] == number + 1
+    with urllib.request.urlopen(f"{address}/metrics") as answer:
+        assert 'method="PUT",route="/judgements",status="200"} 8.0' in answer.read().decode()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=30)
+    assert "Traceback" not in errors
+    assert len((tmp_path / "grades.txt").read_text().splitlines()) == 8
 
 
 def test_what_cannot_be_served_is_one_line(index, run, tmp_path, monkeypatch):

@@ -119,6 +119,8 @@ BAD = [
     ("GET", "/search?q=x&weight=nope:1", {}, 422, "a field of title, body"),
     ("GET", "/search?q=x&weight=title:nan", {}, 422, "weights is nan"),
     ("GET", "/search?q=x&weight=title:-1", {}, 422, "weights is -1"),
+    ("GET", "/search?q=x&modle=one", {}, 422, "the parameter 'modle' is not known; did you mean 'model'? known: q, k"),
+    ("GET", "/health?x=1", {}, 422, "the parameter 'x' is not known; it takes none"),
     ("GET", "/nothing", {}, 404, "Not Found"),
     ("GET", "/rerank", {}, 405, "Method Not Allowed"),
     ("POST", "/rerank", {"content": b"{"}, 415, "expected application/json"),
@@ -137,7 +139,13 @@ BAD = [
     ("POST", "/explain", {"json": {"query": "x"}}, 422, "document: Field required"),
     ("POST", "/explain", {"json": {"query": "x", "document": "none"}}, 404, "no document 'none'"),
     ("POST", "/explain", {"json": {"query": "unheard", "document": "d1"}}, 422, "not among the 0 candidates"),
-    ("POST", "/explain", {"json": {"query": TEXT, "document": "d1", "model": "first-stage"}}, 404, "no model is named"),
+    (
+        "POST",
+        "/explain",
+        {"json": {"query": TEXT, "document": "d1", "model": "first-stage"}},
+        404,
+        "this needs a model",
+    ),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "none", "grade": 1}}, 404, "no document"),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": 101}}, 422, "the grade is 101"),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": "1"}}, 422, "grade: "),
@@ -163,7 +171,7 @@ def test_odd_bodies_are_refused(client):
         assert problem(http.put("/judgements", content=body, headers=kind), 400, 422)
     vectors = json.dumps({"features": [[1e999] * 3]})
     assert problem(http.post("/rerank", content=vectors, headers=kind), 422)
-    for value in (b"NaN", b"Infinity", b"-1", b"1e999"):
+    for value in (b"NaN", b"Infinity", b"-101", b"1e999"):
         body = b'{"query": "x", "document": "d1", "grade": %b}' % value
         assert problem(http.put("/judgements", content=body, headers=kind), 422)
     half = b'{"query": "x \\ud800", "document": "d1", "grade": 1}'
@@ -185,6 +193,11 @@ def test_limits_are_settings(client):
     kind = {"content-type": "application/json"}
     assert "at most 200 bytes" in problem(http.post("/rerank", content=pieces(), headers=kind), 413)
     assert http.get("/search?q=x&k=4&depth=5").status_code == 200
+
+
+def test_what_needs_a_model_says_so(client):
+    line = problem(client(models=()).post("/explain", json={"query": "wing", "document": "d1", "model": "one"}), 404)
+    assert line == "this needs a model; start the service with --model MODEL, or train one on the page"
 
 
 def test_health_and_metrics(client):

@@ -46,8 +46,10 @@ def test_given_files_are_kept(tmp_path):
     assert ours.grades() == {"7": {"d1": 2.0, "d2": 0.0}, "9": {"d3": 0.5}}
     assert ours.grades_of("red wine") == {"d1": 2.0, "d2": 0.0}
     assert ours.put("white\twine", "d1", 1).query_id == "8"
-    assert ours.put("red wine", "d2", 1.5).previous == 0.0
-    assert ours.put("red wine", "d2", None).previous == 1.5
+    assert ours.put("red wine", "d2", 1.23456789).previous == -1.0
+    assert ours.put("red wine", "d2", -1.0).previous == 1.23456789
+    assert ours.grades_of("red wine") == {"d1": 2.0, "d2": 0.0}
+    assert ours.put("red wine", "d2", None).previous == -1.0
     assert (tmp_path / "qrels.txt").read_text() == "7 0 d1 2\n9 0 d3 0.5\n8 0 d1 1\n"
     assert (tmp_path / "queries.tsv").read_text() == "7\tred wine\n8\twhite wine\n"
     assert read_queries(tmp_path / "own.tsv") == {"7": "red wine", "8": "white wine"}

@@ -13,7 +13,7 @@ from ranksieve.errors import DataError
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.generated import generate_texts
 from ranksieve.retrieval.runs import Run
-from ranksieve.serve.training_task import Task, thinned, train_model
+from ranksieve.serve.training_task import Task, end_training, is_training, thinned, train_model
 
 
 @pytest.fixture(scope="module")
@@ -92,5 +92,13 @@ def test_training_in_the_background(client, collection, tmp_path):
     assert text.count('<th scope="row">') == 2
     assert http.get("/queries?unseen=0").text.count('<th scope="row">') == 12
     assert http.post("/training").status_code == 202
+    other = client(**given)  # as another process of the same service
+    assert other.get("/health").json()["models"][0]["name"] == "trained-1"
+    while "starting" in http.get("/training").json()["line"]:
+        time.sleep(0.05)
+    assert other.delete("/training").json()["line"] == "training was stopped"
+    assert http.get("/training").json()["line"] == "training was stopped"
+    assert not is_training(tmp_path / "qrels.txt.models")
+    assert not end_training(tmp_path / "qrels.txt.models")
+    assert http.post("/training").status_code == 202
     assert http.delete("/training").json()["line"] == "training was stopped"
-    assert client(**given).get("/health").json()["models"][0]["name"] == "trained-1"

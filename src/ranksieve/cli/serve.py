@@ -94,9 +94,10 @@ def _check_extra() -> None:
 def _run(settings: Settings, max_requests: int) -> None:
     import uvicorn
 
-    from ranksieve.serve.server import OneProcess, bound_socket
+    from ranksieve.serve.server import OneProcess, PromptProtocol, bound_socket
 
     options: dict[str, Any] = {
+        "http": PromptProtocol,
         "log_level": "warning",
         "access_log": False,
         "server_header": False,

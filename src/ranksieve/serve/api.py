@@ -9,6 +9,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.responses import Response
 
 import ranksieve
+from ranksieve.errors import ParameterError, did_you_mean
 from ranksieve.serve import answers
 from ranksieve.serve.problems import Refused
 from ranksieve.serve.schemas import (
@@ -36,6 +37,18 @@ RERANK_BODY = {
 }
 
 
+async def refuse_unknown(request: Request) -> None:
+    """Refuse parameters in the address that the route does not have: a misspelt one would have no effect."""
+    if not request.query_params:
+        return
+    described = request.app.openapi()["paths"][request.scope["route"].path][request.method.lower()]
+    known = [one["name"] for one in described.get("parameters", ())]
+    for name in request.query_params:
+        if name not in known:
+            names = f"known: {', '.join(known)}" if known else "it takes none"
+            raise ParameterError(f"the parameter {name[:80]!r} is not known; {did_you_mean(name[:80], known)}{names}")
+
+
 async def service_of(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
@@ -45,7 +58,7 @@ Serving = Annotated[Service, Depends(service_of)]
 Model = Annotated[str | None, Query(description="A model's name, or first-stage; the first model if left out.")]
 Depth = Annotated[int | None, Query(description="Candidates of the first stage; as in training if left out.")]
 Weights = Annotated[list[str], Query(description="Weights of fields, as in `title:2`.", max_length=64)]
-router = APIRouter()
+router = APIRouter(dependencies=[Depends(refuse_unknown)])
 
 
 @router.get("/search", response_model=Found, summary="Search")

@@ -59,8 +59,9 @@ class Comparison:
 
     def ranked(self, columns: Columns, name: str, text: str) -> Ranked:
         engine = self._engine
-        of_model = engine.served(name).signature if name != FIRST_STAGE else tuple(engine.models.names)
-        known: dict[str, Ranked] = self._kept.get((name, of_model, str(columns.stage), columns.depth), dict)
+        used = [engine.served(name)] if name != FIRST_STAGE else engine.models.all()  # models decide the first stage
+        files = tuple((one.name, one.signature) for one in used)
+        known: dict[str, Ranked] = self._kept.get((name, files, repr(columns.stage), columns.depth), dict)
         if text not in known:
             ranking = engine.search(text, name, columns.stage, columns.depth)
             known[text] = Ranked(engine.index.ids[ranking.docs[:MEASURED]], ranking.scores[:MEASURED])

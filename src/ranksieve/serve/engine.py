@@ -92,16 +92,17 @@ class Engine:
 
     def served(self, name: str) -> Served:
         found = self.models.get(name)
+        if found is None and not self.models.names:
+            raise NotFoundError("this needs a model; start the service with --model MODEL, or train one on the page")
         if found is None:
-            known = [FIRST_STAGE, *self.models.names]
-            raise NotFoundError(
-                f"no model is named {name[:80]!r}; {did_you_mean(name[:80], known)}known: {', '.join(known)}"
-            )
+            known = self.models.names if name == FIRST_STAGE else [FIRST_STAGE, *self.models.names]
+            problem = "this needs a model" if name == FIRST_STAGE else f"no model is named {name[:80]!r}"
+            raise NotFoundError(f"{problem}; {did_you_mean(name[:80], known)}known: {', '.join(known)}")
         return found
 
     def pipeline(self, served: Served, stage: FirstStage | None = None, depth: int | None = None) -> Pipeline:
         """Both stages; the first stage and depth are those of training where they are None."""
-        key = (id(served.model), str(stage), depth)
+        key = (id(served.model), repr(stage), depth)
 
         def make() -> tuple[Pipeline, Served]:  # the model is held, so that its id stays its own
             return Pipeline(self.index, served.model, stage=stage, depth=depth, threads=1, warn=False), served
@@ -110,7 +111,7 @@ class Engine:
 
     def searcher(self, stage: FirstStage | None = None) -> Searcher:
         chosen = stage or self.stage()
-        return self._kept.get(str(chosen), lambda: Searcher(self.index, chosen, 1))
+        return self._kept.get(repr(chosen), lambda: Searcher(self.index, chosen, 1))
 
     def search(self, text: str, name: str, stage: FirstStage | None = None, depth: int | None = None) -> Ranking:
         """All candidates, as a model or the first stage ranks them."""

@@ -21,7 +21,7 @@ if sys.platform != "win32":
 
 HEADER = "qid\tquery\n"
 GRADES = range(5)  # that the page offers
-LARGEST = 100  # grade; some collections have more than five
+LARGEST = 100  # grade; some collections have more than five, or grades below 0 for spam
 
 
 def normal_text(text: str) -> str:
@@ -94,8 +94,10 @@ class JudgementStore:
         normal = normal_text(text)
         if not normal:
             raise ParameterError("the query is empty; give its text")
-        if grade is not None and not 0 <= grade <= LARGEST:
-            raise ParameterError(f"the grade is {grade!r}; expected a number from 0 to {LARGEST}, or null to remove it")
+        if grade is not None and not -LARGEST <= grade <= LARGEST:
+            raise ParameterError(
+                f"the grade is {grade!r}; expected a number from {-LARGEST} to {LARGEST}, or null to remove it"
+            )
         with self._lock, self._only_process():
             self._refresh()
             id = self._id_of(normal)
@@ -103,12 +105,12 @@ class JudgementStore:
             mine = grades.setdefault(id, {})
             previous = mine.pop(document, None)
             if grade is not None:
-                mine[document] = f"{grade:g}"
+                mine[document] = repr(int(grade) if grade == int(grade) else grade)
             if not mine:
                 del grades[id]
             self._write(grades, {**self._texts, id: normal})
             self._refresh()
-        return Change(id, None if previous is None else max(float(previous), 0.0))
+        return Change(id, None if previous is None else float(previous))
 
     def _write(self, grades: Mapping[str, Mapping[str, str]], texts: Mapping[str, str]) -> None:
         """The texts first: a text without grades is harmless."""

@@ -66,7 +66,7 @@ class Service:
             signal.signal(signal.SIGHUP, lambda *_: self.models.wake())
 
     def close(self) -> None:
-        self.trainer.stop()
+        self.trainer.close()
         self.models.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
         self.index.close()

@@ -12,6 +12,7 @@ from ranksieve.serve.problems import Refused
 from ranksieve.serve.training_task import (
     Progress,
     Task,
+    end_training,
     is_training,
     progress_file,
     read_progress,
@@ -56,13 +57,23 @@ class Trainer:
             self._process.start()
 
     def stop(self) -> None:
-        """End training that this process has started, if any; nothing is left of it."""
+        """End training, whichever process of the service has started it; nothing is left of it."""
+        if not self.close() and self._folder is not None and end_training(self._folder):
+            self._say_stopped()
+
+    def close(self) -> bool:
+        """End training that this process has started, and say whether there was any."""
         with self._lock:
-            if self._process is not None and self._process.is_alive():
-                self._process.terminate()
-                self._process.join(10)
-                if self._folder is not None and read_progress(self._folder).state == "running":
-                    write_progress(self._folder, Progress("failed", 0.0, "training was stopped"))
+            if self._process is None or not self._process.is_alive():
+                return False
+            self._process.terminate()
+            self._process.join(10)
+            self._say_stopped()
+            return True
+
+    def _say_stopped(self) -> None:
+        if self._folder is not None and read_progress(self._folder).state == "running":
+            write_progress(self._folder, Progress("failed", 0.0, "training was stopped"))
 
 
 def _changed(folder: Path) -> float:

@@ -99,13 +99,16 @@ def run_task(task: Task) -> None:
             write_progress(task.folder, progress)
 
     try:
-        with _lock(task.folder, tries=40):  # one that looks whether there is a lock has it for a moment
+        with _lock(task.folder, tries=40) as handle:  # one that looks whether there is a lock has it for a moment
+            os.write(handle, str(os.getpid()).encode())
             try:
                 train_model(task, report)
             except (RanksieveError, OSError) as error:
                 report(Progress("failed", 0.0, str(error)))
             except MemoryError:
                 report(Progress("failed", 0.0, "there is not enough memory for training"))
+            finally:
+                os.ftruncate(handle, 0)
     except BlockingIOError:  # another process trains, and reports
         return
 
@@ -137,10 +140,9 @@ def _judged(index: Index, task: Task) -> Dataset:
     """Features of the candidates of all queries with a relevant one."""
     texts = {id: task.texts[id] for id in task.grades if id in task.texts}
     relevant = {id: text for id, text in texts.items() if any(grade > 0 for grade in task.grades[id].values())}
+    grades = {id: task.grades[id] for id in relevant}
     data = (
-        extract_features(index, relevant, judgements=task.grades, depth=task.depth, stage=task.stage)
-        if relevant
-        else None
+        extract_features(index, relevant, judgements=grades, depth=task.depth, stage=task.stage) if relevant else None
     )
     offsets = np.zeros(1, np.int64) if data is None else data.offsets
     useful = [] if data is None else [
@@ -229,13 +231,36 @@ def is_training(folder: Path) -> bool:
         return False
 
 
+def end_training(folder: Path, seconds: float = 10.0) -> bool:
+    """End the process that trains in a folder, and wait for its end; False where none does."""
+    if not is_training(folder):
+        return False
+    try:
+        number = int(_lock_file(folder).read_bytes())
+        os.kill(number, signal.SIGTERM)
+    except (OSError, ValueError):  # it has just ended
+        return False
+    end = time.monotonic() + seconds
+    while is_training(folder) and time.monotonic() < end:
+        time.sleep(0.05)
+    return True
+
+
+def _lock_file(folder: Path) -> Path:
+    """Locked while a process trains; it has the process's number."""
+    return folder / ".training.lock"
+
+
 @contextlib.contextmanager
-def _lock(folder: Path, tries: int = 1) -> Iterator[None]:
-    """A lock that ends with the process; BlockingIOError where another process has it."""
+def _lock(folder: Path, tries: int = 1) -> Iterator[int]:
+    """A lock that ends with the process, as a file's handle; BlockingIOError where another process has it."""
+    handle = os.open(_lock_file(folder), os.O_RDWR | os.O_CREAT, 0o600)
     if sys.platform == "win32":
-        yield
+        try:
+            yield handle
+        finally:
+            os.close(handle)
         return
-    handle = os.open(folder / ".training.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for left in reversed(range(tries)):
             try:
@@ -245,6 +270,6 @@ def _lock(folder: Path, tries: int = 1) -> Iterator[None]:
                 if not left:
                     raise
                 time.sleep(0.05)
-        yield
+        yield handle
     finally:
         os.close(handle)
