@@ -87,9 +87,12 @@ def fit(
             ]
         )
     fitted = library.fit(pages, model, prior=prior)
+    if qrels is not None:
+        judged = library.judge(fitted, shrinkage=shrinkage, levels=levels)
+        written = judged.write_qrels(qrels, queries=query_texts, least_confidence=least_confidence)
     columns = {"clicked": pages.by_place()[1] / pages.by_place()[0]}
-    if fitted.examination is not None:
-        columns["examination"] = fitted.propensities().values
+    if fitted.examination is not None and fitted.examination[0] > 0:
+        columns["examination"] = fitted.examination / fitted.examination[0]
     if holdout:
         columns |= {"log-likelihood": scores.likelihood_by_place, "perplexity": scores.perplexity_by_place}
     show_table(
@@ -100,8 +103,6 @@ def fit(
         ],
     )
     if qrels is not None:
-        judged = library.judge(fitted, shrinkage=shrinkage, levels=levels)
-        written = judged.write_qrels(qrels, queries=query_texts, least_confidence=least_confidence)
         show_facts([("qrels", f"{qrels}, {counted(judgement=written)}")])
 
 
@@ -245,8 +246,9 @@ def interleave(
     check_writable(out, run_a, run_b)
     rankings = [{id: docs.tolist() for id, docs, _ in read_run(one).lists()} for one in (run_a, run_b)]
     pages: list[dict[str, Any]] = []
-    for number, (query, a) in enumerate(rankings[0].items()):
-        made = methods[method](a, rankings[1].get(query, []), depth=depth, seed=seed + number)
+    for number, query in enumerate(rankings[0] | rankings[1]):
+        a, b = (ranking.get(query, []) for ranking in rankings)
+        made = methods[method](a, b, depth=depth, seed=seed + number)
         teams = [{0: "a", 1: "b"}.get(team) for team in made.teams]
         pages.append({"query": query, "documents": made.documents, "clicks": [], "teams": teams})
     write_records(pages, out)

@@ -97,8 +97,9 @@ class FittedModel:
             raise ParameterError(
                 f"the click model {self.name!r} has no examination by place; fit 'pbm', 'trust' or 'rctr'"
             )
-        if not self.examination[0] > 0:
-            raise DataError("the first place has no clicks, so propensities relative to it cannot be computed")
+        if not (self.examination > 0).all():
+            rank = 1 + int(np.argmin(self.examination > 0))
+            raise DataError(f"rank {rank} has no clicks, so it has no propensity; use more pages, or a smaller depth")
         if self.unearned is None:
             return Propensities(self.examination / self.examination[0], self.name)
         first = self.examination[0]

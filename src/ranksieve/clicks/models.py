@@ -158,7 +158,8 @@ def _examined(cells: Cells, examination: np.ndarray, options: FitOptions) -> np.
         return shrunk(clicked, cells.by_pair(expected), options.prior), float(logs.sum())
 
     start = np.clip(shrunk(clicked, cells.by_pair(cells.shown), options.prior), LOWEST_START, 1.0 - LOWEST_START)
-    maximize(step, start, iterations=options.iterations, tolerance=options.tolerance, watched=0)
+    found, _ = maximize(step, start, iterations=options.iterations, tolerance=options.tolerance, watched=0)
+    step(found)  # the last step taken may have been refused
     return cells.by_pair(expected)
 
 
