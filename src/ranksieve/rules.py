@@ -149,9 +149,12 @@ ALIASES = {
     "n_estimators": "trees",
     "num_boost_round": "trees",
     "num_iterations": "trees",
+    "num_round": "trees",
     "num_leaves": "leaves",
     "max_leaf_nodes": "leaves",
+    "max_leaves": "leaves",
     "eta": "learning_rate",
+    "lr": "learning_rate",
     "early_stopping_rounds": "early_stopping",
     "min_data_in_leaf": "min_docs",
     "min_child_samples": "min_docs",
@@ -169,6 +172,7 @@ ALIASES = {
     "random_state": "seed",
     "n_jobs": "threads",
     "num_threads": "threads",
+    "nthread": "threads",
 }
 # Names that a field of a rule cannot have: arguments of `train` and `prune`, options of the commands, and names that
 # `Ranker` and `Params` use otherwise.
