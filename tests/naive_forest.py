@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,11 +25,18 @@ def naive_leaf(forest: Forest, tree: int, row: Sequence[float]) -> int:
     node = 0
     while node >= 0:
         split = base + node
-        value = row[forest.feature[split]]
-        missing = np.isnan(value) or (forest.zero_missing[split] and abs(value) <= ZERO)
-        goes_left = forest.default_left[split] if missing else value <= forest.threshold[split]
-        node = int(forest.left[split] if goes_left else forest.right[split])
+        node = int((forest.left if goes_left(forest, split, row) else forest.right)[split])
     return ~node
+
+
+def goes_left(forest: Forest, split: int, row: Sequence[float]) -> bool:
+    """Whether a document goes left at a split."""
+    value = row[forest.feature[split]]
+    if np.isnan(value) or (forest.zero_missing[split] and abs(value) <= ZERO):
+        return bool(forest.default_left[split])
+    if forest.categorical[split]:  # LightGBM converts to int: infinite and huge values become negative
+        return -1.0 < value < 2.0**31 and int(value) in forest.set_of(split)
+    return bool(value <= forest.threshold[split])
 
 
 def _score(forest: Forest, row: Sequence[float]) -> float:
@@ -48,14 +56,18 @@ def random_forest(
     thresholds: Sequence[float] | None = None,
     leaf_values: Sequence[float] | None = None,
     zero_missing: bool = False,
+    n_categories: int = 0,
 ) -> Forest:
-    """A forest of random shapes; thresholds and leaf values are normal, or drawn from what is given."""
+    """A forest of random shapes; thresholds and leaf values are normal, or drawn from what is given.
+
+    With `n_categories`, every other feature is categorical and has so many.
+    """
     n_leaves = rng.integers(1, max_leaves + 1, n_trees)
     trees = [_random_children(rng, int(leaves)) for leaves in n_leaves]
     children = np.concatenate([np.empty((0, 2), np.int32), *trees])
     n_splits, total = len(children), int(n_leaves.sum())
     leaf_offsets = np.concatenate([[0], np.cumsum(n_leaves)]).astype(np.int64)
-    return Forest(
+    forest = Forest(
         feature=rng.integers(0, n_features, n_splits).astype(np.int32),
         threshold=rng.normal(size=n_splits) if thresholds is None else rng.choice(thresholds, n_splits),
         left=children[:, 0].copy(),
@@ -73,6 +85,35 @@ def random_forest(
         feature_names=tuple(f"f{number}" for number in range(1, n_features + 1)),
         info={"params": {"n_trees": n_trees}, "history": {"valid": {"ndcg@10": [0.1, 1 / 3]}}},
     )
+    return with_categories(forest, rng, n_categories) if n_categories else forest
+
+
+def with_categories(forest: Forest, rng: np.random.Generator, n_categories: int) -> Forest:
+    """The forest with random sets of categories at the splits on every other feature; missing ones go right."""
+    categorical = forest.feature % 2 == 1
+    sets = [np.flatnonzero(rng.random(n_categories) < rng.random()) if one else np.empty(0, int) for one in categorical]
+    return replace(
+        forest,
+        categorical=categorical,
+        threshold=np.where(categorical, 0.0, forest.threshold),
+        default_left=forest.default_left & ~categorical,
+        zero_missing=forest.zero_missing & ~categorical,
+        set_offsets=np.cumsum([0, *map(len, sets)]).astype(np.int64),
+        set_codes=np.concatenate([np.empty(0, int), *sets]).astype(np.int64),
+    )
+
+
+def random_documents(rng: np.random.Generator, n_docs: int, n_features: int, n_categories: int) -> np.ndarray:
+    """Documents whose every other feature is a category, some of them missing, unknown, negative or between two."""
+    X = rng.normal(size=(n_docs, n_features))
+    codes = rng.integers(0, n_categories, (n_docs, n_features)).astype(float)
+    unusual = rng.choice(
+        [np.nan, -1.0, -0.5, 0.5, n_categories, n_categories + 40, 1e10, np.inf, -np.inf, -3e9], X.shape
+    )
+    codes = np.where(rng.random(X.shape) < 0.2, unusual, codes)
+    X[:, 1::2] = codes[:, 1::2]
+    X[:, ::2][rng.random(X[:, ::2].shape) < 0.1] = np.nan
+    return X
 
 
 def _random_children(rng: np.random.Generator, n_leaves: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from naive_forest import ZERO
+from naive_forest import goes_left
 from ranksieve.forest.forest import Forest
 
 
@@ -44,11 +44,8 @@ def _known_score(forest: Forest, tree: int, row: np.ndarray, known: tuple[int, .
         if node < 0:
             return forest.leaf_values[b + ~node]
         left, right = children(node)
-        if (feature := forest.feature[a + node]) in known:
-            value = row[feature]
-            missing = np.isnan(value) or (forest.zero_missing[a + node] and abs(value) <= ZERO)
-            return mean(left if (forest.default_left[a + node] if missing else value <= forest.threshold[a + node])
-                        else right)  # fmt: skip
+        if forest.feature[a + node] in known:
+            return mean(left if goes_left(forest, a + node, row) else right)
         return (cover(left) * mean(left) + cover(right) * mean(right)) / cover(node)
 
     return forest.weights[tree] * mean(0 if forest.split_offsets[tree + 1] > a else -1)

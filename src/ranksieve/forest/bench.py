@@ -125,7 +125,12 @@ def random_documents(forest: Forest, n_docs: int, *, seed: int = 0) -> np.ndarra
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_docs, forest.n_features))
     for feature in np.unique(forest.feature):
-        limits = np.sort(forest.threshold[forest.feature == feature])
+        splits = np.flatnonzero(forest.feature == feature)
+        if forest.categorical[splits].any():
+            codes = np.unique(np.concatenate([forest.set_of(split) for split in splits.tolist()]))
+            X[:, feature] = rng.choice(np.append(codes, np.nan), n_docs)
+            continue
+        limits = np.sort(forest.threshold[splits])
         limits = np.concatenate([[limits[0] - 1.0], limits, [limits[-1] + 1.0]])
         X[:, feature] = np.interp(rng.random(n_docs), np.linspace(0, 1, len(limits)), limits)
     with np.errstate(over="ignore"):

@@ -16,6 +16,7 @@ from ranksieve.kernels import contributions as kernels
 from ranksieve.threads import using_threads
 
 ROWS = 4096  # documents made float64 at a time
+CELLS = 1 << 23  # and no more values than this
 
 
 class Contributions:
@@ -46,12 +47,14 @@ class Contributions:
         n_docs, parts = matrices(X, forest)
         out = np.zeros((n_docs, forest.n_features + 1), SCORE)
         out[:, -1] = self._expected
-        splits = (forest.feature, forest.threshold, forest.default_left, forest.zero_missing)
-        start = 0
+        tests = forest.as_numerical
+        splits = (forest.feature, tests.feature, tests.threshold, tests.default_left, tests.zero_missing)
+        start, step = 0, max(1, min(ROWS, CELLS // max(1, tests.n_features)))
         with using_threads(threads):
             for part in parts:
-                for first in range(0, part.n_docs, ROWS):
-                    rows = _rows(part, first, min(first + ROWS, part.n_docs))
+                for first in range(0, part.n_docs, step):
+                    rows = _rows(part, first, min(first + step, part.n_docs))
+                    rows = rows if tests is forest else forest.category_tests.expand(rows)
                     kernels.all_contributions(rows, self._paths, splits, self._table, out[start : start + len(rows)])
                     start += len(rows)
         return in_user_order(X, out)
@@ -109,7 +112,4 @@ def _paths(forest: Forest, values: np.ndarray, leaf_covers: np.ndarray, split_co
 
 def _rows(matrix: Matrix, start: int, stop: int) -> np.ndarray:
     """Some documents as a C-ordered float64 array."""
-    by_row = matrix.column_step == 1
-    shape = (matrix.n_docs, matrix.n_features)
-    rows = matrix.values.reshape(shape) if by_row else matrix.values.reshape(shape[::-1]).T
-    return np.array(rows[start:stop], dtype=np.float64, order="C")
+    return np.array(matrix.rows[start:stop], dtype=np.float64, order="C")

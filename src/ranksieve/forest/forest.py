@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import ModelError
+from ranksieve.errors import ModelError, param
 from ranksieve.forest.model import TrainedModel
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
+    from ranksieve.forest.category_tests import CategoryTests
     from ranksieve.forest.contributions import Contributions
     from ranksieve.forest.gpu import GpuScorer
     from ranksieve.forest.scorer import Scorer
+
+
+NO_SPLITS, NO_CODES = np.empty(0, np.bool_), np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +33,8 @@ class Forest(TrainedModel):
     (one leaf more than splits). Split 0 of a tree is its root. A child >= 0 is a split of the same tree, a child < 0
     is leaf `~child`. A document goes left when `x[feature] <= threshold`; NaN goes left where `default_left` is set.
     Where `zero_missing` is set, zeros are treated as NaN (LightGBM's `zero_as_missing`).
+    Where `categorical` is set, x is the number of a category: a document goes left when its whole part is one of
+    `set_codes[set_offsets[split]:set_offsets[split + 1]]`, NaN goes as above, and all other categories go right.
     A document's score is the sum over trees, in order, of `weights[t] * leaf_values[leaf]`, each product rounded once.
 
     Examples
@@ -58,6 +64,16 @@ class Forest(TrainedModel):
     weights: np.ndarray  # float64 per tree
     feature_names: tuple[str, ...]
     info: Mapping[str, Any] = field(default_factory=dict)  # JSON-able: parameters, history, versions
+    categorical: np.ndarray = field(default_factory=lambda: NO_SPLITS)  # bool per split; none where it is left out
+    set_offsets: np.ndarray = field(default_factory=lambda: NO_CODES)  # int64, n_splits + 1
+    set_codes: np.ndarray = field(
+        default_factory=lambda: NO_CODES
+    )  # int64, ascending in each set: the categories that go left
+
+    def __post_init__(self) -> None:
+        if len(self.set_offsets) != len(self.feature) + 1:  # left out: there are only numerical splits
+            object.__setattr__(self, "categorical", np.zeros(len(self.feature), np.bool_))
+            object.__setattr__(self, "set_offsets", np.zeros(len(self.feature) + 1, np.int64))
 
     def __repr__(self) -> str:
         largest = int(self.n_leaves.max(initial=0))
@@ -77,6 +93,23 @@ class Forest(TrainedModel):
         """How large it is, in words."""
         return counted(tree=self.n_trees)
 
+    @property
+    def categories(self) -> Mapping[str, Sequence[str]]:
+        """The names of the categories of each categorical feature, in the order of their numbers.
+
+        Empty for a feature whose categories have numbers and no names.
+        """
+        return self.info.get("categories", {})
+
+    @cached_property
+    def has_categories(self) -> bool:
+        """Whether any split is categorical."""
+        return bool(self.categorical.any())
+
+    def set_of(self, split: int) -> np.ndarray:
+        """The categories that a categorical split sends left, ascending."""
+        return self.set_codes[self.set_offsets[split] : self.set_offsets[split + 1]]
+
     def scaled_leaf_values(self) -> np.ndarray:
         """Leaf values with the tree weights multiplied in: a score is the sum of these."""
         return self.leaf_values * np.repeat(self.weights, self.n_leaves)
@@ -88,12 +121,15 @@ class Forest(TrainedModel):
             raise ModelError(f"tree {int(trees.max())} does not exist; the forest has {self.n_trees}")
         split_rows, split_offsets = _pieces(self.split_offsets, trees)
         leaf_rows, leaf_offsets = _pieces(self.leaf_offsets, trees)
+        code_rows, set_offsets = _pieces(self.set_offsets, split_rows)
         return replace(
             self,
             **{name: getattr(self, name)[split_rows] for name in SPLIT_ARRAYS},
             **{name: getattr(self, name)[leaf_rows] for name in LEAF_ARRAYS},
             split_offsets=split_offsets,
             leaf_offsets=leaf_offsets,
+            set_offsets=set_offsets,
+            set_codes=self.set_codes[code_rows],
             weights=self.weights[trees],
         )
 
@@ -149,7 +185,11 @@ class Forest(TrainedModel):
         if device != "cpu":
             from ranksieve.cuda.device import is_chosen
 
-            if is_chosen(device):
+            if self.has_categories and device == "cuda":
+                raise ModelError(
+                    "the model splits by categories, which are not scored on a GPU; use ", param("device", "cpu")
+                )
+            if not self.has_categories and is_chosen(device):
                 return self._gpu_scorer.predict(X, trees=trees, dtype=dtype)
         return self._scorer.predict(X, trees=trees, threads=threads, dtype=dtype)
 
@@ -174,6 +214,18 @@ class Forest(TrainedModel):
         (3, 0)
         """
         return self._scorer.predict_leaves(X, threads=threads)
+
+    @cached_property
+    def category_tests(self) -> CategoryTests:
+        """The categorical splits as kernels evaluate them."""
+        from ranksieve.forest.category_tests import CategoryTests
+
+        return CategoryTests(self)
+
+    @cached_property
+    def as_numerical(self) -> Forest:
+        """The same trees with numerical splits only, for documents that `category_tests.expand` makes."""
+        return self.category_tests.numerical() if self.has_categories else self
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -243,6 +295,7 @@ SPLIT_ARRAYS = {
     "right": np.int32,
     "default_left": np.bool_,
     "zero_missing": np.bool_,
+    "categorical": np.bool_,
     "gain": np.float64,
     "split_count": np.int64,
 }
@@ -281,12 +334,18 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
     for forest in forests:
         if forest.feature_names != last.feature_names:
             raise ModelError("forests with different features cannot be joined")
+        if forest.has_categories and forest.categories != last.categories:
+            raise ModelError(
+                "forests with different categories cannot be joined; train both on data with the same ones"
+            )
     arrays: dict[str, Any] = {name: np.concatenate([getattr(f, name) for f in forests]) for name in DTYPES}
     return replace(
         last,
         **arrays,
         split_offsets=_joined([f.split_offsets for f in forests]),
         leaf_offsets=_joined([f.leaf_offsets for f in forests]),
+        set_offsets=_joined([f.set_offsets for f in forests]),
+        set_codes=np.concatenate([f.set_codes for f in forests]),
         weights=np.concatenate([f.weights for f in forests]),
     )
 

@@ -27,6 +27,12 @@ class Matrix(NamedTuple):
     n_features: int
     n_docs: int
 
+    @property
+    def rows(self) -> np.ndarray:
+        """The documents as a two-dimensional array."""
+        shape = (self.n_docs, self.n_features)
+        return self.values.reshape(shape) if self.column_step == 1 else self.values.reshape(shape[::-1]).T
+
 
 def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
     """Number of documents, and the documents in one piece or several, in the order of their rows (or of the lists)."""

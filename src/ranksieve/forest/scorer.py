@@ -17,7 +17,7 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import ParameterError, param
 from ranksieve.forest.float32 import floor_single, to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.matrix import Matrix, matrices
+from ranksieve.forest.matrix import Matrix, flat, matrices
 from ranksieve.kernels import quantize, scoring, traverse_raw
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.leaf_numbers import leaves_of_ranked
@@ -26,6 +26,7 @@ from ranksieve.threads import using_threads
 
 FEW = 12  # documents; up to here, traversing tree by tree is faster than filling a block
 WALK_SHARE = 256
+WALK_CELLS = 1 << 23  # values of documents, with columns for tests of categories, held at a time
 MOST_THRESHOLDS = 254  # in a column: ranks 0..254, and 255 for missing
 
 
@@ -44,7 +45,7 @@ class Scorer:
 
     @cached_property
     def _walks(self) -> Any:
-        return make_walks(self._forest)
+        return make_walks(self._forest.as_numerical)
 
     @cached_property
     def _compiled(self) -> Compiled:
@@ -57,8 +58,13 @@ class Scorer:
         return compile_binned(
             column[a:b], cut[a:b], forest.left[a:b], forest.right[a:b], forest.default_left[a:b],
             forest.scaled_leaf_values()[c:d], forest.split_offsets[first : last + 1] - a,
-            forest.leaf_offsets[first : last + 1] - c,
+            forest.leaf_offsets[first : last + 1] - c, self._goes_left,
         )  # fmt: skip
+
+    @cached_property
+    def _goes_left(self) -> np.ndarray | None:
+        forest = self._forest
+        return forest.category_tests.goes_left if forest.has_categories else None
 
     def predict(
         self, X: Any, *, trees: int | None = None, threads: int | None = None, dtype: Any = SCORE
@@ -77,14 +83,29 @@ class Scorer:
         if n_trees == 0 or matrix.n_docs == 0:
             return
         if matrix.n_docs <= FEW:
-            traverse_raw.walk_scores(*matrix, n_trees, self._walks, scores)
+            traverse_raw.walk_scores(*self._for_walks(matrix), n_trees, self._walks, scores)
         elif self._walk_always:
             with using_threads(threads):
-                traverse_raw.walk_scores_parallel(*matrix, n_trees, self._walks, WALK_SHARE, scores)
+                for start, part in self._parts_for_walks(matrix):
+                    traverse_raw.walk_scores_parallel(*part, n_trees, self._walks, WALK_SHARE, scores[start:])
         elif n_trees < self._forest.n_trees:
             self._first(n_trees)._add(matrix, n_trees, threads, scores)
         else:
             self._add_blocks(matrix, threads, scores)
+
+    def _for_walks(self, matrix: Matrix) -> Matrix:
+        """Documents for `_walks`: with a column for each test of a set of categories, where there are any."""
+        forest = self._forest
+        return flat(forest.category_tests.expand(matrix.rows)) if forest.has_categories else matrix
+
+    def _parts_for_walks(self, matrix: Matrix) -> Iterator[tuple[int, Matrix]]:
+        """Where a part begins, and its documents; one part where no columns are added."""
+        if not self._forest.has_categories:
+            yield 0, matrix
+            return
+        size = max(1, WALK_CELLS // self._forest.as_numerical.n_features)
+        for start in range(0, matrix.n_docs, size):
+            yield start, self._for_walks(flat(matrix.rows[start : start + size]))
 
     def _add_blocks(self, matrix: Matrix, threads: int | None, scores: np.ndarray) -> None:
         columns, exact = self._columns_for(matrix)
@@ -110,7 +131,8 @@ class Scorer:
         """The documents as columns of ranks, in blocks."""
         columns, exact = self._columns_for(matrix)
         n_blocks = -(-matrix.n_docs // scoring.BLOCK)
-        ranked = np.empty((n_blocks, max(1, len(columns.feature)) * scoring.STRIDE), np.uint8)
+        n_columns = len(columns.feature) + len(columns.categories.feature)
+        ranked = np.empty((n_blocks, max(1, n_columns) * scoring.STRIDE), np.uint8)
         quantize.rank_all(*matrix[:4], columns, exact, matrix.n_docs, ranked)
         return ranked
 
@@ -154,7 +176,8 @@ class Scorer:
             for part in parts:
                 out = leaves[start : start + part.n_docs]
                 if part.n_docs <= FEW or self._walk_always:
-                    traverse_raw.walk_leaves(*part, forest.n_trees, self._walks, out)
+                    for first, some in self._parts_for_walks(part):
+                        traverse_raw.walk_leaves(*some, forest.n_trees, self._walks, out[first:])
                 elif forest.n_trees:
                     leaves_of_ranked(self._ranked(part), part.n_docs, self._compiled, out)
                 start += part.n_docs
@@ -165,9 +188,11 @@ def make_columns(forest: Forest) -> tuple[quantize.Columns, quantize.Columns, np
     """Columns for float32 documents and for float64 ones, and of every split the column and its threshold's rank there.
 
     A feature with more than 254 thresholds gets several columns, and so does one that treats zeros as missing in some
-    splits and not in others.
+    splits and not in others. The columns of categories come last; their splits have, in place of a rank, `~` the
+    number of the split among the categorical ones.
     """
-    feature, threshold, zero = forest.feature, forest.threshold, forest.zero_missing
+    numerical = np.flatnonzero(~forest.categorical)
+    feature, threshold, zero = forest.feature[numerical], forest.threshold[numerical], forest.zero_missing[numerical]
     order = np.lexsort((threshold, zero, feature))
     feature, threshold, zero = feature[order], threshold[order], zero[order]
     new_group = _changes(feature) | _changes(zero)
@@ -176,15 +201,21 @@ def make_columns(forest: Forest) -> tuple[quantize.Columns, quantize.Columns, np
     first_of_group = np.maximum.accumulate(np.where(new_group, number, 0)) if len(number) else number
     number -= first_of_group
     new_column = new_group | (new_value & (number % MOST_THRESHOLDS == 0))
-    column, cut = np.empty(len(order), np.int32), np.empty(len(order), np.int32)
-    column[order] = np.cumsum(new_column) - 1
-    cut[order] = number % MOST_THRESHOLDS
+    column, cut = np.empty(len(forest.feature), np.int32), np.empty(len(forest.feature), np.int32)
+    column[numerical[order]] = np.cumsum(new_column) - 1
+    cut[numerical[order]] = number % MOST_THRESHOLDS
+    categories = quantize.NO_CATEGORIES
+    if len(numerical) < len(forest.feature):
+        tests = forest.category_tests
+        column[forest.categorical] = int(new_column.sum()) + tests.column
+        cut[forest.categorical] = ~np.arange(len(tests.column))
+        categories = tests.categories
     values = threshold[new_value]
     starts = np.append(np.flatnonzero(new_column[new_value]), len(values)).astype(np.int64)
     shared = (feature[new_column], zero[new_column], values, starts)
     return (
-        quantize.Columns(*shared, *quantize.heaps_of(floor_single(values), starts)),
-        quantize.Columns(*shared, *quantize.heaps_of(to_single(values), starts)),
+        quantize.Columns(*shared, *quantize.heaps_of(floor_single(values), starts), categories=categories),
+        quantize.Columns(*shared, *quantize.heaps_of(to_single(values), starts), categories=categories),
         column,
         cut,
     )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksieve.errors import ModelError
+from ranksieve.errors import ModelError, param
+from ranksieve.text_formats import some_of
 
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
@@ -81,8 +82,11 @@ def levels(left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray) -> li
     return found
 
 
-def checked_values(forest: Forest) -> np.ndarray:
-    """Weighted leaf values of a forest that can be written; refuses arrays that are not trees, and infinite values."""
+def checked_values(forest: Forest, *, categories: bool = False) -> np.ndarray:
+    """Weighted leaf values of a forest that can be written; refuses arrays that are not trees, and infinite values.
+
+    Splits by category are refused too, unless the format can express them.
+    """
     broken = first_broken(forest.left, forest.right, forest.split_offsets, forest.leaf_offsets)
     if broken is not None:
         raise ModelError(
@@ -92,6 +96,12 @@ def checked_values(forest: Forest) -> np.ndarray:
         raise ModelError(
             f"a split uses feature {forest.feature.max()} but the forest names {forest.n_features}; name every feature"
         )
+    if forest.has_categories and not categories:
+        names = dict.fromkeys(forest.feature_names[number] for number in forest.feature[forest.categorical])
+        raise ModelError(
+            f"the model splits by the categories of {some_of(list(names))}, which this format cannot express; use ",
+            param("format", "lightgbm"), ", or train without these features",
+        )  # fmt: skip
     values = forest.scaled_leaf_values()
     if not np.isfinite(values).all() or np.isnan(forest.threshold).any():
         raise ModelError("a leaf value is not finite, or a threshold is NaN; such a model cannot rank, train it again")

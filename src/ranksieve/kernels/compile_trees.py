@@ -1,6 +1,7 @@
 """Trees turned into what the scoring kernels run: tests numbered across trees, and per tree a list of bit operations.
 
 A document is tested by `column[document] > cut`, true: right. Equal tests of different nodes and trees are made once.
+A test of a set of categories is a row of a table of 256 bits: which bytes of the column go right, see `set_tests`.
 
 Leaves are numbered from left to right. Let `beyond[j]` say whether a document's leaf is number j or a later one:
 `beyond[0]` is always true, `beyond[n_leaves]` never. A split over the leaves low..high - 1 whose right child begins
@@ -18,6 +19,7 @@ import numpy as np
 
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.offsets import longest_piece
+from ranksieve.kernels.set_tests import NO_SETS, SetTests, set_tests
 
 WORDS_PER_ROW = 8  # 512 documents as bits: one AVX-512 register
 TOGETHER = 4  # trees evaluated at a time
@@ -26,7 +28,7 @@ TOGETHER = 4  # trees evaluated at a time
 class Compiled(NamedTuple):
     """Trees ready to score; positions are in 64-bit words, `WORDS_PER_ROW` to a row of bits."""
 
-    columns: np.ndarray  # int32: the columns that are tested, ascending
+    columns: np.ndarray  # int32: the columns that are compared with limits, ascending
     test_starts: np.ndarray  # int64: tests of column u, missing going right: 2u; missing going left: 2u + 1
     limits: np.ndarray  # uint8 per test: true if the (shifted) column is larger
     lines: np.ndarray  # int32, four per line: positions of the test, low, high, middle
@@ -37,6 +39,10 @@ class Compiled(NamedTuple):
     values: np.ndarray  # float64 per leaf, from left to right
     leaves: np.ndarray  # int32 per leaf, from left to right: its number in the forest
     leaf_starts: np.ndarray  # int64, n_trees + 1
+    set_columns: np.ndarray  # the fields of `set_tests.SetTests`; parallel loops take no tuple in a tuple
+    set_starts: np.ndarray
+    set_words: np.ndarray
+    set_word_starts: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -161,6 +167,12 @@ def compile_trees(left, right, test, leaf_values, split_offsets, leaf_offsets, l
 
 
 @njit(cache=True, nogil=True)
+def sets_of(trees):
+    """The tests of sets of categories."""
+    return SetTests(trees.set_columns, trees.set_starts, trees.set_words, trees.set_word_starts)
+
+
+@njit(cache=True, nogil=True)
 def most_leaves(leaf_offsets):
     """Leaves of the largest tree."""
     return max(1, longest_piece(leaf_offsets))
@@ -181,6 +193,7 @@ def compile_binned(
     leaf_values: Any,
     split_offsets: Any,
     leaf_offsets: Any,
+    goes_left: Any = None,
 ) -> Compiled:
     """Trees on binned columns, ready for `add_trees_binned`.
 
@@ -195,6 +208,8 @@ def compile_binned(
     leaf_values : float64 array
         With tree weights multiplied in.
     split_offsets, leaf_offsets : integer arrays, n_trees + 1
+    goes_left : bool array (n_sets, 256), optional
+        For splits by sets: which bins go left. A split whose `split_bin` is negative uses set `~split_bin`.
 
     Examples
     --------
@@ -215,8 +230,18 @@ def compile_binned(
     line_starts = np.zeros(-(-n_trees // TOGETHER) + 1, np.int64)
     levels = np.zeros((n_trees, 17), np.int32)
     values, leaves = np.empty(len(leaf_values)), np.empty(len(leaf_values), np.int32)
-    columns, test_starts, limits = number_tests(column, cut, np.ascontiguousarray(default_left, dtype=np.bool_), test)
+    default_left, by_set = np.ascontiguousarray(default_left, dtype=np.bool_), cut < 0
+    sets = NO_SETS
+    if by_set.any():
+        numeric = np.empty(n_splits - by_set.sum(), np.int32)
+        columns, test_starts, limits = number_tests(column[~by_set], cut[~by_set], default_left[~by_set], numeric)
+        sets, numbers = set_tests(column[by_set], np.asarray(goes_left)[~cut[by_set]])
+        test[~by_set], test[by_set] = numeric, len(limits) + numbers
+    else:
+        columns, test_starts, limits = number_tests(column, cut, default_left, test)
     compile_trees(
         left, right, test, leaf_values, split_offsets, leaf_offsets, lines, line_starts, levels, values, leaves
     )
-    return Compiled(columns, test_starts, limits, lines.ravel(), line_starts, levels, values, leaves, leaf_offsets)
+    return Compiled(
+        columns, test_starts, limits, lines.ravel(), line_starts, levels, values, leaves, leaf_offsets, *sets
+    )

@@ -120,7 +120,7 @@ def send_down(node, child, above, m, table, row, hot, products):
 @njit(cache=True, nogil=True)
 def go_down(documents, t, paths, forest_splits, table, hot, products):
     """Which edges are hot for each document, and the products at every node of a tree."""
-    features, thresholds, default_left, zero_missing = forest_splits
+    _, tested, thresholds, default_left, zero_missing = forest_splits
     m, base = paths.n_points[t], paths.starts[t]
     hot[:WIDTH] = 1.0
     products[: m * WIDTH] = 1.0
@@ -132,7 +132,7 @@ def go_down(documents, t, paths, forest_splits, table, hot, products):
                 products[i] *= value
             continue
         above, right = paths.above[base + n], paths.right[base + n]
-        x, threshold, missing_left, zeros = documents[features[s]], thresholds[s], default_left[s], zero_missing[s]
+        x, threshold, missing_left, zeros = documents[tested[s]], thresholds[s], default_left[s], zero_missing[s]
         to_left, to_right, before = uintp((n + 1) * WIDTH), uintp(right * WIDTH), uintp(above * WIDTH)
         for k in range(uintp(WIDTH)):
             was_hot = hot[before + k]
@@ -172,18 +172,21 @@ def come_up(t, paths, features, table, hot, products, added, phi):
 
 @njit(cache=True, nogil=True, parallel=True)
 def all_contributions(X, paths, forest_splits, table, out):
-    """Add every feature's part of the score of each row of `X` (float64) to `out`, (n_docs, n_features + 1)."""
-    n_docs, n_features = X.shape
+    """Add every feature's part of the score of each row of `X` (float64) to `out`, (n_docs, n_features + 1).
+
+    `forest_splits` are per split: feature, column of `X` to compare, threshold, default_left and zero_missing.
+    """
+    (n_docs, n_columns), n_features = X.shape, out.shape[1] - 1
     most = 0
     for t in range(len(paths.n_points)):
         most = max(most, (paths.starts[t + 1] - paths.starts[t]) * (paths.n_points[t] + 1))
     for part in prange((n_docs + WIDTH - 1) // WIDTH):
         start = part * WIDTH
         n = min(WIDTH, n_docs - start)
-        documents, phi = np.zeros((n_features, WIDTH)), np.zeros((n_features, WIDTH))
+        documents, phi = np.zeros((n_columns, WIDTH)), np.zeros((n_features, WIDTH))
         hot, products, added = np.empty(most * WIDTH), np.empty(most * WIDTH), np.empty(WIDTH)
         for i in range(n):
-            for f in range(n_features):
+            for f in range(n_columns):
                 documents[f, i] = X[start + i, f]
         for t in range(len(paths.n_points)):
             go_down(documents, t, paths, forest_splits, table, hot, products)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import prange
 
-from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, rows_per_tree
+from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, rows_per_tree, sets_of
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.scoring import (
     BLOCK,
@@ -16,6 +16,7 @@ from ranksieve.kernels.scoring import (
     scratch,
     take_columns,
 )
+from ranksieve.kernels.set_tests import make_set_tests
 
 
 @njit(cache=True, nogil=True)
@@ -28,6 +29,8 @@ def leaves_of_block(columns, n_docs, trees, space, out):
     n_trees, n_groups = len(levels), (n_docs + 63) // 64
     room = WORDS_PER_ROW * rows_per_tree(starts)
     make_tests(columns, n_groups, trees.columns, trees.test_starts, trees.limits, shifted, bits)
+    if len(trees.set_columns):
+        make_set_tests(columns, n_groups, STRIDE, sets_of(trees), len(trees.limits), WORDS_PER_ROW, bits)
     for t in range(0, n_trees, TOGETHER):
         together, number_here = min(TOGETHER, n_trees - t), t // TOGETHER
         clear_ends(starts, t, together, room, beyond)
@@ -55,4 +58,6 @@ def leaves_of_binned(bins, trees, out):
         start, n_docs = part * BLOCK, min(BLOCK, len(bins) - part * BLOCK)
         columns, rows = aligned(width * STRIDE // 8).view(np.uint8), aligned(64 * width // 8).view(np.uint8)
         take_columns(bins, start, n_docs, trees.columns, width * np.arange(64), rows, columns)
+        if len(trees.set_columns):
+            take_columns(bins, start, n_docs, trees.set_columns, width * np.arange(64), rows, columns)
         leaves_of_block(columns, n_docs, trees, scratch(trees), out[start:])

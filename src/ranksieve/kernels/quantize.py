@@ -20,10 +20,22 @@ from ranksieve.kernels.lanes import (
 )
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.scoring import BLOCK, STRIDE, TILE, add_block, aligned, scratch
+from ranksieve.kernels.set_tests import take_classes
 from ranksieve.kernels.transpose import transpose_tile
 
 CHUNK = 128  # documents whose raw values are held as columns: 16 features of them are 8 KB
 ZERO = np.float64(np.float32(1e-35))  # LightGBM: nothing larger counts as zero
+
+
+class Categories(NamedTuple):
+    """What turns raw categories into bytes, see `set_tests.class_of`; their columns follow those of thresholds."""
+
+    feature: np.ndarray  # int32 per column
+    starts: np.ndarray  # int64, n_columns + 1: classes of each column
+    classes: np.ndarray  # uint8 per category: categories that are in the same sets share one; 0: in no set
+
+
+NO_CATEGORIES = Categories(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.uint8))
 
 
 class Columns(NamedTuple):
@@ -36,6 +48,7 @@ class Columns(NamedTuple):
     heaps: np.ndarray  # float32: thresholds rounded, as heaps padded to 2^levels with infinity
     heap_starts: np.ndarray  # int64, n_columns
     levels: np.ndarray  # int64 per column: 4 to 8
+    categories: Categories
 
 
 def heaps_of(thresholds, starts):
@@ -128,7 +141,7 @@ def correct_ranks(X, start, positions, n_docs, thresholds, first, last, zero_mis
 @njit(cache=True, nogil=True)
 def rank_chunk(X, column_step, n_features, positions, n_docs, columns, exact, values, at, out):
     """Ranks of up to `CHUNK` documents in every column, column c to `out[c * STRIDE + at:]`."""
-    features, zero_missing, thresholds, starts, heaps, heap_starts, levels = columns
+    features, zero_missing, thresholds, starts, heaps, heap_starts, levels, _ = columns
     tile, first, spare = -1, 0, TILE * CHUNK
     for c in range(len(features)):
         feature, place = int(features[c]), c * STRIDE + at
@@ -155,12 +168,16 @@ def rank_block(X, row_step, column_step, n_features, start, n_docs, columns, exa
         for i in range((n + TILE - 1) // TILE * TILE):  # whole tiles: the last document fills them up
             positions[i] = row_step * (start + at + min(i, n - 1))
         rank_chunk(X, column_step, n_features, positions, n, columns, exact, values, at, out)
+    if len(columns.categories.feature):
+        n_columns = len(columns.feature)
+        take_classes(X, row_step, column_step, start, n_docs, columns.categories, STRIDE, n_columns, out)
 
 
 @njit(cache=True, nogil=True)
 def ranking_scratch(columns):
     """What ranking a block needs to write to: (positions of rows, raw columns, ranked columns)."""
-    ranked = aligned(len(columns.feature) * STRIDE // 8).view(np.uint8)
+    n_columns = len(columns.feature) + len(columns.categories.feature)
+    ranked = aligned(n_columns * STRIDE // 8).view(np.uint8)
     return np.empty(CHUNK, np.int64), np.empty((TILE + 1) * CHUNK, np.float32), ranked
 
 

@@ -6,7 +6,7 @@ number, as up to 16 rows of bits, then as bytes; the leaf values, added in the o
 
 import numpy as np
 
-from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, Compiled, most_leaves, rows_per_tree
+from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, Compiled, most_leaves, rows_per_tree, sets_of
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import (
     above,
@@ -21,6 +21,7 @@ from ranksieve.kernels.lanes import (
     xor_words,
 )
 from ranksieve.kernels.parallel import run_parts
+from ranksieve.kernels.set_tests import make_set_tests
 from ranksieve.kernels.transpose import transpose_tile
 
 BLOCK = 64 * WORDS_PER_ROW  # documents
@@ -139,7 +140,7 @@ def scratch(trees):
         beyond[k * room : k * room + WORDS_PER_ROW] = ~np.uint64(0)
     return (
         aligned(BLOCK // 8).view(np.uint8),
-        aligned(WORDS_PER_ROW * len(trees.limits)),
+        aligned(WORDS_PER_ROW * (len(trees.limits) + trees.set_starts[-1])),
         beyond,
         aligned(WORDS_PER_ROW * 16),
         aligned(TOGETHER * BLOCK // 8).view(np.uint8),
@@ -184,6 +185,8 @@ def add_block(columns, n_docs, trees, space, scores):
     n_trees, n_groups = len(levels), (n_docs + 63) // 64
     room, wide = WORDS_PER_ROW * rows_per_tree(starts), most_leaves(starts) > 256
     make_tests(columns, n_groups, trees.columns, trees.test_starts, trees.limits, shifted, bits)
+    if len(trees.set_columns):
+        make_set_tests(columns, n_groups, STRIDE, sets_of(trees), len(trees.limits), WORDS_PER_ROW, bits)
     for t in range(0, n_trees, TOGETHER):
         together, number_here = min(TOGETHER, n_trees - t), t // TOGETHER
         clear_ends(starts, t, together, room, beyond)
@@ -238,6 +241,8 @@ def add_blocks_binned(first, last, bins, trees, scores):
     for start in range(BLOCK * first, min(BLOCK * last, len(bins)), BLOCK):
         n_docs = min(BLOCK, len(bins) - start)
         take_columns(bins, start, n_docs, trees.columns, positions, rows, columns)
+        if len(trees.set_columns):
+            take_columns(bins, start, n_docs, trees.set_columns, positions, rows, columns)
         add_block(columns, n_docs, trees, space, scores[start:])
 
 

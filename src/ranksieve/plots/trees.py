@@ -116,10 +116,20 @@ def _build(forest: Forest, max_depth: int | None, reached: int | None) -> Node:
             mean = float(np.average([leaf.value for leaf in leaves], weights=shares))
             text = f"{len(leaves)} leaves\n{mean:+.3g}{_count(count)}"
             return Node(text, count, depth, mean, taken=taken)
-        text = f"{forest.feature_names[forest.feature[child]]}\n≤ {forest.threshold[child]:.4g}"
+        text = f"{forest.feature_names[forest.feature[child]]}\n{test_text(forest, child)}"
         return Node(text, count, depth, children=ends, missing=int(not forest.default_left[child]), taken=taken)
 
     return node(0 if len(forest.feature) else -1, 0)
+
+
+def test_text(forest: Forest, split: int, most: int = 3) -> str:
+    """What a split tests, such as `≤ 0.5` or `in drama, war, … (9)`."""
+    if not forest.categorical[split]:
+        return f"≤ {forest.threshold[split]:.4g}"
+    codes = forest.set_of(split).tolist()
+    names = forest.categories.get(forest.feature_names[forest.feature[split]], ())
+    words = [str(names[code]) if code < len(names) else str(code) for code in codes[:most]]
+    return f"in {', '.join(words)}" + (f", … ({len(codes)})" if len(codes) > most else "")
 
 
 def _below(*nodes: Node) -> list[Node]:

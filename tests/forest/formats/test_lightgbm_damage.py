@@ -46,7 +46,7 @@ def changed(old: str, new: str) -> str:
         (changed("split_feature=", "split_feature=1."), "split_feature holds '1..', expected a whole number"),
         (changed("left_child=", "left_child=99999999999999999999"), "left_child holds '9999"),
         (changed("left_child=", "left_child=7"), r"m:19: tree 0 is not a tree: a child does not exist"),
-        (changed("decision_type=", "decision_type=1"), "only numerical splits"),
+        (changed("decision_type=", "decision_type=1"), "expected a number from 0 to 11"),
         (changed("max_feature_idx=3", "max_feature_idx=4"), "m:6: max_feature_idx is '4' but there are 4"),
         (changed('{"format": 1', '{"format": 2'), r"format 2, this ranksieve reads up to 1; upgrade"),
         (changed('"feature_names": ["f1", ', '"feature_names": ['), "needs a format, 4 feature names"),

@@ -187,16 +187,6 @@ def test_other_kinds_of_model_are_refused(params, what):
         from_text(model.model_to_string())
 
 
-def test_categorical_splits_are_refused():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 6, (400, 1)).astype(float)
-    y = np.isin(X[:, 0], [0, 3, 5]).astype(float)
-    data = lightgbm.Dataset(X, y, categorical_feature=[0])
-    model = lightgbm.train({"verbose": -1, "objective": "regression", "num_threads": 1}, data, 2)
-    with pytest.raises(ModelError, match=r"model.txt:\d+: tree 0 has categorical splits"):
-        from_text(model.model_to_string(), source="model.txt")
-
-
 def test_lines_may_end_the_windows_way():
     assert_same_forest(from_text(MODEL.replace("\n", "\r\n")), from_text(MODEL))
 

@@ -36,9 +36,8 @@ PLAIN_OBJECTIVES = (
 def from_text(text: str, source: str = "<text>") -> Forest:
     """The forest of a LightGBM text model; `source` names it in errors.
 
-    Ranking and regression models with numerical splits are read, and score as LightGBM scores them. Models that are
-    not a plain sum of leaf values are refused: categorical splits, linear trees, several classes, random forests,
-    objectives with a transformed output.
+    Ranking and regression models are read, and score as LightGBM scores them. Models that are not a plain sum of leaf
+    values are refused: linear trees, several classes, random forests, objectives with a transformed output.
 
     Examples
     --------
@@ -80,7 +79,7 @@ def parse_text(text: str, source: str, check_header: Callable[[Header], None]) -
         **arrays,
         weights=np.ones(len(blocks)),
         feature_names=tuple(names if own is None else own["feature_names"]),
-        info={"params": _parameters(text[end.end() :], header)} if own is None else own["info"],
+        info=_info(text[end.end() :], header, names) if own is None else own["info"],
     )
     return forest, header
 
@@ -112,7 +111,7 @@ def _header(text: str, source: str) -> Header:
 
 
 def check_plain(header: Header) -> None:
-    """Refuse models that are not a plain sum of the leaf values of numerical trees."""
+    """Refuse models that are not a plain sum of leaf values."""
     values = header.values
     if values["version"] not in VERSIONS:
         raise header.error(
@@ -210,6 +209,30 @@ def _is_section(own: Any, n_features: int) -> bool:
         return False
     names = own.get("feature_names")
     return isinstance(names, list) and len(names) == n_features and all(isinstance(name, str) for name in names)
+
+
+def _info(text: str, header: Header, names: list[str]) -> dict[str, Any]:
+    """What LightGBM has written besides the trees: parameters, and the names of categories."""
+    categories = _categories(text, header, names)
+    return {"params": _parameters(text, header), **({"categories": categories} if categories else {})}
+
+
+def _categories(text: str, header: Header, names: list[str]) -> dict[str, list[str]]:
+    """The names of categories by feature; none where pandas did not give LightGBM any.
+
+    LightGBM stores the names in the order of the columns, and the categorical features in `feature_infos`. Where these
+    differ in number, some features were numbers, and the names cannot be assigned.
+    """
+    infos = header.values.get("feature_infos", "").split()
+    split_by = [name for name, info in zip(names, infos, strict=False) if not info.startswith("[") and info != "none"]
+    found = re.search(r"^pandas_categorical:(.*)$", text, re.MULTILINE)
+    try:
+        named = json.loads(found[1]) if found else None
+    except (ValueError, RecursionError):
+        named = None
+    if not isinstance(named, list) or len(named) != len(split_by) or not all(isinstance(one, list) for one in named):
+        named = [[]] * len(split_by)
+    return {name: [str(value) for value in values] for name, values in zip(split_by, named, strict=True)}
 
 
 def _parameters(text: str, header: Header) -> dict[str, str]:

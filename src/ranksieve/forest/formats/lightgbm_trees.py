@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from ranksieve.errors import ModelError
-from ranksieve.forest.forest import DTYPES
-from ranksieve.forest.formats.lightgbm_writer import DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO
+from ranksieve.forest.forest import DTYPES, NO_CODES
+from ranksieve.forest.formats.category_sets import codes_of_words
+from ranksieve.forest.formats.lightgbm_writer import CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO
 from ranksieve.forest.formats.nodes import is_count
 from ranksieve.forest.structure import first_broken
 
-CATEGORICAL = 1  # bit of LightGBM's decision_type
 # LightGBM's key: (array of Forest, one value per split instead of per leaf, required)
 KEYS = {
     "leaf_value": ("leaf_values", False, True),
@@ -69,8 +70,11 @@ def read_trees(blocks: list[TreeText], n_features: int) -> dict[str, np.ndarray]
     if broken is not None:
         raise blocks[broken[0]].error(f"tree {broken[0]} is not a tree: {broken[1]}; {REMEDY}", "left_child")
     _set_missing(arrays)
+    arrays |= _sets(blocks, arrays, split_offsets)
     return {
-        **{name: array.astype(DTYPES[name]) for name, array in arrays.items()},
+        **{name: array.astype(DTYPES[name]) for name, array in arrays.items() if name in DTYPES},
+        "set_offsets": arrays["set_offsets"],
+        "set_codes": arrays["set_codes"],
         "split_offsets": split_offsets,
         "leaf_offsets": leaf_offsets,
     }
@@ -87,12 +91,9 @@ def _collect(block: TreeText, words: dict[str, list[str]]) -> int:
     count = fields.get("num_leaves", "")
     if not is_count(count) or int(count) < 1:
         raise block.error(f"num_leaves is {count[:20]!r}, expected a whole number from 1; {REMEDY}", "num_leaves")
-    for key, found, remedy in (
-        ("num_cat", "categorical splits, only numerical ones", "train with these features encoded as numbers"),
-        ("is_linear", "linear leaves, only constant ones", "train with linear_tree=false"),
-    ):
-        if fields.get(key, "0") != "0":
-            raise block.error(f"tree {block.number} has {found} are read; {remedy}", key)
+    if fields.get("is_linear", "0") != "0":
+        message = "linear leaves, only constant ones are read; train with linear_tree=false"
+        raise block.error(f"tree {block.number} has {message}", "is_linear")
     n_leaves = int(count)
     for key, (_, per_split, required) in KEYS.items():
         expected = n_leaves - per_split
@@ -140,19 +141,61 @@ def _unusable(key: str, numbers: np.ndarray, n_features: int) -> tuple[np.ndarra
     if key == "leaf_value":
         return ~np.isfinite(numbers), "expected a finite number"
     if key == "decision_type":
-        categorical = (numbers & CATEGORICAL) != 0
-        bad = categorical | (numbers < 0) | (numbers >= MISSING_ZERO + MISSING_NAN)
-        return bad, "only numerical splits (even numbers up to 10) are read: train without categorical features"
+        return (numbers < 0) | (numbers >= MISSING_ZERO + MISSING_NAN), "expected a number from 0 to 11"
     return np.zeros(len(numbers), dtype=bool), ""
 
 
 def _set_missing(arrays: dict[str, np.ndarray]) -> None:
-    """Replace `decision_type` by the two flags of a forest.
+    """Replace `decision_type` by the flags of a forest.
 
-    Where LightGBM saw no missing value (missing type none), it scores NaN as 0: NaN goes where 0 goes.
+    Where LightGBM saw no missing value (missing type none), it scores NaN as 0: NaN goes where 0 goes. Of categories,
+    missing ones go right.
     """
     decision = arrays.pop("decision_type")
     default_left = (decision & DEFAULT_LEFT) != 0
     none = (decision & (MISSING_ZERO | MISSING_NAN)) == 0
-    arrays["default_left"] = np.where(none, arrays["threshold"] >= 0.0, default_left)
-    arrays["zero_missing"] = (decision & MISSING_ZERO) != 0
+    categorical = arrays["categorical"] = (decision & CATEGORICAL) != 0
+    arrays["default_left"] = np.where(none, arrays["threshold"] >= 0.0, default_left) & ~categorical
+    arrays["zero_missing"] = ((decision & MISSING_ZERO) != 0) & ~categorical
+
+
+def _sets(blocks: list[TreeText], arrays: dict[str, np.ndarray], split_offsets: np.ndarray) -> dict[str, np.ndarray]:
+    """The sets of categories of all splits; the threshold of a categorical split is the number of its set."""
+    categorical, sets = arrays["categorical"], []
+    for block, start, stop in zip(blocks, split_offsets[:-1], split_offsets[1:], strict=True):
+        mine = categorical[start:stop]
+        if not mine.any():
+            sets += [NO_CODES] * int(stop - start)
+            continue
+        known = _sets_of_tree(block)
+        for number, is_set in zip(arrays["threshold"][start:stop], mine, strict=True):
+            if is_set and not (number == np.floor(number) and 0 <= number < len(known)):
+                raise block.error(
+                    f"threshold of tree {block.number} holds {number}; expected the number of one of its {len(known)} "
+                    f"sets of categories; {REMEDY}",
+                    "threshold",
+                )
+            sets.append(known[int(number)] if is_set else NO_CODES)
+    sizes = [len(codes) for codes in sets]
+    return {
+        "threshold": np.where(categorical, 0.0, arrays["threshold"]),
+        "set_offsets": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        "set_codes": np.concatenate([NO_CODES, *sets]),
+    }
+
+
+def _sets_of_tree(block: TreeText) -> list[np.ndarray]:
+    """The sets of categories of one tree, as LightGBM numbers them."""
+    fields, numbers = block.fields(), []
+    for key in ("cat_boundaries", "cat_threshold"):
+        words = fields.get(key, "").split()
+        if not words or not all(word.isascii() and word.isdigit() and len(word) <= 10 for word in words):
+            raise block.error(f"{key} of tree {block.number} are not whole numbers; {REMEDY}", key)
+        numbers.append(np.array([int(word) for word in words], np.int64))
+    boundaries, bits = numbers
+    if boundaries[0] != 0 or (np.diff(boundaries) < 0).any() or boundaries[-1] != len(bits) or bits.max() >= 1 << 32:
+        raise block.error(
+            f"cat_boundaries of tree {block.number} do not divide its {len(bits)} words of 32 bits; {REMEDY}",
+            "cat_boundaries",
+        )
+    return [codes_of_words(bits[a:b]) for a, b in pairwise(boundaries.tolist())]

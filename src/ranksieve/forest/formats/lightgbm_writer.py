@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import ModelError
+from ranksieve.errors import ModelError, param
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.formats.category_sets import words_of_codes
 from ranksieve.forest.structure import checked_values, levels
 
 FORMAT = 1  # of our own section; a reader refuses newer ones
 SECTION = "ranksieve:"  # starts the line of our own section
 
-DEFAULT_LEFT = 2  # bits of LightGBM's decision_type
+CATEGORICAL = 1  # bits of LightGBM's decision_type
+DEFAULT_LEFT = 2
 MISSING_ZERO = 1 << 2
 MISSING_NAN = 2 << 2
 
@@ -40,7 +42,8 @@ def to_text(
     >>> to_text(empty_forest(["bm25"])).splitlines()[:3]
     ['tree', 'version=v4', 'num_class=1']
     """
-    values = checked_values(forest)
+    values = checked_values(forest, categories=True)
+    _check_sets(forest)
     trees = _tree_texts(forest, values)
     options = f" num_class:{classes}" + " sigmoid:1" * (objective == "multiclassova")
     objective = _objective(forest) if objective is None else objective + options
@@ -52,7 +55,7 @@ def to_text(
         "max_feature_idx": str(forest.n_features - 1),
         "objective": objective,
         "feature_names": " ".join(_plain_names(forest.feature_names)),
-        "feature_infos": " ".join(["[-inf:inf]"] * forest.n_features),
+        "feature_infos": " ".join(_feature_infos(forest)),
         "ranksieve": str(FORMAT),
         "tree_sizes": " ".join(str(len(tree)) for tree in trees),
     }
@@ -65,7 +68,7 @@ def to_text(
             "end of trees\n\n",
             f"parameters:\n[boosting: gbdt]\n[objective: {objective.split()[0]}]\nend of parameters\n\n",
             f"{SECTION}{_own_section(forest, forest.info if info is None else info)}\n\n",
-            "pandas_categorical:null\n",
+            f"pandas_categorical:{_pandas_categories(forest)}\n",
         ]
     )
 
@@ -73,11 +76,12 @@ def to_text(
 def _tree_texts(forest: Forest, values: np.ndarray) -> list[str]:
     internal_values, internal_weights = internal(forest, values)
     missing = np.where(forest.zero_missing, MISSING_ZERO, MISSING_NAN)
+    numbers, sets = _set_numbers(forest)
     per_split = {
         "split_feature": forest.feature,
         "split_gain": forest.gain,
-        "threshold": forest.threshold,
-        "decision_type": missing + DEFAULT_LEFT * forest.default_left,
+        "threshold": np.where(forest.categorical, numbers, forest.threshold),
+        "decision_type": missing + DEFAULT_LEFT * forest.default_left + CATEGORICAL * forest.categorical,
         "left_child": forest.left,
         "right_child": forest.right,
     }
@@ -99,11 +103,59 @@ def _tree_texts(forest: Forest, values: np.ndarray) -> list[str]:
     ]
     texts = []
     for tree, n_leaves in enumerate(forest.n_leaves.tolist()):
-        lines = [f"Tree={tree}", f"num_leaves={n_leaves}", "num_cat=0"]
+        lines = [f"Tree={tree}", f"num_leaves={n_leaves}", f"num_cat={len(sets.get(tree, ()))}"]
         lines += [f"{name}={' '.join(words[at[tree] : at[tree + 1]])}" for name, words, at in columns]
+        lines += _set_lines(sets[tree]) if tree in sets else []
         lines += ["is_linear=0", "shrinkage=1", "", "", ""]
         texts.append("\n".join(lines))
     return texts
+
+
+def _check_sets(forest: Forest) -> None:
+    """Refuse categorical splits that send missing values left: LightGBM sends them right."""
+    left = forest.categorical & forest.default_left
+    if left.any():
+        name = forest.feature_names[forest.feature[np.argmax(left)]]
+        raise ModelError(
+            f"a split by the categories of {name!r} sends missing values left, and LightGBM sends them right; give ",
+            param("missing", "never"), " if there are none",
+        )  # fmt: skip
+
+
+def _set_numbers(forest: Forest) -> tuple[np.ndarray, dict[int, list[np.ndarray]]]:
+    """The number of each categorical split among those of its tree, and the words of their sets by tree."""
+    numbers = np.zeros(len(forest.feature))
+    sets: dict[int, list[np.ndarray]] = {}
+    for split in np.flatnonzero(forest.categorical).tolist():
+        tree = int(np.searchsorted(forest.split_offsets, split, side="right")) - 1
+        mine = sets.setdefault(tree, [])
+        numbers[split] = len(mine)
+        mine.append(words_of_codes(forest.set_of(split)))
+    return numbers, sets
+
+
+def _set_lines(sets: list[np.ndarray]) -> list[str]:
+    boundaries = np.cumsum([0, *map(len, sets)]).tolist()
+    words = np.concatenate(sets).tolist()
+    return [f"cat_boundaries={' '.join(map(str, boundaries))}", f"cat_threshold={' '.join(map(str, words))}"]
+
+
+def _feature_infos(forest: Forest) -> Iterator[str]:
+    """What LightGBM notes of each feature: its categories, or the range of its values."""
+    split_by = set(forest.feature[forest.categorical].tolist())
+    for number, name in enumerate(forest.feature_names):
+        if number not in split_by and name not in forest.categories:
+            yield "[-inf:inf]"
+            continue
+        splits = np.flatnonzero(forest.categorical & (forest.feature == number)).tolist()
+        used = max((int(forest.set_of(split).max(initial=0)) for split in splits), default=0)
+        yield ":".join(map(str, range(max(len(forest.categories.get(name, ())), used + 1))))
+
+
+def _pandas_categories(forest: Forest) -> str:
+    """The names of categories as LightGBM's Python package writes them, in the order of the features."""
+    named = [list(forest.categories[name]) for name in forest.feature_names if forest.categories.get(name)]
+    return json.dumps(named) if named else "null"
 
 
 def internal(forest: Forest, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

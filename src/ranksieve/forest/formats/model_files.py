@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranksieve.data.compression import FORMATS as COMPRESSIONS
@@ -82,6 +82,8 @@ def save(
         raise ParameterError(param("missing"), f" is {missing!r}; expected one of {', '.join(MISSING)}")
     if missing == "zero":
         forest = with_missing_as_zero(forest)
+    elif missing == "never":  # of categories, any direction will do: LightGBM has only one
+        forest = replace(forest, default_left=forest.default_left & ~forest.categorical)
     options = Options(name=Path(path).stem or "model", missing=missing, nearest=nearest)
     content = FORMATS[format].content(forest, options)
     with atomic_path(path) as temporary:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ranksieve.data.features import default_names
 from ranksieve.errors import ModelError
-from ranksieve.forest.forest import DTYPES, Forest
+from ranksieve.forest.forest import DTYPES, NO_CODES, Forest
 
 REMEDY = "the file was changed or is not whole: copy it again, or save it again"
 MOST_FEATURES = 1_000_000  # rows are scored densely; a mistyped number must not cost all memory
@@ -34,6 +34,7 @@ class Nodes:
     gain: np.ndarray | None = None  # of a split
     count: np.ndarray | None = None  # training documents that passed
     weight: np.ndarray | None = None  # sum of second derivatives
+    sets: Mapping[int, np.ndarray] = field(default_factory=dict)  # of a categorical split: the categories that go left
 
 
 @contextlib.contextmanager
@@ -105,6 +106,8 @@ def to_forest(
             name: np.concatenate([np.empty(0), *(part[name] for part in parts)]).astype(dtype)
             for name, dtype in DTYPES.items()
         },
+        set_offsets=np.concatenate([[0], *(part["set_sizes"] for part in parts)]).cumsum().astype(np.int64),
+        set_codes=np.concatenate([NO_CODES, *(part["set_codes"] for part in parts)]),
         split_offsets=leaf_offsets - np.arange(len(leaf_offsets)),
         leaf_offsets=leaf_offsets,
         weights=weights,
@@ -130,6 +133,7 @@ def _flat(nodes: Nodes, where: str, n_features: int) -> dict[str, np.ndarray]:
         raise ModelError(f"{where} uses feature number {feature.max()}, expected 0 to {n_features - 1}; {REMEDY}")
     if np.isnan(threshold).any() or not np.isfinite(value).all():
         raise ModelError(f"{where} has a threshold that is NaN or a leaf value that is not finite; {REMEDY}")
+    sets = [nodes.sets.get(split, NO_CODES) for split in splits.tolist()]
     unknown = np.zeros(len(nodes.left))
     gain, count, weight = (
         unknown if numbers is None else np.nan_to_num(numbers) for numbers in (nodes.gain, nodes.count, nodes.weight)
@@ -141,6 +145,9 @@ def _flat(nodes: Nodes, where: str, n_features: int) -> dict[str, np.ndarray]:
         "right": child_number[nodes.right[splits]],
         "default_left": nodes.default_left[splits],
         "zero_missing": np.zeros(len(splits), dtype=bool),
+        "categorical": np.array([split in nodes.sets for split in splits.tolist()], dtype=bool),
+        "set_sizes": np.array([len(codes) for codes in sets], dtype=np.int64),
+        "set_codes": np.concatenate([NO_CODES, *sets]),
         "gain": gain[splits],
         "split_count": count[splits],
         "leaf_values": value,

@@ -63,7 +63,7 @@ def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, op
 
 def with_missing_as_zero(forest: Forest) -> Forest:
     """The forest that sends missing values where it sends 0."""
-    zero_left = np.where(forest.zero_missing, forest.default_left, forest.threshold >= 0)
+    zero_left = np.where(forest.zero_missing | forest.categorical, forest.default_left, forest.threshold >= 0)
     return replace(forest, default_left=zero_left)
 
 
