@@ -340,3 +340,39 @@ def fused(
     if method == "mnz":
         return {doc: sum(v for v, _ in found) * sum(w for _, w in found) for doc, found in points.items()}
     return {doc: sum(v * w for v, w in found) for doc, found in points.items()}
+
+
+def similarity(query: list[float], document: list[float], kind: str) -> float:
+    """The dot product of two vectors, or their cosine; 0 where one is all zeros."""
+    dot = math.fsum(a * b for a, b in zip(query, document, strict=True))
+    if kind == "dot":
+        return dot
+    lengths = [math.sqrt(math.fsum(a * a for a in vector)) for vector in (query, document)]
+    return dot / (lengths[0] * lengths[1]) if all(lengths) else 0.0
+
+
+def dense_features(query: list[float], documents: list[list[float]]) -> list[dict[str, float]]:
+    """The features of vectors of one list, which stands in the order of the first stage."""
+    units = []
+    for document in documents:
+        length = math.sqrt(math.fsum(a * a for a in document))
+        units.append([a / length if length else 0.0 for a in document])
+    centroid = [math.fsum(column) / len(units) for column in zip(*units, strict=True)]
+    found = []
+    for place, (document, unit) in enumerate(zip(documents, units, strict=True)):
+        others = [other for number, other in enumerate(units) if number != place]
+        top = {
+            f"dense.top_{n}": math.fsum(1 - similarity(unit, other, "dot") for other in others[:n]) / len(others[:n])
+            if others
+            else math.nan
+            for n in (1, 5, 20)
+        }
+        found.append(
+            {
+                "dense.cosine": similarity(query, document, "cosine"),
+                "dense.dot": similarity(query, document, "dot"),
+                "dense.centroid": math.dist(unit, centroid),
+                **top,
+            }
+        )
+    return found

@@ -120,3 +120,22 @@ def test_columns_of_documents_stay_with_their_documents(pt, index, topics, qrels
     ranked = rs.pyterrier.reranker(rs.Pipeline(index, rs.train(data, **QUICK)))(results)
     assert len(ranked) == 16 and (ranked["text"] == "text of " + ranked["docno"]).all()
     assert ranked["kind"].tolist() == ["a"] * 8 + ["b"] * 8
+
+
+def test_vectors_of_queries_are_a_column_or_made_by_a_function(pt, index, topics, tmp_path):
+    documents = [{"id": id, **index.document(number)} for number, id in enumerate(index.ids)]
+    rows = np.random.default_rng(0).normal(size=(len(documents), 3))
+    dense = rs.Index.build(documents, tmp_path / "index", vectors=rows)
+    by_text = dict(zip(topics["query"], [[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]], strict=True))
+    encode = lambda texts: [by_text[text] for text in texts]  # noqa: E731
+    encoded = topics.assign(query_vec=[np.array(by_text[text]) for text in topics["query"]])
+    chosen = ["dense.*", "bm25.text"]
+    one = rs.pyterrier.retriever(dense, 5, stage="hybrid") >> rs.pyterrier.features(dense, chosen)
+    other = rs.pyterrier.retriever(dense, 5, stage="hybrid", encode=encode) >> rs.pyterrier.features(
+        dense, chosen, encode=encode
+    )
+    with_column, with_function = one(encoded), other(topics)
+    assert with_column["docno"].tolist() == with_function["docno"].tolist()
+    np.testing.assert_array_equal(*(np.stack(list(table["features"])) for table in (with_column, with_function)))
+    expected = rs.retrieval.retrieve(dense, topics, 5, "hybrid", query_vectors=encode)
+    assert with_column["docno"].tolist() == expected.doc_ids.tolist()

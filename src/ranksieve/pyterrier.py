@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.rankers.train import train
+from ranksieve.retrieval.encoders import vectors_of
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import extract_features
 from ranksieve.retrieval.pipeline import Pipeline
@@ -23,13 +24,16 @@ __all__ = ["features", "ranker", "reranker", "retriever"]
 RESULTS = ("docno", "score", "rank")  # columns of results besides those of topics
 
 
-def retriever(index: Index, depth: int = 1000, *, stage: Any = None) -> Any:
+def retriever(index: Index, depth: int = 1000, *, stage: Any = None, encode: Any = None) -> Any:
     """The first stage as a transformer: topics with `qid` and `query` → results with `docno`, `score` and `rank`.
 
     Parameters
     ----------
     index, depth, stage
         As for `ranksieve.retrieval.retrieve`.
+    encode
+        A function texts → array that makes vectors of queries, if the stage needs them, the index does not encode
+        queries by itself, and topics have no column `query_vec`.
 
     Examples
     --------
@@ -42,7 +46,11 @@ def retriever(index: Index, depth: int = 1000, *, stage: Any = None) -> Any:
     >>> found["docno"].tolist(), found["rank"].tolist()
     (['d8', 'd7'], [0, 1])
     """
-    return _classes().Retriever(lambda topics: retrieve(index, _queries(topics), depth, stage))
+
+    def find(topics: Any) -> Run:
+        return retrieve(index, _queries(topics), depth, stage, query_vectors=vectors_of(topics) or encode)
+
+    return _classes().Retriever(find)
 
 
 def reranker(pipeline: Pipeline) -> Any:
@@ -66,7 +74,12 @@ def reranker(pipeline: Pipeline) -> Any:
 
 
 def features(
-    index: Index, select: str | Sequence[str] = (), *, stage: Any = None, extra: Mapping[str, Any] | None = None
+    index: Index,
+    select: str | Sequence[str] = (),
+    *,
+    stage: Any = None,
+    extra: Mapping[str, Any] | None = None,
+    encode: Any = None,
 ) -> Any:
     """The features of an index as a transformer: adds the column `features` to results.
 
@@ -76,6 +89,8 @@ def features(
     ----------
     index, select, stage, extra
         As for `ranksieve.retrieval.extract_features`.
+    encode
+        As for `retriever`.
 
     Examples
     --------
@@ -94,7 +109,8 @@ def features(
         longest = int(results.groupby("qid").size().max())
         run = Run.from_frame(results)
         return extract_features(
-            index, _queries(results), run, depth=longest, stage=stage, select=select, extra=extra
+            index, _queries(results), run, depth=longest, stage=stage, select=select, extra=extra,
+            query_vectors=vectors_of(results) or encode,
         )  # fmt: skip
 
     return _classes().Features(extract)
@@ -156,8 +172,9 @@ def _classes() -> SimpleNamespace:
             found = self._find(topics).to_frame()
             kept = topics[[name for name in topics.columns if name not in (*RESULTS, "features", "docid")]]
             kept = kept.astype({"qid": str})
-            counts = kept.groupby("qid").nunique(dropna=False)
-            of_query = ["qid", *(name for name in counts.columns if (counts[name] <= 1).all())]
+            vectors = [name for name in ("query_vec",) if name in kept.columns]  # arrays, which cannot be compared
+            counts = kept.drop(columns=vectors).groupby("qid").nunique(dropna=False)
+            of_query = ["qid", *(name for name in counts.columns if (counts[name] <= 1).all()), *vectors]
             found = kept[of_query].drop_duplicates("qid").merge(found, on="qid", sort=False)
             if "docno" not in topics.columns or len(of_query) == len(kept.columns):
                 return found

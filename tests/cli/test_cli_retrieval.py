@@ -294,3 +294,52 @@ def test_fuse(run, tmp_path):
         outcome = run("fuse", *arguments, "--out", tmp_path / "none.trec")
         assert outcome.code == 2 and message in outcome.output
         assert not (tmp_path / "none.trec").exists()
+
+
+def test_vectors_in_every_command(corpus, run, tmp_path):
+    """An encoder that the index stores needs no options; files and functions give vectors of queries."""
+    index, queries, lists, model = (tmp_path / name for name in ("index", "queries.tsv", "lists.parquet", "model.txt"))
+    queries.write_text("1\tred wine\n2\twhite car\n")
+    build = ("index", corpus / "corpus.jsonl", "--out", index, "--field", "text", "--replace")
+    outcome = run(*build, "--vectors", "svd:3", "--hnsw")
+    assert outcome.code == 0 and "dimension 3, float32, cosine, an encoder for queries, an HNSW graph" in outcome.output
+    assert "an HNSW graph" in run("describe", index, "--verify").output
+    for flags in (("dense",), ("hybrid",), ("hybrid", "--set", "dense_share=0.3"), ("dense", "--set", "ef=20")):
+        outcome = run("retrieve", index, queries, "--out", tmp_path / "run.trec", "--model", *flags)
+        assert outcome.code == 0, outcome.output
+        assert rs.io.read_run(tmp_path / "run.trec").n_queries == 2
+    outcome = run("retrieve", index, queries, "--model", "hybrid", "--tune", corpus / "qrels.txt", "--out",
+                  tmp_path / "run.trec", "--save-stage", tmp_path / "stage.json")  # fmt: skip
+    assert outcome.code == 0 and "tuned  --model hybrid" in outcome.output
+    outcome = run("features", index, queries, "--qrels", corpus / "qrels.txt", "--stage", tmp_path / "stage.json",
+                  "--out", lists)  # fmt: skip
+    assert outcome.code == 0, outcome.output
+    assert {"dense.cosine", "dense.top_5"} <= set(rs.read(lists).feature_names)
+    assert run("train", lists, "--trees", 2, "--min-docs", 1, "--quiet", "--out", model).code == 0
+    assert run("rerank", index, model, queries, "--out", tmp_path / "own.trec").code == 0
+
+    rows = rs.Index(index).encoder(TEXTS), rs.Index(index).encoder(["red wine", "white car"])
+    for name, some in zip(("documents.npy", "queries.npy"), rows, strict=True):
+        np.save(tmp_path / name, some[::-1])
+    (tmp_path / "documents.txt").write_text("".join(f"d{n}\n" for n in reversed(range(5))))
+    (tmp_path / "queries.txt").write_text("2\n1\n")
+    (tmp_path / "encoder.py").write_text("def encode(texts):\n    return [[len(text), 1.0] for text in texts]\n")
+    given = ("--query-vectors", tmp_path / "queries.npy", "--query-vector-ids", tmp_path / "queries.txt")
+    outcome = run(*build, "--vectors", tmp_path / "documents.npy", "--vector-ids", tmp_path / "documents.txt")
+    assert outcome.code == 0, outcome.output
+    outcome = run("rerank", index, model, queries, "--out", tmp_path / "given.trec", *given)
+    assert outcome.code == 0 and (tmp_path / "given.trec").read_bytes() == (tmp_path / "own.trec").read_bytes()
+    for command in (("rerank", index, model, queries), ("features", index, queries)):
+        outcome = run(*command, "--out", tmp_path / "none.parquet")
+        assert outcome.code == 2 and "no vectors are given for the queries 1, 2" in outcome.output
+        assert "give --query-vectors" in outcome.output and not (tmp_path / "none.parquet").exists()
+    outcome = run("retrieve", index, queries, "--out", tmp_path / "x", "--query-vector-ids", tmp_path / "queries.txt")
+    assert outcome.code == 2 and "--query-vector-ids needs --query-vectors" in outcome.output
+
+    encode = f"{tmp_path / 'encoder.py'}:encode"
+    outcome = run(*build, "--vectors", encode)
+    assert outcome.code == 0 and "dimension 2" in outcome.output
+    outcome = run("retrieve", index, queries, "--model", "dense", "--query-vectors", encode, "--out", tmp_path / "x")
+    assert outcome.code == 0, outcome.output
+    outcome = run(*build, "--vectors", encode, "--vectors", tmp_path / "queries.npy")
+    assert outcome.code == 2 and "only .npy files can be joined" in outcome.output

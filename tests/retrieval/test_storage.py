@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,15 +15,24 @@ import pytest
 
 from corpus_samples import QUERIES, random_documents
 from ranksieve.errors import DataError
-from ranksieve.retrieval import storage
+from ranksieve.retrieval import index_header, storage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import extract_features
 from ranksieve.retrieval.searching import retrieve
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with all arrays."""
+    return Index.build(
+        random_documents(60), tmp_path_factory.mktemp("storage") / "index", fields=["title", "body"], numbers=["price"],
+        vectors="svd:3", hnsw=True,
+    ).path  # fmt: skip
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return Index.build(random_documents(60), tmp_path / "index", fields=["title", "body"], numbers=["price"]).path
+def folder(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "index"))
 
 
 def change_header(folder: Path, change: Callable[[dict[str, Any]], Any], *, sign: bool = True) -> None:
@@ -30,7 +40,7 @@ def change_header(folder: Path, change: Callable[[dict[str, Any]], Any], *, sign
     values = json.loads((folder / "header.json").read_text())
     checksum = values.pop("checksum")
     change(values)
-    checksum = storage._header_checksum(values) if sign else checksum
+    checksum = index_header._header_checksum(values) if sign else checksum
     (folder / "header.json").write_text(json.dumps({**values, "checksum": checksum}))
 
 
@@ -48,12 +58,14 @@ def test_what_is_no_index_is_refused(folder, tmp_path):
     with pytest.raises(DataError, match="is a file, not an index"):
         Index(folder / "header.json")
     change_header(folder, lambda values: values.update(format=99))
-    with pytest.raises(DataError, match=f"index of format 99, this version of ranksieve reads format {storage.FORMAT}"):
+    with pytest.raises(
+        DataError, match=f"index of format 99, this version of ranksieve reads format {index_header.FORMAT}"
+    ):
         Index(folder)
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", "7", '{"format": 5}', '{"format": Infinity}', '{"format": "4"}', "[" * 100_000, "\udcff"]
+    "text", ["{", "[]", "7", '{"format": 6}', '{"format": Infinity}', '{"format": "4"}', "[" * 100_000, "\udcff"]
 )
 def test_headers_that_are_none_are_refused(folder, text):
     (folder / "header.json").write_bytes(text.encode(errors="surrogateescape"))
@@ -101,7 +113,13 @@ def test_edited_headers_are_refused(folder):
         lambda values: values["fields"].pop(),
         lambda values: values.update(stage={"k1": []}),
         lambda values: values.update(stage=[7]),
-        lambda values: values.clear() or values.update(format=storage.FORMAT),
+        lambda values: values.update(vectors=None),
+        lambda values: values.update(vectors={"dtype": "<f8", "similarity": "dot"}),
+        lambda values: values["vectors"].update(similarity="near"),
+        lambda values: values["sizes"].update(vector_bytes=13),
+        lambda values: values["sizes"].update(vectors=0),
+        lambda values: values["sizes"].update(encoder_dimension=4),
+        lambda values: values.clear() or values.update(format=index_header.FORMAT),
     ],
 )
 def test_headers_that_make_no_sense_are_refused(folder, change):
@@ -110,7 +128,7 @@ def test_headers_that_make_no_sense_are_refused(folder, change):
         Index(folder)
 
 
-@pytest.mark.parametrize("name", [*storage.ARRAYS])
+@pytest.mark.parametrize("name", [*index_header.ARRAYS])
 def test_changed_and_cut_arrays_are_refused(folder, name):
     path = folder / f"{name}.bin"
     content = path.read_bytes()
@@ -138,7 +156,8 @@ def large(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", [*storage.OFFSETS])
-def test_offsets_of_large_indexes_are_checked_when_they_are_opened(large, folder, name):
+def test_offsets_of_large_indexes_are_checked_when_they_are_opened(large, tmp_path, name):
+    folder = Index.build(random_documents(60), tmp_path / "index", fields=["title", "body"]).path
     path = folder / f"{name}.bin"
     for value in (1 << 40, -1):
         offsets = np.fromfile(path, np.int64)
@@ -155,10 +174,10 @@ def test_offsets_of_large_indexes_are_checked_when_they_are_opened(large, folder
 
 
 def test_blocks_of_large_indexes_are_checked_before_they_are_used(large, tmp_path):
-    folder = Index.build(random_documents(200), tmp_path / "index", fields=["title", "body"]).path
+    folder = Index.build(random_documents(200), tmp_path / "index", fields=["title", "body"], vectors="svd:3").path
     whole = extract_features(Index(folder), QUERIES, depth=50)
     np.testing.assert_array_equal(whole.features, extract_features(Index(folder), QUERIES, depth=50).features)
-    for name in storage.ARRAYS:
+    for name in index_header.ARRAYS:
         path = folder / f"{name}.bin"
         if name in storage.OFFSETS or not path.stat().st_size:
             continue

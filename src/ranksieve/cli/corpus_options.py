@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.user_functions import import_function
 
 if TYPE_CHECKING:
+    from ranksieve.retrieval.encoders import GivenVectors
     from ranksieve.retrieval.first_stage import FirstStage
 
 PANEL = "First stage"
@@ -37,6 +38,45 @@ Own = Annotated[
     typer.Option("--own", metavar="[NAME=]FILE.py:FUNCTION",
                  help="Your own feature: a function (query, document ids) → one number per document."),
 ]  # fmt: skip
+
+
+QueryVectors = Annotated[
+    str | None,
+    typer.Option("--query-vectors", metavar="FILE.npy|FILE.py:FUNCTION",
+                 help="Vectors of the queries, one row for each in their order; or a function texts → array.",
+                 show_default="those of the index's encoder"),
+]  # fmt: skip
+QueryVectorIds = Annotated[
+    Path | None,
+    typer.Option("--query-vector-ids", metavar="FILE", help="Query ids in the order of --query-vectors, one per line."),
+]
+
+
+def query_vectors(given: str | None, ids: Path | None, queries: Iterable[str]) -> GivenVectors | None:
+    """What `--query-vectors` and `--query-vector-ids` give."""
+    from ranksieve.retrieval.encoders import as_query_vectors
+    from ranksieve.retrieval.vector_files import as_ids
+
+    if given is None:
+        if ids is not None:
+            raise ParameterError("--query-vector-ids needs --query-vectors; give both")
+        return None
+    return as_query_vectors(vectors_or_function(given, "query_vectors"), queries, as_ids(ids))
+
+
+def vectors_or_function(given: str, parameter: str) -> Any:
+    """The function that `file.py:function` names; anything else as it is."""
+    home, _, name = given.rpartition(":")
+    if home and name.isidentifier() and not Path(given).exists():
+        return import_function(given, parameter=parameter, signature="a function of a list of texts")
+    return given
+
+
+def vector_facts(facts: Mapping[str, Any]) -> str:
+    """What an index says about its vectors, in one line."""
+    parts = [f"dimension {facts['dimension']}", facts["dtype"], facts["similarity"]]
+    parts += ["an encoder for queries"] if facts["encodes queries"] else []
+    return ", ".join([*parts, *(["an HNSW graph"] if facts["hnsw"] else [])])
 
 
 def own_features(given: list[str] | None) -> dict[str, Callable[..., Any]]:
@@ -61,7 +101,8 @@ OPTIONS: dict[str, Any] = {  # of the first stage
     )],
     "model": Annotated[str | None, typer.Option(
         metavar="NAME", rich_help_panel=PANEL, show_default="that of the model or index, or bm25f",
-        help="Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr.",
+        help="Retrieval model: bm25f, bm25, dirichlet, jelinek-mercer or dfr; by vectors dense, and hybrid, which "
+        "fuses bm25f and dense.",
     )],
     "weights": Annotated[str | None, typer.Option(
         metavar="WEIGHTS", rich_help_panel=PANEL,
@@ -69,7 +110,8 @@ OPTIONS: dict[str, Any] = {  # of the first stage
     )],
     "settings": Annotated[str | None, typer.Option(
         "--set", metavar="VALUES", rich_help_panel=PANEL,
-        help="Parameters of the model, as in 'k1=0.9,b=0.4'; 'b.title=0.3' for one field.",
+        help="Parameters of the model, as in 'k1=0.9,b=0.4'; 'b.title=0.3' for one field; for hybrid dense_share, "
+        "rrf_k and pool; ef > 0 searches the HNSW graph.",
     )],
 }  # fmt: skip
 
@@ -96,6 +138,9 @@ def takes_first_stage(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+SETTINGS = ("k1", "b", "k3", "mu", "mix", "c", "ef", "dense_share", "rrf_k", "pool")
+
+
 def _first_stage(stage: Path | None, model: str | None, weights: str | None, settings: str | None) -> FirstStage | None:
     from ranksieve.retrieval.first_stage import FirstStage
 
@@ -108,8 +153,8 @@ def _first_stage(stage: Path | None, model: str | None, weights: str | None, set
     values: dict[str, Any] = {}
     for name, value in _numbers("--set", settings or "").items():
         name, dot, field = name.partition(".")
-        if name not in ("k1", "b", "k3", "mu", "mix", "c") or (dot and name != "b"):
-            raise ParameterError(f"--set has no {name + dot + field!r}; expected k1, b, b.FIELD, k3, mu, mix or c")
+        if name not in SETTINGS or (dot and name != "b"):
+            raise ParameterError(f"--set has no {name + dot + field!r}; expected b.FIELD, {', '.join(SETTINGS)}")
         if dot:
             values["b"] = {**(values["b"] if isinstance(values.get("b"), dict) else {}), field: value}
         else:

@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from ranksieve.cli.console import file_size, show_facts, show_table
+from ranksieve.cli.corpus_options import vector_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import show_biases
 from ranksieve.cli.shared_options import Missing
@@ -78,6 +79,7 @@ def _describe_index(path: str, verify: bool) -> None:
         ("fields, mean length", fields),
         ("numeric fields", ", ".join(facts["numbers"]) or "none"),
         ("first stage", facts["stage"] or "not set"),
+        *([] if facts["vectors"] is None else [("vectors", vector_facts(facts["vectors"]))]),
         ("size", file_size(facts["bytes"])),
         *(("note", note) for note in facts["notes"]),
         *([("checksums", "match")] if verify else []),

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_waiting
-from ranksieve.cli.corpus_options import Depth, Own, Run, own_features, show_notes, takes_first_stage
+from ranksieve.cli.corpus_options import (
+    Depth,
+    Own,
+    QueryVectorIds,
+    QueryVectors,
+    Run,
+    own_features,
+    query_vectors,
+    show_notes,
+    takes_first_stage,
+)
 from ranksieve.cli.shared_options import Threads, out_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted, duration
@@ -45,13 +55,16 @@ def features(
             "--select",
             "-s",
             metavar="PATTERN",
-            help="Features to compute, by name or pattern: 'bm25*', '*.title', 'relative.*' (scaled within each list).",
+            help="Features to compute, by name or pattern: 'bm25*', '*.title', 'relative.*' (scaled within each list), "
+            "'!dense.*' (left out).",
         ),
     ] = None,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the features of the index, or of any index, and exit.")
     ] = False,
     own: Own = None,
+    vectors: QueryVectors = None,
+    vector_ids: QueryVectorIds = None,
     stage: Any = None,
     threads: Threads = 0,
 ) -> None:
@@ -74,10 +87,10 @@ def features(
     from ranksieve.retrieval.searching import Searcher
 
     show_waiting("lexical")
-    start, notes = time.perf_counter(), Notes()
+    start, notes, texts = time.perf_counter(), Notes(), read_queries(queries)
     pairs = Pairs(
-        read_queries(queries),
-        Searcher(opened, stage, threads or None),
+        texts,
+        Searcher(opened, stage, threads or None, query_vectors=query_vectors(vectors, vector_ids, texts)),
         depth,
         None if run is None else read_run(run),
         None if qrels is None else read_judgements(qrels),

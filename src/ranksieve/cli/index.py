@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ranksieve.cli.console import file_size, show_facts
-from ranksieve.cli.corpus_options import memory_size, show_notes
+from ranksieve.cli.corpus_options import memory_size, show_notes, vector_facts, vectors_or_function
 from ranksieve.cli.shared_options import out_option
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import check_folder
 from ranksieve.text_formats import counted, duration
+
+VECTORS = "Vectors"
 
 
 def index(
@@ -60,6 +62,26 @@ def index(
     texts: Annotated[
         bool, typer.Option("--texts/--no-texts", help="Store the texts, which 'ranksieve serve' shows.")
     ] = True,
+    vectors: Annotated[
+        list[str] | None,
+        typer.Option("--vectors", metavar="FILE.npy|svd:N|FILE.py:FUNCTION", rich_help_panel=VECTORS,
+                     help="Vectors of the documents: a NumPy array (float32 or float16, one row per document; several "
+                     "are one below the other), svd:128 to fit an encoder on the texts that also encodes queries, or a "
+                     "function texts → array."),
+    ] = None,
+    vector_ids: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", rich_help_panel=VECTORS, show_default="the order of the corpus",
+                     help="Document ids in the order of the rows of --vectors, one per line."),
+    ] = None,
+    similarity: Annotated[
+        str, typer.Option(metavar="cosine|dot", rich_help_panel=VECTORS, help="What makes vectors similar.")
+    ] = "cosine",
+    hnsw: Annotated[
+        bool,
+        typer.Option("--hnsw", rich_help_panel=VECTORS,
+                     help="Build a graph for approximate search, which --set ef=200 uses."),
+    ] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing index.")] = False,
 ) -> None:  # fmt: skip
     """Build an index of a corpus."""
@@ -73,7 +95,8 @@ def index(
     with ProgressDisplay("indexing", doing="reading documents", kernels="") as display:
         made = Index.build(
             corpus, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
-            memory=memory_size(memory), stage=stage, texts=texts, replace=replace,
+            memory=memory_size(memory), stage=stage, texts=texts, vectors=_vectors(vectors), vector_ids=vector_ids,
+            similarity=similarity, hnsw=hnsw, replace=replace,
             progress=lambda read: display.update(read, unit="document"),
         )  # fmt: skip
     show_notes(made.notes)
@@ -83,9 +106,20 @@ def index(
         [
             ("index", f"{out}, {counted(document=made.n_docs, term=made.n_terms)}, {file_size(size)}"),
             ("fields", ", ".join(lengths)),
+            *([] if facts["vectors"] is None else [("vectors", vector_facts(facts["vectors"]))]),
             ("time", duration(time.perf_counter() - start)),
         ]
     )
+
+
+def _vectors(given: list[str] | None) -> Any:
+    """One source of vectors, or several files."""
+    found = [vectors_or_function(one, "vectors") for one in given or ()]
+    if len(found) > 1 and (bad := next((one for one in given or () if not one.endswith(".npy")), None)) is not None:
+        raise ParameterError(
+            f"--vectors is given {len(found)} times, one of them {bad!r}; only .npy files can be joined"
+        )
+    return None if not found else found[0] if len(found) == 1 else found
 
 
 def _stop_words(stop: str) -> str | tuple[str, ...]:

@@ -12,8 +12,11 @@ from ranksieve.cli.corpus_options import (
     IndexArgument,
     Own,
     QueriesArgument,
+    QueryVectorIds,
+    QueryVectors,
     Run,
     own_features,
+    query_vectors,
     show_notes,
     takes_first_stage,
 )
@@ -33,6 +36,8 @@ def rerank(
         typer.Option(min=1, help="Candidates per query.", show_default="as in training, or 1000"),
     ] = None,
     own: Own = None,
+    vectors: QueryVectors = None,
+    vector_ids: QueryVectorIds = None,
     stage: Any = None,
     threads: Threads = 0,
 ) -> None:
@@ -46,8 +51,9 @@ def rerank(
     show_waiting("lexical")
     pipeline = Pipeline(index, model_file, stage=stage, depth=depth, extra=own_features(own), threads=threads or None)
     texts, candidates, notes = read_queries(queries), None if run is None else read_run(run), Notes()
+    given = query_vectors(vectors, vector_ids, texts)
     start = time.perf_counter()
-    result = pipeline.rerank(texts, candidates, notes=notes)
+    result = pipeline.rerank(texts, candidates, query_vectors=given, notes=notes)
     seconds = time.perf_counter() - start
     write_run(result, out, tag="ranksieve")
     show_notes(notes)

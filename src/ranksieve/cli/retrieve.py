@@ -14,6 +14,9 @@ from ranksieve.cli.corpus_options import (
     Depth,
     IndexArgument,
     QueriesArgument,
+    QueryVectorIds,
+    QueryVectors,
+    query_vectors,
     show_notes,
     takes_first_stage,
 )
@@ -27,6 +30,8 @@ def retrieve(
     queries: QueriesArgument,
     out: OutRun,
     depth: Depth = 1000,
+    vectors: QueryVectors = None,
+    vector_ids: QueryVectorIds = None,
     stage: Any = None,
     tune: Annotated[
         Path | None,
@@ -55,11 +60,13 @@ def retrieve(
 
     show_waiting("retrieving")
     notes, opened, texts = Notes(), Index(index), read_queries(queries)
+    given = query_vectors(vectors, vector_ids, texts)
     chosen = stage or opened.stage or FirstStage()
     if tune is not None:
         with ProgressDisplay("tuning", kernels="retrieving") as display:
             tuned = tune_stage(
-                opened, texts, read_judgements(tune), chosen, metric=metric, threads=threads or None, notes=notes,
+                opened, texts, read_judgements(tune), chosen, metric=metric, query_vectors=given,
+                threads=threads or None, notes=notes,
                 progress=lambda done, most, best: display.update(
                     done, most, unit="setting", details=[f"{metric} {best:.4f}"], estimate="at most {} left"
                 ),
@@ -70,7 +77,7 @@ def retrieve(
     if save_stage is not None:
         chosen.save(save_stage)
     start = time.perf_counter()
-    run = search(opened, texts, depth, chosen, notes=notes, threads=threads or None)
+    run = search(opened, texts, depth, chosen, query_vectors=given, notes=notes, threads=threads or None)
     seconds = time.perf_counter() - start
     write_run(run, out, tag=chosen.model)
     show_notes(notes)

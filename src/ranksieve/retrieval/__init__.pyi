@@ -1,4 +1,5 @@
 from .analysis import Analyzer
+from .encoders import SvdEncoder
 from .first_stage import FirstStage
 from .fusion import fuse
 from .index import Index
@@ -13,6 +14,7 @@ __all__ = [
     "FirstStage",
     "Index",
     "Pipeline",
+    "SvdEncoder",
     "evaluate_run",
     "extract_features",
     "fuse",

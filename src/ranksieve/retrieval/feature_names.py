@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ranksieve.errors import ParameterError
@@ -102,16 +102,29 @@ NEIGHBOURS = {
     f"most like it in their {N_COMPARED} terms of largest tf·idf; missing where none shares a term"
     for n in NEAREST
 }
+CENTROID = "dense.centroid"
+DENSE_TOP = {f"dense.top_{n}": n for n in (1, 5, 20)}
+DENSE = {  # of indexes with vectors
+    "dense.cosine": "cosine of the vectors of query and document",
+    "dense.dot": "dot product of the vectors of query and document",
+    CENTROID: "distance of the document's vector to the centroid of the list's, all of length one",
+    **{
+        name: f"mean distance, 1 - cosine, to the first stage's {f'{n} best' if n > 1 else 'best'} (of the others); "
+        "missing where there is no other"
+        for name, n in DENSE_TOP.items()
+    },
+}
 
 
 def depends_on_candidates(name: str) -> bool:
     """Whether a feature depends on the candidates and scores of the first stage, not on query and document alone."""
-    return name.startswith((RELATIVE, "expanded.")) or name in FIRST or name in FEEDBACK or name in NEIGHBOURS
+    kinds = (FIRST, FEEDBACK, NEIGHBOURS, DENSE_TOP)
+    return name.startswith((RELATIVE, "expanded.")) or name == CENTROID or any(name in kind for kind in kinds)
 
 
 def depends_on_list(name: str) -> bool:
     """Whether a feature depends on all other candidates of the list, and so on its depth."""
-    return name.startswith(RELATIVE) or name in NEIGHBOURS
+    return name.startswith(RELATIVE) or name in NEIGHBOURS or name == CENTROID
 
 
 class Layout(NamedTuple):
@@ -140,43 +153,56 @@ class Choice(NamedTuple):
 def choose(names: Sequence[str], patterns: Sequence[str]) -> Choice:
     """The features that match any of the patterns (`bm25*`, `*.title`, `relative.*`), as they are without patterns.
 
+    A pattern with `!` in front leaves features out, in both kinds; without another pattern, of all.
+
     Examples
     --------
     >>> choose(["bm25.title", "bm25.text", "length.text"], ["length*", "relative.bm25.*"]).names
     ('length.text', 'relative.bm25.title', 'relative.bm25.text')
+    >>> choose(["bm25.title", "bm25.text", "length.text"], ["!*.text"]).names
+    ('bm25.title',)
     """
+    left_out = {name for pattern in patterns if pattern[:1] == "!" for name in _matches(names, pattern[1:], pattern)}
+    names, patterns = [name for name in names if name not in left_out], [p for p in patterns if p[:1] != "!"]
     if not patterns:
         return Choice(tuple(names), ())
     kinds: tuple[set[str], set[str]] = set(), set()
     for pattern in patterns:
         relative = pattern.startswith(RELATIVE)
         known = [name for name in names if not (relative and name in QUERY)]  # the same in a whole list
-        plain = pattern.removeprefix(RELATIVE)
-        found = [name for name in known if name == plain or fnmatch.fnmatchcase(name, plain)]
-        if not found:
-            raise ParameterError(f"no feature matches {pattern!r}; list them with: ranksieve features INDEX --list")
-        kinds[relative].update(found)
+        kinds[relative].update(_matches(known, pattern.removeprefix(RELATIVE), pattern))
     plain_ones, relative_ones = (tuple(name for name in names if name in kind) for kind in kinds)
     return Choice(plain_ones, relative_ones)
+
+
+def _matches(names: Sequence[str], plain: str, pattern: str) -> list[str]:
+    found = [name for name in names if name == plain or fnmatch.fnmatchcase(name, plain)]
+    if not found:
+        raise ParameterError(f"no feature matches {pattern!r}; list them with: ranksieve features INDEX --list")
+    return found
 
 
 def layout_of(index: Index) -> Layout:
     """The features of an index; `all` is left out where there is one field only."""
     columns = index.columns if len(index.fields) > 1 else index.field_names
     positional = tuple(number for number, field in enumerate(index.fields) if field.positions)
-    features = _features(columns, [index.fields[number].name for number in positional], index.numbers)
+    dense = DENSE if index.vectors is not None else {}
+    features = _features(columns, [index.fields[number].name for number in positional], index.numbers, dense)
     return Layout(columns, positional, features)
 
 
 def any_features() -> tuple[Feature, ...]:
     """The features of any index, with FIELD for a field's name and NAME for a number's."""
-    return _features(["FIELD"], ["FIELD"], ["NAME"])
+    return _features(["FIELD"], ["FIELD"], ["NAME"], DENSE)
 
 
-def _features(columns: Sequence[str], positional: Sequence[str], numbers: Sequence[str]) -> tuple[Feature, ...]:
+def _features(
+    columns: Sequence[str], positional: Sequence[str], numbers: Sequence[str], dense: Mapping[str, str]
+) -> tuple[Feature, ...]:
     return (
         *(Feature(f"{family}.{column}", what) for column in columns for family, what in LEXICAL.items()),
         *(Feature(f"{family}.{field}", what) for field in positional for family, what in PROXIMITY.items()),
         *(Feature(name, what) for name, what in (QUERY | FIRST | FEEDBACK | EXPANSION | NEIGHBOURS).items()),
+        *(Feature(name, what) for name, what in dense.items()),
         *(Feature(f"number.{name}", f"the document's {name}") for name in numbers),
     )

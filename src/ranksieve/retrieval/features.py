@@ -19,7 +19,9 @@ from ranksieve.kernels.neighbours import N_NEIGHBOURS, all_key_terms, describe_n
 from ranksieve.kernels.neighbours import N_TERMS as N_COMPARED
 from ranksieve.kernels.pairs import describe_pairs
 from ranksieve.kernels.proximity import BIT_NUMBERS, N_PROXIMITY
+from ranksieve.retrieval.dense_features import describe_vectors
 from ranksieve.retrieval.feature_names import (
+    DENSE,
     EXPANSION,
     FEEDBACK,
     FIRST,
@@ -198,6 +200,7 @@ class FeatureExtractor:
         share = np.divide(candidates.scores, best, out=np.zeros(len(best)), where=best != 0)
         others |= zip(FIRST, (candidates.scores, np.arange(len(starts)) - starts + 1, share), strict=True)
         others |= self._feedback(candidates) | self._expansion(prepared, candidates) | self._neighbours(candidates)
+        others |= self._dense(prepared, candidates)
         numbers = self.index.document_array("numbers")
         return others | {f"number.{name}": numbers[row][candidates.docs] for row, name in enumerate(self.index.numbers)}
 
@@ -244,6 +247,13 @@ class FeatureExtractor:
             min(self._threads, max(len(candidates.offsets) - 1, 1)), made,
         )  # fmt: skip
         return dict(zip(NEIGHBOURS, made.T, strict=True))
+
+    def _dense(self, prepared: Prepared, candidates: Candidates) -> dict[str, np.ndarray]:
+        """Features of vectors, if they are selected."""
+        vectors = self.index.vectors
+        if vectors is None or not set(self._made) & DENSE.keys():
+            return {}
+        return describe_vectors(vectors, prepared.vectors, candidates)
 
     @cached_property
     def _idf(self) -> np.ndarray:

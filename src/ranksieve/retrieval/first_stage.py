@@ -1,4 +1,7 @@
-"""`FirstStage`: how candidates are scored. BM25F, BM25, query likelihood and DFR are parameters of one kernel."""
+"""`FirstStage`: how candidates are scored. BM25F, BM25, query likelihood and DFR are parameters of one kernel.
+
+`dense` compares vectors instead; `hybrid` fuses the lists of BM25F and `dense`.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from ranksieve.retrieval.queries import Prepared
 
 
+DENSE, HYBRID = "dense", "hybrid"
+
+
 class Scoring(NamedTuple):
     """What the retrieval kernel needs of a model, apart from the terms of queries."""
 
@@ -36,7 +42,8 @@ class FirstStage:
     ----------
     model
         "bm25f"; or, on the fields put together as one text, "bm25", "dirichlet" and "jelinek-mercer" (query
-        likelihood), and "dfr" (InL2).
+        likelihood), and "dfr" (InL2); or by vectors, "dense", and "hybrid", which fuses the best documents of "bm25f"
+        and of "dense".
     weights
         How much an occurrence in each field counts; 1 for fields not named. Document frequencies are those of all
         fields together, or of the field if only one has a weight above 0.
@@ -50,6 +57,16 @@ class FirstStage:
         Share of the collection in Jelinek–Mercer smoothing.
     c
         Length normalisation of DFR.
+    ef
+        For "dense" and "hybrid": 0 compares a query with all documents. Above 0 the index's HNSW graph is searched with
+        this size of the candidate list: faster, and some of the nearest documents may be missed.
+    dense_share
+        For "hybrid": the weight of "dense" in a convex combination of scores, each scaled from 0 to 1 within its list.
+        Reciprocal rank fusion if None.
+    rrf_k
+        For "hybrid": the constant of reciprocal rank fusion.
+    pool
+        For "hybrid": how many documents of each list are fused.
 
     Examples
     --------
@@ -65,6 +82,10 @@ class FirstStage:
     mu: float = 1000.0
     mix: float = 0.5
     c: float = 1.0
+    ef: int = 0
+    dense_share: float | None = None
+    rrf_k: float = 60.0
+    pool: int = 1000
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or self.model not in MODELS:
@@ -74,6 +95,8 @@ class FirstStage:
         for name, (good, expected) in RANGES.items():
             given = getattr(self, name)
             for value in given.values() if isinstance(given, Mapping) else [given]:
+                if value is None and name == "dense_share":
+                    continue
                 if not (isinstance(value, int | float) and good(value)):
                     raise ParameterError(f"{name} is {value!r}; expected {expected}")
 
@@ -91,19 +114,31 @@ class FirstStage:
 
     def __str__(self) -> str:
         """Such as `bm25f (weights title=2; k1=1.2,b=0.75,k3=8)`."""
-        weights = f"weights {_assignments(self.weights)}; " if self.weights else ""
-        return f"{self.model} ({weights}{_assignments(self._settings())})"
+        parts = [f"weights {_assignments(self.weights)}"] if self.weights and self.uses_words else []
+        parts += filter(None, [_assignments(self._settings())])
+        return f"{self.model} ({'; '.join(parts)})" if parts else self.model
 
     def flags(self) -> str:
         """The same on the command line: `--model bm25f --weights title=2 --set k1=1.2,b=0.75,k3=8`."""
-        weights = f" --weights {_assignments(self.weights)}" if self.weights else ""
-        return f"--model {self.model}{weights} --set {_assignments(self._settings())}"
+        weights = f" --weights {_assignments(self.weights)}" if self.weights and self.uses_words else ""
+        settings = _assignments(self._settings())
+        return f"--model {self.model}{weights}{f' --set {settings}' if settings else ''}"
+
+    @property
+    def uses_words(self) -> bool:
+        return self.model != DENSE
+
+    @property
+    def uses_vectors(self) -> bool:
+        return self.model in (DENSE, HYBRID)
 
     def _settings(self) -> dict[str, float]:
-        """The model's parameters; `b.title` is the one of a field."""
+        """The model's parameters, without those that are off; `b.title` is the one of a field."""
         settings: dict[str, float] = {}
         for name in MODELS[self.model].parameters:
             value = getattr(self, name)
+            if value is None or (name == "ef" and not value) or (name == "rrf_k" and self.dense_share is not None):
+                continue
             settings |= (
                 {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, Mapping) else {name: value}
             )
@@ -232,12 +267,14 @@ class _Model(NamedTuple):
     parameters: tuple[str, ...]
 
 
-MODELS = {
+MODELS = {  # the words of `hybrid` are scored by BM25F; `dense` has none
     "bm25f": _Model(_bm25f, _bm25_terms, ("k1", "b", "k3")),
     "bm25": _Model(_bm25, _bm25_terms, ("k1", "b", "k3")),
     "dirichlet": _Model(_dirichlet, _dirichlet_terms, ("mu",)),
     "jelinek-mercer": _Model(_jelinek_mercer, _jelinek_mercer_terms, ("mix",)),
     "dfr": _Model(_dfr, _dfr_terms, ("c",)),
+    DENSE: _Model(_bm25f, _bm25_terms, ("ef",)),
+    HYBRID: _Model(_bm25f, _bm25_terms, ("k1", "b", "k3", "ef", "dense_share", "rrf_k", "pool")),
 }
 
 DEFAULTS = {"weights": 1.0, "b": 0.75}  # of fields that are not named
@@ -249,6 +286,10 @@ RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     "mu": (lambda value: 0 < value < float("inf"), "a number above 0"),
     "mix": (lambda value: 0 < value < 1, "a number between 0 and 1"),
     "c": (lambda value: 0 < value < float("inf"), "a number above 0"),
+    "ef": (lambda value: 0 <= value < 1 << 31 and value == int(value), "a whole number from 0"),
+    "dense_share": (lambda value: 0 <= value <= 1, "a number from 0 to 1, or None"),
+    "rrf_k": (lambda value: 0 <= value < float("inf"), "a number from 0"),
+    "pool": (lambda value: 1 <= value < 1 << 31 and value == int(value), "a whole number from 1"),
 }
 
 

@@ -79,7 +79,7 @@ def fuse(
     >>> fuse([words, vectors], "sum", weights=[0.8, 0.2]).scores.round(2).tolist()
     [0.9, 0.8, 0.0, 0.0]
     """
-    points = _points(method, norm, k)
+    points = points_of(method, norm, k)
     given = [run for run in map(as_run, runs) if run is not None]
     if len(given) < 2:
         raise ParameterError(param("runs"), f": {len(given)} given; expected at least 2")
@@ -96,7 +96,22 @@ def fuse(
     return Run.from_lists((id, *_ranked(id, docs, method, depth)) for id, docs in found.items())
 
 
-def _points(method: str, norm: str | None, k: int | None) -> Callable[[np.ndarray], np.ndarray]:
+def fuse_numbers(
+    lists: Sequence[tuple[np.ndarray, np.ndarray]],
+    points: Callable[[np.ndarray], np.ndarray],
+    weights: Sequence[float],
+    depth: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two lists of one query, documents as numbers and their scores; equivalent to `fuse`, and faster."""
+    docs = np.concatenate([some for some, _ in lists])
+    values = [weight * points(scores) for weight, (_, scores) in zip(weights, lists, strict=True)]
+    found, first, places = np.unique(docs, return_index=True, return_inverse=True)
+    totals = np.bincount(places, np.concatenate(values), minlength=len(found))
+    order = np.lexsort((first, -totals))[:depth]
+    return found[order], totals[order]
+
+
+def points_of(method: str, norm: str | None = None, k: float | None = None) -> Callable[[np.ndarray], np.ndarray]:
     """The function from the scores of one list, best first, to what is added up."""
     if method not in METHODS:
         raise ParameterError(

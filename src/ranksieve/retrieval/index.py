@@ -15,10 +15,14 @@ from ranksieve.files import restore_folder
 from ranksieve.retrieval.analysis import ALL
 from ranksieve.retrieval.building import IndexSettings, build_index
 from ranksieve.retrieval.corpus import Corpus, Document
+from ranksieve.retrieval.encoders import SvdEncoder
 from ranksieve.retrieval.first_stage import as_first_stage
+from ranksieve.retrieval.graphs import Graph
+from ranksieve.retrieval.index_header import FORMAT
 from ranksieve.retrieval.notes import collected_notes
-from ranksieve.retrieval.storage import FORMAT, Postings, open_folder
+from ranksieve.retrieval.storage import Postings, open_folder
 from ranksieve.retrieval.texts import unpacked
+from ranksieve.retrieval.vectors import StoredVectors
 from ranksieve.text_formats import counted
 
 UNKNOWN = -1  # in place of a term that occurs nowhere
@@ -63,6 +67,7 @@ class Index:
         self.numbers = header.numbers
         self.stage = header.stage
         self.notes = header.notes
+        self._vector_info = header.vectors
 
     @classmethod
     def build(
@@ -106,6 +111,16 @@ class Index:
             The first stage to use for this index where none is given: a `FirstStage`, a model's name, or a file.
         texts
             Store the texts of the fields, compressed, so that `document` and `ranksieve serve` can show them; True.
+        vectors
+            Vectors of the documents: an array or a `.npy` file with one row per document (several in a list are one
+            below the other), a function texts → array such as the `encode` of sentence-transformers, or "svd:128" to
+            fit an encoder on the texts, which then encodes queries, too.
+        vector_ids
+            The documents' ids in the order of the rows, or a file with one per line; the order of the corpus if None.
+        similarity
+            What makes vectors similar: "cosine" or "dot".
+        hnsw
+            Build a graph for approximate search (extra `hnsw`), which `FirstStage("dense", ef=200)` uses.
 
         Examples
         --------
@@ -124,7 +139,8 @@ class Index:
 
     def close(self) -> None:
         """Close the files; the index cannot be used any more."""
-        self.__dict__.pop("ids", None)
+        for name in ("ids", "encoder", "graph"):
+            self.__dict__.pop(name, None)
         self._arrays.close()
 
     def __enter__(self) -> Index:
@@ -151,7 +167,20 @@ class Index:
             "fields": dict(zip(self.columns, self.lengths.mean(axis=1).tolist(), strict=True)),
             "numbers": list(self.numbers),
             "stage": None if self.stage is None else str(self.stage),
+            "vectors": self._describe_vectors(),
             "notes": list(self.notes),
+        }
+
+    def _describe_vectors(self) -> dict[str, Any] | None:
+        vectors = self.vectors
+        if vectors is None:
+            return None
+        return {
+            "dimension": vectors.dimension,
+            "dtype": vectors.dtype,
+            "similarity": vectors.similarity,
+            "encodes queries": self.encoder is not None,
+            "hnsw": self.sizes["graph_bytes"] > 0,
         }
 
     @property
@@ -248,6 +277,27 @@ class Index:
         part = np.array([ends[number - 1] if number else 0]), np.array([ends[number]])
         self._arrays.check_parts(("text_bytes",), *part)
         return unpacked(self._arrays.unchecked("text_bytes")[part[0][0] : part[1][0]].tobytes())
+
+    @property
+    def vectors(self) -> StoredVectors | None:
+        """The vectors of the documents, if the index was built with them."""
+        info = self._vector_info
+        return None if info is None else StoredVectors(self._arrays, info.dtype, info.similarity)
+
+    @cached_property
+    def encoder(self) -> SvdEncoder | None:
+        """The encoder that was fitted on the corpus, if there is one."""
+        if not self.sizes["encoder_buckets"]:
+            return None
+        return SvdEncoder(*map(self._arrays.whole, ("encoder_weights", "encoder_components")))
+
+    @cached_property
+    def graph(self) -> Graph | None:
+        """The graph for approximate search, if there is one."""
+        if self._vector_info is None or not self.sizes["graph_bytes"]:
+            return None
+        self._arrays.whole("graph")  # checked: faiss trusts what it reads
+        return Graph(self.path / "graph.bin", self._vector_info.similarity)
 
     def document_array(self, name: str) -> np.ndarray:
         """`distinct`, `norms` or `numbers`: one row per field or number, one column per document."""

@@ -16,11 +16,12 @@ from ranksieve.data.features import FeatureInfo
 from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.retrieval.encoders import as_query_vectors
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.notes import Notes, collected_notes
-from ranksieve.retrieval.queries import Prepared, Queries, as_queries, note_odd_queries
+from ranksieve.retrieval.queries import Prepared, Queries, as_queries
 from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run, note_unknown
 from ranksieve.retrieval.searching import Candidates, Searcher, check_count
 
@@ -86,13 +87,15 @@ class Pairs:
 
     def _depth_of_own_run(self, run: Run) -> int | None:
         """How many candidates a query of the run has, if it has the scores that the first stage gives; else None."""
-        lists = [(self.queries[id], scores) for id, _, scores in run.lists() if id in self.queries and len(scores)]
+        lists = [(id, scores) for id, _, scores in run.lists() if id in self.queries and len(scores)]
         if not lists:
             return None
         longest = max(range(len(lists)), key=lambda number: len(lists[number][1]))
         for number in dict.fromkeys((*(n for n in range(min(COMPARED, len(lists))) if n != longest), longest)):
-            text, scores = lists[number]
-            _, ours = self.searcher.candidates([text], len(scores) + 1).list_of(0)
+            id, scores = lists[number]
+            _, ours = self.searcher.of_prepared(
+                self.searcher.prepare([self.queries[id]], [id]), len(scores) + 1
+            ).list_of(0)
             if len(ours) < len(scores) or not np.allclose(ours[: len(scores)], scores, rtol=1e-5):
                 return None
         return len(scores) if len(ours) > len(scores) else self.searcher.index.n_docs  # all that there are
@@ -106,13 +109,13 @@ class Pairs:
         for start in range(0, len(ids), size):
             some = ids[start : start + size]
             texts = [self.queries[id] for id in some]
-            prepared = self.searcher.analysis.prepare(texts)
+            prepared = self.searcher.prepare(texts, some)
             found = self._candidates(some, prepared, lists, notes)
             yield some, found, extractor.extract(texts, prepared, found)
 
     def _candidates(self, ids: list[str], prepared: Prepared, lists: Any, notes: Notes) -> Candidates:
         if lists is None:
-            note_odd_queries({id: self.queries[id] for id in ids}, prepared, notes)
+            self.searcher.note_odd({id: self.queries[id] for id in ids}, prepared, notes)
             return self.searcher.of_prepared(prepared, self.depth)
         docs, scores = zip(*(lists[id] for id in ids), strict=True)
         offsets = np.concatenate([[0], np.cumsum([len(some) for some in docs])]).astype(OFFSET)
@@ -210,14 +213,15 @@ def extract_features(
     stage: FirstStage | str | os.PathLike[str] | None = None,
     select: str | Sequence[str] = (),
     extra: Mapping[str, UserFeature] | None = None,
+    query_vectors: Any = None,
     notes: Notes | None = None,
 ) -> Dataset:
     """Features of candidates, as a data set to train on or to score.
 
     Parameters
     ----------
-    index, queries, stage, notes
-        As for `retrieve`.
+    index, queries, stage, query_vectors, notes
+        As for `retrieve`; the features `dense.*` need vectors of the queries, too.
     run
         The candidates: a `Run`, a DataFrame with `qid`, `docno` and `score`, or a TREC file; those of the first stage
         if None.
@@ -227,7 +231,7 @@ def extract_features(
     depth
         Most candidates of a query.
     select
-        Names or patterns of features, such as `bm25*` or `*.title`; all if empty.
+        Names or patterns of features, such as `bm25*` or `*.title`; all if empty. `!dense.*` leaves some out.
     extra
         Your own features by name: functions (query text, document ids) → one number per document.
 
@@ -241,7 +245,9 @@ def extract_features(
     >>> data.features.tolist(), data.labels.tolist(), data.lists.doc_ids.tolist()
     ([[3.0], [1.0]], [1.0, 0.0], ['b', 'a'])
     """
-    pairs = Pairs(as_queries(queries), Searcher(index, stage), depth, as_run(run), as_judgements(judgements))
+    texts = as_queries(queries)
+    searcher = Searcher(index, stage, query_vectors=as_query_vectors(query_vectors, texts))
+    pairs = Pairs(texts, searcher, depth, as_run(run), as_judgements(judgements))
     with collected_notes(notes) as collected:
         return to_dataset(pairs, FeatureExtractor(index, select, extra), collected)
 

@@ -14,6 +14,7 @@ from ranksieve.evaluation.explanations import Explanation
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
+from ranksieve.retrieval.encoders import Encode, GivenVectors, as_query_vectors, vectors_of
 from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates, depends_on_list
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
@@ -60,6 +61,9 @@ class Pipeline:
         Candidates per query. If None, as many as the model was trained with, or 1000.
     extra
         Your own features that the model was trained with.
+    encode
+        A function texts → array that makes the vectors of queries, if the model or the first stage needs them and the
+        index does not encode queries by itself.
     threads
         All cores if None; results do not depend on it.
     warn
@@ -88,6 +92,7 @@ class Pipeline:
         stage: FirstStage | str | os.PathLike[str] | None = None,
         depth: int | None = None,
         extra: Mapping[str, UserFeature] | None = None,
+        encode: Encode | None = None,
         threads: int | None = None,
         warn: bool = True,
     ):
@@ -105,7 +110,7 @@ class Pipeline:
         self._warns = warn
         self._warned: set[str] = set()
         self._has_searched = False
-        self.searcher = Searcher(self.index, chosen, threads)
+        self.searcher = Searcher(self.index, chosen, threads, query_vectors=encode)
         self._extractor = FeatureExtractor(self.index, self._needed(extra or {}), extra, threads)
         names = self._extractor.names
         order = [names.index(name) for name in self.model.feature_names]
@@ -214,26 +219,31 @@ class Pipeline:
             expected=float(parts[0, -1]) if len(rows) else 0.0,
         )
 
-    def rerank(self, queries: Any, run: Run | Any = None, *, notes: Notes | None = None) -> Run:
+    def rerank(
+        self, queries: Any, run: Run | Any = None, *, query_vectors: Any = None, notes: Notes | None = None
+    ) -> Run:
         """Both stages for many queries, or the second on a run; features are computed and scored in one stream.
 
         Parameters
         ----------
-        queries, run
+        queries, run, query_vectors
             As `extract_features` takes them.
         notes
             Gets remarks on what was left out; they are logged by the logger `ranksieve` if None.
         """
-        return self._rerank(as_queries(queries), as_run(run), notes)
+        texts = as_queries(queries)
+        return self._rerank(texts, as_run(run), as_query_vectors(query_vectors, texts), notes)
 
-    def _rerank(self, queries: Queries, run: Run | None, notes: Notes | None) -> Run:
-        pairs = self._pairs(queries, run)
+    def _rerank(self, queries: Queries, run: Run | None, vectors: GivenVectors | None, notes: Notes | None) -> Run:
+        pairs = self._pairs(queries, run, vectors)
         self._warn(pairs, stacklevel=4)
         with collected_notes(notes) as collected:
             return Run.from_lists(self._lists(pairs, collected))
 
     def transform(self, frame: Any) -> Any:
         """As PyTerrier's transformers: takes a DataFrame with `qid` and `query`, and `docno` and `score` to re-rank.
+
+        Vectors of queries may be in the column `query_vec`.
 
         A stage of a PyTerrier pipeline is `ranksieve.pyterrier.reranker(pipeline)`.
 
@@ -244,14 +254,14 @@ class Pipeline:
         """
         queries = as_queries(list(dict.fromkeys(rows_of(frame, ("qid", "query")))))
         run = Run.from_frame(frame) if "docno" in frame.columns else None
-        result = self._rerank(queries, run, None).to_frame()
+        result = self._rerank(queries, run, vectors_of(frame), None).to_frame()
         result.insert(1, "query", result["qid"].map(queries))
         return result
 
-    def _pairs(self, queries: Queries, run: Run | None = None) -> Pairs:
+    def _pairs(self, queries: Queries, run: Run | None = None, vectors: GivenVectors | None = None) -> Pairs:
         if "searcher" not in self.__dict__:
             raise ParameterError("the pipeline was closed; make a new one")
-        return Pairs(queries, self.searcher, self.depth, run)
+        return Pairs(queries, self.searcher.with_vectors(vectors), self.depth, run)
 
     def _lists(self, pairs: Pairs, notes: Notes) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         for id, found in self._scored(pairs, notes):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.data_file import spool_pipe
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.corpus import MAGIC, plain_text, read_documents, text_lines
 from ranksieve.retrieval.index import UNKNOWN, Index
@@ -128,10 +129,18 @@ class Prepared:
     spans: np.ndarray
     words: np.ndarray  # how many words each query has
     analyzer_of: np.ndarray  # the number of each field's analyzer
+    encode: Callable[[], np.ndarray] | None = None  # makes the vectors
 
     @property
     def n_queries(self) -> int:
         return len(self.starts) - 1
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """One row per query; they are made when they are first needed."""
+        if self.encode is None:
+            raise ParameterError("the queries were prepared without vectors; prepare them with Searcher.prepare")
+        return self.encode()
 
 
 class QueryAnalysis:
@@ -148,7 +157,8 @@ class QueryAnalysis:
         self._known: list[dict[str, tuple[int, ...]]] = [{} for _ in self._analyzers]
         self._lock = threading.Lock()  # of the known words
 
-    def prepare(self, texts: Iterable[str]) -> Prepared:
+    def prepare(self, texts: Iterable[str], encode: Callable[[], np.ndarray] | None = None) -> Prepared:
+        """The terms of queries; `encode` makes their vectors."""
         starts, terms, weights, spans, words = [0], [], [], [], []
         chunks: list[list[np.ndarray]] = [[] for _ in self._analyzers]
         counts: list[list[np.ndarray]] = [[] for _ in self._analyzers]
@@ -181,6 +191,7 @@ class QueryAnalysis:
             np.array(spans, dtype=np.int64).reshape(len(words), len(self._analyzers)).T.copy(),
             np.array(words, dtype=np.int64),
             self._analyzer_of,
+            encode,
         )
 
     def _sequence(self, number: int, words: list[str]) -> list[int]:

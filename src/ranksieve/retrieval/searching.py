@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,14 @@ import numpy as np
 
 from ranksieve.errors import ParameterError, param
 from ranksieve.kernels.retrieving import retrieve as retrieve_kernel
-from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
+from ranksieve.retrieval.encoders import GivenVectors, QueryVectors, as_query_vectors
+from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage, as_first_stage
+from ranksieve.retrieval.fusion import fuse_numbers, points_of
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.notes import Notes, collected_notes
 from ranksieve.retrieval.queries import Prepared, QueryAnalysis, as_queries, note_odd_queries
 from ranksieve.retrieval.runs import Run
+from ranksieve.retrieval.vectors import best_of, lengths_of
 
 BLOCK_QUERIES = 128
 
@@ -63,25 +67,85 @@ class Searcher:
         stage: FirstStage | str | os.PathLike[str] | None = None,
         threads: int | None = None,
         analysis: QueryAnalysis | None = None,
+        query_vectors: GivenVectors | None = None,
     ):
         self.index = index
         self.stage = as_first_stage(stage) or index.stage or FirstStage()
         self.analysis = analysis or QueryAnalysis(index)
-        self._scoring = self.stage.scoring(index)
+        self._vectors = index.vectors
+        self._query_vectors = query_vectors or index.encoder
+        if self.stage.uses_vectors:
+            self._check_vectors()
+        self._scoring = self.stage.scoring(index) if self.stage.uses_words else None
         self._threads = threads or numba.get_num_threads()
+
+    def _check_vectors(self) -> None:
+        if self._vectors is None:
+            raise ParameterError(
+                f"the first stage {self.stage.model} compares vectors, which the index {self.index.path} does not "
+                "have; index the corpus with ", param("vectors"),
+            )  # fmt: skip
+        if self.stage.ef and self.index.graph is None:
+            raise ParameterError(
+                f"ef is {self.stage.ef:g}, but the index {self.index.path} has no HNSW graph; index the corpus with ",
+                param("hnsw"), ", or use ef=0",
+            )  # fmt: skip
+
+    def with_vectors(self, query_vectors: GivenVectors | None) -> Searcher:
+        """The same with vectors of queries, if some are given."""
+        if query_vectors is None:
+            return self
+        other = copy.copy(self)
+        other._query_vectors = query_vectors
+        return other
+
+    def prepare(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Prepared:
+        """Queries as terms and vectors; these are made when they are first needed."""
+        dimension = 0 if self._vectors is None else self._vectors.dimension
+        vectors = QueryVectors(self._query_vectors, dimension)
+        return self.analysis.prepare(texts, lambda: vectors.of(texts, ids))
 
     def candidates(self, texts: Sequence[str], k: int) -> Candidates:
         """The k best documents of every text."""
-        return self.of_prepared(self.analysis.prepare(texts), k)
+        return self.of_prepared(self.prepare(texts), k)
 
     def of_prepared(self, prepared: Prepared, k: int) -> Candidates:
         """The k best documents of every prepared query."""
         check_count(k)
-        k, n_queries = min(k, self.index.n_docs), prepared.n_queries
+        k = min(k, self.index.n_docs)
+        if self.stage.model == DENSE:
+            return self._by_vectors(prepared, k)
+        if self.stage.model == HYBRID:
+            pool, share = min(int(self.stage.pool), self.index.n_docs), self.stage.dense_share
+            both = self._by_words(prepared, pool), self._by_vectors(prepared, pool)
+            points = points_of("rrf", k=self.stage.rrf_k) if share is None else points_of("sum", "min-max")
+            weights = (1.0, 1.0) if share is None else (1.0 - share, share)
+            lists = ([found.list_of(query) for found in both] for query in range(prepared.n_queries))
+            return _joined(fuse_numbers(some, points, weights, k) for some in lists)
+        return self._by_words(prepared, k)
+
+    def _by_vectors(self, prepared: Prepared, k: int) -> Candidates:
+        """The k documents of each query with the most similar vectors."""
+        vectors, queries = self._vectors, prepared.vectors
+        assert vectors is not None
+        if not self.stage.ef:
+            return _joined(vectors.best(queries, k))
+        graph = self.index.graph
+        assert graph is not None
+        near = graph.near(queries, k, int(self.stage.ef)) if len(queries) else []
+        lengths = lengths_of(queries)
+        found = (
+            (docs[: k if length else 0], query) for docs, query, length in zip(near, queries, lengths, strict=True)
+        )
+        return _joined(best_of(docs, vectors.scores(docs, query), k) for docs, query in found)
+
+    def _by_words(self, prepared: Prepared, k: int) -> Candidates:
+        n_queries = prepared.n_queries
         docs, scores = np.empty((n_queries, k), np.int32), np.empty((n_queries, k))
         counts = np.zeros(n_queries, np.int64)
         masks, scales, rates = self.stage.term_values(self.index, prepared)
         scoring = self._scoring
+        assert scoring is not None
         totals = np.add.reduceat(np.append(prepared.weights.max(axis=1, initial=0.0), 0.0), prepared.starts[:-1])
         totals[np.diff(prepared.starts) == 0] = 0.0
         retrieve_kernel(
@@ -99,14 +163,41 @@ class Searcher:
             docs, scores = found.list_of(number)
             yield id, self.index.ids[docs], scores
 
+    def note_odd(self, queries: dict[str, str], prepared: Prepared, notes: Notes) -> None:
+        """Note queries that retrieve nothing."""
+        if not self.stage.uses_vectors:
+            note_odd_queries(queries, prepared, notes)
+            return
+        without, what = lengths_of(prepared.vectors) == 0, "a vector of zeros"
+        if self.stage.uses_words:
+            without, what = without & (np.diff(prepared.starts) == 0), f"{what} and without a word of the index"
+        zeros = (id for id, is_zero in zip(queries, without, strict=True) if is_zero)
+        notes.extend(f"queries with {what}, which retrieve nothing", zeros)
+
+
+def _joined(lists: Iterable[tuple[np.ndarray, np.ndarray]]) -> Candidates:
+    """The documents and scores of each query as one."""
+    docs, scores = [np.empty(0, np.int32)], [np.empty(0)]
+    for some, values in lists:
+        docs.append(some.astype(np.int32))
+        scores.append(values)
+    return Candidates(np.cumsum([0, *map(len, docs[1:])]), np.concatenate(docs), np.concatenate(scores))
+
 
 def blocks_of_queries(ids: Sequence[str], size: int = BLOCK_QUERIES) -> Iterator[Sequence[str]]:
     for start in range(0, len(ids), size):
         yield ids[start : start + size]
 
 
-def search(index: Index, text: str, k: int = 10, stage: FirstStage | str | os.PathLike[str] | None = None) -> list[Hit]:
-    """The k best documents for a text by the first stage alone; ranks count from 1.
+def search(
+    index: Index,
+    text: str,
+    k: int = 10,
+    stage: FirstStage | str | os.PathLike[str] | None = None,
+    *,
+    query_vectors: Any = None,
+) -> list[Hit]:
+    """The k best documents for a text by the first stage alone; ranks count from 1. Parameters are as for `retrieve`.
 
     Examples
     --------
@@ -119,7 +210,8 @@ def search(index: Index, text: str, k: int = 10, stage: FirstStage | str | os.Pa
     """
     check_text(text)
     check_count(k, "k")
-    docs, scores = Searcher(index, stage).candidates([text], k).list_of(0)
+    searcher = Searcher(index, stage, query_vectors=as_query_vectors(query_vectors, ["1"]))
+    docs, scores = searcher.of_prepared(searcher.prepare([text], ["1"]), k).list_of(0)
     return hits(index.ids[docs], scores)
 
 
@@ -134,6 +226,7 @@ def retrieve(
     depth: int = 1000,
     stage: FirstStage | str | os.PathLike[str] | None = None,
     *,
+    query_vectors: Any = None,
     notes: Notes | None = None,
     threads: int | None = None,
 ) -> Run:
@@ -150,6 +243,9 @@ def retrieve(
     stage
         A `FirstStage`, a model's name, or a file that `FirstStage.save` has written; that of the index if None, or
         BM25F with its defaults.
+    query_vectors
+        Vectors of the queries, which the models "dense" and "hybrid" need unless the index encodes queries by itself: a
+        function texts → array, vectors by query id, or an array or `.npy` file with one row per query, in their order.
     notes
         Gets remarks, such as on queries that retrieve nothing; they are logged by the logger `ranksieve` if None.
 
@@ -163,13 +259,13 @@ def retrieve(
     [('q1', ['b']), ('q2', ['b', 'a'])]
     """
     texts = as_queries(queries)
-    searcher = Searcher(index, stage, threads)
+    searcher = Searcher(index, stage, threads, query_vectors=as_query_vectors(query_vectors, texts))
     with collected_notes(notes) as collected:
         return Run.from_lists(_lists(searcher, texts, depth, collected))
 
 
 def _lists(searcher: Searcher, queries: dict[str, str], depth: int, notes: Notes) -> Iterable[tuple[str, Any, Any]]:
     for ids in blocks_of_queries(list(queries)):
-        prepared = searcher.analysis.prepare(queries[id] for id in ids)
-        note_odd_queries({id: queries[id] for id in ids}, prepared, notes)
+        prepared = searcher.prepare([queries[id] for id in ids], ids)
+        searcher.note_odd({id: queries[id] for id in ids}, prepared, notes)
         yield from searcher.lists(ids, prepared, depth)

@@ -7,54 +7,20 @@ one are checked before they are first read.
 
 from __future__ import annotations
 
-import json
 import mmap
-import operator
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
-from ranksieve.errors import DataError, RanksieveError
-from ranksieve.retrieval.analysis import Field
-from ranksieve.retrieval.first_stage import FirstStage
+from ranksieve.errors import DataError
+from ranksieve.retrieval.index_header import ARRAYS, Header
 
-FORMAT = 5
-HEADER = "header.json"
 BLOCK_BYTES = 1 << 20
 CHECKED_AT_ONCE = 1 << 28  # bytes of the largest index that is checked when it is opened: a tenth of a second
-
-# Every array of an index: its type, and its shape in terms of the header's sizes (one size per axis).
-ARRAYS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "term_bytes": ("u1", ("term_bytes",)),  # the terms, sorted, one behind the other
-    "term_ends": ("i8", ("terms",)),
-    "id_bytes": ("u1", ("id_bytes",)),  # the documents' ids
-    "id_ends": ("i8", ("docs",)),
-    "entry_starts": ("i8", ("terms + 1",)),
-    "docs": ("i4", ("entries",)),
-    "fields": ("u1", ("entries",)),
-    "tfs": ("i4", ("entries",)),
-    "position_starts": ("u4", ("entries",)),  # bytes from the term's first one
-    "positions": ("u1", ("position_bytes",)),
-    "byte_starts": ("i8", ("terms + 1",)),
-    "forward_starts": ("i8", ("docs + 1",)),
-    "forward_terms": ("i4", ("forward",)),  # the terms of every document, in order
-    "forward_tfs": ("i4", ("forward",)),  # over all fields
-    "forward_firsts": ("u1", ("forward",)),  # the earliest place in a field, at most 255
-    "document_frequency": ("i4", ("terms", "columns")),  # columns: the fields, then all of them together
-    "collection_frequency": ("i8", ("terms", "columns")),
-    "lengths": ("i4", ("columns", "docs")),
-    "distinct": ("i4", ("columns", "docs")),
-    "norms": ("f4", ("columns", "docs")),  # of the tf·idf vectors
-    "numbers": ("f4", ("numbers", "docs")),
-    "text_bytes": ("u1", ("text_bytes",)),  # the documents' texts, compressed one by one
-    "text_ends": ("i8", ("texts",)),  # as many as documents, or none
-}
-SIZES = tuple(dict.fromkeys(axis.removesuffix(" + 1") for _, axes in ARRAYS.values() for axis in axes))
 OFFSETS = {  # arrays of offsets, and the size that their last one equals
     "term_ends": "term_bytes",
     "id_ends": "id_bytes",
@@ -63,84 +29,6 @@ OFFSETS = {  # arrays of offsets, and the size that their last one equals
     "forward_starts": "forward",
     "text_ends": "text_bytes",
 }
-
-
-@dataclass(frozen=True)
-class Header:
-    """The metadata that an index stores."""
-
-    fields: tuple[Field, ...]
-    numbers: tuple[str, ...]
-    sizes: dict[str, int]
-    notes: tuple[str, ...]
-    checksums: dict[str, list[int]]  # of the blocks of every array
-    stage: FirstStage | None = None  # to use where none is given
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "fields": [field.as_dict() for field in self.fields],
-            "numbers": list(self.numbers),
-            "stage": None if self.stage is None else self.stage.as_dict(),
-            "sizes": self.sizes,
-            "notes": list(self.notes),
-            "checksums": self.checksums,
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Header:
-        sizes = {axis: operator.index(values["sizes"][axis]) for axis in SIZES}
-        counts = {"columns": len(values["fields"]) + 1, "numbers": len(values["numbers"])}
-        in_range = all(0 <= size < 1 << 63 for size in sizes.values()) and sizes["texts"] in (0, sizes["docs"])
-        if not in_range or sizes != sizes | counts:
-            raise ValueError("sizes are out of range")
-        return cls(
-            tuple(map(Field.from_dict, values["fields"])),
-            tuple(values["numbers"]),
-            sizes,
-            tuple(values["notes"]),
-            {name: list(map(operator.index, values["checksums"][name])) for name in ARRAYS},
-            None if values["stage"] is None else FirstStage(**values["stage"]),
-        )
-
-    def write(self, folder: Path) -> None:
-        values = self.as_dict()
-        with open(folder / HEADER, "w", encoding="utf-8") as file:
-            file.write(json.dumps({**values, "checksum": _header_checksum(values)}, indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    @classmethod
-    def read(cls, folder: Path) -> Header:
-        """The header of an index, or an error with the reason why the folder is not one."""
-        path = folder / HEADER
-        if folder.is_file():
-            raise DataError(f"{folder}: is a file, not an index; make one with: ranksieve index {folder} --out INDEX")
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            version, checksum = operator.index(values["format"]), values.pop("checksum", None)
-            if version == FORMAT:
-                if checksum != _header_checksum(values):
-                    raise ValueError("it has changed since it was written")
-                return cls.from_dict(values)
-        except OSError as error:
-            what = f"it holds no {HEADER}" if folder.exists() else "there is no such folder"
-            what = what if isinstance(error, FileNotFoundError) else f"{HEADER}: {error.strerror}"
-            raise DataError(
-                f"{folder}: is not an index ({what}); make one with: ranksieve index CORPUS --out {folder}"
-            ) from error
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RanksieveError) as error:
-            raise DataError(
-                f"{path}: the header is damaged ({type(error).__name__}: {error}); index the corpus again"
-            ) from error
-        raise DataError(
-            f"{folder}: is an index of format {version}, this version of ranksieve reads format {FORMAT}; "
-            "index the corpus again"
-        )
-
-
-def _header_checksum(values: dict[str, Any]) -> int:
-    return crc32(json.dumps(values, sort_keys=True).encode())
 
 
 class Postings(NamedTuple):
@@ -182,10 +70,11 @@ class IndexWriter:
             start += len(piece)
             self._sizes[name] += len(piece)
 
-    def read_back(self, name: str) -> np.ndarray:
-        """What was appended so far."""
+    def read_back(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """What was appended so far, or some of it."""
         self._files[name].flush()
-        return np.fromfile(self._folder / f"{name}.bin", dtype=ARRAYS[name][0])
+        dtype, count = np.dtype(ARRAYS[name][0]), -1 if stop is None else stop - start
+        return np.fromfile(self._folder / f"{name}.bin", dtype, count, offset=start * dtype.itemsize)
 
     def close(self) -> None:
         for file in self._files.values():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ranksieve.errors import DataError
 from ranksieve.evaluation.metrics import parse_metric
-from ranksieve.retrieval.first_stage import MODELS, FirstStage
+from ranksieve.retrieval.encoders import as_query_vectors
+from ranksieve.retrieval.first_stage import HYBRID, MODELS, FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.notes import Notes, collected_notes
-from ranksieve.retrieval.queries import Queries, QueryAnalysis
+from ranksieve.retrieval.queries import Queries
 from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import Judgements, Run, note_unknown
 from ranksieve.retrieval.searching import Searcher, blocks_of_queries
@@ -23,7 +25,9 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "mix": (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9),
     "c": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
     "weights": (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
+    "dense_share": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
 }
+KEPT = ("ef", "rrf_k", "pool")  # of quality and time, or of little effect
 ROUNDS = 3
 DEPTH = 100  # retrieved while tuning, unless the metric looks deeper
 LEAST_GAIN = 1e-6
@@ -45,6 +49,7 @@ def tune(
     stage: FirstStage | None = None,
     *,
     metric: str = "ndcg@10",
+    query_vectors: Any = None,
     threads: int | None = None,
     notes: Notes | None = None,
     progress: Callable[[int, int, float], None] | None = None,
@@ -73,13 +78,14 @@ def tune(
         )
     depth = max(DEPTH, wanted.k or index.n_docs)
     judgements = {id: judgements[id] for id in judged}
-    analysis = QueryAnalysis(index)
-    blocks = [(ids, analysis.prepare(judged[id] for id in ids)) for ids in blocks_of_queries(list(judged))]
+    given = as_query_vectors(query_vectors, queries)
+    first = Searcher(index, stage, threads, query_vectors=given)
+    blocks = [(ids, first.prepare([judged[id] for id in ids], ids)) for ids in blocks_of_queries(list(judged))]
     most = 1 + ROUNDS * sum(len(GRIDS[name]) for name, _ in _coordinates(index, stage))
     found: list[float] = []
 
     def measure(candidate: FirstStage) -> float:
-        searcher = Searcher(index, candidate, threads, analysis)
+        searcher = Searcher(index, candidate, threads, first.analysis)
         run = Run.from_lists(item for ids, prepared in blocks for item in searcher.lists(ids, prepared, depth))
         found.append(evaluate_run({"run": run}, judgements, wanted).mean())
         if progress is not None:
@@ -109,12 +115,15 @@ def ascend(
 def _coordinates(index: Index, stage: FirstStage) -> Iterator[tuple[str, str]]:
     """What can be changed: a parameter, or a parameter of one field."""
     fields = index.field_names
-    if len(fields) > 1:
+    parameters = [name for name in MODELS[stage.model].parameters if name not in KEPT]
+    if "dense_share" in parameters:
+        yield "dense_share", ""
+    if len(fields) > 1 and stage.uses_words:
         yield from (("weights", field) for field in fields)
-    for name in MODELS[stage.model].parameters:
-        if name == "b" and stage.model == "bm25f" and len(fields) > 1:
+    for name in parameters:
+        if name == "b" and stage.model in ("bm25f", HYBRID) and len(fields) > 1:
             yield from (("b", field) for field in fields)
-        else:
+        elif name != "dense_share":
             yield name, ""
 
 

@@ -1,0 +1,128 @@
+"""`StoredVectors`: the vectors of an index, and the documents nearest to a query, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ranksieve.retrieval.storage import StoredArrays
+
+SIMILARITIES = ("cosine", "dot")
+BLOCK_ROWS = 1 << 13  # documents whose products are computed at a time
+MOST_PRODUCTS = 1 << 24  # of queries and documents that are kept at a time
+SHORTEST = 1e-30  # vectors that are shorter count as zero: single precision cannot tell them apart
+ROUNDING = 2.0**-24  # of single precision
+
+
+def exact_products(rows: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Dot products of rows with one vector, or with as many, in double precision; none depends on the other rows.
+
+    Products of matrices by BLAS are faster, but their last bits depend on the number of rows and threads.
+    """
+    return np.add.reduce(rows.astype(np.float64) * other.astype(np.float64), axis=1)
+
+
+def lengths_of(rows: np.ndarray) -> np.ndarray:
+    """The lengths of vectors; 0 for those that count as zero."""
+    lengths = np.sqrt(exact_products(rows, rows))
+    return np.where(lengths < SHORTEST, 0.0, lengths)
+
+
+def divided(values: np.ndarray, lengths: Any) -> np.ndarray:
+    """Values divided by lengths; 0 where a length is."""
+    lengths = np.broadcast_to(lengths, values.shape)
+    return np.divide(values, lengths, out=np.zeros(values.shape), where=lengths > 0)
+
+
+class StoredVectors:
+    """The vectors of the documents of an index, mapped into memory.
+
+    Parameters
+    ----------
+    arrays
+        The arrays of the index.
+    dtype
+        Of the vectors: float32 or float16.
+    similarity
+        "cosine" or "dot".
+    """
+
+    def __init__(self, arrays: StoredArrays, dtype: str, similarity: str):
+        self._arrays, self._dtype = arrays, np.dtype(dtype)
+        self.similarity = similarity
+        stored = arrays.unchecked("vectors")
+        self.n_docs, self._row_bytes = stored.shape
+        self.dimension = self._row_bytes // self._dtype.itemsize
+
+    @property
+    def dtype(self) -> str:
+        return self._dtype.name
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The length of each document's vector."""
+        return self._arrays.whole("vector_lengths")
+
+    def rows(self, docs: np.ndarray) -> np.ndarray:
+        """The vectors of some documents."""
+        places = docs.astype(np.int64) * self._row_bytes
+        self._arrays.check_parts(("vectors",), places, places + self._row_bytes)
+        return self._arrays.unchecked("vectors").view(self._dtype)[docs]
+
+    def scores(self, docs: np.ndarray, query: np.ndarray) -> np.ndarray:
+        """The similarity of a query to some documents."""
+        products = np.concatenate(
+            [np.empty(0), *(exact_products(self.rows(docs[a:b]), query) for a, b in blocks(len(docs)))]
+        )
+        if self.similarity == "dot":
+            return products
+        return divided(products, self.lengths[docs] * lengths_of(query[None])[0])
+
+    def best(self, queries: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The k most similar documents of each query, and their scores; equal scores in the order of documents.
+
+        BLAS computes the products with all documents. Those that rounding could put among the k best are computed again
+        exactly, so the result depends neither on the other queries nor on the number of threads.
+        """
+        lengths, size = lengths_of(queries), max(1, MOST_PRODUCTS // max(self.n_docs, 1))
+        longest = 1.0 if self.similarity == "cosine" else float(self.lengths.max(initial=0.0))
+        tolerance = 2 * (self.dimension + 8) * ROUNDING * longest
+        for start in range(0, len(queries), size):
+            units = divided(queries[start : start + size].astype(np.float64), lengths[start : start + size, None])
+            for query, length, products in zip(
+                queries[start : start + size], lengths[start : start + size], self._products(units), strict=True
+            ):
+                docs = _nearly_best(products, k, tolerance) if length else np.empty(0, np.int64)
+                yield best_of(docs, self.scores(docs, query), k)
+
+    def _products(self, units: np.ndarray) -> np.ndarray:
+        """Products of queries of length one with all documents, or cosines, in single precision."""
+        vectors = self._arrays.whole("vectors").view(self._dtype)
+        found, units = np.empty((len(units), self.n_docs), np.float32), units.astype(np.float32)
+        for a, b in blocks(self.n_docs):
+            np.matmul(units, vectors[a:b].astype(np.float32, copy=False).T, out=found[:, a:b])
+        if self.similarity == "cosine":
+            found *= divided(np.ones(self.n_docs), self.lengths).astype(np.float32)
+        return found
+
+
+def blocks(n_rows: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, n_rows, BLOCK_ROWS):
+        yield start, min(start + BLOCK_ROWS, n_rows)
+
+
+def best_of(docs: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k best of some documents; equal scores in the order of documents."""
+    order = np.lexsort((docs, -scores))[:k]
+    return docs[order], scores[order]
+
+
+def _nearly_best(products: np.ndarray, k: int, tolerance: float) -> np.ndarray:
+    """The documents whose exact product may be among the k largest."""
+    if k >= len(products):
+        return np.arange(len(products))
+    least = np.partition(products, len(products) - k)[len(products) - k]
+    return np.flatnonzero(products >= least - tolerance)
