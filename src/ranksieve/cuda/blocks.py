@@ -32,7 +32,10 @@ if SIMULATED:
     @cuda.jit(device=True)
     def exchange(value, distance):
         """The value of the thread whose number in the warp differs in this bit."""
-        values = cuda.shared.array(1024, int64 if isinstance(value, np.integer) else float64)
+        if isinstance(value, int | np.integer):  # a line is an array there
+            values = cuda.shared.array(1024, int64)
+        else:
+            values = cuda.shared.array(1024, float64)
         values[cuda.threadIdx.x] = value
         cuda.syncthreads()
         other = values[cuda.threadIdx.x ^ distance]

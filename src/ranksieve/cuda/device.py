@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -189,6 +189,18 @@ class Replay:
             self._launches()
             self._graph = driver.cuGraphInstantiate(driver.cuStreamEndCapture(handle), 0)
         driver.cuGraphLaunch(self._graph, handle)
+
+
+class Replays:
+    """Replays by name; what a name stands for is the same each time."""
+
+    def __init__(self) -> None:
+        self._replays: dict[Hashable, Replay] = {}
+
+    def run(self, name: Hashable, launches: Callable[[], None]) -> None:
+        if name not in self._replays:
+            self._replays[name] = Replay(launches)
+        self._replays[name].run()
 
 
 def upload(array: np.ndarray) -> Any:

@@ -46,8 +46,7 @@ class Lambdas:
         return found
 
     def run(
-        self, scores: Any, rows: Any, offsets: Any, longest: int, ideals: Any, by_rank: Any, out: Any,
-        *, weighted: bool,
+        self, scores: Any, rows: Any, offsets: Any, longest: int, ideals: Any, by_rank: Any, out: Any, weighted: bool
     ) -> None:  # fmt: skip
         """λ and w of lists of these rows (None: all documents) into the two arrays `out`."""
         n_lists = len(offsets) - 1

@@ -83,29 +83,6 @@ def scan_bins(sums, column, first, last, missing, node, rules, bounded, sign, le
 
 
 @cuda.jit(device=True)
-def join_bins(sums, column, values, bins, lefts, n_parts, n_bins, missing, node, rules, bounded, sign, least):
-    """The cut that a scan over all bins finds, from the cuts of parts of them.
-
-    Gains that differ by more than 2^-48 are ordered alike as quotients and by cross-multiplication. So where the best
-    part is better than all others by so much, its cut is the one; else all bins are scanned.
-    """
-    best, largest, n_close = -1, least, 0
-    for part in range(n_parts):
-        k = part * COLUMNS + column
-        if bins[k] != NO_SPLIT and (best < 0 or values[k] > largest):
-            best, largest = k, values[k]
-    if best < 0:
-        return least, int32(NO_SPLIT), int64(0)
-    bar = largest - abs(largest) * CLOSE
-    for part in range(n_parts):
-        k = part * COLUMNS + column
-        n_close += bins[k] != NO_SPLIT and values[k] >= bar
-    if n_close == 1:
-        return largest, bins[best], lefts[best]
-    return scan_bins(sums, column, 0, n_bins, missing, node, rules, bounded, sign, least)
-
-
-@cuda.jit(device=True)
 def goes_left(value, cut, missing_left):
     """Whether a bin goes left of a cut."""
     return missing_left != 0 if value == MISSING_BIN else value <= cut

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,6 @@ from ranksieve.cuda.growth import Grown as DeviceGrown
 from ranksieve.data.binned import Binned
 from ranksieve.errors import DeviceError, ParameterError, param
 from ranksieve.params import Params
-
-
-@dataclass(frozen=True)
-class GpuTarget:
-    """What a tree is fitted to: the first `n_rows` gradients of a space."""
-
-    space: TreeSpace
-    n_rows: int
-    n_rows_there: Any  # the same number on the device
 
 
 class GpuGrower(Grower):
@@ -54,11 +44,11 @@ class GpuGrower(Grower):
         """They are on the device."""
 
     def grow(self, target: Any, rng: np.random.Generator) -> tuple[Tree, None]:
-        """A tree fitted to a `GpuTarget`."""
+        """A tree fitted to the gradients of a `TreeSpace`."""
         allowed = np.zeros(self._growth.n_columns, np.bool_)
         allowed[self._columns] = self._choose_columns(rng).allowed[: len(self._columns)]
         scales = self._scales(*self._extent(target), self._draw_key(rng))
-        grown = self._growth.run(target.space, allowed, self._settings(target, scales))
+        grown = self._growth.run(target, allowed, self._settings(target, scales))
         sums = grown.sums.T.copy()
         counts = grown.bounds[:, 1] - grown.bounds[:, 0]
         sums[0] = (sums[0] << scales.exact.count_bits) + counts
@@ -79,13 +69,13 @@ class GpuGrower(Grower):
             np.add.at(row, owner, values)
         return merged, out
 
-    def _extent(self, target: GpuTarget) -> tuple[Extent, tuple[int, int]]:
+    def _extent(self, target: TreeSpace) -> tuple[Extent, tuple[int, int]]:
         """How large the gradients are, and the sums that the scales follow from."""
-        largest, (grads, hesses) = self._growth.extent(target.space, target.n_rows_there)
+        largest, (grads, hesses) = self._growth.extent(target)
         return Extent(target.n_rows, *largest), (grads, hesses if self._with_hess else 0)
 
-    def _settings(self, target: GpuTarget, scales: Scales) -> TreeSettings:
-        """The numbers of a tree, in the order of `cuda.growing`."""
+    def _settings(self, target: TreeSpace, scales: Scales) -> TreeSettings:
+        """The numbers of a tree, in the order of `cuda.tree_tables`."""
         rules, split, exact = self._rules(scales.split), scales.split, scales.exact
         return TreeSettings(
             numbers=(

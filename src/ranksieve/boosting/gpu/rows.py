@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from ranksieve.boosting.gpu.grower import GpuTarget
 from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.objectives.lambdas import LambdaObjective
 from ranksieve.boosting.selections.random import Everything
@@ -17,11 +16,11 @@ from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.boosting.training_rows import Gradients, ObjectiveView, TrainingLists, TrainingRows
 from ranksieve.cuda import ranking
 from ranksieve.cuda.bins import GROUP, DeviceBins, gather_rows
-from ranksieve.cuda.device import SIMULATED, THREADS, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.device import SIMULATED, THREADS, Replays, download, empty, n_multiprocessors, overwrite, upload
 from ranksieve.cuda.gradients import Lambdas, take_gradients
 from ranksieve.cuda.growth import TreeSpace
 from ranksieve.data.negatives import draw_places, share_of, starts_of
-from ranksieve.dtypes import OFFSET, ROW, SCORE
+from ranksieve.dtypes import ROW, SCORE
 from ranksieve.kernels.lambdas import discounts_by_rank
 
 LIST_THREADS = 32 if SIMULATED else 512  # of a block that has a list
@@ -38,6 +37,7 @@ class GpuRows:
     full_lists: bool = False
     ideals: Any = None  # on the device; None: those of the full lists, as all positives are here
     by_rank: Any = None  # discounts, on the device
+    name: str = ""  # where the same arrays are used again, for replays
 
     @property
     def n_rows(self) -> int:
@@ -84,13 +84,9 @@ class GpuLists(TrainingLists):
         sampled = (there is not None and there.full_lists) or self.params.row_fraction < 1.0
         if sampled:
             return self._sample(there, scores, step, rng)
-        if there is None:
-            space = self._full_space
-            self._fill(None, scores, step, (space.grad, space.hess), weighted=True)
-            return GpuTarget(space, self.lists.n_docs, self._n_docs)
-        space, n_there = self._compact(there.there, there.n_rows)
-        self._fill(there, scores, step, (space.grad, space.hess), weighted=True)
-        return GpuTarget(space, there.n_rows, n_there)
+        space = self._full_space if there is None else self._compact(there.there, there.n_rows, there.name)
+        self._fill(there, scores, step, (space.grad, space.hess), weighted=True, replays=space.replays)
+        return space
 
     def full_gradients(self, scores: Any, step: int) -> Gradients:
         """Gradients of the full lists on the host, for selections by gradient."""
@@ -100,7 +96,7 @@ class GpuLists(TrainingLists):
             self._full = step, (download(out[0]), download(out[1]))
         return self._full[1]
 
-    def _sample(self, rows: GpuRows | None, scores: Any, step: int, rng: np.random.Generator) -> GpuTarget:
+    def _sample(self, rows: GpuRows | None, scores: Any, step: int, rng: np.random.Generator) -> TreeSpace:
         """A target of some of the rows, with their weights."""
         host = self.all_rows if rows is None else rows.host
         lists = None if host.full_lists else rows
@@ -114,22 +110,32 @@ class GpuLists(TrainingLists):
         numbers = (kept if host.rows is None else host.rows[kept]).astype(ROW)
         places = numbers if lists is None else kept.astype(ROW)
         weights = None if host.weights is None else host.weights[kept]
-        space, n_there = self._compact(upload(numbers), len(numbers))
+        space = self._compact(upload(numbers), len(numbers))
         take_gradients[self._blocks, THREADS](
             *out, upload(places), len(places), upload(np.ones(1) if weights is None else weights), weights is not None,
             space.grad, space.hess,
         )  # fmt: skip
-        return GpuTarget(space, len(numbers), n_there)
+        return space
 
-    def _fill(self, rows: GpuRows | None, scores: GpuScores, step: int, out: Any, *, weighted: bool) -> None:
-        """Gradients of the lists of these rows (None: of all) into two arrays on the device."""
+    def _fill(
+        self, rows: GpuRows | None, scores: GpuScores, step: int, out: Any, *, weighted: bool,
+        replays: Replays | None = None,
+    ) -> None:  # fmt: skip
+        """Gradients of the lists of these rows (None: of all) into two arrays on the device.
+
+        With `replays`, the arrays are the same each time, and so are the rows if they have a name.
+        """
         objective = self.params.objective_rule
         if self._lambdas is not None and not objective.fits_labels(step):
             offsets, there = (self._offsets, None) if rows is None else (rows.offsets_there, rows.there)
             longest = int(np.diff(self.lists.offsets if rows is None else rows.offsets).max())
             ideals = self._ideals if rows is None or rows.ideals is None else rows.ideals
             by_rank = self._by_rank if rows is None else rows.by_rank
-            self._lambdas.run(scores.values, there, offsets, longest, ideals, by_rank, out, weighted=weighted)
+            run = partial(self._lambdas.run, scores.values, there, offsets, longest, ideals, by_rank, out, weighted)
+            if replays is None or (rows is not None and not rows.name):
+                run()
+            else:
+                replays.run(("lambdas", rows and rows.name), run)
             return
         host = self.all_rows if rows is None else rows.host
         now = scores.all() if host.rows is None else scores.at(host.rows)
@@ -162,21 +168,24 @@ class GpuLists(TrainingLists):
             return np.ones(1)
         return discounts_by_rank(offsets, self.params.objective_rule.depth(self.metric))
 
-    def _compact(self, rows: Any, n_rows: int) -> tuple[TreeSpace, Any]:
-        """Space with a copy of the bins of some rows, and their number on the device."""
-        space, count = self._spaces.get("compact", (None, None))
+    def _compact(self, rows: Any, n_rows: int, name: str = "") -> TreeSpace:
+        """Space with a copy of the bins of some rows."""
+        space = self._spaces.get("compact")
         if space is None or space.room < n_rows:
             room = n_rows if space is None else n_rows + n_rows // 8
             grouped = empty(room * self.bins.n_groups * GROUP, np.uint8)
             space = TreeSpace(room, grouped.view(np.uint32), grouped, by_column=False, numbered=True)
-            count = empty(1, OFFSET)
-            self._spaces["compact"] = space, count
-        overwrite(count, np.array([n_rows], OFFSET))
+            self._spaces["compact"] = space
+        space.take(n_rows)
+        run = partial(self._gather, rows, space)
+        space.replays.run(("gather", name), run) if name else run()
+        return space
+
+    def _gather(self, rows: Any, space: TreeSpace) -> None:
         gather_rows[(self._blocks, self.bins.n_groups), 32 if SIMULATED else 256](
-            self.bins.words.view(np.uint64), self.bins.n_rows, rows, count, space.rows.words.view(np.uint64),
-            space.room, space.numbers,
+            self.bins.words.view(np.uint64), self.bins.n_rows, rows, space.n_rows_there,
+            space.rows.words.view(np.uint64), space.room, space.numbers,
         )  # fmt: skip
-        return space, count
 
     def _list_gradients(self, n_docs: int) -> tuple[Any, Any]:
         """Two arrays for gradients that no tree is fitted to as they are."""
@@ -191,11 +200,9 @@ class GpuLists(TrainingLists):
 
     @cached_property
     def _full_space(self) -> TreeSpace:
-        return TreeSpace(self.lists.n_docs, self.bins.words, self.bins.columns, by_column=True)
-
-    @cached_property
-    def _n_docs(self) -> Any:
-        return upload(np.array([self.lists.n_docs], OFFSET))
+        space = TreeSpace(self.lists.n_docs, self.bins.words, self.bins.columns, by_column=True)
+        space.take(self.lists.n_docs)
+        return space
 
     @cached_property
     def _offsets(self) -> Any:
@@ -251,14 +258,18 @@ class _TopSelection:
         self._buffers = [empty(int(starts[-1]), ROW) for _ in range(2)]
         self._by_rank = upload(lists._discounts(starts))
         self._turn = 0
+        self._replays = Replays()
 
     def select(self, scores: GpuScores) -> GpuRows:
         self._turn = 1 - self._turn
-        rows = self._buffers[self._turn]
+        rows, name = self._buffers[self._turn], f"turn {self._turn}"
+        self._replays.run(name, partial(self._choose, scores, rows))
+        return GpuRows(
+            rows, self._starts, self._starts_there, lambda: TrainingRows.of(self._lists, download(rows)),
+            by_rank=self._by_rank, name=name,
+        )  # fmt: skip
+
+    def _choose(self, scores: GpuScores, rows: Any) -> None:
         ranking.choose_rows[self._lists.n_queries, LIST_THREADS](
             scores.values, self._positive, self._offsets, self._starts_there, self._counts, self._values, rows
         )
-        return GpuRows(
-            rows, self._starts, self._starts_there, lambda: TrainingRows.of(self._lists, download(rows)),
-            by_rank=self._by_rank,
-        )  # fmt: skip

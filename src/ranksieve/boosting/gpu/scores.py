@@ -10,7 +10,7 @@ from ranksieve.boosting.scores import Choice
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import scoring
 from ranksieve.cuda.bins import DeviceBins
-from ranksieve.cuda.device import SIMULATED, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.device import SIMULATED, Replay, download, empty, n_multiprocessors, overwrite, upload
 from ranksieve.data.negatives import largest_rows, starts_of
 from ranksieve.dtypes import SCORE
 
@@ -40,6 +40,7 @@ class GpuScores:
         self._tree = empty(len(self._sent), np.int32)
         self._values = self._tree[2 : 2 + 2 * n_leaves].view(np.float64)
         self._splits = self._tree[2 + 2 * n_leaves :]
+        self._replay = Replay(self._launch)
 
     def add(self, tree: Tree, leaves: None = None) -> None:
         """Add a tree. All documents walk it: that is faster than to follow the rows of its leaves."""
@@ -50,12 +51,15 @@ class GpuScores:
         self._sent_values[:n_leaves] = tree.leaf_values
         self._sent_splits[: n_leaves - 1] = tree.splits
         overwrite(self._tree, self._sent)
+        self._replay.run()
+        self.n_trees += 1
+        self._host = None
+
+    def _launch(self) -> None:
         n_rows, blocks = self._bins.n_rows, 1 if SIMULATED else BLOCKS * n_multiprocessors()
         scoring.add_tree[blocks, 32 if SIMULATED else 256](
             self._bins.columns, n_rows, self._tree, self._splits, self._values, self.values
         )
-        self.n_trees += 1
-        self._host = None
 
     def all(self) -> np.ndarray:
         """The scores of every document."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ranksieve.boosting.gpu.rows import LIST_THREADS
 from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.loop import State
 from ranksieve.cuda import ranking
-from ranksieve.cuda.device import download, empty, upload
+from ranksieve.cuda.device import Replay, download, empty, upload
 from ranksieve.data.binned import Binned
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.evaluation.ranked_metric import RankedMetric
@@ -41,10 +41,18 @@ class GpuValidationSet:
             ranked = RankedMetric(metric, lists.labels, lists.offsets)
             n = int(ranked.starts[-1])
             first = np.repeat(lists.offsets[:-1], np.diff(ranked.starts))
-            self._ranked[metric] = ranked, (upload(ranked.starts), empty(n, np.int32), empty(n, np.int32), first)
-        ranked, (starts, places, order, first) = self._ranked[metric]
-        ranking.best_of_lists[lists.n_queries, LIST_THREADS](self.scores.values, self._offsets, starts, places, order)
+            starts, places, order = upload(ranked.starts), empty(n, np.int32), empty(n, np.int32)
+            rank = Replay(partial(self._rank, starts, places, order))
+            self._ranked[metric] = ranked, (rank, order, first)
+        ranked, (rank, order, first) = self._ranked[metric]
+        rank.run()
         return ranked.per_query(download(order) + first)
+
+    def _rank(self, starts: Any, places: Any, order: Any) -> None:
+        """The best documents of each query, best first."""
+        ranking.best_of_lists[self.data.lists.n_queries, LIST_THREADS](
+            self.scores.values, self._offsets, starts, places, order
+        )
 
     @cached_property
     def _offsets(self) -> Any:

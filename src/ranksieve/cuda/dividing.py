@@ -1,0 +1,145 @@
+"""A round's work on rows: leaves are divided, the smaller sides are summed, and at the end all leaves are.
+
+The rows of a leaf are a range of one of two buffers; dividing a leaf moves them to the other one, in no certain order:
+sums are integers and do not depend on it.
+"""
+
+from __future__ import annotations
+
+from numba import cuda, int32, int64, uint32
+
+from ranksieve.cuda.bins import GROUP, WORDS
+from ranksieve.cuda.blocks import MOST_WARPS, WARP, ballot, sum_over_block
+from ranksieve.cuda.device import THREADS, kernel
+from ranksieve.cuda.histograms import CELLS, SHARED, clear_sums, flush_sums, sum_listed
+from ranksieve.cuda.splitting import goes_left
+from ranksieve.cuda.tree_tables import (
+    BUFFER,
+    COLUMN,
+    CUT,
+    EXACT_GRAD_A,
+    EXACT_GRAD_B,
+    EXACT_HESS_A,
+    EXACT_HESS_B,
+    FIRST_PART,
+    FIRST_TILE,
+    IS_DONE,
+    MISSING_LEFT,
+    N_PARTS,
+    N_TASKS,
+    N_TILES,
+    PART_ROWS,
+    SLOT,
+    SMALL_START,
+    SMALL_STOP,
+    START,
+    STOP,
+    task_of,
+)
+
+PER_THREAD = 4  # rows of a tile
+COUNTS = 2 * MOST_WARPS
+TILE_ROWS = PER_THREAD * THREADS  # that a block moves at a time
+
+
+@cuda.jit(device=True)
+def bin_of(rows, row, column):
+    """A row's bin."""
+    if rows.by_column:
+        return rows.bins[column * rows.n_rows + row]
+    return rows.bins[(column // GROUP * rows.n_rows + row) * GROUP + column % GROUP]
+
+
+@cuda.jit(device=True)
+def move_tile(rows, task, cursors, first, counts, places):
+    """Move the rows of a tile of a leaf; on both sides, those of a warp are next to each other."""
+    kept = cuda.local.array(PER_THREAD, int32)
+    bits = cuda.local.array(PER_THREAD, int64)
+    t, n, members = cuda.threadIdx.x, cuda.blockDim.x, rows.members
+    warp, lane, n_warps = t // WARP, t % WARP, (n + WARP - 1) // WARP
+    n_here, column, cut, missing_left = int32(task[STOP] - first), task[COLUMN], task[CUT], task[MISSING_LEFT]
+    source, target = task[BUFFER] * rows.n_rows, (1 - task[BUFFER]) * rows.n_rows
+    for k in range(PER_THREAD):
+        i = k * n + t
+        kept[k] = members[source + first + i] if i < n_here else 0
+    n_left, n_right = int32(0), int32(0)
+    for k in range(PER_THREAD):
+        i = k * n + t
+        bits[k] = ballot(i < n_here and goes_left(bin_of(rows, int64(kept[k]), column), cut, missing_left))
+        n_left += int32(cuda.popc(bits[k]))
+        n_right += min(max(n_here - int32(i - lane), int32(0)), int32(WARP))
+    n_right -= n_left
+    if lane == 0:
+        counts[2 * warp], counts[2 * warp + 1] = n_left, n_right
+    cuda.syncthreads()
+    left, right, all_left, all_right = int32(0), int32(0), int32(0), int32(0)
+    for other in range(n_warps):
+        if other == warp:
+            left, right = all_left, all_right
+        all_left += counts[2 * other]
+        all_right += counts[2 * other + 1]
+    if t == 0:
+        places[0] = cuda.atomic.add(cursors, 0, all_left)
+        places[1] = cuda.atomic.add(cursors, 1, all_right)
+    cuda.syncthreads()
+    left += places[0]
+    right += places[1]
+    for k in range(PER_THREAD):
+        before = int32(cuda.popc(bits[k] & ((int64(1) << int64(lane)) - 1)))
+        if k * n + t < n_here:
+            is_left = (bits[k] >> int64(lane)) & 1
+            members[target + (left + before if is_left else right + int32(lane) - before)] = kept[k]
+        here = int32(cuda.popc(bits[k]))
+        left += here
+        right += int32(WARP) - here
+    cuda.syncthreads()
+
+
+@kernel(registers=40)
+def divide(rows, plan):
+    """Divide the leaves of a round: rows that go left to the front. A block moves one tile after another."""
+    counts = cuda.shared.array(COUNTS, int32)
+    places = cuda.shared.array(2, int32)
+    n_tasks = plan.numbers[N_TASKS]
+    for tile in range(cuda.blockIdx.x, plan.numbers[N_TILES] if n_tasks > 0 else 0, cuda.gridDim.x):
+        number = task_of(plan.tasks, n_tasks, FIRST_TILE, tile)
+        task = plan.tasks[number]
+        first = task[START] + (tile - task[FIRST_TILE]) * TILE_ROWS
+        move_tile(rows, task, plan.cursors[number], first, counts, places)
+
+
+@kernel(shared=SHARED, registers=40)
+def sum_sides(rows, features, plan, hist):
+    """The histograms of the smaller sides, after `divide`. Blocks are parts of the rows, and groups."""
+    sums = cuda.shared.array(0, uint32)
+    part, group, n_groups = cuda.blockIdx.x, cuda.blockIdx.y, cuda.gridDim.y
+    n_tasks, part_rows = plan.numbers[N_TASKS], plan.numbers[PART_ROWS]
+    if n_tasks == 0 or part >= plan.numbers[N_PARTS]:
+        return
+    task = plan.tasks[task_of(plan.tasks, n_tasks, FIRST_PART, part)]
+    start = task[SMALL_START] + (part - task[FIRST_PART]) * part_rows
+    n = min(part_rows, task[SMALL_STOP] - start)
+    n_bins = features.widest[group]
+    clear_sums(sums, n_bins)
+    source = (1 - task[BUFFER]) * rows.n_rows + start
+    sum_listed(sums, rows.members, source, rows.words, rows.packed, group * rows.n_rows * WORDS, n)
+    flush_sums(sums, n_bins, hist, (task[SLOT] * n_groups + group) * CELLS)
+
+
+@kernel
+def sum_leaves(state, settings, plan, leaves, members, n_rows, grad, hess):
+    """The exact sums of each leaf of a complete tree. Blocks are leaves, and parts of their rows."""
+    leaf, floats, bounds = cuda.blockIdx.x, settings.floats, leaves.bounds
+    if plan.numbers[IS_DONE] == 0 or leaf >= state.n_leaves[0]:
+        return
+    source = bounds[leaf, 2] * n_rows
+    start = bounds[leaf, 0] + cuda.blockIdx.y * cuda.blockDim.x + cuda.threadIdx.x
+    grads, hesses = int64(0), int64(0)
+    for i in range(start, bounds[leaf, 1], cuda.gridDim.y * cuda.blockDim.x):
+        row = members[source + i]
+        grads += int64(round(grad[row] * floats[EXACT_GRAD_A] * floats[EXACT_GRAD_B]))
+        hesses += int64(round(hess[row] * floats[EXACT_HESS_A] * floats[EXACT_HESS_B]))
+    grads, hesses = sum_over_block(grads), sum_over_block(hesses)
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.add(leaves.sums, (leaf, 0), grads)
+        cuda.atomic.add(leaves.sums, (leaf, 1), hesses)

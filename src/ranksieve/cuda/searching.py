@@ -1,0 +1,207 @@
+"""The best cuts of the sides of a round's leaves, by 16 columns; the last block plans the next round."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import cuda, float64, int32, int64
+
+from ranksieve.cuda.bins import GROUP
+from ranksieve.cuda.device import THREADS, kernel, shared, shared_formula
+from ranksieve.cuda.histograms import CELLS
+from ranksieve.cuda.planning import LAST, is_better, plan_round
+from ranksieve.cuda.splitting import CLOSE, COLUMNS, NO_SPLIT, count_of, scan_bins
+from ranksieve.cuda.tree_tables import IS_SEARCHED, IS_SPLIT, LEAF, N_SIGNS, N_TASKS, SLOT, TOTAL, rules_of
+from ranksieve.dtypes import MISSING_BIN
+from ranksieve.kernels import gain as gains
+from ranksieve.kernels import growing
+from ranksieve.kernels.gain import SMALLEST_GAIN, Node
+
+leaf_node, node_gain = shared(growing.leaf_node), shared_formula(gains.node_gain)
+
+SEARCHERS = 2 * COLUMNS  # cuts to choose from: with missing values right and left
+TWO_SIDES = 2 * THREADS
+PER_PART = 256 // (THREADS // COLUMNS)  # bins of a column that a thread has, at most
+
+
+@cuda.jit(device=True)
+def node_of(state, task, side):
+    """The sums of a side and its bounds; those of a leaf that is divided ahead has none."""
+    if task[LEAF] == IS_SPLIT:
+        return leaf_node(state, state.pair[side])
+    return Node(task[TOTAL + side], int64(0), -np.inf, np.inf)
+
+
+@cuda.jit(device=True)
+def load_sums(hist, task, side, lane, n_bins, per_part, sums, totals, missing):
+    """Sums of a side's histogram up to each bin, to shared memory. A thread has a column and a part of its bins.
+
+    The histogram of the larger side is the leaf's minus that of the smaller one.
+    """
+    loaded = cuda.local.array(PER_PART, int64)
+    n_groups, t = cuda.gridDim.x * COLUMNS // GROUP, cuda.threadIdx.x
+    column, part = t % COLUMNS, t // COLUMNS
+    inside = lane // GROUP * CELLS + lane % GROUP + column
+    small, large = task[SLOT] * n_groups * CELLS + inside, task[SLOT + 1] * n_groups * CELLS + inside
+    first, last = part * per_part, min((part + 1) * per_part, n_bins)
+    for k in range(PER_PART):  # apart from what follows: loads wait for memory together
+        loaded[k] = hist[small + (first + k) * GROUP] if first + k < last else 0
+    if side:
+        for k in range(PER_PART):
+            loaded[k] = (hist[large + (first + k) * GROUP] if first + k < last else 0) - loaded[k]
+    total = int64(0)
+    for k in range(PER_PART):
+        if first + k < last:
+            total += loaded[k]
+            sums[(first + k) * COLUMNS + column] = total
+            if side:
+                hist[large + (first + k) * GROUP] = loaded[k]
+    totals[t] = total
+    if part == 0:
+        cell = MISSING_BIN * GROUP
+        missing[column] = hist[large + cell] - hist[small + cell] if side else hist[small + cell]
+        if side:
+            hist[large + cell] = missing[column]
+    cuda.syncthreads()
+    before = int64(0)
+    for k in range(column, t, COLUMNS):
+        before += totals[k]
+    for b in range(first, last):
+        sums[b * COLUMNS + column] += before
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def join_parts(values, seconds, tops, bins):
+    """For each column, with missing values right and left, the best part, its place, and the second best; by halves."""
+    t, n_threads = cuda.threadIdx.x, cuda.blockDim.x
+    for k in range(t, 2 * n_threads, n_threads):
+        values[k] = values[k] if bins[k] != NO_SPLIT else -np.inf
+        seconds[k], tops[k] = -np.inf, k
+    half = n_threads // 2
+    while half >= COLUMNS:
+        cuda.syncthreads()
+        for k in range(t, 2 * n_threads if t < half else 0, n_threads):
+            a, b = values[k], values[k + half]
+            seconds[k] = max(max(seconds[k], seconds[k + half]), min(a, b))
+            if b > a:
+                values[k], tops[k] = b, tops[k + half]
+        half //= 2
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
+    """The best cut of each of 16 columns, missing values right and left.
+
+    Threads first scan their part of a column's bins; then the parts are joined. Gains that differ by more than 2^-48
+    are ordered alike as quotients and by cross-multiplication. So where the best part is better than all others by so
+    much, its cut is the one; else all bins are scanned.
+    """
+    sums, missing = cells
+    values, seconds, tops, part_bins, part_lefts = parts
+    gains, keys, bins, lefts = found
+    rules, t, n_bins, n_threads = rules_of(settings), cuda.threadIdx.x, features.widest[lane // GROUP], cuda.blockDim.x
+    bounded, column, part = settings.numbers[N_SIGNS] > 0, t % COLUMNS, t // COLUMNS
+    number = lane + column
+    allowed = number < len(features.allowed) and features.allowed[number]
+    sign = features.signs[number] if allowed and bounded else 0
+    least = 0.0
+    if bounded:
+        least = node_gain(node, rules, True)
+        least += SMALLEST_GAIN * abs(least)
+    for to_left in range(2):
+        k = to_left * n_threads + t
+        part_bins[k] = NO_SPLIT
+        if allowed and (to_left == 0 or missing[column] != 0):
+            values[k], part_bins[k], part_lefts[k] = scan_bins(
+                sums, column, part * per_part, min((part + 1) * per_part, n_bins),
+                missing[column] if to_left else int64(0), node, rules, bounded, sign, least,
+            )  # fmt: skip
+    join_parts(values, seconds, tops, part_bins)
+    if t < SEARCHERS:
+        to_left = t // COLUMNS
+        k = to_left * n_threads + column
+        gains[t], bins[t], lefts[t] = values[k], part_bins[tops[k]], part_lefts[tops[k]]
+        if bins[t] != NO_SPLIT and seconds[k] >= gains[t] - abs(gains[t]) * CLOSE:
+            gains[t], bins[t], lefts[t] = scan_bins(
+                sums, column, 0, n_bins, missing[column] if to_left else int64(0), node, rules, bounded, sign, least
+            )
+        place = features.places[number] if allowed else 0
+        keys[t] = place // COLUMNS * SEARCHERS + to_left * COLUMNS + place % COLUMNS
+        keys[t] = keys[t] if bins[t] != NO_SPLIT else LAST
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def best_of_columns(node, settings, lane, missing, found, order, cut):
+    """Write down the best cut of 16 columns, and return its gain; the threads compare pairs of cuts."""
+    gains, keys, bins, lefts = found
+    t, half = cuda.threadIdx.x, SEARCHERS // 2
+    if t < SEARCHERS:
+        order[t] = t
+    while half > 0:
+        cuda.syncthreads()
+        if t < half:
+            a, b = order[t], order[t + half]
+            if is_better(gains[b], keys[b], gains[a], keys[a]):
+                order[t] = b
+        half //= 2
+    cuda.syncthreads()
+    best = order[0]
+    if t == 0:
+        cut[0] = lane + best % COLUMNS if bins[best] != NO_SPLIT else NO_SPLIT
+        cut[1], cut[2], cut[3], cut[4] = bins[best], best // COLUMNS, lefts[best], keys[best]
+        if missing[best % COLUMNS] == 0:
+            # nothing was missing here: later documents without the value follow the majority
+            rules = rules_of(settings)
+            cut[2] = 1 if 2 * count_of(lefts[best], rules) >= count_of(node.total, rules) else 0
+    return gains[best]
+
+
+@kernel(shared=8 * 256 * COLUMNS)
+def search(state, features, settings, work, most_parts):
+    """The best cuts of the sides of a round's leaves; then the next round is planned.
+
+    Blocks are 16 columns each, the two sides, and the leaves.
+    """
+    sums = cuda.shared.array(0, int64)
+    totals = cuda.shared.array(THREADS, int64)
+    values = cuda.shared.array(TWO_SIDES, float64)
+    seconds = cuda.shared.array(TWO_SIDES, float64)
+    tops = cuda.shared.array(TWO_SIDES, int32)
+    part_bins = cuda.shared.array(TWO_SIDES, int32)
+    part_lefts = cuda.shared.array(TWO_SIDES, int64)
+    missing = cuda.shared.array(COLUMNS, int64)
+    gains = cuda.shared.array(SEARCHERS, float64)
+    keys = cuda.shared.array(SEARCHERS, int64)
+    bins = cuda.shared.array(SEARCHERS, int32)
+    lefts = cuda.shared.array(SEARCHERS, int64)
+    order = cuda.shared.array(SEARCHERS, int32)
+    box = cuda.shared.array(1, int32)
+    t, lane, side, number = cuda.threadIdx.x, cuda.blockIdx.x * COLUMNS, cuda.blockIdx.y, cuda.blockIdx.z
+    plan, found = work.plan, work.found
+    if number >= plan.numbers[N_TASKS]:
+        return
+    task = plan.tasks[number]
+    if task[IS_SEARCHED + side]:
+        n_bins, n_parts, node = features.widest[lane // GROUP], cuda.blockDim.x // COLUMNS, node_of(state, task, side)
+        per_part = (n_bins + n_parts - 1) // n_parts
+        load_sums(work.hist, task, side, lane, n_bins, per_part, sums, totals, missing)
+        cuts, parts = (gains, keys, bins, lefts), (values, seconds, tops, part_bins, part_lefts)
+        scan_columns(node, features, settings, lane, per_part, (sums, missing), parts, cuts)
+        gain = best_of_columns(
+            node, settings, lane, missing, cuts, order, found.cuts[number, side, cuda.blockIdx.x]
+        )  # fmt: skip
+        if t == 0:
+            found.gains[number, side, cuda.blockIdx.x] = gain
+    if t == 0:
+        cuda.threadfence()
+        n_blocks = 2 * cuda.gridDim.x * plan.numbers[N_TASKS]
+        box[0] = cuda.atomic.add(plan.finished, 0, 1) == n_blocks - 1
+        cuda.threadfence()
+    cuda.syncthreads()
+    if box[0]:
+        cuda.syncthreads()
+        if t == 0:
+            plan.finished[0] = 0
+        plan_round(state, features, settings, work, most_parts, box)
