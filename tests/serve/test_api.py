@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from corpus_samples import QUERIES
+from corpus_samples import QUERIES, random_documents
 from ranksieve.errors import ParameterError
 from ranksieve.retrieval.searching import search
 from ranksieve.serve.settings import Limits
@@ -230,3 +230,43 @@ def test_openapi_describes_the_routes(client):
     paths = client().get("/openapi.json").json()["paths"]
     assert {"/search", "/rerank", "/explain", "/judgements", "/health", "/metrics"} <= paths.keys()
     assert set(paths["/judgements"]) == {"get", "put"}
+
+
+def test_stages_by_vectors_where_queries_have_some(client, folder, tmp_path):
+    plain = client()
+    assert plain.get("/health").json()["stages"] == ["bm25f"]
+    assert problem(plain.get("/search?q=x&stage=dense"), 422) == "the stage is 'dense'; expected bm25f"
+    documents = random_documents(60)
+    with rs.Index.build(documents, tmp_path / "index", fields=["title", "body"], vectors="svd:4") as index:
+        data = rs.retrieval.extract_features(index, QUERIES, judgements={"1": {"d3": 1}}, depth=50, stage="hybrid")
+        rs.train(data, trees=3, leaves=4, min_docs=1).save(tmp_path / "model.txt")
+        http = client(index=index.path, models=(tmp_path / "model.txt",))
+        assert http.get("/health").json()["stages"] == ["bm25f", "hybrid", "dense"]
+        for stage in ("dense", "bm25f", "hybrid"):
+            found = http.get("/search", params={"q": TEXT, "model": "first-stage", "stage": stage}).json()["hits"]
+            ours = search(index, TEXT, 10, stage)
+            assert [(hit["document"], hit["score"], hit["rank"]) for hit in found] == ours
+        with rs.Pipeline(index, tmp_path / "model.txt") as pipeline:
+            found = http.get("/search", params={"q": TEXT, "k": 7}).json()["hits"]
+            assert [(hit["document"], hit["score"], hit["rank"]) for hit in found] == pipeline.search(TEXT, 7)
+        page = http.get("/", params={"q": TEXT, "stage": "dense"}).text
+        assert "<option selected>dense</option>" in page and 'data-stage="dense"' in page
+        body = {"query": TEXT, "document": found[0]["document"], "stage": "dense"}
+        assert http.post("/explain", json=body).json()["contributions"]
+
+
+def test_vectors_of_queries_are_made_by_a_function(client, tmp_path):
+    documents = random_documents(60)
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    (tmp_path / "encoder.py").write_text("def encode(texts):\n    return [[len(text), 1.0] for text in texts]\n")
+    with rs.Index.build(documents, tmp_path / "index", fields=["title", "body"], vectors=rows) as index:
+        encode = lambda texts: [[len(text), 1.0] for text in texts]  # noqa: E731
+        data = rs.retrieval.extract_features(index, QUERIES, judgements={"1": {"d3": 1}}, query_vectors=encode)
+        rs.train(data, trees=2, leaves=4, min_docs=1).save(tmp_path / "model.txt")
+        http = client(index=index.path, models=(tmp_path / "model.txt",), encode=f"{tmp_path / 'encoder.py'}:encode")
+        found = http.get("/search", params={"q": TEXT, "model": "first-stage", "stage": "dense"}).json()["hits"]
+        ours = search(index, TEXT, 10, "dense", query_vectors=encode)
+        assert [(hit["document"], hit["score"], hit["rank"]) for hit in found] == ours
+        assert client(index=index.path, models=()).get("/health").json()["stages"] == ["bm25f"]
+        with pytest.raises(ParameterError, match=r"the model model needs vectors of queries, .* give encode"):
+            client(index=index.path, models=(tmp_path / "model.txt",))

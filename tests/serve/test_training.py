@@ -102,3 +102,16 @@ def test_training_in_the_background(client, collection, tmp_path):
     assert not end_training(tmp_path / "qrels.txt.models")
     assert http.post("/training").status_code == 202
     assert http.delete("/training").json()["line"] == "training was stopped"
+
+
+def test_indexes_with_vectors_and_no_encoder_train_without_them(collection, tmp_path):
+    _, queries, judgements = collection
+    documents = generate_texts(300, 12, seed=1).documents
+    rows = np.random.default_rng(0).normal(size=(len(documents), 2))
+    rs.Index.build(documents, tmp_path / "index", fields=["title", "text"], vectors=rows).close()
+    (tmp_path / "encoder.py").write_text("def encode(texts):\n    return [[len(text), 1.0] for text in texts]\n")
+    for encode, expected in ((None, False), (f"{tmp_path / 'encoder.py'}:encode", True)):
+        params = {"trees": 1, "leaves": 4}
+        task = Task(tmp_path / "index", tmp_path, judgements, queries, FirstStage(), 20, params, encode)
+        model = rs.load(train_model(task, lambda _: None))
+        assert ("dense.cosine" in model.feature_names) == expected

@@ -42,6 +42,14 @@ def serve(
     title: Annotated[
         str | None, typer.Option(metavar="FIELD", show_default="title or name", help="Field to show as title.")
     ] = None,
+    encode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:FUNCTION",
+            show_default="the encoder of the index",
+            help="Function texts → array that makes vectors of queries, for indexes with vectors.",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", rich_help_panel=ACCESS, help="Address to listen on.")] = (
         "127.0.0.1"
     ),
@@ -76,7 +84,7 @@ def serve(
     from ranksieve.serve.settings import Limits, Settings
 
     settings = Settings(
-        index, tuple(model or ()), judgements, queries, trained, title, host=host, port=port,
+        index, tuple(model or ()), judgements, queries, trained, title, encode, host=host, port=port,
         allowed_hosts=tuple(allow_host or ()), token=token, read_only=read_only,
         limits=Limits(max_depth, max_documents, max_query, memory_size(max_body)), workers=workers,
     )  # fmt: skip

@@ -17,10 +17,10 @@ from ranksieve.text_formats import counted, some_of
 Encode = Callable[[list[str]], Any]
 
 SVD = "svd:"  # before the dimension, where an encoder is named
-NGRAMS = (3, 5)  # characters, within words and the spaces around them
+NGRAMS = (3, 4)  # characters, within words and the spaces around them
 LONGEST_TEXT = 10_000  # characters of a text that are encoded
 FITTED_TEXTS = 20_000  # at most, spread evenly over the corpus
-MOST_BUCKETS = 1 << 16
+MOST_BUCKETS = 1 << 15
 FEWEST_BUCKETS = 1 << 10
 ITERATIONS = 4  # of the randomized SVD
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from starlette.responses import Response
 
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.explanations import Explanation
+from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.serve.engine import Ranking
 from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest
 from ranksieve.serve.service import Service
@@ -21,9 +21,9 @@ def json_response(content: Any, status: int = 200) -> Response:
     return Response(pydantic_core.to_json(content), status, media_type="application/json")
 
 
-def search(service: Service, text: str, k: int, name: str, *, depth: int | None, weights: Sequence[str],
+def search(service: Service, text: str, k: int, name: str, *, depth: int | None, stage: FirstStage | None,
            texts: bool) -> Response:  # fmt: skip
-    found = service.engine.search(text, name, service.stage_with(weights), depth)
+    found = service.engine.search(text, name, stage, depth)
     hits = _hits(service, found, k)
     if texts:
         for hit, doc in zip(hits, found.docs[:k].tolist(), strict=True):
@@ -89,7 +89,7 @@ def explain(service: Service, wanted: ExplainRequest) -> Response:
     name, documents = service.model_name(wanted.model), [wanted.document]
     if wanted.below is not None:
         documents.append(wanted.below)
-    stage = service.stage_with(wanted.weights)
+    stage = service.stage_with(wanted.weights, wanted.stage)
     found = service.engine.explain(wanted.query, documents, name, stage, wanted.depth)
     answer = {"model": name, "document": wanted.document, **_contributions(service, found)}
     if wanted.below is not None:

@@ -58,6 +58,10 @@ Serving = Annotated[Service, Depends(service_of)]
 Model = Annotated[str | None, Query(description="A model's name, or first-stage; the first model if left out.")]
 Depth = Annotated[int | None, Query(description="Candidates of the first stage; as in training if left out.")]
 Weights = Annotated[list[str], Query(description="Weights of fields, as in `title:2`.", max_length=64)]
+Stage = Annotated[
+    str | None,
+    Query(description="Kind of first stage, as `hybrid` or `dense` where the index has vectors; /health lists them."),
+]
 router = APIRouter(dependencies=[Depends(refuse_unknown)])
 
 
@@ -69,12 +73,15 @@ async def search(
     model: Model = None,
     depth: Depth = None,
     weight: Weights = [],  # noqa: B006
+    stage: Stage = None,
     texts: Annotated[bool, Query(description="Add titles and snippets.")] = False,
 ) -> Response:
     text, name = service.check_query(q), service.model_name(model)
     service.check_documents(k)
     service.check_depth(depth)
-    return await service.run(answers.search, service, text, k, name, depth=depth, weights=weight, texts=texts)
+    return await service.run(
+        answers.search, service, text, k, name, depth=depth, stage=service.stage_with(weight, stage), texts=texts
+    )
 
 
 @router.post(
@@ -151,6 +158,7 @@ async def health(service: Serving) -> Response:
             "version": ranksieve.__version__,
             "documents": service.index.n_docs,
             "read_only": service.settings.read_only,
+            "stages": list(service.engine.stages),
             "models": [{"name": one.name, "size": one.model.size, "error": one.error} for one in service.models.all()],
         }
     )

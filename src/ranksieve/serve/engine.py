@@ -10,10 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, did_you_mean
+from ranksieve.errors import DataError, ParameterError, did_you_mean, param
 from ranksieve.evaluation.explanations import Explanation
+from ranksieve.retrieval.encoders import Encode
+from ranksieve.retrieval.feature_names import DENSE as DENSE_FEATURES
 from ranksieve.retrieval.feature_names import RELATIVE, layout_of
-from ranksieve.retrieval.first_stage import FirstStage
+from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import Provenance
 from ranksieve.retrieval.pipeline import DEPTH, Pipeline
@@ -24,6 +26,7 @@ from ranksieve.serve.models import FIRST_STAGE, ModelStore, Served
 
 KEPT = 16  # pipelines and searchers with other weights or depths than usual
 TITLE_WORDS = 40  # at most, of a title
+VECTOR_STAGES = (HYBRID, DENSE)
 TITLES = ("title", "name", "headline", "subject", "summary")
 Made = TypeVar("Made")
 
@@ -67,23 +70,50 @@ class Engine:
     A request uses one thread, so that as many run side by side as there are cores.
     """
 
-    def __init__(self, index: Index, models: ModelStore, title: str | None = None):
-        self.index, self.models = index, models
+    def __init__(self, index: Index, models: ModelStore, title: str | None = None, encode: Encode | None = None):
+        self.index, self.models, self._encode = index, models, encode
         fields = {field.name: field for field in index.fields}
         if title is not None and title not in fields:
             raise ParameterError(f"the index has no field {title!r} to show as title; it has {', '.join(fields)}")
         self._title = fields.get(title or next((name for name in TITLES if name in fields), ""))
         self._body = list(dict.fromkeys(field.source for field in index.fields if field != self._title))
+        self._check_vectors()
         self._kept = Kept()
         self._meanings = dict(layout_of(index).features)
         self._analyzers = {field.source: field.analyzer for field in reversed(index.fields)}
 
-    def stage(self, weights: Mapping[str, float] | None = None) -> FirstStage:
-        """The first stage of the first model that has one, or else of the index; with other weights of fields."""
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The kinds of first stages that requests may choose: by words, and by vectors where queries have some."""
+        usual = self.stage().model
+        by_words = usual if usual not in VECTOR_STAGES else "bm25f"
+        return (by_words, *VECTOR_STAGES) if self._encodes else (by_words,)
+
+    @property
+    def _encodes(self) -> bool:
+        """Whether queries have vectors."""
+        return self.index.vectors is not None and (self._encode or self.index.encoder) is not None
+
+    def _check_vectors(self) -> None:
+        """Refuse a first stage or a model that no query has vectors for."""
+        users = [f"the first stage {self.stage()}"] if self.stage().uses_vectors else []
+        users += [
+            f"the model {served.name}"
+            for served in self.models.all()
+            if any(name.removeprefix(RELATIVE) in DENSE_FEATURES for name in served.model.feature_names)
+        ]
+        if users and not self._encodes:
+            raise ParameterError(
+                f"{users[0]} needs vectors of queries, and the index does not encode queries by itself; give ",
+                param("encode"), ", or index with svd:128 as ", param("vectors"),
+            )  # fmt: skip
+
+    def stage(self, weights: Mapping[str, float] | None = None, model: str | None = None) -> FirstStage:
+        """The first stage of the first model that has one, or else of the index; with other weights or model."""
         trained = (Provenance.of_model(served.model) for served in self.models.all())
         stages = (one.first_stage() for one in trained if one is not None)
         usual = next((stage for stage in stages if stage is not None), self.index.stage or FirstStage())
-        return replace(usual, weights={**usual.weights, **weights}) if weights else usual
+        return replace(usual, weights={**usual.weights, **(weights or {})}, model=model or usual.model)
 
     def depth(self) -> int:
         """Candidates per query, where a request does not say."""
@@ -105,13 +135,15 @@ class Engine:
         key = (id(served.model), repr(stage), depth)
 
         def make() -> tuple[Pipeline, Served]:  # the model is held, so that its id stays its own
-            return Pipeline(self.index, served.model, stage=stage, depth=depth, threads=1, warn=False), served
+            return Pipeline(
+                self.index, served.model, stage=stage, depth=depth, encode=self._encode, threads=1, warn=False
+            ), served
 
         return self._kept.get(key, make)[0]
 
     def searcher(self, stage: FirstStage | None = None) -> Searcher:
         chosen = stage or self.stage()
-        return self._kept.get(repr(chosen), lambda: Searcher(self.index, chosen, 1))
+        return self._kept.get(repr(chosen), lambda: Searcher(self.index, chosen, 1, query_vectors=self._encode))
 
     def search(self, text: str, name: str, stage: FirstStage | None = None, depth: int | None = None) -> Ranking:
         """All candidates, as a model or the first stage ranks them."""

@@ -27,6 +27,7 @@ class PageState:
     k: int = USUAL_SHOWN
     depth: int | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
+    stage: str | None = None
 
     @classmethod
     def of(cls, service: Service, params: Any) -> PageState:
@@ -45,6 +46,7 @@ class PageState:
             k,
             _whole("depth", params.get("depth"), service.settings.limits.depth),
             weights,
+            params.get("stage") or None,
         )
 
     def address(self, path: str = "/", **changes: Any) -> str:
@@ -57,12 +59,13 @@ class PageState:
         pairs += [("k", state.k)] if state.k != USUAL_SHOWN else []
         pairs += [("depth", state.depth)] if state.depth is not None else []
         pairs += [(WEIGHT + name, f"{value:g}") for name, value in state.weights.items()]
+        pairs += [("stage", state.stage)] if state.stage is not None else []
         pairs += extra.items()
         return f"{path}?{urlencode(pairs)}" if pairs else path
 
     def columns(self, service: Service) -> Columns:
         models = self.models if self.models is not None else tuple(service.models.names[-MOST_COLUMNS:])
-        stage = service.stage_with([f"{name}:{value!r}" for name, value in self.weights.items()])
+        stage = service.stage_with([f"{name}:{value!r}" for name, value in self.weights.items()], self.stage)
         return Columns((FIRST_STAGE, *models), stage, self.depth)
 
 

@@ -107,6 +107,8 @@ def _usual(service: Service) -> dict[str, Any]:
         "depth": service.engine.depth(),
         "weights": {name: float(stage.weights.get(name, 1.0)) for name in service.index.field_names},
         "prefix": WEIGHT,
+        "stage": stage.model,
+        "stages": service.engine.stages,
     }
 
 

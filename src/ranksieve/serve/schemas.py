@@ -58,6 +58,7 @@ class ExplainRequest(Body):
     model: str | None = None
     depth: int | None = None
     weights: list[str] = Field(default=[], max_length=64)
+    stage: str | None = None
 
 
 class Contribution(BaseModel):
@@ -131,4 +132,5 @@ class Health(BaseModel):
     version: str
     documents: int
     read_only: bool
+    stages: list[str]
     models: list[ModelState]

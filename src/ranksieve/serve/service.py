@@ -26,8 +26,10 @@ from ranksieve.serve.settings import Settings
 from ranksieve.serve.training import Trainer
 from ranksieve.serve.training_task import Task
 from ranksieve.threads import prepare_threads
+from ranksieve.user_functions import import_function
 
 Made = TypeVar("Made")
+ENCODER = "a function of a list of texts"
 
 
 class Service:
@@ -40,7 +42,8 @@ class Service:
         self.settings = settings
         self.index = Index(settings.index)
         self.models = ModelStore(self.index, settings.models, settings.trained_folder)
-        self.engine = Engine(self.index, self.models, settings.title)
+        encode = settings.encode and import_function(settings.encode, parameter="encode", signature=ENCODER)
+        self.engine = Engine(self.index, self.models, settings.title, encode or None)
         self.judgements: JudgementStore | None = None
         if settings.judgements is not None and settings.own_queries is not None:
             self.judgements = JudgementStore(
@@ -89,8 +92,11 @@ class Service:
         depth = min(self.engine.depth(), self.settings.limits.depth)
         params = self.settings.training
         self.trainer.start(
-            Task(self.settings.index, folder, store.grades(), store.texts(), self.engine.stage(), depth, params)
-        )
+            Task(
+                self.settings.index, folder, store.grades(), store.texts(), self.engine.stage(), depth, params,
+                self.settings.encode,
+            )
+        )  # fmt: skip
 
     def model_name(self, name: str | None) -> str:
         """The model that a request names; else the first one, or the first stage where there is none."""
@@ -114,9 +120,11 @@ class Service:
             raise ParameterError(f"{name} is {count:,}; expected 1 to {most:,}")
         return count
 
-    def stage_with(self, weights: Sequence[str]) -> FirstStage | None:
-        """The first stage with weights such as `title:2`; None without any."""
-        if not weights:
+    def stage_with(self, weights: Sequence[str], model: str | None = None) -> FirstStage | None:
+        """The first stage with weights such as `title:2`, or of another kind; None where both are as usual."""
+        if model is not None and model not in self.engine.stages:
+            raise ParameterError(f"the stage is {model[:40]!r}; expected {' or '.join(self.engine.stages)}")
+        if not weights and model in (None, self.engine.stage().model):
             return None
         found, known = dict[str, float](), self.index.field_names
         for text in weights:
@@ -129,4 +137,4 @@ class Service:
                 raise ParameterError(
                     f"a weight is {text[:80]!r}; expected FIELD:NUMBER with a field of {', '.join(known)}"
                 ) from None
-        return self.engine.stage(found)
+        return self.engine.stage(found, model)

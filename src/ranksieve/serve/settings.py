@@ -50,6 +50,7 @@ class Settings:
     queries: Path | None = None
     trained: Path | None = None  # folder for models trained on the page
     title: str | None = None  # the field that is shown as a document's title
+    encode: str | None = None  # file.py:function that makes vectors of queries
     host: str = "127.0.0.1"
     port: int = 8000
     allowed_hosts: tuple[str, ...] = ()

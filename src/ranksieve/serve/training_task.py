@@ -31,6 +31,7 @@ from ranksieve.retrieval.labelling import extract_features
 from ranksieve.retrieval.runs import Judgements
 from ranksieve.serve.comparison import METRIC, Ranked, measured
 from ranksieve.text_formats import counted
+from ranksieve.user_functions import import_function
 
 if sys.platform != "win32":
     import fcntl
@@ -52,6 +53,7 @@ class Task:
     stage: FirstStage
     depth: int
     params: Mapping[str, Any]
+    encode: str | None = None  # file.py:function that makes vectors of queries
 
 
 class Progress(NamedTuple):
@@ -141,9 +143,12 @@ def _judged(index: Index, task: Task) -> Dataset:
     texts = {id: task.texts[id] for id in task.grades if id in task.texts}
     relevant = {id: text for id, text in texts.items() if any(grade > 0 for grade in task.grades[id].values())}
     grades = {id: task.grades[id] for id in relevant}
-    data = (
-        extract_features(index, relevant, judgements=grades, depth=task.depth, stage=task.stage) if relevant else None
-    )
+    encode = task.encode and import_function(task.encode, parameter="encode", signature="a function of texts")
+    without = "!dense.*" if index.vectors is not None and not (encode or index.encoder) else ()
+    data = extract_features(
+        index, relevant, judgements=grades, depth=task.depth, stage=task.stage, select=without,
+        query_vectors=encode or None,
+    ) if relevant else None  # fmt: skip
     offsets = np.zeros(1, np.int64) if data is None else data.offsets
     useful = [] if data is None else [
         q for q in range(data.n_queries) if (data.labels[offsets[q] : offsets[q + 1]] > 0).any()

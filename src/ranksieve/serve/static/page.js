@@ -147,7 +147,7 @@ function settings(hit) {
   const weights = JSON.parse(columns.dataset.weights);
   return {
     query: columns.dataset.query, model: hit.closest(".column").dataset.model,
-    depth: columns.dataset.depth ? Number(columns.dataset.depth) : null,
+    depth: columns.dataset.depth ? Number(columns.dataset.depth) : null, stage: columns.dataset.stage || null,
     weights: Object.entries(weights).map(([name, value]) => `${name}:${value}`),
   };
 }
@@ -273,7 +273,8 @@ if (columns) {
 for (const form of document.querySelectorAll("form.search")) {
   form.addEventListener("submit", () => {
     for (const input of form.querySelectorAll("input[data-usual]")) if (input.value === input.dataset.usual || input.value === "") input.disabled = true;
-    const selects = [...form.querySelectorAll("select[data-usual]")];
+    const selects = [...form.querySelectorAll("select[name=model]")];
+    for (const select of form.querySelectorAll("select[name=stage]")) if (select.value === select.dataset.usual) select.disabled = true;
     if (selects.every((select) => select.value === select.dataset.usual)) for (const select of selects) select.disabled = true;
   });
   addEventListener("pageshow", () => { for (const input of form.querySelectorAll("input:disabled, select:disabled")) input.disabled = false; });
