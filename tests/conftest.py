@@ -47,3 +47,15 @@ def nothing_registered():
         registry.restore(dict(rules))
     for name in METRICS.keys() - metrics.keys():
         del METRICS[name]
+
+
+@pytest.fixture
+def small_memory(monkeypatch):
+    """The program itself counts as nothing, and files are read in small blocks: limits of some kilobytes work."""
+    from ranksieve.data import bin_file, bin_store
+
+    monkeypatch.setattr(bin_store, "resident_memory", lambda: 0)
+    for name, value in {"WORK_BYTES": 0, "LEAST_ROWS": 8, "DOC_BYTES": 4}.items():
+        monkeypatch.setattr(bin_store, name, value)
+    monkeypatch.setattr(bin_file, "BLOCK_BYTES", 1_024)
+    monkeypatch.setattr(bin_file, "NEAR_BYTES", 64)

@@ -43,6 +43,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
+def scratch_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield another temporary path beside `path`, for work on it; it is removed in any case."""
+    with _unfinished(Path(path), _make_file) as temporary:
+        yield temporary
+
+
+@contextlib.contextmanager
 def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Yield a text file that becomes `path` in one step on success, and is removed on failure."""
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import keyword
+import os
 import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,7 +36,16 @@ from ranksieve.rules import (
     share,
     switch,
 )
-from ranksieve.text_formats import are_gains, are_numbers, are_signs, features_text, numbers_text, signs_text
+from ranksieve.text_formats import (
+    are_gains,
+    are_numbers,
+    are_signs,
+    features_text,
+    is_size,
+    numbers_text,
+    signs_text,
+    size_text,
+)
 
 MAX_LEAVES = 65_536  # leaf numbers have two bytes where trees are scored
 
@@ -52,7 +62,8 @@ COMMON = ("algo", "metric", "gains", "threads", "seed")
 GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
            "feature_fraction", "max_bins")  # fmt: skip
 BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction", "device",
-            "position_rate", "position_l2", "position_biases", "bag", "bag_fraction", "size")  # fmt: skip
+            "position_rate", "position_l2", "position_biases", "bag", "bag_fraction", "size", "memory", "bin_folder",
+            "keep_bins")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -162,6 +173,14 @@ class Core:
     feature: str = parameter("first-stage", "Feature to rank by (feature)", "a feature's name, or first-stage", bool)
     device: str = choice("cpu", "Where to train: cpu, cuda (an NVIDIA GPU), or auto (cuda where there is one)",
                          ("cpu", "cuda", AUTO))  # fmt: skip
+    memory: str = parameter(
+        AUTO, "Memory to train in; bins that do not fit are kept in a file (auto: bins are in memory if they take at "
+        "most 70% of what is free)",
+        "a size such as 4G or 800M, or auto", is_size, convert=size_text,
+    )  # fmt: skip
+    bin_folder: str = parameter(AUTO, "Folder for bin files (auto: beside the data)", "a folder, or auto", bool,
+                                convert=os.fspath)  # fmt: skip
+    keep_bins: bool = switch(True, "Keep bin files, so that the next run on the same data need not write them")
     threads: int = integer(0, "Number of threads (0: all cores); the model is the same for any number")
     seed: int = integer(0, "Random seed")
 

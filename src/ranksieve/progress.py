@@ -158,10 +158,20 @@ class ProgressDisplay:
 class TrainingProgress(ProgressDisplay):
     """Progress of training; a callback of `train`."""
 
+    def __init__(self, title: str = "", **options: Any) -> None:
+        super().__init__(title, **options)
+        self._algo, self._began = title, time.monotonic()
+
+    def prepare(self, doing: str, share: float) -> None:
+        """Show how far reading and binning is, if it takes a while."""
+        if time.monotonic() - self._began > SECONDS_BEFORE_ESTIMATE:
+            self.update(share, 1.0, title=doing)
+
     def __call__(self, record: Record) -> None:
         self.update(
-            record.step, record.n_trees, unit=record.round, details=record.measured(), estimate="at most {} left"
-        )
+            record.step, record.n_trees, unit=record.round, details=record.measured(), title=self._algo,
+            estimate="at most {} left",
+        )  # fmt: skip
 
 
 class PruningProgress(ProgressDisplay):

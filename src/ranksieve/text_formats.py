@@ -114,3 +114,37 @@ def is_monotone(info: Mapping[str, Any]) -> bool:
     params = info.get("params")
     text = params.get("monotone", FREE) if isinstance(params, Mapping) else FREE
     return isinstance(text, str) and any(sign for _, sign in read_signs(text))
+
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # of bytes
+
+
+def is_size(value: Any) -> bool:
+    return value == AUTO or read_size(value) > 0
+
+
+def read_size(text: str) -> int:
+    """The bytes that a text spells; 0 where it spells none.
+
+    Examples
+    --------
+    >>> read_size("4G"), read_size("1.5 GiB"), read_size("many")
+    (4294967296, 1610612736, 0)
+    """
+    number = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = number[-1:] if number[-1:] in UNITS else ""
+    try:
+        size = float(number.removesuffix(unit)) * UNITS[unit]
+    except ValueError:
+        return 0
+    return int(size) if 0 < size < 2.0**62 else 0
+
+
+def size_text(value: Any) -> Any:
+    """A number of bytes as text."""
+    return value if isinstance(value, str) else str(int(value))
+
+
+def gigabytes(n_bytes: float) -> str:
+    """A number of bytes for messages: `14.3 GB`, `820 MB`."""
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{max(n_bytes / 1e6, 1):.0f} MB"

@@ -299,3 +299,24 @@ def test_the_command_line_and_python_write_the_same_bytes(run, tmp_path):
     data, watched = rs.synth.two_stage(6), rs.synth.two_stage(4, start=6)
     rs.train(data, valid=watched, algo="selgb", trees=3, leaves=8, threads=1).save(tmp_path / "python.txt")
     assert model.read_bytes() == (tmp_path / "python.txt").read_bytes()
+
+
+def test_training_within_a_limit_of_memory(files, run, tmp_path, small_memory):
+    """The same model; bins in a file beside the data, in a folder, or removed."""
+    train = tmp_path / "train.txt"
+    train.write_text((files / "train.txt").read_text())
+    sets = [train, "--valid", files / "valid.txt", "--quiet", *QUICK]
+    assert run("train", *sets, "--out", tmp_path / "a.txt").code == 0
+    assert run("train", *sets, "--out", tmp_path / "b.txt", "--memory", "4K").code == 0
+    assert (tmp_path / "train.txt.bins").exists()
+    assert same_trees(rs.load(tmp_path / "a.txt"), rs.load(tmp_path / "b.txt"))
+    assert run("train", *sets, "--out", tmp_path / "c.txt", "--memory", "4K", "--no-keep-bins").code == 0
+    assert not (tmp_path / "train.txt.bins").exists()
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'memory = "4K"\nbin-folder = "{tmp_path / "bins"}"\n')
+    outcome = run("train", *sets, "--out", tmp_path / "d.txt", "--params", settings)
+    assert outcome.code == 2 and "--bin-folder FOLDER" in outcome.output
+    (tmp_path / "bins").mkdir()
+    assert run("train", *sets, "--out", tmp_path / "d.txt", "--params", settings).code == 0
+    assert "train.txt.bins" in {path.name for path in (tmp_path / "bins").iterdir()}
+    assert same_trees(rs.load(tmp_path / "a.txt"), rs.load(tmp_path / "d.txt"))

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.loop import State, StepSize
-from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import Selected, TrainingLists, TrainingRows, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
@@ -60,7 +60,7 @@ class BaggedScores:
     """Scores of the training set under each forest of a bag."""
 
     def __init__(self, data: Binned, n: int, *, start: float | np.ndarray = 0.0) -> None:
-        self.members = [Scores(data, start=start) for _ in range(n)]
+        self.members = [new_scores(data, start=start) for _ in range(n)]
 
     @property
     def n_trees(self) -> int:
@@ -137,7 +137,7 @@ def bagged(lists: TrainingLists) -> Any:
 
 def training_scores(data: Binned, params: Params, start: float | np.ndarray) -> Any:
     """Scores of the training set, of each forest where there is a bag."""
-    return Scores(data, start=start) if params.bag == 1 else BaggedScores(data, params.bag, start=start)
+    return new_scores(data, start=start) if params.bag == 1 else BaggedScores(data, params.bag, start=start)
 
 
 def bagged_step(step_size: StepSize, n: int) -> StepSize:

@@ -33,7 +33,8 @@ UNREADABLE = (
     OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-MAY_CHANGE = ("trees", "threads", "device", "early_stopping")  # a resumed run may set these anew
+# a resumed run may set these anew
+MAY_CHANGE = ("trees", "threads", "device", "memory", "bin_folder", "keep_bins", "early_stopping")
 
 
 @dataclass(frozen=True)

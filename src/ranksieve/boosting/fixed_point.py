@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve.dtypes import FIXED, OFFSET
 from ranksieve.kernels.rounding import Packing, pack_rows
 
+PART_ROWS = 1 << 18  # rows that are worked on at a time
 LEAST_BITS = 18  # of a gradient and of a second derivative that share an integer with a count
 
 
@@ -25,7 +26,8 @@ class Extent:
 
     @classmethod
     def of(cls, grad: np.ndarray, hess: np.ndarray) -> Extent:
-        return cls(len(grad), float(np.max(np.abs(grad), initial=0.0)), float(np.max(hess, initial=0.0)))
+        largest = max((float(np.max(np.abs(part))) for part in parts_of(grad)), default=0.0)
+        return cls(len(grad), largest, float(np.max(hess, initial=0.0)))
 
     @classmethod
     def joined(cls, parts: Iterable[Extent]) -> Extent:
@@ -169,7 +171,15 @@ def _exponent(bits: int, n_rows: int, largest: float, total: int) -> int:
 
 
 def _absolute(values: np.ndarray, largest: float) -> int:
-    return int(_rounded(np.abs(values), 30 - math.frexp(largest)[1]).sum()) if largest > 0.0 else 0
+    if largest <= 0.0:
+        return 0
+    exponent = 30 - math.frexp(largest)[1]
+    return sum(int(_rounded(np.abs(part), exponent).sum()) for part in parts_of(values))
+
+
+def parts_of(values: np.ndarray) -> Iterator[np.ndarray]:
+    """An array part by part, so that what is computed from each takes little memory."""
+    return (values[start : start + PART_ROWS] for start in range(0, len(values), PART_ROWS))
 
 
 def _rounded(values: np.ndarray, exponent: int) -> np.ndarray:

@@ -32,6 +32,10 @@ class Leaves:
     rows: np.ndarray
     bounds: np.ndarray
 
+    def add_to(self, scores: np.ndarray, leaf_values: np.ndarray) -> None:
+        """Add each leaf's value to the scores of its rows."""
+        kernels.add_leaf_values(self.rows, self.bounds, leaf_values, scores)
+
 
 class Grower:
     """Best-first trees on histograms; holds the work space that all trees share, a histogram for each leaf."""
@@ -56,7 +60,7 @@ class Grower:
 
     def _take_bins(self, data: Binned) -> np.ndarray:
         """The bins of the columns that trees may split on."""
-        return _only_columns(data.bins, self._columns, data.binning.n_features)
+        return only_columns(data.bins, self._columns, data.binning.n_features)
 
     def _allocate_histograms(self, n_planes: int) -> None:
         """The histograms of a tree; kept from tree to tree."""
@@ -184,7 +188,7 @@ def _by_row(values: np.ndarray, target: TreeTarget, n_rows: int) -> np.ndarray:
     return out
 
 
-def _only_columns(bins: np.ndarray, columns: np.ndarray, n_columns: int) -> np.ndarray:
+def only_columns(bins: np.ndarray, columns: np.ndarray, n_columns: int) -> np.ndarray:
     """The bins of some columns, padded with zeros to whole lanes; the bins themselves where all are wanted."""
     if len(columns) == n_columns:
         return bins

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import Source, widened
@@ -203,7 +203,7 @@ def _scores_of_bins(model: Any, data: Binned, name: str) -> np.ndarray:
             *error.parts,
             "); give a Dataset or a file",
         ) from error
-    scores = Scores(data)
+    scores = new_scores(data)
     for tree in trees:
         scores.add(tree)
     return scores.all()

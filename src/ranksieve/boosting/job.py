@@ -56,7 +56,7 @@ class TrainingJob:
 def model_info(params: Params, features: FeatureInfo, **facts: Any) -> dict[str, Any]:
     """What every model stores about its training."""
     settings = params.as_dict()
-    for name in ("threads", "device"):  # the model does not depend on them, up to rounding
+    for name in ("threads", "device", "memory", "bin_folder", "keep_bins"):  # the model does not depend on them
         settings.pop(name, None)
     return {"params": settings, **facts, "ranksieve": __version__, **features.for_model()}
 

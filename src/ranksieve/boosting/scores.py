@@ -12,11 +12,10 @@ from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.negatives import starts_of
 from ranksieve.dtypes import BIN, ROW, SCORE
-from ranksieve.kernels import growing
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.lazy_scores import best_per_query, fill_heads
 from ranksieve.kernels.scoring import add_trees_binned
-from ranksieve.kernels.traverse_binned import Descent, catch_up_rows, pack_tree
+from ranksieve.kernels.traverse_binned import Descent, RowBins, catch_up_rows, pack_tree
 
 # All documents are scored together once this share of them, counted per tree, has been scored singly since the last
 # time. Measured on 0.8 M documents: shares from 0.05 to 0.2 differ by 3% in the CPU time of a tree.
@@ -65,7 +64,7 @@ class Scores:
 
     def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
         n_docs = data.lists.n_docs
-        self._bins = data.bins
+        self._bins = RowBins(data.bins, np.empty(0, np.int32))
         self._settled = np.full(n_docs, start, SCORE)  # every document's score under the first `_n_settled` trees
         self._n_settled = 0
         self._values = np.empty(0, SCORE)  # document d's score under its first `_done[d]` trees
@@ -116,13 +115,13 @@ class Scores:
         self._negated_ceilings[t + 1] = self._negated_ceilings[t] - tree.leaf_values.min()
         self._n_trees += 1
         if leaves is not None and self._n_settled == t:
-            growing.add_leaf_values(leaves.rows, leaves.bounds, tree.leaf_values, self._settled)
+            leaves.add_to(self._settled, tree.leaf_values)
             self._n_settled = self._n_trees
 
     def all(self) -> np.ndarray:
         """The scores of every document."""
         if self._n_settled < self._n_trees:
-            add_trees_binned(self._bins, self._compiled(self._n_settled), self._settled)
+            add_trees_binned(self._bins.bins, self._compiled(self._n_settled), self._settled)
             self._n_settled, self._n_walked = self._n_trees, 0
         return self._settled
 
@@ -165,17 +164,26 @@ class Scores:
         new = Choice.fresh(highs) if last is None else last.with_room(highs)
         if not new.sizes.any() or self._n_walked > WALKED_SHARE * len(self._settled):
             self.all()
+        self._n_walked += self._improve(new, candidates, (offsets, thresholds, lows, highs, new.starts), lowest)[0]
+        return new
+
+    def _improve(
+        self, choice: Choice, candidates: np.ndarray, lists: tuple[np.ndarray, ...], lowest: bool
+    ) -> tuple[int, int, np.ndarray]:
+        """Make the last choice the new one; returns what `best_per_query` returns."""
         self._copy_settled()
-        sign, ceilings = (-1.0, self._negated_ceilings) if lowest else (1.0, self._ceilings)
+        sign, ceilings = self._bounds(lowest)
         if lowest not in self._heads:
             self._heads[lowest] = np.empty(len(self._values), np.float32)
             fill_heads(self._values, self._done, sign, ceilings, self._heads[lowest])
-        lists = offsets, thresholds, lows, highs, new.starts
-        self._n_walked += best_per_query(
-            self._bins, self._descent(), self._n_trees, sign, ceilings, candidates, lists, new.places, new.sizes,
+        return best_per_query(
+            self._bins, self._descent(), self._n_trees, sign, ceilings, candidates, lists, choice.places, choice.sizes,
             self._values, self._done, self._heads[lowest],
         )  # fmt: skip
-        return new
+
+    def _bounds(self, lowest: bool) -> tuple[float, np.ndarray]:
+        """The sign of scores, and what trees can add to them at most."""
+        return (-1.0, self._negated_ceilings) if lowest else (1.0, self._ceilings)
 
     def _copy_settled(self) -> None:
         """Let the single scores begin where all documents are."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.line_search import LineSearch, best_step
 from ranksieve.boosting.loop import State, StepSize
@@ -59,7 +60,7 @@ class OptimalStep:
         def step_size(tree: Tree, leaves: Leaves | None, state: State) -> float:
             for earlier in state.trees[scores.n_trees :]:
                 scores.add(earlier)
-            direction = Scores(data)
+            direction = new_scores(data)
             direction.add(tree, leaves if scores is state.scores else None)
             return self.step_shrinkage * best_step(search, scores.all(), direction.all(), *self.step_range)[0]
 

@@ -12,6 +12,9 @@ import numpy as np
 from ranksieve.boosting.bagging import bagged, bagged_step, check_bag, training_scores
 from ranksieve.boosting.callbacks import MeasuredSet, Monitor, ValidationSet
 from ranksieve.boosting.checkpoint import Checkpointer, fingerprint, finished
+from ranksieve.boosting.disk_grower import DiskGrower
+from ranksieve.boosting.disk_scores import new_scores
+from ranksieve.boosting.disk_training import report_disk_time, store_of
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.initial_scores import TRAIN, Base, make_base
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets
@@ -22,6 +25,7 @@ from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import TrainingLists
 from ranksieve.boosting.tree import to_forest
+from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.read import open_data
 from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, param
@@ -43,8 +47,8 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     validation set. With `job.init` the trees correct the errors of a base model (LambdaSMART).
     """
     params = job.params
-    given = open_data(job.data, missing=job.missing)
-    train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning)
+    given, store = open_data(job.data, missing=job.missing), store_of(params, job.callbacks)
+    train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning, store=store)
     if train_set.lists.n_docs < 2 * params.min_docs:
         text = "no tree can split %s into leaves of min_docs=%d; all documents get one score; lower min_docs"
         LOG.warning(text, counted(document=train_set.lists.n_docs), params.min_docs)
@@ -53,10 +57,11 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     check_bag(params, has_biases=has_biases)
     memory = memory_of(job, has_biases=has_biases)
     start = memory.scores(train_set, base.scores(TRAIN, given, train_set), is_trained_on=True)
-    valid_sets = list(_validation_sets(job, train_set, base, memory))
+    valid_sets = list(_validation_sets(job, train_set, base, memory, store))
     lists = memory.lists(train_set, metric_of(params), first_selection(base))
     step_size = params.step_rule((train_set, start), [(one.data, one.scores) for one in valid_sets], lists.metric)
     grower = memory.grower(train_set)
+    report_disk_time(train_set, params, threads=job.threads)
     biases = PositionBiases.of(lists, count_positions(train_set.lists.positions), params)
     starts = [start, *(one.scores for one in valid_sets)]
     if job.counter is not None:
@@ -155,7 +160,7 @@ class MainMemory:
 
     def scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool = False) -> Any:
         """The scores of a data set."""
-        return training_scores(data, self._params, start) if is_trained_on else Scores(data, start=start)
+        return training_scores(data, self._params, start) if is_trained_on else new_scores(data, start=start)
 
     def validation_set(self, name: str, data: Binned, scores: Scores) -> ValidationSet:
         return ValidationSet(name, data, scores)
@@ -164,6 +169,8 @@ class MainMemory:
         return bagged(TrainingLists(data.lists, self._params, metric, first_selection))
 
     def grower(self, data: Binned) -> Grower:
+        if data.disk is not None:
+            return DiskGrower(data, self._params, threads=self._threads)
         return GROWERS[self._params.forest_algorithm.grower](data, self._params, threads=self._threads)
 
 
@@ -204,9 +211,11 @@ def start_of(job: TrainingJob, train_set: Binned, given: Any, labels: QueryLabel
     return base
 
 
-def _validation_sets(job: TrainingJob, train_set: Binned, base: Base, memory: Any) -> Iterator[Any]:
+def _validation_sets(
+    job: TrainingJob, train_set: Binned, base: Base, memory: Any, store: BinStore | None
+) -> Iterator[Any]:
     """The validation sets with their initial scores."""
     for name, data in named_sets(job.valid).items():
         given = open_data(data, missing=job.missing, wanted=train_set.feature_names)
-        binned = bin_like(given, train_set)
+        binned = bin_like(given, train_set, store=store)
         yield memory.validation_set(name, binned, memory.scores(binned, base.scores(name, given, binned)))

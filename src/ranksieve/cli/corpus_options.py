@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ranksieve.cli.console import check_writable, progress_output
 from ranksieve.errors import ParameterError
+from ranksieve.text_formats import read_size
 from ranksieve.user_functions import import_function
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ranksieve.retrieval.first_stage import FirstStage
 
 PANEL = "First stage"
-UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder, made by 'ranksieve index'.")]
 QueriesArgument = Annotated[
@@ -178,12 +178,10 @@ def _numbers(flag: str, text: str) -> dict[str, float]:
 
 def memory_size(text: str) -> int:
     """Bytes of a size such as `512M` or `2G`."""
-    digits = text.strip().lower().removesuffix("b").removesuffix("i")
-    number, unit = (digits[:-1], digits[-1:]) if digits[-1:].isalpha() else (digits, "")
-    try:
-        return int(float(number) * UNITS[unit])
-    except (ValueError, KeyError):
-        raise ParameterError(f"--memory is {text!r}; expected a size such as 512M or 2G") from None
+    size = read_size(text)
+    if not size:
+        raise ParameterError(f"--memory is {text!r}; expected a size such as 512M or 2G")
+    return size
 
 
 def show_notes(notes: Iterable[str]) -> None:

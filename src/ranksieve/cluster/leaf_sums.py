@@ -8,13 +8,12 @@ import numpy as np
 
 from ranksieve.boosting.fixed_point import Extent, Scales
 from ranksieve.boosting.grower import Grower, Leaves
+from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, live_places
 from ranksieve.boosting.training_rows import TreeTarget
-from ranksieve.cluster.messages import HistogramRequest, LeafSplit, RootHistogram, SplitPoint
 from ranksieve.data.binned import Binned
-from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.divide_rows import divide_rows
-from ranksieve.kernels.histograms import LANES, Columns, sum_leaf
+from ranksieve.kernels.histograms import Columns, sum_leaf
 from ranksieve.params import Params
 
 
@@ -100,11 +99,3 @@ class LeafSums(Grower):
     def discard_leaves(self) -> None:
         """Discard the leaves: the tree has been added to the scores."""
         self._complete = False
-
-
-def live_places(n_bins: np.ndarray, planes: int) -> np.ndarray:
-    """The places of existing bins, and of the one for missing values, in a leaf's flat histogram."""
-    columns = n_bins.reshape(-1, 1, 1, LANES)
-    bins = np.arange(256)[:, None]
-    live = (bins < columns) | (bins == MISSING_BIN)
-    return np.flatnonzero(np.broadcast_to(live, (len(columns), planes, 256, LANES)))

@@ -82,39 +82,3 @@ class ShardReport:
     extent: Extent | None = None
     rows: SelectedRows | None = None
     position_sums: np.ndarray | None = None  # of the gradients, where positions have biases
-
-
-@dataclass(frozen=True)
-class SplitPoint:
-    """The test that splits a leaf."""
-
-    column: int
-    split_bin: int
-    missing_left: bool
-
-
-@dataclass(frozen=True)
-class LeafSplit:
-    """Leaf `leaf` is split; its right side becomes leaf `new`."""
-
-    leaf: int
-    new: int
-    cut: SplitPoint
-
-
-@dataclass(frozen=True)
-class HistogramRequest:
-    """The histogram of a leaf; with `cut`, that of one side of a leaf that will probably be split there."""
-
-    leaf: int
-    cut: SplitPoint | None = None
-    left: bool = False
-
-
-@dataclass(frozen=True)
-class RootHistogram:
-    """Fixed-point sums of the training rows, and their histogram: the existing bins, one after the other."""
-
-    total: int
-    hess_total: int
-    bins: np.ndarray

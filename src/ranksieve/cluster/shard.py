@@ -16,21 +16,14 @@ from ranksieve.boosting.fixed_point import Extent, Scales
 from ranksieve.boosting.initial_scores import TRAIN, Base
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram
 from ranksieve.boosting.train import first_selection
 from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
 from ranksieve.cluster.layout import Shares
 from ranksieve.cluster.leaf_sums import LeafSums
-from ranksieve.cluster.messages import (
-    HistogramRequest,
-    LeafSplit,
-    RootHistogram,
-    RunConfig,
-    SelectedRows,
-    SetSummary,
-    ShardReport,
-)
+from ranksieve.cluster.messages import RunConfig, SelectedRows, SetSummary, ShardReport
 from ranksieve.cluster.partitions import NUMBA_LOCK
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.features import check_feature_names

@@ -33,7 +33,7 @@ from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.parameter_table import FORESTS
 from ranksieve.rankers import train as one_machine
-from ranksieve.rules import traits_of
+from ranksieve.rules import AUTO, traits_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -144,6 +144,7 @@ class Cluster:
             (param("collapse", params.collapse), params.collapse > 0),
             (param("step", params.step), traits_of(params.step_rule).one_machine_only),
             (param("counter"), job.counter is not None),
+            (param("memory", params.memory), params.memory != AUTO),
         ]
         for name in (name for name, is_given in alone if is_given):
             raise ParameterError(name, " works on one machine only; on a cluster leave it out")

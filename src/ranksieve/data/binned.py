@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.data.bin_store import BinStore, FileSink, StoredBins
 from ranksieve.data.binning import Binning, BinningSketch
-from ranksieve.data.blocks import Source, check_narrow, give_back_memory, widened
+from ranksieve.data.blocks import Source, check_narrow, give_back_memory, read_ahead, widened
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.disk_rows import DiskRows
 from ranksieve.data.features import Described, FeatureInfo, check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
@@ -22,12 +24,16 @@ from ranksieve.text_formats import counted
 
 @dataclass(frozen=True)
 class Binned(Described):
-    """Row-major bins (`n_docs` × padded features; the padding is zero), with their lists and thresholds."""
+    """Row-major bins (`n_docs` × padded features; the padding is zero), with their lists and thresholds.
+
+    Bins that do not fit into memory are those of a file, mapped; `disk` has some rows of it in memory.
+    """
 
     bins: np.ndarray
     lists: Lists
     binning: Binning
     info: FeatureInfo
+    disk: DiskRows | None = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -35,97 +41,176 @@ class Binned(Described):
 
     def take_rows(self, rows: np.ndarray) -> Binned:
         """Some documents, given by ascending rows, with the same thresholds; queries with none of them are left out."""
-        return replace(self, bins=self.bins[rows], lists=self.lists.take_rows(rows))
+        return replace(self, bins=self.bins[rows], lists=self.lists.take_rows(rows), disk=None)
+
+    @classmethod
+    def of(cls, stored: StoredBins, store: BinStore) -> Binned:
+        """The bins of a file."""
+        disk = DiskRows(stored.file, store.room)
+        return cls(stored.file.mapped, stored.lists, stored.binning, stored.info, disk)
 
 
-def bin_data(data: Any, *, max_bins: int = MAX_BINS, binning: Binning | None = None, missing: str = "zero") -> Binned:
+def bin_data(
+    data: Any,
+    *,
+    max_bins: int = MAX_BINS,
+    binning: Binning | None = None,
+    missing: str = "zero",
+    store: BinStore | None = None,
+    beside: bool = False,
+) -> Binned:
     """Bins of a data set, a file or a table; validation data is binned with the `binning` of the training set.
 
     A file is read in blocks, twice if thresholds are to be learned; its float matrix is never in memory as a whole.
+    A `store` keeps bins in a file if they do not fit into memory, `beside` those of a training set.
     """
     data = open_data(data, missing=missing)
     if isinstance(data, Binned):
         _check_same_binning(data, binning, max_bins)
         return data
+    place = _Place(store, beside)
     if isinstance(data, Dataset):
-        return _bin_dataset(data, max_bins, binning)
-    return _bin_source(data, max_bins, binning)
+        return _bin_dataset(data, max_bins, binning, place)
+    return _bin_source(data, max_bins, binning, place)
 
 
-def bin_like(given: Any, train_set: Binned, *, missing: str = "zero") -> Binned:
+def bin_like(given: Any, train_set: Binned, *, missing: str = "zero", store: BinStore | None = None) -> Binned:
     """Bins of validation data with the thresholds of the training set; tables are matched by name."""
     data = open_data(given, missing=missing, wanted=train_set.feature_names)
-    binned = bin_data(data, binning=train_set.binning)
+    binned = bin_data(data, binning=train_set.binning, store=store, beside=True)
     check_feature_names(binned.feature_names, train_set.feature_names, binned.source)
     return binned
 
 
-def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None) -> Binned:
+@dataclass(frozen=True)
+class _Place:
+    """Where bins go."""
+
+    store: BinStore | None
+    beside: bool
+
+    def find(self, source: Source, key: str | None) -> Binned | None:
+        """Bins that an earlier run has written to a file."""
+        if self.store is None:
+            return None
+        stored = self.store.find(source, key, beside=self.beside)
+        return None if stored is None else Binned.of(stored, self.store)
+
+    def create(self, source: Source | None, key: str | None, n_docs: int, binning: Binning) -> MemorySink | FileSink:
+        width = -(-binning.n_features // LANES) * LANES
+        sink = None
+        if self.store is not None:
+            sink = self.store.create(source, key, n_docs, width, beside=self.beside)
+        return sink or MemorySink(n_docs, width)
+
+    def report(self, doing: str, source: Source) -> None:
+        if self.store is not None:
+            self.store.report(doing, source.fraction_read)
+
+    def binned(self, sink: MemorySink | FileSink, lists: Lists, binning: Binning, info: FeatureInfo) -> Binned:
+        """The bins that were written to a sink."""
+        if isinstance(sink, FileSink):
+            assert self.store is not None
+            return Binned.of(sink.stored(), self.store)
+        return Binned(sink.bins if lists.order is None else sink.bins[lists.order], lists, binning, info)
+
+
+class MemorySink:
+    """Bins in memory, as `FileSink` has them in a file."""
+
+    def __init__(self, n_docs: int, width: int) -> None:
+        self.bins, self.n_docs = np.zeros((n_docs, width), BIN), 0
+
+    def __enter__(self) -> MemorySink:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+    def room(self, n_rows: int, source: str) -> np.ndarray:
+        """Where to put the bins of the next rows."""
+        if self.n_docs + n_rows > len(self.bins):
+            raise DataError(f"{source}: the file grew while it was read; start again")
+        return self.bins[self.n_docs : self.n_docs + n_rows]
+
+    def done(self, n_rows: int) -> None:
+        """The bins of the next rows are there."""
+        self.n_docs += n_rows
+
+    def finish(self, lists: Lists, binning: Binning, info: FeatureInfo) -> None:
+        """All bins are there."""
+
+
+def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None, place: _Place) -> Binned:
     sketch = BinningSketch(max_bins=max_bins)
     if binning is None:
         for block in data.blocks():
             sketch.add(block, source=data.source)
         binning = sketch.finish()
     _check_width(data.n_features, binning, data.source)
-    bins = _empty_bins(data.n_docs, binning)
-    start = 0
-    for block in data.blocks():
-        _fill(bins, start, block, binning, data.source)
-        start += len(block)
-    return Binned(bins, data.lists, binning, data.info)
+    lists = replace(data.lists, order=None)  # blocks are in the order of the lists
+    with place.create(None, None, data.n_docs, binning) as sink:
+        for block in data.blocks():
+            _fill(sink, block, binning, data.source)
+        sink.finish(lists, binning, data.info)
+    return replace(place.binned(sink, lists, binning, data.info), lists=data.lists)
 
 
-def _bin_source(source: Source, max_bins: int, binning: Binning | None) -> Binned:
-    bins = None
-    if binning is not None and source.n_docs is not None:  # one pass is enough
-        bins = _empty_bins(source.n_docs, binning)
-    lists, binning = _first_pass(source, max_bins, binning, bins)
-    give_back_memory()
-    if bins is None:
-        bins = _empty_bins(lists.n_docs, binning)
-        _second_pass(source, binning, bins)
+def _bin_source(source: Source, max_bins: int, binning: Binning | None, place: _Place) -> Binned:
+    key = None if place.store is None else place.store.key(source, max_bins, binning)
+    found = place.find(source, key)
+    if found is not None:
+        return found
+    lists = None
+    if binning is None or source.n_docs is None:  # else one pass is enough
+        lists, binning = _first_pass(source, max_bins, binning, None, place)
         give_back_memory()
-    if lists.order is not None:
-        bins = bins[lists.order]
-    return Binned(bins, lists, binning, source.info.with_names(binning.n_features))
+    n_docs = source.n_docs if lists is None else lists.n_docs
+    assert n_docs is not None
+    with place.create(source, key, n_docs, binning) as sink:
+        if lists is None:
+            lists, _ = _first_pass(source, max_bins, binning, sink, place)
+        else:
+            _second_pass(source, binning, sink, place)
+        if sink.n_docs != n_docs:
+            change = "shrank" if sink.n_docs < n_docs else "grew"
+            raise DataError(f"{source.path}: the file {change} while it was read; start again")
+        info = source.info.with_names(binning.n_features)
+        sink.finish(lists, binning, info)
+    give_back_memory()
+    return place.binned(sink, lists, binning, info)
 
 
 def _first_pass(
-    source: Source, max_bins: int, binning: Binning | None, bins: np.ndarray | None
+    source: Source, max_bins: int, binning: Binning | None, sink: MemorySink | FileSink | None, place: _Place
 ) -> tuple[Lists, Binning]:
-    """The lists, and the binning if none is given; fills the bins if they are allocated."""
+    """The lists, and the binning if none is given; writes the bins if there is a sink."""
     name = source.path
     growing = ListBuilder(name)
     sketch = BinningSketch(max_bins=max_bins, fill=source.absent)
-    width = start = 0
-    for block in source.blocks():
+    width = 0
+    for block in read_ahead(source):
         if binning is None:
             sketch.add(block.features, source=name)
-        elif bins is not None:
+        elif sink is not None:
             _check_width(block.features.shape[1], binning, name, narrower=True)
-            _fill(bins, start, widened(block.features, binning.n_features, source.absent), binning, name)
-            start += block.n_docs
+            _fill(sink, widened(block.features, binning.n_features, source.absent), binning, name)
         width = max(width, block.features.shape[1])
         growing.append(block)
+        place.report("reading the data", source)
     lists = growing.finish()
     binning = binning or sketch.finish()
     _check_width(width, binning, name, narrower=source.feature_names is None)
     check_narrow(source, width, binning.n_features)
-    if bins is not None and start != len(bins):
-        raise DataError(f"{name}: the file shrank while it was read; start again")
     return lists, binning
 
 
-def _second_pass(source: Source, binning: Binning, bins: np.ndarray) -> None:
-    """Fill the bins."""
-    start = 0
-    for block in source.blocks():
-        features = widened(block.features, binning.n_features, source.absent)
-        _fill(bins, start, features, binning, source.path)
-        start += len(features)
-        del block, features  # free them before the next are read
-    if start != len(bins):
-        raise DataError(f"{source.path}: the file shrank while it was read; start again")
+def _second_pass(source: Source, binning: Binning, sink: MemorySink | FileSink, place: _Place) -> None:
+    """Write the bins."""
+    for block in read_ahead(source):
+        _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.path)
+        place.report("binning the data", source)
+        del block  # free it before the next is read
 
 
 def _check_same_binning(data: Binned, binning: Binning | None, max_bins: int) -> None:
@@ -143,15 +228,9 @@ def _check_same_binning(data: Binned, binning: Binning | None, max_bins: int) ->
         raise DataError(f"{data.source}: was binned with other thresholds; use bin_data(..., binning=train.binning)")
 
 
-def _empty_bins(n_docs: int, binning: Binning) -> np.ndarray:
-    width = -(-binning.n_features // LANES) * LANES
-    return np.zeros((n_docs, width), BIN)
-
-
-def _fill(bins: np.ndarray, start: int, block: np.ndarray, binning: Binning, source: str) -> None:
-    if start + len(block) > len(bins):
-        raise DataError(f"{source}: the file grew while it was read; start again")
-    binning.transform(block, bins[start : start + len(block)])
+def _fill(sink: MemorySink | FileSink, block: np.ndarray, binning: Binning, source: str) -> None:
+    binning.transform(block, sink.room(len(block), source))
+    sink.done(len(block))
 
 
 def _check_width(width: int, binning: Binning, source: str, *, narrower: bool = False) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +20,8 @@ from ranksieve.data.features import Described, to_float
 from ranksieve.data.lists import runs_of
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError, RanksieveWarning
+
+STAMP_BYTES = 1 << 20  # of a file, whose digest tells it from another
 
 
 @dataclass
@@ -64,6 +69,8 @@ class Source(Described, ABC):
     n_features: int | None = None
     fraction_read: float = 0.0  # how much of the data the current pass has read, for progress bars and size estimates
     dense: bool = False  # whether every line of a text names every feature; known after a full pass
+    reads_in_threads: bool = False  # whether blocks are new arrays, made without kernels, which use all threads
+    files: tuple[str, ...] = ()  # that it reads; empty for tables and generators
 
     @property
     def path(self) -> str:
@@ -78,6 +85,19 @@ class Source(Described, ABC):
     @abstractmethod
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The rows from the first to the last, at most `rows` at a time."""
+
+    def fingerprint(self) -> list[Any] | None:
+        """What is the same as long as the same is read: of the files, and of how they are read. None: not known."""
+        if not self.files:
+            return None
+        return [[stamp(path) for path in self.files], self.info.feature_names, self.info.first_stage, self.info.missing]
+
+
+def stamp(path: str) -> tuple[int, int, str]:
+    """The size and the time of a file, and a digest of its beginning."""
+    status = os.stat(path)
+    with open(path, "rb") as file:
+        return status.st_size, status.st_mtime_ns, hashlib.sha256(file.read(STAMP_BYTES)).hexdigest()
 
 
 def widened(features: np.ndarray, n_features: int, absent: float) -> np.ndarray:
@@ -134,6 +154,20 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
             weights=None if weights is None else weights[part],
             positions=None if positions is None else positions[part],
         )
+
+
+def read_ahead(source: Source) -> Iterator[Block]:
+    """The blocks of a source; where it can, the next one is read in another thread meanwhile."""
+    coming = source.blocks()
+    if not source.reads_in_threads:
+        yield from coming
+        return
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, coming, None)
+        while (block := following.result()) is not None:
+            following = pool.submit(next, coming, None)
+            yield block
+            del block
 
 
 def give_back_memory() -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from ranksieve.data.compression import RawStream, TextStream, open_text
-from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions
+from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions, lasting
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.tables import TableSource
 from ranksieve.errors import DataError, param
@@ -44,7 +44,7 @@ class CsvSource(TableSource):
             )
         if any("\ufffd" in name for name in names):
             raise DataError(f"{path}:1: the names of the columns are not UTF-8; {RECODE}")
-        self._file = path
+        self._file, self.files = path, lasting(path)
         found = options.find_columns(names, str(path))
         self._ids = [found[role] for role in TEXTS if role in found]
         numbers = {*options.find_features(names, found, str(path)), *(found[role] for role in found.keys() - TEXTS)}

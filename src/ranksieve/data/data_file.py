@@ -213,6 +213,11 @@ def spool_pipe(path: str | os.PathLike[str]) -> str:
     return SpooledPath(kept, shown)
 
 
+def lasting(path: str) -> tuple[str, ...]:
+    """The path, unless it is a temporary file."""
+    return () if isinstance(path, SpooledPath) else (os.fspath(path),)
+
+
 def _is_pipe(name: str) -> bool:
     """Whether a name is that of a pipe or a device. False where it cannot be examined: the reader reports that."""
     try:

@@ -81,6 +81,7 @@ class JoinedSource(Source):
         more = len(pieces) - 1
         self.info = replace(first.info, source=name or first.source + (f" and {more} more" if more else ""))
         self.n_features = first.n_features
+        self.files = tuple(path for _, data in self._parts if isinstance(data, Source) for path in data.files)
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The rows of all pieces in order."""
@@ -99,6 +100,12 @@ class JoinedSource(Source):
         parts = [data for _, data in self._parts]
         self.n_features = max(data.n_features or 0 for data in parts)
         self.dense = all(isinstance(data, Source) and data.dense for data in parts)
+
+    def fingerprint(self) -> list[Any] | None:
+        """Those of the parts, unless these are some queries of files."""
+        parts = [data.fingerprint() if isinstance(data, Source) else None for _, data in self._parts]
+        some = any(piece.queries is not None for piece, _ in self._parts)
+        return None if some or None in parts else parts
 
     @staticmethod
     def _check_distinct(block: Block, source: str, first_in: dict[Any, str]) -> None:

@@ -6,18 +6,19 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ranksieve.data.blocks import Block, Source, blocks_of
+from ranksieve.data.blocks import Block, Source, blocks_of, stamp
 from ranksieve.data.compression import create_text, open_text
-from ranksieve.data.data_file import ReadOptions
+from ranksieve.data.data_file import ReadOptions, lasting
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.letor_lines import EXAMPLE, Lines, chunks, parse
-from ranksieve.data.letor_side_files import SideFiles
+from ranksieve.data.letor_side_files import ENDINGS, SideFiles
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path
@@ -35,7 +36,7 @@ class TextSource(Source):
     """
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        self._file = path
+        self._file, self.files = path, lasting(path)
         first_stage = _feature_number(path, options.first_stage)
         self.info = FeatureInfo((), first_stage, str(path), options.absent)
 
@@ -63,6 +64,12 @@ class TextSource(Source):
                 f"the file has {counted(feature=width)}, f1 to f{width}"
             )
         self.n_docs, self.n_features, self.dense = n_docs, width, n_named == n_docs * width
+
+    def fingerprint(self) -> list[Any] | None:
+        """Also the files beside it."""
+        found = super().fingerprint()
+        beside = [stamp(f"{self._file}{ending}") for ending in ENDINGS if os.path.exists(f"{self._file}{ending}")]
+        return None if found is None else [*found, beside]
 
     def _parsed(self, width: int) -> Iterator[Lines]:
         line = 1

@@ -17,6 +17,8 @@ from ranksieve.data.lists import EXPECTED_POSITION
 from ranksieve.dtypes import MAX_POSITION, OFFSET, POSITION
 from ranksieve.errors import DataError
 
+ENDINGS = (".query", ".weight", ".position")
+
 
 class SideFiles:
     """The side files of a text file. Query sizes are used only if its lines have no query ids."""

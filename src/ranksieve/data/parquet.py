@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.data.blocks import Block, Source, blocks_of
-from ranksieve.data.data_file import ReadOptions
+from ranksieve.data.data_file import ReadOptions, lasting
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.lists import Lists, id_array
@@ -36,6 +36,7 @@ class ParquetSource(TableSource):
 
     def __init__(self, path: str, options: ReadOptions) -> None:
         self._file, self.info = path, FeatureInfo(source=str(path), absent=float("nan"))
+        self.files = lasting(path)
         with self._open() as file:
             schema = self._reading(lambda: file.schema_arrow)
             n_docs = file.metadata.num_rows

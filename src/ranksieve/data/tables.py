@@ -181,6 +181,8 @@ class TableSource(Source):
         The number of rows, where it is known.
     """
 
+    reads_in_threads = True
+
     def __init__(self, info: FeatureInfo, schema: pa.Schema, options: ReadOptions, n_docs: int | None = None) -> None:
         place = info.source
         if len(set(schema.names)) < len(schema.names):
@@ -197,6 +199,11 @@ class TableSource(Source):
         self._check_schema(schema, place)
         first_stage = info.first_stage if options.first_stage is None else options.first_stage
         self.info = FeatureInfo(names, feature_number(first_stage, names), place, info.absent, info.candidates)
+
+    def fingerprint(self) -> list[Any] | None:
+        """Also the columns that are not features."""
+        found = super().fingerprint()
+        return None if found is None else [*found, sorted(self._columns.items())]
 
     def _check_schema(self, schema: pa.Schema, place: str) -> None:
         """Raise `DataError` unless labels, weights and positions are numbers, and ids can be written as text."""

@@ -17,6 +17,13 @@ from ranksieve.kernels.parallel import run_parts
 SIDE_BY_SIDE = 8
 
 
+class RowBins(NamedTuple):
+    """Bins of rows: those of row r are at `slots[r]` of `bins`, or at r where there are no slots."""
+
+    bins: np.ndarray
+    slots: np.ndarray  # int32 per row; below 0: the row is not in memory
+
+
 class Descent(NamedTuple):
     """Trees laid out for walking; tree t has the nodes from `2 * leaf_offsets[t] - t` on, splits first, then leaves."""
 
@@ -79,23 +86,26 @@ def find_leaves(begins, bins, forest, t, places):
 
 
 @njit(cache=True, nogil=True)
-def catch_up(start, stop, bins, rows, forest, n_trees, scores, done):
+def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
     """Add the trees that rows[start:stop] lack, in order: each sum is the one a fresh scoring gives, bit for bit.
 
-    `done[row]` trees are in `scores[row]`. Returns how many walks were due.
+    `done[row]` trees are in `scores[row]`. Rows that lack a tree are in memory. Returns how many walks were due.
     """
+    bins, slots = row_bins.bins, row_bins.slots
     flat_bins, width, leaf_values = bins.reshape(bins.size), bins.shape[1], forest.leaf_values
+    has_slots = len(slots) > 0
     begins, places = np.empty(SIDE_BY_SIDE, np.uint64), np.empty(SIDE_BY_SIDE, np.uint64)
     n_walks = 0
     for group in range(start, stop, SIDE_BY_SIDE):
         n = min(SIDE_BY_SIDE, stop - group)
         for i in range(group + n, min(group + n + SIDE_BY_SIDE, stop)):
+            place = np.int64(max(slots[rows[i]], 0) if has_slots else rows[i])
             for line in range(0, width, 64):
-                prefetch(flat_bins, np.int64(rows[i]) * width + line)
+                prefetch(flat_bins, place * width + line)
         first = n_trees
         for k in range(SIDE_BY_SIDE):
             row = rows[group + min(k, n - 1)]
-            begins[k] = np.int64(row) * width
+            begins[k] = np.int64(max(slots[row], 0) if has_slots else row) * width
             first = min(first, done[row])
         for t in range(first, n_trees):
             find_leaves(begins, flat_bins, forest, t, places)
@@ -110,6 +120,6 @@ def catch_up(start, stop, bins, rows, forest, n_trees, scores, done):
 
 
 @njit(cache=True, nogil=True)
-def catch_up_rows(bins, rows, forest, n_trees, scores, done):
+def catch_up_rows(row_bins, rows, forest, n_trees, scores, done):
     """Bring the given rows up to date."""
-    run_parts(catch_up, len(rows), (bins, rows, forest, n_trees, scores, done))
+    run_parts(catch_up, len(rows), (row_bins, rows, forest, n_trees, scores, done))

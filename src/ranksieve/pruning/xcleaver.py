@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ranksieve.boosting.disk_training import store_of
 from ranksieve.boosting.initial_scores import ModelBase
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets
 from ranksieve.boosting.position_bias import INFO
@@ -34,9 +35,10 @@ def train_xcleaver(job: TrainingJob) -> Forest:
     when a round does not improve the metric. Interrupted with Ctrl-C it returns the best forest so far.
     """
     params = job.params
-    train_set = bin_data(job.data, max_bins=params.max_bins, missing=job.missing)
+    store = store_of(params)
+    train_set = bin_data(job.data, max_bins=params.max_bins, missing=job.missing, store=store)
     valid = named_sets(job.valid).values()
-    sets = [bin_like(given, train_set, missing=job.missing) for given in valid]
+    sets = [bin_like(given, train_set, missing=job.missing, store=store) for given in valid]
     judge = "valid" if sets else "train"
     if not sets:
         warnings.warn(only_training_lists(), stacklevel=4)

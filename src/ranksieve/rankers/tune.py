@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.checkpoint import checksums
+from ranksieve.boosting.disk_training import store_of
 from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.dataset import Dataset
@@ -136,8 +137,9 @@ class _Search:
         first = next(iter(named_sets(valid).values()))
         self._data, self._valid = data, first
         if base.algorithm.is_forest:
-            self._data = bin_data(data, max_bins=base.max_bins, missing=missing)
-            self._valid = bin_like(first, self._data, missing=missing)
+            store = store_of(base)
+            self._data = bin_data(data, max_bins=base.max_bins, missing=missing, store=store)
+            self._valid = bin_like(first, self._data, missing=missing, store=store)
         self._best: tuple[float, dict[str, Any], Model] | None = None
         self._n_done, self._cut = 0, False
 

@@ -1,0 +1,184 @@
+"""Growing a tree on bins in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.collapse import Grown, collapse
+from ranksieve.boosting.fixed_point import PART_ROWS, Extent, Scales, factors_of, to_fixed_point
+from ranksieve.boosting.grower import only_columns
+from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, SumGrower
+from ranksieve.boosting.training_rows import TreeTarget
+from ranksieve.boosting.tree import Tree
+from ranksieve.data.binned import Binned
+from ranksieve.dtypes import FIXED, MISSING_BIN, ROW
+from ranksieve.kernels import growing as kernels
+from ranksieve.kernels.histograms import Columns, TreeRows, sum_leaf
+from ranksieve.params import Params
+
+
+@dataclass(frozen=True)
+class LeafNumbers:
+    """The leaf of every row, by its number; as `Leaves`."""
+
+    numbers: np.ndarray
+
+    def add_to(self, scores: np.ndarray, leaf_values: np.ndarray) -> None:
+        """Add each leaf's value to the scores of its rows."""
+        for start in range(0, len(scores), PART_ROWS):
+            part = slice(start, start + PART_ROWS)
+            scores[part] += leaf_values[self.numbers[part]]
+
+
+class DiskGrower(SumGrower):
+    """The trees of `Grower`, bit for bit, for bins in a file.
+
+    Training rows that fit into memory are taken there. Otherwise the file is read about once for each level of the
+    tree: in one pass all leaves are split that can be, and the histograms of the smaller sides are summed.
+    """
+
+    def __init__(self, data: Binned, params: Params, *, threads: int) -> None:
+        assert data.disk is not None
+        super().__init__(data, params, threads=threads)
+        self.ahead, self._disk, self._n_columns = params.leaves, data.disk, data.binning.n_features
+        self._all_columns = Columns(self._n_bins, np.ones(len(self._n_bins), np.bool_), self._signs, self._borders)
+
+    def _take_bins(self, data: Binned) -> np.ndarray:
+        return data.bins  # for their number; columns are chosen when rows are read
+
+    def _allocate_histograms(self, n_planes: int) -> None:
+        super()._allocate_histograms(n_planes)
+        self._block_sums = np.zeros((1, *self._hist.shape[1:]), FIXED)
+
+    def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, Any]:
+        """A tree fitted to the gradients of some rows (None: all); also its leaves where every row took part."""
+        if target.rows is not None and self._disk.fits(len(target.rows)):
+            return super().grow(target, rng)
+        columns, key = self._choose_columns(rng), self._draw_key(rng)
+        self._target, self._numbers = target, np.zeros(len(target.grad), np.uint16)
+        tree = self._grow_on_sums(Extent.of(target.grad, target.hess), columns, key)
+        leaves = LeafNumbers(self._numbers) if target.rows is None else None
+        del self._target, self._numbers
+        return tree, leaves
+
+    def _place(self, target: TreeTarget, scales: Scales) -> TreeRows:
+        assert target.rows is not None
+        fixed = to_fixed_point(target.grad, target.hess, scales, target.rows, target.first_row)
+        bins = only_columns(self._disk.take(target.rows), self._columns, self._n_columns)
+        return self._all_of(bins, fixed)
+
+    def _call(self, request: str, *arguments: Any) -> list[Any]:
+        answers: dict[str, Callable[..., Any]] = {
+            "sums": self._all_sums, "root": self._root, "split": self._sum_sides, "finish": self._leaves_of,
+        }  # fmt: skip
+        return [answers[request](*arguments)]
+
+    def _all_sums(self, extent: Extent) -> tuple[int, int]:
+        return self._sums(extent, self._target)
+
+    def _root(self, scales: Scales) -> RootHistogram:
+        """The sums of all training rows."""
+        self._scales_now = scales
+        total = hess_total = 0
+        for part in range(0, len(self._numbers), PART_ROWS):
+            fixed = self._fixed(part, min(part + PART_ROWS, len(self._numbers)))
+            total, hess_total = total + int(fixed.packed.sum()), hess_total + int(fixed.hess.sum())
+        return RootHistogram(total, hess_total, self._sum_sides([], [HistogramRequest(0)])[0])
+
+    def _fixed(self, low: int, high: int) -> Any:
+        """Training rows low:high as integers."""
+        target = self._target
+        rows = None if target.rows is None else target.rows[low:high]
+        first = target.first_row + (low if rows is None else 0)
+        return to_fixed_point(target.grad[low:high], target.hess[low:high], self._scales_now, rows, first)
+
+    def _blocks(self) -> Iterator[tuple[int, int, np.ndarray]]:
+        """The bins of training rows low:high, for all of them."""
+        rows = self._target.rows
+        for first, bins in self._disk.file.blocks():
+            low, high = first, first + len(bins)
+            if rows is not None:
+                low, high = map(int, np.searchsorted(rows, [low, high]))
+                bins = bins[rows[low:high] - first]
+            if low < high:
+                yield low, high, only_columns(bins, self._columns, self._n_columns)
+
+    def _sum_sides(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
+        """Split leaves, and sum the histograms that are requested, in one pass over the file."""
+        sums = np.zeros((len(requests), *self._hist.shape[1:]), FIXED)
+        for low, high, bins in self._blocks():
+            numbers = self._numbers[low:high]
+            _move(numbers, bins, splits)
+            fixed = self._fixed(low, high) if requests else None
+            for out, request in zip(sums, requests, strict=True):
+                members = np.flatnonzero(numbers == request.leaf).astype(ROW)
+                if request.cut is not None:
+                    members = members[_go_left(bins, members, request.cut) == request.left]
+                if len(members):
+                    assert fixed is not None
+                    rows = TreeRows(bins, members, members, fixed.packed, fixed.hess)
+                    sum_leaf(rows, self._all_columns, 0, len(members), self._block_sums, self._spare, 0, -1)
+                    out += self._block_sums[0]
+        return sums.reshape(len(requests), self._block_sums.size)[:, self._live]
+
+    def _leaves_of(self, splits: Sequence[LeafSplit]) -> np.ndarray:
+        """Split leaves; returns the exact sums of every leaf."""
+        if splits:
+            self._sum_sides(splits, [])
+        target, scale = self._target, self._scales_now.exact
+        n_leaves = int(self._numbers.max(initial=0)) + 1
+        sums = np.zeros((2, n_leaves), FIXED)
+        for low in range(0, len(self._numbers), PART_ROWS):
+            part = slice(low, low + PART_ROWS)
+            members = np.argsort(self._numbers[part], kind="stable").astype(ROW)
+            ends = np.searchsorted(self._numbers[part][members], np.arange(n_leaves + 1))
+            bounds = np.stack([ends[:-1], ends[1:]], axis=1)
+            exponents = scale.grad_exponent, scale.hess_exponent
+            for values, exponent, out in zip((target.grad, target.hess), exponents, sums, strict=True):
+                here = np.empty(n_leaves, FIXED)
+                kernels.sum_leaves(members, bounds, values[part], factors_of(exponent), here)
+                out += here
+        sums[0] = (sums[0] << scale.count_bits) + np.bincount(self._numbers, minlength=n_leaves)
+        return sums
+
+    def _finish(self, scales: Scales, state: kernels.GrowState, leaf_sums: np.ndarray) -> Tree:
+        if self._params.collapse <= 0:
+            return super()._finish(scales, state, leaf_sums)
+        places, order = _in_order(state)
+        grown = collapse(Grown.of(state, np.stack([places, places + 1], axis=1)), self._params.collapse)
+        merged = np.stack([leaf_sums[:, order[low:high]].sum(axis=1) for low, high in grown.bounds], axis=1)
+        owner = np.empty(len(order), np.uint16)
+        for leaf, (low, high) in enumerate(grown.bounds):
+            owner[order[low:high]] = leaf
+        self._numbers = owner[self._numbers]
+        return self._tree(scales, grown, merged)
+
+
+def _go_left(bins: np.ndarray, rows: np.ndarray, cut: SplitPoint) -> np.ndarray:
+    values = bins[rows, cut.column]
+    return np.where(values == MISSING_BIN, cut.missing_left, values <= cut.split_bin)
+
+
+def _move(numbers: np.ndarray, bins: np.ndarray, splits: Sequence[LeafSplit]) -> None:
+    """Give rows the numbers of their leaves after some splits, in this order."""
+    for split in splits:
+        rows = np.flatnonzero(numbers == split.leaf)
+        numbers[rows[~_go_left(bins, rows, split.cut)]] = split.new
+
+
+def _in_order(state: kernels.GrowState) -> tuple[np.ndarray, np.ndarray]:
+    """The place of each leaf from left to right, and the leaf at each place."""
+    n_leaves = int(state.n_leaves[0])
+    order, open_nodes = [], [0 if n_leaves > 1 else ~0]
+    while open_nodes:
+        node = open_nodes.pop()
+        if node < 0:
+            order.append(~node)
+        else:
+            open_nodes += [int(state.splits[node, 4]), int(state.splits[node, 3])]
+    found = np.array(order)
+    return np.argsort(found), found

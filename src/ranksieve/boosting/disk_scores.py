@@ -1,0 +1,122 @@
+"""`DiskScores`: scores of documents whose bins are in a file."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksieve.boosting.scores import Choice, Scores
+from ranksieve.data.binned import Binned
+from ranksieve.kernels.scoring import add_trees_binned
+from ranksieve.kernels.traverse_binned import catch_up_rows
+
+
+def new_scores(data: Binned, *, start: float | np.ndarray = 0.0) -> Scores:
+    """Scores of a data set, wherever its bins are."""
+    return Scores(data, start=start) if data.disk is None else DiskScores(data, start=start)
+
+
+class DiskScores(Scores):
+    """The scores of `Scores`, bit for bit, and a file that is read as seldom as possible.
+
+    A selection needs the rows that may be among the best of their query. Whenever the file is read, all documents are
+    scored, and memory is filled with the rows nearest to being selected. Selections then work in memory until a row is
+    needed that is not there, which is mostly several trees later, since a tree changes scores by little.
+    """
+
+    def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
+        assert data.disk is not None
+        super().__init__(data, start=start)
+        self._rows = data.disk
+
+    def all(self) -> np.ndarray:
+        """The scores of every document."""
+        if self._n_settled < self._n_trees:
+            trees = self._compiled(self._n_settled)
+            for first, bins in self._rows.file.blocks():
+                add_trees_binned(bins, trees, self._settled[first : first + len(bins)])
+            self._n_settled = self._n_trees
+        return self._settled
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """The scores of some documents."""
+        if self._n_settled == self._n_trees:
+            return self._settled[rows]
+        self._copy_settled()
+        behind = np.sort(rows[self._done[rows] < self._n_trees])
+        if not self._rows.load(behind):
+            self._settle(rows if self._rows.fits(len(rows)) else rows[:0])
+            return self._settled[rows]
+        catch_up_rows(self._rows.bins, behind, self._descent(), self._n_trees, self._values, self._done)
+        return self._values[rows]
+
+    def choose(
+        self,
+        candidates: np.ndarray,
+        offsets: np.ndarray,
+        thresholds: np.ndarray,
+        lows: np.ndarray,
+        highs: np.ndarray,
+        last: Choice | None = None,
+        *,
+        lowest: bool = False,
+    ) -> Choice:
+        """As `Scores.choose`."""
+        new = Choice.fresh(highs) if last is None else last.with_room(highs)
+        if not new.sizes.any():
+            self.all()
+        self._bins = self._rows.bins
+        lists = offsets, thresholds, lows, highs, new.starts
+        while True:
+            _, n_wanted, lowest_heads = self._improve(new, candidates, lists, lowest)
+            if not n_wanted:
+                break
+            wanted = self._rows.wanted()
+            if not self._rows.load(wanted):
+                self._settle(wanted[:0], _Near(self, candidates, offsets, lowest_heads, lowest))
+        chosen = new.rows
+        if self._rows.fits(len(chosen)) and not self._rows.load(chosen):
+            self._settle(chosen, _Near(self, candidates, offsets, self._floors(new, lowest), lowest))
+        return new
+
+    def _floors(self, choice: Choice, lowest: bool) -> np.ndarray:
+        """The lowest head of each query's chosen documents."""
+        sign, ceilings = self._bounds(lowest)
+        floors = np.full(len(choice.sizes), np.inf)
+        some = choice.sizes > 0
+        if some.any():
+            scores = sign * self.at(choice.rows)
+            floors[some] = np.minimum.reduceat(scores, (np.cumsum(choice.sizes) - choice.sizes)[some])
+        return floors - ceilings[self._n_trees]
+
+    def _settle(self, rows: np.ndarray, near: _Near | None = None) -> None:
+        """Score all documents while the file is read, and have rows, and those near a selection, in memory."""
+        trees = self._compiled(self._n_settled) if self._n_settled < self._n_trees else None
+
+        def score(first: int, bins: np.ndarray) -> None:
+            if trees is not None:
+                add_trees_binned(bins, trees, self._settled[first : first + len(bins)])
+
+        self._rows.renew(rows, score, near)
+        self._n_settled = self._n_trees
+
+
+class _Near:
+    """How near documents, all of them scored, are to being among the best candidates of their query."""
+
+    def __init__(
+        self, scores: DiskScores, candidates: np.ndarray, offsets: np.ndarray, lowest_heads: np.ndarray, lowest: bool
+    ) -> None:
+        self._scores, self._candidates, self._offsets = scores._settled, candidates, offsets
+        sign, ceilings = scores._bounds(lowest)
+        self._sign, self._floors = sign, lowest_heads + ceilings[scores.n_trees]
+
+    def __call__(self, first: int, last: int) -> np.ndarray:
+        low, high = np.searchsorted(self._candidates, [first, last])
+        rows = self._candidates[low:high]
+        begin = int(np.searchsorted(self._offsets, low, side="right")) - 1
+        end = int(np.searchsorted(self._offsets, high))
+        sizes = np.diff(np.clip(self._offsets[begin : end + 1], low, high))
+        floors = np.repeat(self._floors[begin:end], sizes)
+        nearness = np.full(last - first, -np.inf)
+        nearness[rows - first] = self._sign * self._scores[rows] - floors
+        return nearness

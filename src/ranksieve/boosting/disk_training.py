@@ -1,0 +1,72 @@
+"""Training on bins in files: what can be trained so, and how long a tree takes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.bin_file import BinFile, block_rows
+from ranksieve.data.bin_store import BinStore
+from ranksieve.data.binned import Binned
+from ranksieve.dtypes import BIN
+from ranksieve.errors import ParameterError, param
+from ranksieve.params import Params
+from ranksieve.rules import AUTO, traits_of
+from ranksieve.text_formats import duration, gigabytes
+
+LOG = logging.getLogger("ranksieve")
+
+MORE_LEVELS = 4  # a tree grown leaf by leaf is deeper than a balanced one
+SAMPLE_BLOCKS = 8  # that are read to estimate the speed of the disk
+SECONDS_PER_BIN = 1.5e-9  # of one thread, to sum one bin of one document
+
+
+def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) -> BinStore | None:
+    """Where the bins of a run are kept; None: in memory. Refuses a limit of memory where bins have to be in memory.
+
+    Callbacks that have a method `prepare` are called with what is done and the share of it that is done.
+    """
+    in_memory = [
+        (param("device", params.device), params.device != "cpu"),
+        (param("algo", params.algo), params.forest_algorithm.grower != "best-first"),
+    ]
+    for name in (name for name, is_given in in_memory if is_given):
+        if params.memory != AUTO:
+            raise ParameterError(
+                param("memory", params.memory), " does not work with ", name, ", which needs all bins in memory; leave "
+                "one of the two out",
+            )  # fmt: skip
+        return None
+    able: list[Any] = [one for one in callbacks if hasattr(one, "prepare")]
+
+    def report(doing: str, share: float) -> None:
+        for one in able:
+            one.prepare(doing, share)
+
+    return BinStore(params.memory, params.bin_folder, params.keep_bins, report)
+
+
+def report_disk_time(data: Binned, params: Params, *, threads: int) -> None:
+    """Say how long a tree takes if each is grown on all rows of a file."""
+    if data.disk is None or (traits_of(params.selection_rule).is_periodic and params.bag == 1):
+        return
+    file = data.disk.file
+    passes = min(params.leaves.bit_length() + MORE_LEVELS, params.leaves)
+    seconds = passes * file.n_bytes * _seconds_per_byte(file) + 2 * file.n_bytes * SECONDS_PER_BIN / threads
+    LOG.warning(
+        "every tree reads the %s of bins about %d times, in about %s; a selection of rows, such as that of %s, is much "
+        "faster", gigabytes(file.n_bytes), passes, duration(seconds), param("algo", "selgb"),
+    )  # fmt: skip
+
+
+def _seconds_per_byte(file: BinFile) -> float:
+    """From some blocks of the file."""
+    rows = min(block_rows(file.width), file.n_rows)
+    space, started = np.empty((rows, file.width), BIN), time.perf_counter()
+    for first in np.linspace(0, file.n_rows - rows, SAMPLE_BLOCKS).astype(np.int64):
+        file.read(int(first), space)
+    return (time.perf_counter() - started) / (SAMPLE_BLOCKS * space.nbytes)

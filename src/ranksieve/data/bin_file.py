@@ -1,0 +1,225 @@
+"""`BinFile`: bins in a file, for data that does not fit into memory.
+
+    | bins, row by row | ZIP archive: lists, thresholds, checksums of the bins, and a note as JSON |
+
+The bins begin at byte 0, so that the file can be mapped into memory. The archive is written last and is found by its
+end, so that a file that was cut short has none. `unzip -l` lists it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import threading
+import weakref
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve.dtypes import BIN
+from ranksieve.errors import DataError
+from ranksieve.text_formats import gigabytes
+
+FORMAT = "ranksieve bins 1"
+NOTE = "note.json"
+CHECKSUMS = "checksums"
+BLOCK_BYTES = 1 << 24  # that are read at a time
+NEAR_BYTES = 1 << 16  # a gap up to this is read rather than skipped: a seek of a fast disk takes as long
+
+# raised on damaged archives by zipfile, NumPy and json
+UNREADABLE = (
+    OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError, MemoryError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
+def block_rows(width: int) -> int:
+    """Rows that are read, and have a checksum, together."""
+    return max(1, BLOCK_BYTES // width)
+
+
+class BinFile:
+    """The bins of a file, which is open; `bytes_read` counts what was read of it."""
+
+    def __init__(self, path: Path, n_rows: int, width: int) -> None:
+        self.path, self.n_rows, self.width = path, n_rows, width
+        self.bytes_read = 0
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (open as long as this object)
+        weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+
+    @property
+    def n_bytes(self) -> int:
+        return self.n_rows * self.width
+
+    @cached_property
+    def mapped(self) -> np.ndarray:
+        """All bins as an array, whose pages are read when they are used. Writing to it does not change the file."""
+        return np.asarray(np.memmap(self.path, BIN, mode="c", shape=(self.n_rows, self.width)))
+
+    def remove(self) -> None:
+        """Remove the file, which stays usable; at the end of the program where open files cannot be removed."""
+        assert self.mapped is not None
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError:
+            atexit.register(self._remove_at_exit)
+
+    def _remove_at_exit(self) -> None:
+        self._file.close()
+        self.__dict__.pop("mapped", None)
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
+
+    def read(self, first: int, out: np.ndarray) -> np.ndarray:
+        """Fill an array with the rows from `first` on."""
+        flat = out.reshape(-1).data
+        n_read = 0
+        with self._lock:
+            self._file.seek(first * self.width)
+            while n_read < len(flat):
+                n = self._file.readinto(flat[n_read:])
+                if not n:
+                    raise DataError(f"{self.path}: the bin file was cut short while it was used; start again")
+                n_read += n
+        self.bytes_read += n_read
+        return out
+
+    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """All rows in blocks, each with the number of its first row; the next block is read meanwhile.
+
+        The memory of a block is used again.
+        """
+        rows = block_rows(self.width)
+        space = np.empty((2, min(rows, self.n_rows), self.width), BIN)
+        starts = range(0, self.n_rows, rows)
+
+        def fetch(number: int) -> np.ndarray:
+            first = starts[number]
+            return self.read(first, space[number % 2, : min(rows, self.n_rows - first)])
+
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(fetch, 0)
+            for number, first in enumerate(starts):
+                block = coming.result()
+                if number + 1 < len(starts):
+                    coming = pool.submit(fetch, number + 1)
+                yield first, block
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows, ascending. Rows near each other are read together."""
+        out = np.empty((len(rows), self.width), BIN)
+        space = np.empty((min(block_rows(self.width), self.n_rows), self.width), BIN)
+        for low, high in self._ranges(rows):
+            first, last = int(rows[low]), int(rows[high - 1]) + 1
+            np.take(self.read(first, space[: last - first]), rows[low:high] - first, axis=0, out=out[low:high])
+        return out
+
+    def cost(self, rows: np.ndarray) -> int:
+        """About how many bytes could be read in the time in which `take` reads these rows."""
+        ranges = self._ranges(rows)
+        spans = rows[ranges[:, 1] - 1].astype(np.int64) - rows[ranges[:, 0]] + 1
+        return int(spans.sum()) * self.width + len(ranges) * NEAR_BYTES
+
+    def _ranges(self, rows: np.ndarray) -> np.ndarray:
+        """Which of the rows are read together: a range of them in each line."""
+        block = rows // block_rows(self.width)
+        cuts = np.flatnonzero((np.diff(rows) > NEAR_BYTES // self.width) | (np.diff(block) > 0)) + 1
+        ends = np.concatenate([[0], cuts, [len(rows)]])
+        return np.stack([ends[:-1], ends[1:]], axis=1)[: len(rows)]
+
+
+class BinWriter:
+    """Writes the bins of rows to a file, one block after the other; `finish` adds the archive."""
+
+    def __init__(self, path: Path, width: int) -> None:
+        self.n_rows = 0
+        self._path, self._width = path, width
+        self._file = open(path, "wb", buffering=0)  # noqa: SIM115 (closed by finish or close)
+        self._checksums: list[int] = []
+        self._checked = 0  # rows in the last block that has a checksum
+
+    def append(self, bins: np.ndarray) -> None:
+        """Write rows of bins."""
+        rows = block_rows(self._width)
+        for part in _parts(bins, rows - self._checked, rows):
+            data = np.ascontiguousarray(part).reshape(-1).data
+            before = self._checksums.pop() if self._checked else 0
+            self._checksums.append(zlib.crc32(data, before))
+            self._checked = (self._checked + len(part)) % rows
+            while len(data):
+                data = data[self._file.write(data) :]
+        self.n_rows += len(bins)
+
+    def finish(self, note: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Write the archive, and close the file."""
+        self.close()
+        arrays = {**arrays, CHECKSUMS: np.array(self._checksums, np.uint32)}
+        whole = {"format": FORMAT, "shape": [self.n_rows, self._width], **note}
+        with zipfile.ZipFile(self._path, "a") as archive:  # appends an archive to a file that is none
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+            archive.writestr(NOTE, json.dumps(whole))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _parts(bins: np.ndarray, first: int, rows: int) -> Iterator[np.ndarray]:
+    """Rows cut after the first `first`, and then after every `rows`."""
+    start, stop = 0, first
+    while start < len(bins):
+        yield bins[start:stop]
+        start, stop = stop, stop + rows
+
+
+class BinFileError(Exception):
+    """A bin file that is damaged, incomplete, or no bin file."""
+
+
+def read_note(path: Path) -> dict[str, Any]:
+    """The note of a bin file, or `BinFileError`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            note = json.loads(archive.read(NOTE))
+            n_rows, width = note["shape"]
+            fits = note["format"] == FORMAT and min(info.header_offset for info in archive.filelist) == n_rows * width
+    except UNREADABLE as error:
+        raise BinFileError(f"{error}" or type(error).__name__) from error
+    if not fits:
+        raise BinFileError("it is of another version, or its size is wrong")
+    return note
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of the archive; zipfile checks their checksums."""
+    arrays = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name != NOTE:
+                    with archive.open(name) as file:
+                        arrays[name.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
+                        file.read()  # the checksum is compared at the end
+    except UNREADABLE as error:
+        raise BinFileError(f"{error}" or type(error).__name__) from error
+    return arrays
+
+
+def verify(file: BinFile, checksums: np.ndarray, report: Callable[[float], None]) -> None:
+    """Compare the bins with their checksums; `report` gets the share that is done."""
+    n_blocks = -(-file.n_rows // block_rows(file.width))
+    if len(checksums) != n_blocks:
+        raise BinFileError("it has no checksum for each of its blocks")
+    for number, (first, block) in enumerate(file.blocks()):
+        if zlib.crc32(block.data) != checksums[number]:
+            raise BinFileError(f"the rows from {first:,} on are not what was written; {gigabytes(file.n_bytes)} in all")
+        report((number + 1) / n_blocks)

@@ -1,0 +1,284 @@
+"""`BinStore`: decides whether the bins of a data set are in memory or in a file, and finds files of earlier runs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.bin_file import CHECKSUMS, BinFile, BinFileError, BinWriter, read_arrays, read_note, verify
+from ranksieve.data.binning import Binning
+from ranksieve.data.blocks import Source
+from ranksieve.data.dataset import BLOCK_ROWS
+from ranksieve.data.features import FeatureInfo
+from ranksieve.data.free_memory import available_memory, resident_memory
+from ranksieve.data.lists import Lists
+from ranksieve.dtypes import BIN
+from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.files import atomic_path, scratch_path
+from ranksieve.text_formats import AUTO, gigabytes, read_size
+
+LOG = logging.getLogger("ranksieve")
+
+SHARE = 0.7  # of the free memory that bins may take, if no limit is given
+DOC_BYTES = 48  # of a document besides its bins: label, scores, gradients, and places in work arrays
+WORK_BYTES = 128 << 20  # blocks that are read, histograms
+LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
+BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
+ENDING = ".bins"
+
+Report = Callable[[str, float], None]  # what is done, and the share of it that is done
+
+
+def no_report(doing: str, share: float) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True)
+class StoredBins:
+    """The content of a bin file."""
+
+    file: BinFile
+    lists: Lists
+    binning: Binning
+    info: FeatureInfo
+
+
+@dataclass
+class BinStore:
+    """Where the bins of a run's data sets are.
+
+    Parameters
+    ----------
+    memory
+        The size that the process may have, such as "4G"; "auto": bins may take 70% of the memory that is free.
+    folder
+        Where bin files are; "auto": beside the data, and temporary files for data that is no file.
+    keep
+        Whether bin files stay for the next run.
+    report
+        Called with what is done and the share of it that is done.
+    """
+
+    memory: str = AUTO
+    folder: str = AUTO
+    keep: bool = True
+    report: Report = no_report
+    _in_files: int = field(default=0, init=False)  # documents whose bins are in files
+
+    def __post_init__(self) -> None:
+        self._limit = read_size(self.memory) if self.memory != AUTO else None
+        self._free = available_memory()
+        self._started = resident_memory()
+
+    @property
+    def _total(self) -> int:
+        """Bytes that the process may have."""
+        if self._limit is not None:
+            return self._limit
+        return self._started + int(SHARE * (self._free or 0))
+
+    def fits(self, n_docs: int, width: int, *, beside: bool = False) -> bool:
+        """Whether bins can be in memory; `beside` those of the training set."""
+        if self._limit is None and self._free is None:
+            return True
+        n_bytes = n_docs * width
+        if beside and self._in_files:
+            return n_bytes <= self._total // BESIDE
+        if self._limit is None:
+            return n_bytes <= SHARE * (self._free or 0)
+        return self._started + n_bytes + n_docs * DOC_BYTES <= self._limit
+
+    def room(self, file: BinFile) -> int:
+        """How many rows of a file can be in memory at a time. Files share the memory by their numbers of documents."""
+        used = self._started + WORK_BYTES + self._in_files * DOC_BYTES
+        left = (self._total - used) * file.n_rows / max(self._in_files, 1)
+        return int(min(max(left // file.width, min(LEAST_ROWS, file.n_rows)), file.n_rows))
+
+    def check_room(self, n_docs: int, width: int, source: str) -> None:
+        """Refuse a limit that is too low for the scores of so many documents."""
+        least = self._started + WORK_BYTES + (self._in_files + n_docs) * DOC_BYTES + LEAST_ROWS * width
+        if self._limit is not None and least > self._limit:
+            raise ParameterError(
+                param("memory", self.memory), f" is too little for {n_docs:,} documents of {source}: scores and "
+                f"gradients alone take {gigabytes(n_docs * DOC_BYTES)}, and the program {gigabytes(self._started)}; "
+                f"give at least {-(-least * 11 // 10 >> 20)}M",
+            )  # fmt: skip
+
+    def key(self, source: Source, max_bins: int, binning: Binning | None) -> str | None:
+        """What a bin file of the source has to match to be used again; None if it cannot be."""
+        fingerprint = source.fingerprint()
+        if fingerprint is None:
+            return None
+        cuts = max_bins if binning is None else _digest(binning.thresholds, binning.offsets, binning.features)
+        return hashlib.sha256(json.dumps([fingerprint, cuts]).encode()).hexdigest()
+
+    def path(self, files: Sequence[str]) -> Path:
+        """The bin file of a data set that is made of files."""
+        first, more = Path(files[0]), f"+{len(files) - 1}" if len(files) > 1 else ""
+        return (first.absolute().parent if self.folder == AUTO else Path(self.folder)) / f"{first.name}{more}{ENDING}"
+
+    def find(self, source: Source, key: str | None, *, beside: bool = False) -> StoredBins | None:
+        """The bins that an earlier run has written, verified; None if there are none, or if they fit into memory."""
+        path = None if key is None else self.path(source.files)
+        if path is None or not path.is_file():
+            return None
+        try:
+            note = read_note(path)
+            n_docs, width = note["shape"]
+            if note.get("key") != key or self.fits(n_docs, width, beside=beside):
+                return None
+            self.check_room(n_docs, width, source.path)
+            arrays = read_arrays(path)
+            file = BinFile(path, n_docs, width)
+            verify(file, arrays[CHECKSUMS], lambda done: self.report(f"checking {path.name}", done))
+            stored = _from_arrays(file, note, arrays, source.path)
+        except (BinFileError, KeyError, TypeError) as error:
+            LOG.warning("%s: the bin file is damaged (%s); it is written again", path, error)
+            return None
+        LOG.warning("%s: %s of bins are read from this file of an earlier run", path, gigabytes(file.n_bytes))
+        return self.opened(stored)
+
+    def create(
+        self, source: Source | None, key: str | None, n_docs: int, width: int, *, beside: bool = False
+    ) -> FileSink | None:
+        """Where to write the bins of a data set; None if they fit into memory."""
+        if self.fits(n_docs, width, beside=beside):
+            return None
+        name = "the data" if source is None else source.path
+        self.check_room(n_docs, width, name)
+        temporary = source is None or key is None
+        if source is None or key is None:
+            path = (
+                Path(tempfile.gettempdir() if self.folder == AUTO else self.folder)
+                / f"ranksieve-{uuid.uuid4().hex[:12]}{ENDING}"
+            )
+        else:
+            path = self.path(source.files)
+        n_bytes = n_docs * width
+        _check_space(path, n_bytes)
+        if self._limit is None:
+            LOG.warning(
+                "the bins of %s take %s, more than %.0f%% of the free memory, %s; they are kept in %s", name,
+                gigabytes(n_bytes), 100 * SHARE, gigabytes(self._free or 0), path,
+            )  # fmt: skip
+        else:
+            LOG.warning("the %s of bins of %s are kept in %s", gigabytes(n_bytes), name, path)
+        return FileSink(self, path, width, key, keep=self.keep and not temporary)
+
+    def opened(self, stored: StoredBins, *, keep: bool | None = None) -> StoredBins:
+        """Count the documents of a file that is used from now on."""
+        self._in_files += stored.file.n_rows
+        if not (self.keep if keep is None else keep):
+            stored.file.remove()
+        return stored
+
+
+class FileSink:
+    """A bin file that is written; it gets its name at the end of the context, and is removed if something fails."""
+
+    def __init__(self, store: BinStore, path: Path, width: int, key: str | None, *, keep: bool) -> None:
+        self._store, self._path, self._width, self._key, self._keep = store, path, width, key, keep
+        self._stack = contextlib.ExitStack()
+        self._room = np.zeros((0, width), BIN)
+
+    def __enter__(self) -> FileSink:
+        try:
+            self._unfinished = self._stack.enter_context(atomic_path(self._path))
+        except DataError as error:
+            raise DataError(*error.parts, ", ", param("bin_folder", "FOLDER")) from error
+        self._writer = BinWriter(self._unfinished, self._width)
+        self._stack.callback(self._writer.close)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def room(self, n_rows: int, source: str) -> np.ndarray:
+        """Where to put the bins of the next rows."""
+        if n_rows > len(self._room):
+            self._room = np.zeros((n_rows, self._width), BIN)
+        return self._room[:n_rows]
+
+    def done(self, n_rows: int) -> None:
+        """The bins of the next rows are there."""
+        self._writer.append(self._room[:n_rows])
+
+    @property
+    def n_docs(self) -> int:
+        return self._writer.n_rows
+
+    def finish(self, lists: Lists, binning: Binning, info: FeatureInfo) -> None:
+        """Write what else there is. If rows had to be regrouped by query, the bins are written again in that order."""
+        if lists.order is None:
+            self._writer.finish(*_to_arrays(self._key, lists, binning, info))
+        else:
+            self._writer.close()
+            mapped = np.memmap(self._unfinished, BIN, mode="r", shape=(lists.n_docs, self._width))
+            with scratch_path(self._path) as path:
+                ordered = BinWriter(path, self._width)
+                self._stack.callback(ordered.close)
+                for start in range(0, lists.n_docs, BLOCK_ROWS):
+                    ordered.append(mapped[lists.order[start : start + BLOCK_ROWS]])
+                ordered.finish(*_to_arrays(self._key, lists, binning, info))
+                del mapped
+                os.replace(path, self._unfinished)
+        self._stored = lists, binning, info
+
+    def stored(self) -> StoredBins:
+        """The bins; after the context."""
+        file = BinFile(self._path, self._stored[0].n_docs, self._width)
+        return self._store.opened(StoredBins(file, *self._stored), keep=self._keep)
+
+
+def _check_space(path: Path, n_bytes: int) -> None:
+    try:
+        free = shutil.disk_usage(path.parent).free
+    except OSError:  # the writer reports that
+        return
+    if free < n_bytes:
+        raise DataError(
+            f"{path}: the bin file takes {gigabytes(n_bytes)}, and {gigabytes(free)} are free there; free some space, "
+            "or name a folder on another disk, ", param("bin_folder", "FOLDER"),
+        )  # fmt: skip
+
+
+def _to_arrays(
+    key: str | None, lists: Lists, binning: Binning, info: FeatureInfo
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The note and the arrays of a bin file."""
+    columns = {item.name: getattr(lists, item.name) for item in fields(lists) if item.name != "doc_ids"}
+    arrays = {name: column for name, column in columns.items() if column is not None}
+    if lists.query_ids.dtype == object:
+        arrays["query_ids"] = lists.query_ids.astype(str)
+    cuts = {f"binning_{item.name}": getattr(binning, item.name) for item in fields(binning)}
+    return {"key": key, "info": asdict(info)}, {**arrays, **cuts}
+
+
+def _from_arrays(file: BinFile, note: dict[str, Any], arrays: dict[str, np.ndarray], source: str) -> StoredBins:
+    """What `_to_arrays` has stored."""
+    columns = {item.name: arrays.get(item.name) for item in fields(Lists)}
+    if arrays["query_ids"].dtype.kind == "U":
+        columns["query_ids"] = arrays["query_ids"].astype(object)
+    lists = Lists(**columns)  # type: ignore[arg-type]
+    binning = Binning(**{item.name: arrays[f"binning_{item.name}"] for item in fields(Binning)})
+    info = FeatureInfo(**{**note["info"], "feature_names": tuple(note["info"]["feature_names"])})
+    return StoredBins(file, lists, binning, replace(info, source=source))
+
+
+def _digest(*arrays: np.ndarray) -> str:
+    total = hashlib.sha256()
+    for array in arrays:
+        total.update(np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()

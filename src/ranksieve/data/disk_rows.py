@@ -1,0 +1,116 @@
+"""`DiskRows`: rows of a bin file, some of them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from ranksieve.data.bin_file import BinFile
+from ranksieve.dtypes import BIN, ROW
+from ranksieve.kernels.lazy_scores import ABSENT, WANTED
+from ranksieve.kernels.traverse_binned import RowBins
+
+WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
+SPARE_SHARE = 0.125  # of the memory for rows, which stays free for rows that are needed before the file is read again
+
+
+class DiskRows:
+    """The bins of a data set in a file: row r is at `slots[r]` of a matrix in memory, or not in memory.
+
+    Memory is filled whenever the whole file is read, with the rows that are needed most, see `renew`. In between, few
+    rows that are missing are read on their own.
+    """
+
+    def __init__(self, file: BinFile, room: Callable[[BinFile], int]) -> None:
+        self.file, self._room = file, room
+        self.slots = np.full(self.file.n_rows, ABSENT, np.int32)
+        self._n_kept = 0
+        self._taken = np.empty(0, ROW)  # the training rows of the last tree
+
+    @cached_property
+    def _matrix(self) -> np.ndarray:
+        """Made when it is first used: then all data sets that share the memory are known."""
+        return np.empty((self._room(self.file), self.file.width), BIN)
+
+    @property
+    def bins(self) -> RowBins:
+        """The rows in memory, for kernels."""
+        return RowBins(self._matrix, self.slots)
+
+    def fits(self, n_rows: int) -> bool:
+        """Whether so many rows can be in memory at a time."""
+        return n_rows <= (1.0 - SPARE_SHARE) * len(self._matrix)
+
+    def wanted(self) -> np.ndarray:
+        """The rows that a kernel has marked as wanted."""
+        rows = np.flatnonzero(self.slots == WANTED).astype(ROW)
+        self.slots[rows] = ABSENT
+        return rows
+
+    def load(self, rows: np.ndarray) -> bool:
+        """Bring rows, ascending, into memory; False if it is better to read the whole file."""
+        missing = rows[self.slots[rows] < 0]
+        if not len(missing):
+            return True
+        too_many = self._n_kept + len(missing) > len(self._matrix)
+        if too_many or self.file.cost(missing) > WHOLE_SHARE * self.file.n_bytes:
+            return False
+        self._keep(missing, self.file.take(missing))
+        return True
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """The bins of the training rows of a tree."""
+        self._taken = rows
+        if not self.load(rows):
+            self.renew(rows)
+        return np.take(self._matrix, self.slots[rows], axis=0)
+
+    def renew(
+        self,
+        rows: np.ndarray,
+        on_block: Callable[[int, np.ndarray], None] | None = None,
+        nearness: Callable[[int, int], np.ndarray] | None = None,
+    ) -> None:
+        """Read the whole file, and fill the memory anew.
+
+        With `rows`, the last training rows if there is room for them, and those other rows whose `nearness` is
+        largest: a number for each of the rows first:last, negative infinity for rows that are not needed. Without it,
+        rows that are in memory stay there if there is room for them. `on_block` gets every block with the number of its
+        first row before that.
+        """
+        n_rows, room = self.file.n_rows, int((1.0 - SPARE_SHARE) * len(self._matrix))
+        marks = np.zeros(n_rows, np.bool_)
+        if nearness is None and self._n_kept + len(rows) <= len(self._matrix):
+            marks[self.slots >= 0] = True
+        if len(rows) + len(self._taken) <= room:
+            marks[self._taken] = True
+        marks[rows] = True
+        spare, n_near = room - int(np.count_nonzero(marks)), 0
+        self.slots.fill(ABSENT)
+        self._n_kept = 0
+        for first, bins in self.file.blocks():
+            last = first + len(bins)
+            if on_block is not None:
+                on_block(first, bins)
+            kept = marks[first:last]
+            if nearness is not None:
+                near = _largest(np.where(kept, -np.inf, nearness(first, last)), spare * last // n_rows - n_near)
+                n_near += len(near)
+                kept[near] = True
+            inside = np.flatnonzero(kept)
+            self._keep(first + inside, bins[inside])
+
+    def _keep(self, rows: np.ndarray, bins: np.ndarray) -> None:
+        end = self._n_kept + len(rows)
+        self._matrix[self._n_kept : end] = bins
+        self.slots[rows] = np.arange(self._n_kept, end, dtype=np.int32)
+        self._n_kept = end
+
+
+def _largest(values: np.ndarray, n: int) -> np.ndarray:
+    """The places of the n largest values, without negative infinity."""
+    n = min(max(n, 0), len(values))
+    places = np.argpartition(values, len(values) - n)[len(values) - n :] if 0 < n < len(values) else np.arange(n)
+    return places[values[places] > -np.inf]

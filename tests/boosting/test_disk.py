@@ -1,0 +1,197 @@
+"""Training on bins in a file: the trees of training in memory, bit for bit."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.boosting.disk_scores import DiskScores, _Near
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.tree import to_trees
+from ranksieve.data.bin_store import BinStore
+from ranksieve.data.binned import Binned, bin_data
+from ranksieve.data.disk_rows import DiskRows, _largest
+from ranksieve.errors import ParameterError
+from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
+from samples import small_dataset
+
+MORE = {"max_bins": 32, "trees": 9, "leaves": 7, "min_docs": 3, "learning_rate": 0.3, "min_negatives": 2, "threads": 2}
+MANY, FEW = 150, 40  # rows in memory, of the 500 below: those of a selection, and fewer
+
+
+def in_file(data, room: int, memory: str = "5K") -> Binned:
+    """Bins in a file with so many rows in memory."""
+    store = BinStore(memory, keep=False)
+    store.room = lambda file: room
+    return bin_data(data, max_bins=32, store=store)
+
+
+def same(a: rs.Forest, b: rs.Forest) -> None:
+    for name in (*SPLIT_ARRAYS, *LEAF_ARRAYS, "split_offsets", "leaf_offsets", "weights"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    assert a.info["best_score"] == b.info["best_score"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"negatives": 0.1},
+        {"negatives": 0.3, "every": 3, "row_fraction": 0.6},
+        {"algo": "lambdamart"},
+        {"algo": "lambdamart", "collapse": 0.2, "features": "1-3,7", "feature_fraction": 0.5},
+        {"algo": "mart", "gain": "variance", "max_depth": 3},
+        {"algo": "negsgb", "negatives": 0.1},
+        {"algo": "sieve"},
+        {"selection": "top+bottom", "negatives": 0.1},
+        {"selection": "goss", "negatives": 0.1},
+        {"bag": 2, "negatives": 0.1},
+        {"step": "optimal", "negatives": 0.1},
+        {"negatives": 0.1, "monotone": "1:+1"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("room", [MANY, FEW], ids=["many", "few"])
+def test_trees_are_those_of_bins_in_memory(small_memory, data, params, room):
+    params = {"algo": "selgb", **MORE, **params}
+    valid = small_dataset(9, seed=4)
+    binned = in_file(data, room)
+    assert binned.disk is not None
+    same(rs.train(binned, valid=valid, **params), rs.train(data, valid=valid, **params))
+
+
+def test_validation_bins_can_be_in_a_file(small_memory, data):
+    binned, valid = in_file(data, MANY), small_dataset(9, seed=4)
+    store = BinStore("5K", keep=False)
+    store.room = lambda file: FEW
+    valid_bins = bin_data(valid, binning=binned.binning, store=store)
+    assert valid_bins.disk is not None
+    same(rs.train(binned, valid=valid_bins, negatives=0.1, **MORE), rs.train(data, valid=valid, negatives=0.1, **MORE))
+
+
+def test_a_limit_of_memory_is_a_parameter(small_memory, data, tmp_path, caplog):
+    rs.io.write_parquet(data, tmp_path / "train.parquet")
+    path = tmp_path / "train.parquet"
+    model = rs.train(path, memory="5K", negatives=0.1, **MORE)
+    assert (tmp_path / "train.parquet.bins").exists() and "are kept in" in caplog.text
+    same(model, rs.train(path, negatives=0.1, **MORE))
+    assert not {"memory", "bin_folder", "keep_bins"} & set(model.info["params"])
+    rs.train(path, memory="5K", keep_bins=False, bin_folder=str(tmp_path), **MORE)
+    assert [one.name for one in tmp_path.iterdir()] == ["train.parquet"]
+
+
+def test_the_estimator_has_the_parameter(small_memory, data, caplog):
+    X, y, qid = np.asarray(data.features), data.labels, np.repeat(np.arange(data.n_queries), data.lists.sizes)
+    ranker = rs.Ranker(memory="5K", negatives=0.1, **MORE).fit(X, y, qid=qid)
+    assert "are kept in" in caplog.text
+    same(ranker.model_, rs.train(data, negatives=0.1, **MORE))
+
+
+def test_training_continues_from_a_checkpoint(small_memory, data, tmp_path):
+    rs.io.write_parquet(data, tmp_path / "train.parquet")
+    params = {**MORE, "negatives": 0.1, "checkpoint": tmp_path / "saved"}
+    rs.train(tmp_path / "train.parquet", memory="5K", **{**params, "trees": 4})
+    resumed = rs.train(tmp_path / "train.parquet", memory="6K", resume=True, **params)
+    same(resumed, rs.train(data, negatives=0.1, **MORE))
+
+
+def test_a_start_from_a_model_selects_at_once(small_memory, data):
+    base = rs.train(data, **{**MORE, "trees": 3})
+    binned = in_file(data, MANY)
+    same(
+        rs.train(binned, init=base, negatives=0.1, **MORE),
+        rs.train(bin_data(data, max_bins=32), init=base, negatives=0.1, **MORE),
+    )
+
+
+@pytest.mark.parametrize("other", [{"algo": "oblivious-lambdamart"}, {"device": "cuda"}], ids=str)
+def test_what_needs_bins_in_memory_refuses_a_limit(data, other):
+    with pytest.raises(ParameterError, match=r"memory='4G' does not work with .*, which needs all bins in memory"):
+        rs.train(data, memory="4G", **other)
+
+
+def test_other_rankers_do_not_use_the_limit(data):
+    with pytest.raises(ParameterError, match="memory is not used by algo='mcrank'"):
+        rs.train(data, memory="4G", algo="mcrank")
+
+
+def test_wrong_sizes_are_refused(data):
+    with pytest.raises(ParameterError, match=r"memory is 'much'; expected a size such as 4G or 800M, or auto"):
+        rs.train(data, memory="much")
+
+
+def test_lambdamart_says_how_long_a_tree_takes(small_memory, data, caplog):
+    rs.train(in_file(data, MANY), algo="lambdamart", **{**MORE, "trees": 1})
+    with caplog.at_level(logging.WARNING):
+        assert "every tree reads the 1 MB of bins about 7 times, in about 0." in caplog.text
+
+
+def test_the_file_is_read_less_than_once_for_each_tree(small_memory):
+    data = small_dataset(12, seed=2, most=400)
+    binned = in_file(data, len(data.labels) // 4, "20K")
+    file, read = binned.disk.file, []
+    params = {**MORE, "trees": 40, "negatives": 0.03, "learning_rate": 0.05}
+    rs.train(binned, callbacks=[lambda record: read.append(file.bytes_read / file.n_bytes)], **params)
+    assert read[-1] - read[0] < 0.6 * (len(read) - 1)
+
+
+def test_scores_are_those_of_bins_in_memory(small_memory, data):
+    """Scores of all, of some, and the best of each query, in any order, after any number of trees."""
+    binned = bin_data(data, max_bins=32)
+    trees = to_trees(rs.train(binned, algo="lambdamart", **{**MORE, "trees": 12}), binned.binning)
+    on_disk = in_file(data, FEW)
+    a, b = Scores(binned), DiskScores(on_disk)
+    rng = np.random.default_rng(0)
+    counts, last = np.minimum(data.lists.sizes, 3), [None, None]
+    candidates = np.arange(data.n_docs, dtype=np.int32)
+    for tree in trees:
+        a.add(tree)
+        b.add(tree)
+        rows = np.flatnonzero(rng.random(data.n_docs) < 0.05).astype(np.int32)
+        if rng.random() < 0.5:
+            np.testing.assert_array_equal(a.at(rows), b.at(rows))
+        if rng.random() < 0.7:
+            last = [s.top(candidates, data.lists.offsets, counts, one) for s, one in zip((a, b), last, strict=True)]
+            np.testing.assert_array_equal(*last)
+    np.testing.assert_array_equal(a.all(), b.all())
+
+
+def test_nearness_is_the_distance_to_the_lowest_selected_score(small_memory, data):
+    scores = DiskScores(in_file(data, FEW))
+    scores._settled[:] = np.random.default_rng(1).normal(size=data.n_docs)
+    rows = np.flatnonzero(data.labels == 0).astype(np.int32)
+    offsets = np.searchsorted(rows, data.lists.offsets)
+    floors = np.linspace(-1.0, 1.0, data.n_queries)
+    near = _Near(scores, rows, offsets, floors, False)
+    expected = np.full(data.n_docs, -np.inf)
+    for q, (start, stop) in enumerate(zip(data.lists.offsets[:-1], data.lists.offsets[1:], strict=True)):
+        for row in range(start, stop):
+            if data.labels[row] == 0:
+                expected[row] = scores._settled[row] - floors[q]
+    for first, last in ((0, data.n_docs), (0, 5), (13, 200), (199, data.n_docs), (7, 8)):
+        np.testing.assert_array_equal(near(first, last), expected[first:last])
+
+
+def test_memory_holds_the_rows_asked_for_and_the_nearest(small_memory, data):
+    binned = in_file(data, 80)
+    disk: DiskRows = binned.disk
+    nearness = np.random.default_rng(2).normal(size=data.n_docs)
+    rows = np.array([3, 77, 300], np.int32)
+    disk.renew(rows, None, lambda first, last: nearness[first:last])
+    kept = np.flatnonzero(disk.slots >= 0)
+    assert set(rows) <= set(kept) and 60 <= len(kept) <= 70
+    np.testing.assert_array_equal(disk.bins.bins[disk.slots[kept]], binned.bins[kept])
+    others = np.setdiff1d(np.arange(data.n_docs), kept)
+    assert nearness[np.setdiff1d(kept, rows)].mean() > 1.0 > nearness[others].mean()
+    more = np.array([4, 78], np.int32)
+    assert disk.load(more) and (disk.slots[more] >= 0).all()
+    np.testing.assert_array_equal(disk.take(rows), binned.bins[rows])
+
+
+def test_the_largest_values_without_those_that_are_not_needed():
+    values = np.array([3.0, -np.inf, 5.0, 1.0])
+    assert sorted(_largest(values, 2)) == [0, 2]
+    assert sorted(_largest(values, 9)) == [0, 2, 3]
+    assert len(_largest(values, 0)) == len(_largest(values, -3)) == 0

@@ -1,0 +1,239 @@
+"""Bins in files: the same as in memory, used again, and written again if they are damaged."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data import bin_store
+from ranksieve.data.bin_file import BinFile, BinWriter, block_rows
+from ranksieve.data.bin_store import BinStore
+from ranksieve.data.binned import Binned, bin_data, bin_like
+from ranksieve.data.parquet import ParquetSource
+from ranksieve.errors import DataError, ParameterError
+from samples import small_dataset
+
+SMALL = "9K"  # less than the bins of the data below take
+
+
+@pytest.fixture
+def data() -> rs.Dataset:
+    """Queries with texts as ids whose rows are not adjacent, weights and positions."""
+    given = small_dataset(n_queries=15)
+    rng = np.random.default_rng(1)
+    shuffled = rng.permutation(given.n_docs)
+    queries = np.array([f"q{q}" for q in np.repeat(np.arange(15), given.lists.sizes)])
+    return rs.Dataset.from_arrays(
+        np.asarray(given.features)[shuffled], given.labels[shuffled], qid=queries[shuffled],
+        weights=rng.random(given.n_docs), positions=rng.integers(0, 9, given.n_docs),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def path(data, tmp_path) -> Path:
+    rs.io.write_parquet(data, tmp_path / "train.parquet")
+    return tmp_path / "train.parquet"
+
+
+def from_file(path, memory: str = SMALL, **options) -> Binned:
+    binned = bin_data(path, max_bins=16, store=BinStore(memory, **options))
+    assert binned.disk is not None
+    return binned
+
+
+def assert_same(a: Binned, b: Binned) -> None:
+    np.testing.assert_array_equal(a.bins, b.bins)
+    for name in ("labels", "offsets", "query_ids", "weights", "positions", "order"):
+        np.testing.assert_array_equal(getattr(a.lists, name), getattr(b.lists, name))
+    for name in ("thresholds", "offsets", "features"):
+        np.testing.assert_array_equal(getattr(a.binning, name), getattr(b.binning, name))
+    assert (a.info.feature_names, a.info.first_stage, a.source) == (b.info.feature_names, b.info.first_stage, b.source)
+
+
+def test_bins_in_a_file_are_those_in_memory(small_memory, path, data):
+    in_memory = bin_data(path, max_bins=16)
+    written = from_file(path)
+    assert in_memory.lists.order is not None
+    assert_same(written, in_memory)
+    assert_same(from_file(path), in_memory)  # read back
+    given = bin_data(data, max_bins=16, store=BinStore(SMALL))
+    assert given.disk is not None and np.array_equal(given.bins, in_memory.bins)
+
+
+def test_text_is_binned_into_a_file(small_memory, tmp_path):
+    lines = [f"{i % 3} qid:{i // 20} 1:{i % 7} 3:{i * 7 % 11}\n" for i in range(900)]
+    (tmp_path / "train.txt").write_text("".join(lines))
+    expected = bin_data(tmp_path / "train.txt", max_bins=16)
+    assert_same(from_file(tmp_path / "train.txt"), expected)
+    (tmp_path / "train.txt.weight").write_text("2\n" * 900)  # a file beside it counts as part of it
+    assert from_file(tmp_path / "train.txt").lists.weights is not None
+
+
+def test_a_file_is_used_again_while_the_source_is_unchanged(small_memory, path, monkeypatch):
+    from_file(path)
+    monkeypatch.setattr(ParquetSource, "blocks", None)  # reading the source would fail
+    assert from_file(path).lists.n_docs
+    with pytest.raises(TypeError):
+        bin_data(path, max_bins=15, store=BinStore(SMALL))
+    os.utime(path, (1, 1))
+    with pytest.raises(TypeError):
+        from_file(path)
+
+
+def test_validation_bins_depend_on_the_training_bins(small_memory, path, tmp_path):
+    train = from_file(path)
+    valid = tmp_path / "valid.parquet"
+    rs.io.write_parquet(small_dataset(8, seed=3), valid)
+    store = BinStore(SMALL)
+    store.opened(bin_store.StoredBins(train.disk.file, train.lists, train.binning, train.info))
+    in_file = bin_like(valid, train, store=store)
+    assert in_file.disk is not None
+    np.testing.assert_array_equal(in_file.bins, bin_like(valid, train).bins)
+
+
+@pytest.mark.parametrize("place", [0, 5_000, -400, -3_000])
+def test_a_damaged_file_is_written_again(small_memory, path, place, caplog):
+    expected = bin_data(path, max_bins=16)
+    from_file(path)
+    file = Path(f"{path}.bins")
+    content = bytearray(file.read_bytes())
+    content[place] ^= 0x55
+    file.write_bytes(content)
+    assert_same(from_file(path), expected)
+    assert "train.parquet.bins: the bin file is damaged" in caplog.text
+    assert file.read_bytes() != content
+
+
+@pytest.mark.parametrize("size", [0, 100, 8_000, -1])
+def test_a_file_that_was_cut_short_is_written_again(small_memory, path, size):
+    expected = bin_data(path, max_bins=16)
+    from_file(path)
+    file = Path(f"{path}.bins")
+    file.write_bytes(file.read_bytes()[:size])
+    assert_same(from_file(path), expected)
+
+
+def test_a_full_disk_is_found_before_writing(small_memory, path, monkeypatch):
+    monkeypatch.setattr(bin_store.shutil, "disk_usage", lambda folder: _Free)
+    with pytest.raises(DataError, match=r"train.parquet.bins: the bin file takes 1 MB, and 1 MB are free.*bin_folder"):
+        from_file(path)
+
+
+class _Free:
+    free = 10
+
+
+def test_a_disk_that_gets_full_leaves_nothing(small_memory, path, monkeypatch):
+    def full(self, bins):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(BinWriter, "append", full)
+    with pytest.raises(DataError, match=r"train.parquet.bins: writing failed \(No space left on device\)"):
+        from_file(path)
+    assert sorted(os.listdir(path.parent)) == ["train.parquet"]
+
+
+KILLED = """
+import os, signal, sys
+from ranksieve.data import bin_file, bin_store
+from ranksieve.data.binned import bin_data
+bin_file.BinWriter.finish = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
+bin_store.resident_memory = lambda: 0
+bin_store.WORK_BYTES, bin_store.DOC_BYTES, bin_store.LEAST_ROWS = 0, 4, 8
+bin_data(sys.argv[1], max_bins=16, store=bin_store.BinStore("9K"))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_a_killed_process_leaves_nothing_that_is_used(small_memory, path):
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(path)], capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    left = set(os.listdir(path.parent)) - {"train.parquet"}
+    assert left and "train.parquet.bins" not in left
+    from_file(path)
+    assert sorted(os.listdir(path.parent)) == ["train.parquet", "train.parquet.bins"]
+
+
+def test_files_can_be_elsewhere_and_can_be_removed(small_memory, path, tmp_path):
+    folder = tmp_path / "bins"
+    with pytest.raises(DataError, match=r"cannot write there .* bin_folder='FOLDER'"):
+        from_file(path, folder=str(folder))
+    folder.mkdir()
+    from_file(path, folder=str(folder))
+    assert os.listdir(folder) == ["train.parquet.bins"]
+    removed = from_file(path, folder=str(folder), keep=False)
+    assert os.listdir(folder) == []
+    assert_same(removed, bin_data(path, max_bins=16))
+    next(removed.disk.file.blocks())
+
+
+def test_bins_of_arrays_are_in_a_temporary_file(small_memory, data, tmp_path):
+    binned = bin_data(data, store=BinStore(SMALL, folder=str(tmp_path)))
+    assert binned.disk is not None and os.listdir(tmp_path) == []
+
+
+def test_several_files_have_one_bin_file(small_memory, tmp_path):
+    from ranksieve.data.joined import JoinedSource, Piece
+
+    paths = [tmp_path / f"{part}.parquet" for part in "ab"]
+    for seed, part in enumerate(paths):
+        rs.io.write_parquet(small_dataset(8, seed=seed), part)
+    source = JoinedSource([Piece(part) for part in paths])
+    from_file(source)
+    assert (tmp_path / "a.parquet+1.bins").exists()
+
+
+def test_a_limit_below_the_scores_is_refused(small_memory, path):
+    with pytest.raises(ParameterError, match=r"memory='1K' is too little for \d+ documents of .*; give at least 1M"):
+        from_file(path, "1K")
+
+
+def test_without_a_limit_bins_go_to_a_file_if_they_take_most_of_the_memory(small_memory, path, monkeypatch, caplog):
+    n_bytes = bin_data(path, max_bins=16).bins.nbytes
+    monkeypatch.setattr(bin_store, "available_memory", lambda: int(n_bytes / 0.69))
+    assert bin_data(path, max_bins=16, store=BinStore()).disk is None
+    assert not caplog.records
+    monkeypatch.setattr(bin_store, "available_memory", lambda: int(n_bytes / 0.71))
+    with caplog.at_level(logging.WARNING):
+        assert bin_data(path, max_bins=16, store=BinStore()).disk is not None
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the bins of {path} take 1 MB, more than 70% of the free memory, 1 MB; they are kept in {path}.bins"
+    ]
+
+
+def test_progress_is_reported(small_memory, path):
+    seen = []
+    from_file(path, report=lambda doing, share: seen.append((doing, share)))
+    from_file(path, report=lambda doing, share: seen.append((doing, share)))
+    assert {doing for doing, _ in seen} == {"reading the data", "binning the data", "checking train.parquet.bins"}
+    assert seen[-1][1] == 1.0
+
+
+def test_rows_are_read_as_they_were_written(small_memory, tmp_path):
+    rng = np.random.default_rng(0)
+    bins = rng.integers(0, 256, (500, 16), dtype=np.uint8)
+    writer = BinWriter(tmp_path / "x.bins", 16)
+    for part in np.split(bins, [3, 100, 101, 430]):
+        writer.append(part)
+    writer.finish({}, {})
+    file = BinFile(tmp_path / "x.bins", 500, 16)
+    np.testing.assert_array_equal(file.mapped, bins)
+    np.testing.assert_array_equal(np.concatenate([block.copy() for _, block in file.blocks()]), bins)
+    for share in (0.01, 0.3, 1.0):
+        rows = np.flatnonzero(rng.random(500) < share).astype(np.int32)
+        before = file.bytes_read
+        np.testing.assert_array_equal(file.take(rows), bins[rows])
+        assert file.bytes_read - before <= file.cost(rows)
+    assert file.take(np.empty(0, np.int32)).shape == (0, 16)
+    assert file.cost(np.arange(500)) < file.n_bytes * 2
+    assert len(file._ranges(np.array([0, 1, 2, 60, 61, 499]))) == 3
+    assert block_rows(16) == 64
