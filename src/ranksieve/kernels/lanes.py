@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 from llvmlite import ir
 from numba import extending
 from numba.core import types
@@ -266,3 +267,7 @@ def prefetch(typing, array, position):
         return context.get_dummy_value()
 
     return types.void(array, types.intp), code
+
+
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    prefetch = lambda array, position: None  # noqa: E731 — it has no effect but on time
