@@ -37,7 +37,10 @@ LIGHTGBM = {
     "verbose": -1,
 }
 PEAK = """
+import os
 import sys
+
+os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # as the command line does
 import ranksieve as rs
 
 def peak():  # ru_maxrss would begin with the parent's

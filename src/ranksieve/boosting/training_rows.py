@@ -224,7 +224,7 @@ class TrainingLists:
     highest_grade: float = np.nan
     cache: dict[Any, Any] = field(default_factory=dict)
     biases: np.ndarray | None = None  # of positions
-    _full: tuple[int, Gradients] | None = None  # the last full gradients, and their step
+    _full: tuple[int, Gradients] | None = None  # the full gradients of a step, from its selection on
 
     def __post_init__(self) -> None:
         if np.isnan(self.highest_grade):
@@ -268,6 +268,7 @@ class TrainingLists:
         else:
             assert rows.rows is not None
             grad, hess = self._derivatives(rows, scores.at(rows.rows), step)
+        self._full = None  # the next tree has others
         if rows.weights is not None:
             grad, hess = grad * rows.weights, hess * rows.weights
         sums = None
