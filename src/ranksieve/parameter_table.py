@@ -22,6 +22,7 @@ from ranksieve.errors import ParameterError, ParamName, did_you_mean, param
 from ranksieve.rules import (
     ALIASES,
     AUTO,
+    NEAREST,
     OBJECTIVES,
     SELECTIONS,
     STEPS,
@@ -276,7 +277,7 @@ class _Quoted(ParamName):
 def unknown_parameter(name: str, known: Iterable[str]) -> list[str | ParamName]:
     """A message about a name that is no parameter."""
     names = [*known, *ALIASES]
-    hint = did_you_mean(name, names).strip() or f"known: {', '.join(names)}"
+    hint = did_you_mean(NEAREST.get(name, name), [*names, "valid"]).strip() or f"known: {', '.join(names)}"
     return ["unknown parameter ", _Quoted(name), f"; {hint}"]
 
 

@@ -174,6 +174,23 @@ ALIASES = {
     "num_threads": "threads",
     "nthread": "threads",
 }
+# What LightGBM, XGBoost and CatBoost call a thing that has another name, or another form, here; for advice.
+NEAREST = {
+    "boosting": "algo",
+    "boosting_type": "algo",
+    "booster": "algo",
+    "eval_at": "metric",
+    "eval_metric": "metric",
+    "eval_set": "valid",
+    "valid_sets": "valid",
+    "evals": "valid",
+    "lambdarank": "ndcg",
+    "rank:ndcg": "ndcg",
+    "rank:pairwise": "ndcg",
+    "rank:map": "map",
+    "rank_xendcg": "xendcg",
+    "yetirank": "yetiloss",
+}
 # Names that a field of a rule cannot have: arguments of `train` and `prune`, options of the commands, and names that
 # `Ranker` and `Params` use otherwise.
 RESERVED = frozenset((
@@ -297,7 +314,8 @@ class Registry:
     def _known(self, name: str) -> str:
         """Advice on a name that is not known."""
         known = ", ".join([AUTO, *self] if self.default == AUTO else self)
-        return f"{did_you_mean(name, self._rules)}known: {known}{', and file.py:function' if self.signature else ''}"
+        near = NEAREST.get(name.lower(), name)
+        return f"{did_you_mean(near, self._rules)}known: {known}{', and file.py:function' if self.signature else ''}"
 
     def build(self, rule: Any, values: Mapping[str, Any]) -> Any:
         """The rule with those of the values that are its parameters; functions and finished rules stay as they are."""

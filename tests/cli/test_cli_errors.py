@@ -227,6 +227,8 @@ def test_a_name_that_promises_another_format_is_found_before_training(files, run
 
 
 def test_a_model_in_the_place_of_data(run, model, tmp_path):
+    (tmp_path / "documents.jsonl").write_text('{"id": "1", "text": "x"}\n')
+    refused(run("train", tmp_path / "documents.jsonl", "--out", tmp_path / "new.txt"), "is JSON Lines (of documents")
     refused(run("train", model, "--out", tmp_path / "new.txt"), "model.txt: is a model, not data")
 
 
@@ -253,6 +255,12 @@ MISTAKES = {
     ("train", "DATA", "--step-range", "1", "b"): "--step-range is '1 b'; expected two numbers",
     ("train", "DATA", "--tree", "20"): "unknown option --tree; did you mean '--trees'? see ranksieve train --help",
     ("train", "DATA", "--n-estimators", "20"): "unknown option --n-estimators; did you mean '--trees'? see",
+    ("train", "DATA", "--lr", "0.1"): "unknown option --lr; did you mean '--learning-rate'? see",
+    ("train", "DATA", "--boosting-type", "goss"): "unknown option --boosting-type; did you mean '--algo'? see",
+    ("train", "DATA", "--out", "x", "--objective", "lambdarank"): "did you mean 'ndcg'? known: auto",
+    ("convert", "M", "--to", "xgboost"): "unknown option --to; did you mean '--format'? see",
+    ("prune", "M", "--size", "5"): "unknown option --size; did you mean '--rate'? see",
+    ("clicks", "fit", "LOG", "--out", "x"): "unknown option --out; did you mean '--qrels'? see",
     ("train", "DATA", "--min-data-in-leaf", "5"): "unknown option --min-data-in-leaf; did you mean '--min-docs'? see",
     ("predict", "MODEL", "DATA", "--threads=x"): "--threads is 'x'; expected a whole number from 0",
     ("explain", "MODEL", "DATA", "--top", "0"): "--top is '0'; ",

@@ -136,3 +136,11 @@ def test_data_without_positives_is_reported():
     with pytest.warns(UserWarning, match="mrr is undefined, no query has a positive document"):
         assert np.isnan(evaluate([1, 2, 3], data, "mrr").mean())
     evaluate([1, 2, 3], data, parse_metric("mrr", empty=0))  # defined, and no warning
+
+
+def test_data_before_the_model_is_refused():
+    data = Dataset.from_arrays(np.zeros((4, 1)), [1, 0, 2, 0], qid=[7, 7, 8, 8])
+    model = rs.train(data, trees=1, leaves=2, min_docs=1)
+    for lists in (data, data.lists):
+        with pytest.raises(DataError, match=r"rs.evaluate\(model, data\)"):
+            evaluate(lists, model)

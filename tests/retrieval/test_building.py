@@ -95,3 +95,12 @@ def test_symbolic_links_to_an_index_are_replaced(tmp_path):
     Path(tmp_path / "link").symlink_to("real")
     assert Index.build(random_documents(50), tmp_path / "link", replace=True).n_docs == 50
     assert Index(tmp_path / "link").n_docs == 50
+
+
+def test_a_folder_that_is_not_an_index_is_never_replaced(tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("a")
+    for replace in (False, True):
+        with pytest.raises(DataError, match="is not an index; choose another name"):
+            Index.build(random_documents(5), tmp_path / "notes", replace=replace)
+    assert [path.name for path in (tmp_path / "notes").iterdir()] == ["a.txt"]

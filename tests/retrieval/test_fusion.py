@@ -104,8 +104,10 @@ def test_bad_parameters(settings, message):
 
 
 def test_one_run_and_scores_too_large():
-    with pytest.raises(ParameterError, match="1 given; expected at least 2"):
+    with pytest.raises(ParameterError, match="1 run to fuse; give at least 2"):
         fuse(random_runs(0)[:1])
+    with pytest.raises(ParameterError, match="weights are all 0"):
+        fuse(random_runs(0)[:2], "sum", weights=[0, 0])
     huge = Run.from_rows([("q", "x", 1e308), ("q", "y", -1e308)])
     with pytest.raises(DataError, match="query 'q': scores are too large"), np.errstate(all="ignore"):
         fuse([huge, huge], "sum")

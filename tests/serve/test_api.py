@@ -197,7 +197,7 @@ def test_limits_are_settings(client):
 
 def test_what_needs_a_model_says_so(client):
     line = problem(client(models=()).post("/explain", json={"query": "wing", "document": "d1", "model": "one"}), 404)
-    assert line == "this needs a model; start the service with --model MODEL, or train one on the page"
+    assert line == "this needs a model; start the service with one, or train one on the page"
 
 
 def test_health_and_metrics(client):

@@ -18,6 +18,7 @@ JOINED = {" ": "\N{NO-BREAK SPACE}", "-": "\N{NON-BREAKING HYPHEN}"}
 LONGEST_JOINED = 30  # characters; a longer default is wrapped
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
 NUMBERS = {int: "a whole number", float: "a number"}
+OTHER_OPTIONS = {"to": ("format",), "size": ("rate", "trees"), "out": ("qrels",), "stage": ("model",), "top": ("k",)}
 SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}  # of typer
 
 
@@ -139,11 +140,14 @@ def usage_message(error: Any) -> str:
             name for option in context.command.get_params(context) for name in (*option.opts, *option.secondary_opts)
         ]
         from ranksieve.parameter_table import flag
-        from ranksieve.rules import ALIASES
+        from ranksieve.rules import ALIASES, NEAREST
 
-        plain = ALIASES.get(error.option_name.lstrip("-").replace("-", "_"))
-        wanted = flag(plain) if plain else error.option_name
-        return f"unknown option {error.option_name}; {did_you_mean(wanted, known)}{advice}"
+        name = error.option_name.lstrip("-").replace("-", "_")
+        usual = (ALIASES | NEAREST).get(name)
+        near = [flag(one) for one in (usual, *OTHER_OPTIONS.get(name, ())) if one]
+        wanted = next((one for one in near if one in known), error.option_name)
+        long = [one for one in known if one.startswith("--")]
+        return f"unknown option {error.option_name}; {did_you_mean(wanted, long)}{advice}"
     param = getattr(error, "param", None)
     if param is None:
         message = error.format_message()

@@ -95,10 +95,19 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
     return _open_file(spool_pipe(file.path), options)
 
 
+def _kind_of(path: str, head: bytes) -> str:
+    """What a file is that is no data."""
+    if head.startswith(b"{") and os.path.splitext(path)[1] in (".jsonl", ".ndjson"):
+        return "JSON Lines (of documents, ranksieve index and features make data)"
+    return "a model"
+
+
 def _open_file(path: str, options: ReadOptions) -> Source:
     head = first_bytes(path)
     if head.startswith(MODELS):
-        raise DataError(f"{path}: is a model, not data; give a file of documents here")
+        raise DataError(
+            f"{path}: is {_kind_of(path, head)}, not data; give labels and features as LETOR, CSV or Parquet"
+        )
     if head.startswith(MAGIC):
         return ParquetSource(path, options)
     if is_csv(path, options.columns):

@@ -190,6 +190,8 @@ def evaluate(
     first   0.8155                    0.7500
     second  0.6309   1.0000           0.5000  1.0000
     """
+    if isinstance(scores, Lists | Dataset) or hasattr(data, "predict"):
+        raise DataError("models or scores come first, then data: rs.evaluate(model, data)")
     systems = _named(scores)
     data = read_for_models(data, systems.values())
     lists = data if isinstance(data, Lists) else data.lists

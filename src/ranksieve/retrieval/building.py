@@ -114,7 +114,9 @@ def build_index(
 ) -> None:
     """Write an index. Irregularities of the corpus are added to the notes."""
     target = Path(out)
-    if target.exists() and not (replace and (target / HEADER).is_file()):
+    if target.exists() and not (target / HEADER).is_file():
+        raise DataError(f"{target}: exists already, and is not an index; choose another name")
+    if target.exists() and not replace:
         raise DataError(
             f"{target}: exists already; choose another name, or replace the index there with ", param("replace")
         )

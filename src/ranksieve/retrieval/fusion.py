@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve.errors import DataError, ParameterError, did_you_mean, param
 from ranksieve.retrieval.runs import Run, as_run
+from ranksieve.text_formats import counted
 
 SMALLEST_SPREAD = 1e-9  # scores that are all equal are divided by it, as ranx does
 
@@ -82,7 +83,7 @@ def fuse(
     points = points_of(method, norm, k)
     given = [run for run in map(as_run, runs) if run is not None]
     if len(given) < 2:
-        raise ParameterError(param("runs"), f": {len(given)} given; expected at least 2")
+        raise ParameterError(f"{counted(run=len(given))} to fuse; give at least 2")
     factors = _weights(weights, len(given))
     if depth is not None and depth < 1:
         raise ParameterError(param("depth"), f" is {depth}; expected a whole number from 1")
@@ -137,6 +138,8 @@ def _weights(weights: Sequence[float] | None, n_runs: int) -> list[float]:
     factors = [float(weight) for weight in weights]
     if len(factors) != n_runs or not np.isfinite(factors).all():
         raise ParameterError(param("weights"), f" are {factors}; expected {n_runs} finite numbers, one per run")
+    if not any(factors):
+        raise ParameterError(param("weights"), " are all 0, so every document would have the same score")
     return factors
 
 

@@ -123,7 +123,7 @@ class Engine:
     def served(self, name: str) -> Served:
         found = self.models.get(name)
         if found is None and not self.models.names:
-            raise NotFoundError("this needs a model; start the service with --model MODEL, or train one on the page")
+            raise NotFoundError("this needs a model; start the service with one, or train one on the page")
         if found is None:
             known = self.models.names if name == FIRST_STAGE else [FIRST_STAGE, *self.models.names]
             problem = "this needs a model" if name == FIRST_STAGE else f"no model is named {name[:80]!r}"
