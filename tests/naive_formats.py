@@ -118,7 +118,7 @@ def evaluate_solr(text: str, X: np.ndarray, names: tuple[str, ...]) -> np.ndarra
         return listed.index(node["feature"]), test, node["left"], node["right"]
 
     trees = model["params"]["trees"]
-    if model["params"].get("isNullSameAsZero", True):
+    if model["params"].get("isNullSameAsZero") != "false":
         columns = np.where(np.isnan(columns), FLOAT(0), columns)
     return _sum([tree["root"] for tree in trees], columns, open_node, FLOAT, [tree["weight"] for tree in trees])
 

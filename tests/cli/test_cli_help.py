@@ -38,7 +38,20 @@ COMMANDS = (
     "clicks",
     "bench",
     "demo",
-    *("index", "retrieve", "fuse", "features", "split", "rerank", "serve", "warm-up", "feature-log", "cv", "tune"),
+    *(
+        "index",
+        "retrieve",
+        "fuse",
+        "features",
+        "split",
+        "rerank",
+        "serve",
+        "warm-up",
+        "feature-log",
+        "feature-set",
+        "cv",
+        "tune",
+    ),
 )
 
 

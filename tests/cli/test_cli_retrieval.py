@@ -343,3 +343,13 @@ def test_vectors_in_every_command(corpus, run, tmp_path):
     assert outcome.code == 0, outcome.output
     outcome = run(*build, "--vectors", encode, "--vectors", tmp_path / "queries.npy")
     assert outcome.code == 2 and "only .npy files can be joined" in outcome.output
+
+
+def test_feature_sets_for_engines(index, run, tmp_path):
+    outcome = run("feature-set", index, "--format", "solr", "--select", "bm25.*", "--select", "window.*", "--out",
+                  tmp_path / "set.json")  # fmt: skip
+    assert outcome.code == 0 and "features without a counterpart: 4 (bm25.all, " in outcome.output
+    names = [one["name"] for one in json.loads((tmp_path / "set.json").read_text())]
+    assert names == ["bm25.title", "bm25.text", "bm25.file"]
+    outcome = run("feature-set", index, "--select", "query.*", "--out", tmp_path / "none.json")
+    assert outcome.code == 2 and "none of the 7 features has a counterpart in elasticsearch" in outcome.output

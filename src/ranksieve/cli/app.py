@@ -31,7 +31,7 @@ COMMANDS = {
         "convert",
         "bench",
     ),
-    "Data": ("describe", "split", "sample", "pack", "feature-log", "synth"),
+    "Data": ("describe", "split", "sample", "pack", "feature-log", "feature-set", "synth"),
     "Clicks": ("clicks",),
     "Search": ("index", "retrieve", "fuse", "features", "rerank", "serve"),
     "Experiments": ("experiment", "report", "demo"),
@@ -42,6 +42,7 @@ MODULES = {name: name for names in COMMANDS.values() for name in names} | {
     "refit": "combine",
     "warm-up": "warm_up",
     "feature-log": "feature_log",
+    "feature-set": "feature_set",
 }
 
 

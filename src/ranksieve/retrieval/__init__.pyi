@@ -1,5 +1,6 @@
 from .analysis import Analyzer
 from .encoders import SvdEncoder
+from .feature_sets import feature_set
 from .first_stage import FirstStage
 from .fusion import fuse
 from .index import Index
@@ -17,6 +18,7 @@ __all__ = [
     "SvdEncoder",
     "evaluate_run",
     "extract_features",
+    "feature_set",
     "fuse",
     "retrieve",
     "search",

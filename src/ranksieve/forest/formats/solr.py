@@ -51,7 +51,7 @@ def to_solr(forest: Forest, options: Options = DEFAULT) -> str:
         root = nested(forest, tree, before=before, between=lambda *_: ',"right":', after=lambda *_: "}", leaf=leaf)
         trees.append(f'{{"weight":"1","root":{root}}}')
     used = ",".join(f'{{"name":{names[number]}}}' for number in np.unique(forest.feature))
-    nulls, separator = '"isNullSameAsZero":false,' if says_missing else "", ",\n"
+    nulls, separator = '"isNullSameAsZero":"false",' if says_missing else "", ",\n"
     return (
         f'{{"class":"{CLASS}","name":{json.dumps(options.name, ensure_ascii=False)},"features":[{used}],'
         f'"params":{{{nulls}"trees":[\n{separator.join(trees)}]}}}}\n'
