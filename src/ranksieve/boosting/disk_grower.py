@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import PART_ROWS, Extent, Scales, factors_of, to_fixed_point
+from ranksieve.boosting.fixed_point import PART_ROWS, Extent, FixedPoint, Scales, factors_of, to_fixed_point
 from ranksieve.boosting.grower import only_columns
 from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, SumGrower
 from ranksieve.boosting.training_rows import TreeTarget
@@ -17,6 +17,7 @@ from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, MISSING_BIN, ROW
 from ranksieve.kernels import growing as kernels
+from ranksieve.kernels.gain import SplitRules
 from ranksieve.kernels.histograms import Columns, TreeRows, sum_leaf
 from ranksieve.params import Params
 
@@ -34,11 +35,54 @@ class LeafNumbers:
             scores[part] += leaf_values[self.numbers[part]]
 
 
+class SmallLeaves:
+    """The rows of leaves that are small enough to be in memory; leaves that these are split into are there, too."""
+
+    def __init__(self, space: np.ndarray, width: int) -> None:
+        self._bins = space.reshape(-1)[: len(space) * width].reshape(len(space), width)
+        self._rows = np.empty(len(space), np.int64)  # as training rows
+        self._numbers = np.empty(len(space), np.uint16)  # of their leaves
+        self._n = 0
+        self._fixed: FixedPoint | None = None
+        self.leaves: set[int] = set()
+
+    @property
+    def room(self) -> int:
+        return len(self._rows) - self._n
+
+    @property
+    def rows(self) -> np.ndarray:
+        return self._rows[: self._n]
+
+    @property
+    def numbers(self) -> np.ndarray:
+        return self._numbers[: self._n]
+
+    def add(self, rows: np.ndarray, numbers: np.ndarray, bins: np.ndarray) -> None:
+        """Add rows of leaves, whose numbers are added to `leaves` when all of their rows are there."""
+        end = self._n + len(rows)
+        self._rows[self._n : end], self._numbers[self._n : end], self._bins[self._n : end] = rows, numbers, bins
+        self._n, self._fixed = end, None
+
+    def split(self, split: LeafSplit) -> None:
+        """Split one of the leaves."""
+        _move(self.numbers, self._bins, [split])
+        self.leaves.add(split.new)
+
+    def members(self, leaf: int, to_fixed: Callable[[np.ndarray], FixedPoint]) -> TreeRows:
+        """The rows of one of the leaves."""
+        if self._fixed is None:
+            self._fixed = to_fixed(self.rows)
+        members = np.flatnonzero(self.numbers == leaf).astype(ROW)
+        return TreeRows(self._bins, members, members, self._fixed.packed, self._fixed.hess)
+
+
 class DiskGrower(SumGrower):
     """The trees of `Grower`, bit for bit, for bins in a file.
 
-    Training rows that fit into memory are taken there. Otherwise the file is read about once for each level of the
-    tree: in one pass all leaves are split that can be, and the histograms of the smaller sides are summed.
+    Training rows that fit into memory are taken there. Otherwise the file is read a few times for a tree. In one pass
+    all leaves are split that can be, the histograms of the smaller sides are summed, and leaves that have become small
+    are taken into memory; mostly it is small leaves that are split again.
     """
 
     def __init__(self, data: Binned, params: Params, *, threads: int) -> None:
@@ -60,9 +104,11 @@ class DiskGrower(SumGrower):
             return super().grow(target, rng)
         columns, key = self._choose_columns(rng), self._draw_key(rng)
         self._target, self._numbers = target, np.zeros(len(target.grad), np.uint16)
+        self._small, self._waiting = SmallLeaves(self._disk.borrow(), len(self._n_bins)), []
+        self._sizes: np.ndarray = np.zeros(0, np.int64)
         tree = self._grow_on_sums(Extent.of(target.grad, target.hess), columns, key)
         leaves = LeafNumbers(self._numbers) if target.rows is None else None
-        del self._target, self._numbers
+        del self._target, self._numbers, self._small
         return tree, leaves
 
     def _place(self, target: TreeTarget, scales: Scales) -> TreeRows:
@@ -70,6 +116,15 @@ class DiskGrower(SumGrower):
         fixed = to_fixed_point(target.grad, target.hess, scales, target.rows, target.first_row)
         bins = only_columns(self._disk.take(target.rows), self._columns, self._n_columns)
         return self._all_of(bins, fixed)
+
+    def _likely_next(
+        self, state: kernels.GrowState, rules: SplitRules, known: Collection[int]
+    ) -> list[HistogramRequest]:
+        """As in `SumGrower`, for leaves that are not in memory, if the file has to be read anyway."""
+        self._sizes = state.totals[: state.n_leaves[0]] & ((1 << rules.count_bits) - 1)
+        if not self._small.leaves.isdisjoint(state.pair.tolist()):
+            return []
+        return super()._likely_next(state, rules, {*known, *self._small.leaves})
 
     def _call(self, request: str, *arguments: Any) -> list[Any]:
         answers: dict[str, Callable[..., Any]] = {
@@ -89,12 +144,66 @@ class DiskGrower(SumGrower):
             total, hess_total = total + int(fixed.packed.sum()), hess_total + int(fixed.hess.sum())
         return RootHistogram(total, hess_total, self._sum_sides([], [HistogramRequest(0)])[0])
 
-    def _fixed(self, low: int, high: int) -> Any:
+    def _fixed(self, low: int, high: int) -> FixedPoint:
         """Training rows low:high as integers."""
         target = self._target
         rows = None if target.rows is None else target.rows[low:high]
         first = target.first_row + (low if rows is None else 0)
         return to_fixed_point(target.grad[low:high], target.hess[low:high], self._scales_now, rows, first)
+
+    def _fixed_at(self, places: np.ndarray) -> FixedPoint:
+        """Some training rows as integers."""
+        target = self._target
+        rows = places if target.rows is None else target.rows[places]
+        return to_fixed_point(target.grad[places], target.hess[places], self._scales_now, rows, target.first_row)
+
+    def _sum_sides(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
+        """Split leaves, and sum the histograms that are requested: in memory, or in one pass over the file."""
+        for split in splits:
+            if split.leaf in self._small.leaves:
+                self._small.split(split)
+            else:
+                self._waiting.append(split)
+        sums = np.zeros((len(requests), *self._hist.shape[1:]), FIXED)
+        if all(request.leaf in self._small.leaves for request in requests):
+            for out, request in zip(sums, requests, strict=True):
+                self._add_sums(self._small.members(request.leaf, self._fixed_at), request, out)
+        else:
+            self._pass(requests, sums)
+        return sums.reshape(len(requests), self._block_sums.size)[:, self._live]
+
+    def _add_sums(self, rows: TreeRows, request: HistogramRequest, out: np.ndarray) -> None:
+        """Add the histogram of rows of a leaf, or of those on one side of a cut."""
+        if request.cut is not None:
+            rows = rows._replace(members=rows.members[_go_left(rows.bins, rows.members, request.cut) == request.left])
+        if len(rows.members):
+            sum_leaf(rows, self._all_columns, 0, len(rows.members), self._block_sums, self._spare, 0, -1)
+            out += self._block_sums[0]
+
+    def _pass(self, requests: Sequence[HistogramRequest], sums: np.ndarray) -> None:
+        """Read the file: make the splits that wait, sum histograms, and take small leaves into memory."""
+        self._numbers[self._small.rows] = self._small.numbers
+        taken = self._leaves_to_take()
+        is_taken = np.isin(np.arange(len(self._sizes) or 1), taken)
+        for low, high, bins in self._blocks():
+            numbers = self._numbers[low:high]
+            _move(numbers, bins, self._waiting)
+            fixed = self._fixed(low, high) if requests else None
+            for out, request in zip(sums, requests, strict=True):
+                assert fixed is not None
+                members = np.flatnonzero(numbers == request.leaf).astype(ROW)
+                self._add_sums(TreeRows(bins, members, members, fixed.packed, fixed.hess), request, out)
+            if len(taken):
+                inside = np.flatnonzero(is_taken[numbers])
+                self._small.add(low + inside, numbers[inside], bins[inside])
+        self._waiting.clear()
+        self._small.leaves.update(taken)
+
+    def _leaves_to_take(self) -> list[int]:
+        """The smallest leaves that are not in memory yet, as far as there is room."""
+        others = [leaf for leaf in np.argsort(self._sizes).tolist() if leaf not in self._small.leaves]
+        n_fit = int(np.searchsorted(np.cumsum(self._sizes[others]), self._small.room, side="right")) if others else 0
+        return others[:n_fit]
 
     def _blocks(self) -> Iterator[tuple[int, int, np.ndarray]]:
         """The bins of training rows low:high, for all of them."""
@@ -107,28 +216,13 @@ class DiskGrower(SumGrower):
             if low < high:
                 yield low, high, only_columns(bins, self._columns, self._n_columns)
 
-    def _sum_sides(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
-        """Split leaves, and sum the histograms that are requested, in one pass over the file."""
-        sums = np.zeros((len(requests), *self._hist.shape[1:]), FIXED)
-        for low, high, bins in self._blocks():
-            numbers = self._numbers[low:high]
-            _move(numbers, bins, splits)
-            fixed = self._fixed(low, high) if requests else None
-            for out, request in zip(sums, requests, strict=True):
-                members = np.flatnonzero(numbers == request.leaf).astype(ROW)
-                if request.cut is not None:
-                    members = members[_go_left(bins, members, request.cut) == request.left]
-                if len(members):
-                    assert fixed is not None
-                    rows = TreeRows(bins, members, members, fixed.packed, fixed.hess)
-                    sum_leaf(rows, self._all_columns, 0, len(members), self._block_sums, self._spare, 0, -1)
-                    out += self._block_sums[0]
-        return sums.reshape(len(requests), self._block_sums.size)[:, self._live]
-
     def _leaves_of(self, splits: Sequence[LeafSplit]) -> np.ndarray:
         """Split leaves; returns the exact sums of every leaf."""
-        if splits:
-            self._sum_sides(splits, [])
+        self._sum_sides(splits, [])
+        if self._waiting:
+            self._sizes = self._sizes[:0]
+            self._pass([], np.zeros(0))
+        self._numbers[self._small.rows] = self._small.numbers
         target, scale = self._target, self._scales_now.exact
         n_leaves = int(self._numbers.max(initial=0)) + 1
         sums = np.zeros((2, n_leaves), FIXED)

@@ -20,9 +20,9 @@ from ranksieve.text_formats import duration, gigabytes
 
 LOG = logging.getLogger("ranksieve")
 
-MORE_LEVELS = 4  # a tree grown leaf by leaf is deeper than a balanced one
+PASSES_PER_LEVEL = 2  # of a balanced tree; a tree grown leaf by leaf is deeper
 SAMPLE_BLOCKS = 8  # that are read to estimate the speed of the disk
-SECONDS_PER_BIN = 1.5e-9  # of one thread, to sum one bin of one document
+SECONDS_PER_BIN = 1e-9  # of one thread and one pass, for one bin of one document
 
 
 def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) -> BinStore | None:
@@ -55,8 +55,8 @@ def report_disk_time(data: Binned, params: Params, *, threads: int) -> None:
     if data.disk is None or (traits_of(params.selection_rule).is_periodic and params.bag == 1):
         return
     file = data.disk.file
-    passes = min(params.leaves.bit_length() + MORE_LEVELS, params.leaves)
-    seconds = passes * file.n_bytes * _seconds_per_byte(file) + 2 * file.n_bytes * SECONDS_PER_BIN / threads
+    passes = PASSES_PER_LEVEL * (params.leaves - 1).bit_length()
+    seconds = passes * file.n_bytes * (_seconds_per_byte(file) + SECONDS_PER_BIN / threads)
     LOG.warning(
         "every tree reads the %s of bins about %d times, in about %s; a selection of rows, such as that of %s, is much "
         "faster", gigabytes(file.n_bytes), passes, duration(seconds), param("algo", "selgb"),

@@ -187,7 +187,7 @@ def _first_pass(
     """The lists, and the binning if none is given; writes the bins if there is a sink."""
     name = source.path
     growing = ListBuilder(name)
-    sketch = BinningSketch(max_bins=max_bins, fill=source.absent)
+    sketch = BinningSketch(max_bins=max_bins, fill=source.absent, n_all=source.n_docs or 0)
     width = 0
     for block in read_ahead(source):
         if binning is None:

@@ -67,6 +67,12 @@ class DiskRows:
             self.renew(rows)
         return np.take(self._matrix, self.slots[rows], axis=0)
 
+    def borrow(self) -> np.ndarray:
+        """The memory for rows, for other rows; none of the rows is in memory then."""
+        self.slots.fill(ABSENT)
+        self._n_kept = 0
+        return self._matrix
+
     def renew(
         self,
         rows: np.ndarray,

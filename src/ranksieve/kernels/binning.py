@@ -10,25 +10,35 @@ from ranksieve.kernels.transpose import transpose_tile
 
 
 @njit(cache=True, nogil=True)
+def find_odd(first, last, block, missing, bad_rows):
+    """Which of the features first:last have missing values, and the first infinite row of each."""
+    n_infinite = 0
+    for i in range(len(block)):
+        for f in range(first, last):  # along rows, as they lie in memory
+            value = block[i, f]
+            missing[f] |= value != value
+            n_infinite += abs(value) == np.inf
+    if n_infinite:
+        for f in range(first, last):
+            for i in range(len(block) - 1, -1, -1):
+                if np.isinf(block[i, f]):
+                    bad_rows[f] = i
+
+
+@njit(cache=True, nogil=True)
 def track_some(first, last, block, distinct, counts, missing, bad_rows):
+    find_odd(first, last, block, missing, bad_rows)
     n_rows, capacity = len(block), distinct.shape[1]
     for f in range(first, last):
         known = counts[f]
         previous = np.float32(np.nan)
         for i in range(n_rows):
+            if known > capacity:
+                break
             value = block[i, f]
-            if value == previous:
-                continue
-            if np.isnan(value):
-                missing[f] = True
-                continue
-            if np.isinf(value):
-                if bad_rows[f] < 0:
-                    bad_rows[f] = i
+            if value == previous or np.isnan(value) or np.isinf(value):
                 continue
             previous = value
-            if known > capacity:
-                continue
             low, high = 0, known
             while low < high:
                 middle = (low + high) >> 1
@@ -40,7 +50,7 @@ def track_some(first, last, block, distinct, counts, missing, bad_rows):
                 continue
             if known == capacity:
                 known = capacity + 1
-                continue
+                break
             for j in range(known, low, -1):
                 distinct[f, j] = distinct[f, j - 1]
             distinct[f, low] = value
