@@ -18,7 +18,7 @@ from rich.table import Column
 from rich.text import Text
 
 from ranksieve.kernels.numba_cache import is_compiled
-from ranksieve.text_formats import duration
+from ranksieve.text_formats import duration, plural
 
 if TYPE_CHECKING:
     from ranksieve.boosting.callbacks import Record
@@ -128,7 +128,7 @@ class ProgressDisplay:
                 self._task, completed=done, total=total, title=self._title, amount=amount, details=shown
             )  # fmt: skip
             return
-        self._line = self._with_title("  ".join((f"{amount} {unit}s" if unit and total else amount, *shown)))
+        self._line = self._with_title("  ".join((f"{amount} {plural(unit)}" if unit and total else amount, *shown)))
         at, before = self._printed
         is_tenth = total is not None and bool(unit) and (done - before >= max(1, total // 10) or done >= total)
         if is_tenth or time.monotonic() - at >= SECONDS_BETWEEN_LINES:
@@ -144,7 +144,7 @@ class ProgressDisplay:
         seconds = (now - start) / (done - first)
         left = seconds * (total - done) if total is not None else 0.0
         is_known = left > 0 and (bool(unit) or now - start > SECONDS_BEFORE_ESTIMATE)
-        speed = f"{seconds:.3g} s/{unit}" if seconds > 1e-3 else f"{1 / max(seconds, 1e-9):,.0f} {unit}s/s"
+        speed = f"{seconds:.3g} s/{unit}" if seconds > 1e-3 else f"{1 / max(seconds, 1e-9):,.0f} {plural(unit)}/s"
         return [duration(left)] * is_known, [speed] * bool(unit)
 
     def _with_title(self, text: str) -> str:
@@ -216,7 +216,7 @@ def _takes_bar(console: Console) -> bool:
 def _amount(done: float, total: float | None, unit: str) -> str:
     if not unit:
         return f"{done / (total or 1.0):.0%}"
-    return f"{done:,} {unit}s" if total is None else f"{done:,}/{total:,}"
+    return f"{done:,} {plural(unit)}" if total is None else f"{done:,}/{total:,}"
 
 
 class _DetailsColumn(ProgressColumn):

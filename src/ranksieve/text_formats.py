@@ -33,9 +33,12 @@ def counted(**numbers: int) -> str:
     >>> counted(query=1, document=1200), counted(tree=0), counted(leaf=2)
     ('1 query, 1,200 documents', '0 trees', '2 leaves')
     """
-    return ", ".join(
-        f"{number:,} {noun if number == 1 else IRREGULAR.get(noun, f'{noun}s')}" for noun, number in numbers.items()
-    )
+    return ", ".join(f"{number:,} {noun if number == 1 else plural(noun)}" for noun, number in numbers.items())
+
+
+def plural(noun: str) -> str:
+    """Such as `queries` of `query`."""
+    return IRREGULAR.get(noun, f"{noun}s")
 
 
 def duration(seconds: float) -> str:

@@ -92,4 +92,5 @@ def test_data_wider_than_a_ranklib_model_gives_advice(run, tmp_path, files):
     outcome = run("predict", tmp_path / "model.txt", files / "test.txt", "--out", tmp_path / "scores.txt")
     assert outcome.code == 2 and "ranksieve convert --n-features" in outcome.output
     run("convert", tmp_path / "model.txt", "--out", tmp_path / "wide.txt", "--format", "lightgbm", "--n-features", "5")
-    assert run("predict", tmp_path / "wide.txt", files / "test.txt", "--out", tmp_path / "scores.txt").code == 0
+    outcome = run("predict", tmp_path / "wide.txt", files / "test.txt", "--out", tmp_path / "scores.txt")
+    assert outcome.code == 0 and "scoring: 100%" in outcome.output

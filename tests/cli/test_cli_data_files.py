@@ -51,7 +51,8 @@ def test_columns_with_other_names(files, tables, run, model, tmp_path):
     refused = run("evaluate", model, tables / "test.parquet")
     assert refused.code == 2 and "--label rel" in refused.output
     packed = run("pack", tables / "test.parquet", "--out", tmp_path / "packed.parquet", *COLUMNS)
-    assert packed.code == 0 and "label" in pq.read_schema(tmp_path / "packed.parquet").names
+    assert packed.code == 0 and "packing: 100%" in packed.output
+    assert "label" in pq.read_schema(tmp_path / "packed.parquet").names
 
 
 def test_columns_of_nothing_are_refused(run, model, tmp_path):

@@ -53,6 +53,15 @@ def test_retrieve_writes_a_run(corpus, index, run, tmp_path):
     assert rs.io.read_run(tmp_path / "run.trec").n_queries == 2
 
 
+def test_features_and_rerank_show_how_far_they_are(corpus, index, run, tmp_path):
+    data, model = tmp_path / "data.parquet", tmp_path / "model.txt"
+    made = run("features", index, corpus / "queries.tsv", "--qrels", corpus / "qrels.txt", "--out", data)
+    assert made.code == 0 and "features: 4/4 queries" in made.output
+    run("train", data, "--trees", 2, "--leaves", 2, "--min-docs", 1, "--out", model)
+    ranked = run("rerank", index, model, corpus / "queries.tsv", "--out", tmp_path / "run.trec")
+    assert ranked.code == 0 and "re-ranking: 4/4 queries" in ranked.output
+
+
 def test_collections_of_beir_through_pipes(run, tmp_path):
     texts = {f"d{n}": text for n, text in enumerate(TEXTS)}
     lines = [json.dumps({"_id": id, "title": "", "text": text, "metadata": {}}) for id, text in texts.items()]
@@ -288,7 +297,7 @@ def test_fuse(run, tmp_path):
     assert out.read_text() == "q1 Q0 x 1 2 sum\nq2 Q0 x 1 0 sum\n"
     for arguments, message in [
         ((a, b, "--weights", "1;2"), "--weights is '1;2'; expected numbers separated by commas"),
-        ((a,), "1 given; expected at least 2"),
+        ((a,), "1 run to fuse; give at least 2"),
         ((a, b, "--norm", "rank"), "--norm is for the methods sum and mnz"),
     ]:
         outcome = run("fuse", *arguments, "--out", tmp_path / "none.trec")

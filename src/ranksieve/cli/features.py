@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts, show_waiting
+from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.corpus_options import (
     Depth,
     Own,
@@ -80,13 +81,13 @@ def features(
         raise ParameterError(f"features are written as Parquet, but --out is {out}; name it {out.stem}.parquet")
     opened = Index(index)
     check_writable(out, queries, run, qrels)
+    from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.labelling import Pairs, write_features
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, read_run
     from ranksieve.retrieval.searching import Searcher
 
-    show_waiting("lexical")
     start, notes, texts = time.perf_counter(), Notes(), read_queries(queries)
     pairs = Pairs(
         texts,
@@ -95,9 +96,11 @@ def features(
         None if run is None else read_run(run),
         None if qrels is None else read_judgements(qrels),
     )
-    written = write_features(
-        pairs, out, select=select or (), extra=own_features(own), notes=notes, threads=threads or None
-    )
+    with ProgressDisplay("features", kernels="lexical") as display:
+        pairs = replace(pairs, progress=lambda done, all: display.update(done, all, unit="query"))
+        written = write_features(
+            pairs, out, select=select or (), extra=own_features(own), notes=notes, threads=threads or None
+        )
     show_notes(notes)
     show_facts(
         [

@@ -23,7 +23,9 @@ def pack(
     check_writable(out, data)
     from ranksieve.data.parquet import write_parquet
     from ranksieve.data.read import open_data
+    from ranksieve.progress import ProgressDisplay
 
-    write_parquet(open_data(data, missing=missing), out)
+    with ProgressDisplay("packing", kernels="letor") as display:
+        write_parquet(open_data(data, missing=missing), out, progress=lambda share: display.update(share, 1.0))
     before, after = file_size(os.path.getsize(data)), file_size(os.path.getsize(out))
     show_facts([("packed", f"{out}, {after} (was {before})")])

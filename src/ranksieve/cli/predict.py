@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts, show_waiting
+from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import MissingAsTrained, ModelArgument, Threads, out_option
 from ranksieve.text_formats import counted
@@ -34,15 +34,19 @@ def predict(
     from ranksieve.files import atomic_text
     from ranksieve.forest.score_file import open_for, score_blocks
     from ranksieve.models.load import load
+    from ranksieve.progress import ProgressDisplay
 
     models = {str(model): load(model)}
     source = open_for(data, models, missing, needed=())
-    show_waiting("scoring")
     n_docs = 0
-    with atomic_text(out) if to_file else contextlib.nullcontext(sys.stdout) as file:
+    with (
+        ProgressDisplay("scoring", kernels="scoring") as display,
+        atomic_text(out) if to_file else contextlib.nullcontext(sys.stdout) as file,
+    ):
         for _, scores in score_blocks(models, source, threads or None):
             values = scores[str(model)].tolist()
             file.writelines(f"{value!r}\n" for value in values)
             n_docs += len(values)
+            display.update(source.fraction_read, 1.0)
     if to_file:
         show_facts([("scores", f"{out}, {counted(document=n_docs)}")])

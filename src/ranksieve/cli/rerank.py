@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts, show_waiting
+from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.corpus_options import (
     IndexArgument,
     Own,
@@ -43,17 +43,21 @@ def rerank(
 ) -> None:
     """Re-rank candidates with a model (second stage)."""
     check_writable(out, model_file, queries, run)
+    from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.pipeline import Pipeline
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_run, write_run
 
-    show_waiting("lexical")
     pipeline = Pipeline(index, model_file, stage=stage, depth=depth, extra=own_features(own), threads=threads or None)
     texts, candidates, notes = read_queries(queries), None if run is None else read_run(run), Notes()
     given = query_vectors(vectors, vector_ids, texts)
     start = time.perf_counter()
-    result = pipeline.rerank(texts, candidates, query_vectors=given, notes=notes)
+    with ProgressDisplay("re-ranking", kernels="lexical") as display:
+        result = pipeline.rerank(
+            texts, candidates, query_vectors=given, notes=notes,
+            progress=lambda done, all: display.update(done, all, unit="query"),
+        )  # fmt: skip
     seconds = time.perf_counter() - start
     write_run(result, out, tag="ranksieve")
     show_notes(notes)

@@ -100,12 +100,14 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def write_parquet(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
+def write_parquet(
+    data: Dataset | Source, path: str | os.PathLike[str], *, progress: Callable[[float], None] | None = None
+) -> None:
     """Write a data set, or a file as it is read, to one Parquet file: what the command `pack` does.
 
     Columns are `label` and `qid`, then `docid`, `weight` and `position` where there are any, then one float32 column
     per feature. Rows keep their order. A source is read twice: for what it holds, and for writing; one row group at a
-    time is in memory.
+    time is in memory. `progress` is called with the share of a source that is written.
 
     Examples
     --------
@@ -117,7 +119,14 @@ def write_parquet(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
     [7]
     """
     absent = 0.0 if isinstance(data, Dataset) else data.absent
-    _write(path, _schema(data), blocks_of(data), absent)
+    _write(path, _schema(data), _reported(data, progress), absent)
+
+
+def _reported(data: Dataset | Source, progress: Callable[[float], None] | None) -> Iterator[Block]:
+    for block in blocks_of(data):
+        yield block
+        if progress is not None and not isinstance(data, Dataset):
+            progress(data.fraction_read)
 
 
 def write_blocks(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -75,6 +75,7 @@ class Pairs:
     depth: int = 1000
     run: Run | None = None
     judgements: Judgements | None = None
+    progress: Callable[[int, int], None] | None = None  # called with the queries that are done, and all of them
 
     def __post_init__(self) -> None:
         check_count(self.depth)
@@ -112,6 +113,8 @@ class Pairs:
             prepared = self.searcher.prepare(texts, some)
             found = self._candidates(some, prepared, lists, notes)
             yield some, found, extractor.extract(texts, prepared, found)
+            if self.progress is not None:
+                self.progress(start + len(some), len(ids))
 
     def _candidates(self, ids: list[str], prepared: Prepared, lists: Any, notes: Notes) -> Candidates:
         if lists is None:

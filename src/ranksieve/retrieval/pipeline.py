@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -220,7 +221,13 @@ class Pipeline:
         )
 
     def rerank(
-        self, queries: Any, run: Run | Any = None, *, query_vectors: Any = None, notes: Notes | None = None
+        self,
+        queries: Any,
+        run: Run | Any = None,
+        *,
+        query_vectors: Any = None,
+        notes: Notes | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Run:
         """Both stages for many queries, or the second on a run; features are computed and scored in one stream.
 
@@ -230,12 +237,14 @@ class Pipeline:
             As `extract_features` takes them.
         notes
             Gets remarks on what was left out; they are logged by the logger `ranksieve` if None.
+        progress
+            Called with the number of queries that are done, and of all.
         """
         texts = as_queries(queries)
-        return self._rerank(texts, as_run(run), as_query_vectors(query_vectors, texts), notes)
+        pairs = self._pairs(texts, as_run(run), as_query_vectors(query_vectors, texts))
+        return self._rerank(replace(pairs, progress=progress), notes)
 
-    def _rerank(self, queries: Queries, run: Run | None, vectors: GivenVectors | None, notes: Notes | None) -> Run:
-        pairs = self._pairs(queries, run, vectors)
+    def _rerank(self, pairs: Pairs, notes: Notes | None) -> Run:
         self._warn(pairs, stacklevel=4)
         with collected_notes(notes) as collected:
             return Run.from_lists(self._lists(pairs, collected))
@@ -254,7 +263,7 @@ class Pipeline:
         """
         queries = as_queries(list(dict.fromkeys(rows_of(frame, ("qid", "query")))))
         run = Run.from_frame(frame) if "docno" in frame.columns else None
-        result = self._rerank(queries, run, vectors_of(frame), None).to_frame()
+        result = self._rerank(self._pairs(queries, run, vectors_of(frame)), None).to_frame()
         result.insert(1, "query", result["qid"].map(queries))
         return result
 
