@@ -197,11 +197,18 @@ class PruningProgress(ProgressDisplay):
         )
 
 
+def shown_in_python(*, verbose: bool) -> Console | None:
+    """Where functions of the library show progress: on a terminal and in notebooks; None elsewhere."""
+    console = Console(stderr=True, highlight=False)
+    is_shown = verbose and (console.is_jupyter or (console.is_terminal and sys.stderr.isatty()))
+    return console if is_shown else None
+
+
 @contextmanager
 def training_progress(algo: str, *, verbose: bool = True) -> Iterator[tuple[Callable[[Any], None], ...]]:
     """Callbacks that show the progress of `train` in Python: on a terminal and in notebooks, never elsewhere."""
-    console = Console(stderr=True, highlight=False)
-    if not verbose or not (console.is_jupyter or (console.is_terminal and sys.stderr.isatty())):
+    console = shown_in_python(verbose=verbose)
+    if console is None:
         yield ()
         return
     display = PruningProgress if algo == "xcleaver" else TrainingProgress

@@ -11,6 +11,9 @@ import ranksieve as rs
 from ranksieve.cli.app import app
 from ranksieve.data.splits import fold_queries
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.params import Params
+from ranksieve.rankers import fold_processes
+from ranksieve.rankers.fold_processes import FoldTraining, fold_jobs
 
 QUICK = {"trees": 6, "leaves": 4, "min_docs": 2, "learning_rate": 0.2, "threads": 1}
 
@@ -89,11 +92,66 @@ def test_bad_folds(data):
         rs.cv(data, folds=15, **QUICK)
 
 
-def test_the_command_computes_the_same(data, result, tmp_path):
+def first_six(view):
+    """A selection of the user's: positives, and the first documents of each list."""
+    ranks = np.arange(view.lists.n_docs) - np.repeat(view.lists.offsets[:-1], view.lists.sizes)
+    return np.flatnonzero((view.lists.labels > 0) | (ranks < 6))
+
+
+@pytest.mark.usefixtures("nothing_registered")
+def test_folds_in_processes_are_the_same_with_own_rules_and_metrics(data, tmp_path):
+    def best_score(labels, scores, offsets, k):
+        return np.maximum.reduceat(scores, offsets[:-1])
+
+    rs.register_selection("first-six", first_six)
+    chosen = QUICK | {"selection": "first-six", "metric": best_score, "folds": 3}
+    here, elsewhere = (rs.cv(data, jobs=jobs, **chosen) for jobs in (1, 2))
+    np.testing.assert_array_equal(elsewhere.per_query(), here.per_query())
+    assert elsewhere.folds.tolist() == here.folds.tolist()
+    for one, other in zip(here.models, elsewhere.models, strict=True):
+        one.save(tmp_path / "one.txt")
+        other.save(tmp_path / "other.txt")
+        assert (tmp_path / "one.txt").read_bytes() == (tmp_path / "other.txt").read_bytes()
+
+
+def test_threads_and_memory_are_divided(data):
+    given = Params(**QUICK | {"threads": 8, "memory": "4G"})
+    divided = FoldTraining.of(given, "zero", 3).params
+    assert (divided.threads, divided.memory) == (2, str((4 << 30) // 3))
+    assert FoldTraining.of(given, "zero", 16).params.threads == 1
+    assert FoldTraining.of(Params(**QUICK), "zero", 2).params.memory == "auto"
+
+
+def test_how_many_folds_are_trained_at_a_time(data, monkeypatch):
+    params = Params(**QUICK | {"threads": 4})
+    assert fold_jobs(9, 5, data, params) == 5 and fold_jobs(2, 5, data, params) == 2
+    assert fold_jobs(0, 5, data, params) == 1  # small data
+    monkeypatch.setattr(fold_processes, "SMALL", 0)
+    monkeypatch.setattr(fold_processes, "available_memory", lambda: None)
+    assert fold_jobs(0, 5, data, params) == 4 and fold_jobs(0, 3, data, params) == 3
+    monkeypatch.setattr(fold_processes, "available_memory", lambda: 4 * fold_processes.USUAL_SIZE)
+    assert fold_jobs(0, 5, data, params) == 2
+    assert fold_jobs(0, 5, data, Params(**QUICK | {"device": "cuda"})) == 1
+    with pytest.raises(ParameterError, match="jobs is -1; expected a whole number from 1, or 0"):
+        rs.cv(data, jobs=-1, **QUICK)
+    with pytest.raises(ParameterError, match="callbacks run in this process; use jobs=1"):
+        rs.cv(data, jobs=2, callbacks=[print], **QUICK)
+
+
+def test_the_command_computes_the_same_in_processes(data, result, tmp_path):
     rs.io.write_parquet(data, tmp_path / "data.parquet")
     flags = [word for name, value in QUICK.items() for word in ("--" + name.replace("_", "-"), str(value))]
     arguments = ["cv", str(tmp_path / "data.parquet"), "--folds", "4", "--measure", "ndcg@5", "--measure", "map"]
-    arguments += ["--out", str(tmp_path / "models"), "--per-query", str(tmp_path / "queries.tsv"), "--quiet", *flags]
+    arguments += [
+        "--jobs",
+        "2",
+        "--out",
+        str(tmp_path / "models"),
+        "--per-query",
+        str(tmp_path / "queries.tsv"),
+        "--quiet",
+        *flags,
+    ]
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 0, (outcome.output, outcome.exception)
     low, high = result.interval("map")

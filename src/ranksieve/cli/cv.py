@@ -33,6 +33,13 @@ def cv(
     out: Annotated[
         Path | None, out_option("Folder for the models, fold1.txt, fold2.txt, …; none are kept without.", metavar="DIR")
     ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Folds to train at the same time, in processes that share --threads and --memory; 0: as many "
+            "as cores and free memory allow.",
+        ),
+    ] = 0,
     per_query: Annotated[Path | None, typer.Option(help="TSV file to write: the value of every query.")] = None,
     params: Annotated[
         Path | None,
@@ -63,7 +70,8 @@ def cv(
     from ranksieve.evaluation.evaluate import wanted_metrics
     from ranksieve.evaluation.metrics import metric_of
     from ranksieve.progress import PruningProgress, TrainingProgress
-    from ranksieve.rankers.cross_validation import cross_validate
+    from ranksieve.rankers.cross_validation import cross_validate, fold_progress
+    from ranksieve.rankers.fold_processes import FoldTraining, fold_jobs
     from ranksieve.rankers.train import check_extra, run
 
     check_extra(chosen.algo)
@@ -73,15 +81,31 @@ def cv(
         compile_tasks(TRAINING, quiet=quiet)
     display = PruningProgress if chosen.algo == "xcleaver" else TrainingProgress
 
+    def save(fold: int, model: Any) -> None:
+        if files:
+            save_model(model, files[fold - 1])
+
     def fit(fold: int, train_set: Dataset, valid_set: Dataset) -> Any:
         with display(f"fold {fold} of {folds}", doing="binning the data", quiet=quiet) as progress:
             model = run(TrainingJob(train_set, chosen, valid_set, None, (progress,), missing))
-        if files:
-            save_model(model, files[fold - 1])
+        save(fold, model)
         exit_if_interrupted(model.info.get("interrupted"))
         return model
 
-    result = cross_validate(documents, folds, fit, wanted, seed=chosen.seed)
+    jobs = fold_jobs(jobs, folds, documents, chosen)
+    if jobs == 1:
+        result = cross_validate(documents, folds, fit, wanted, seed=chosen.seed)
+    else:
+        with fold_progress(folds, jobs, quiet=quiet) as show_fold:
+
+            def finish(fold: int, model: Any) -> None:
+                save(fold, model)
+                show_fold(fold, model)
+
+            training = FoldTraining.of(chosen, missing, jobs)
+            result = cross_validate(
+                documents, folds, training, wanted, seed=chosen.seed, jobs=jobs, on_fold=finish
+            )  # fmt: skip
     header, *rows = result.cells()
     show_table(header, rows)
     for line in result.conventions:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +13,15 @@ from ranksieve.boosting.job import TrainingJob
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.read import read
 from ranksieve.data.splits import fold_queries
+from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.evaluate import Evaluation, ResultTable, aligned, evaluate, wanted_metrics
 from ranksieve.evaluation.metrics import Metric, mean, metric_of
 from ranksieve.evaluation.significance import paired_t_test
-from ranksieve.progress import training_progress
+from ranksieve.progress import ProgressDisplay, shown_in_python, training_progress
+from ranksieve.rankers.fold_processes import Fit, FoldTraining, fit_here, fit_in_processes, fold_jobs
 from ranksieve.rankers.train import parse_params, run
 
-Fit = Callable[[int, Dataset, Dataset], Any]  # (number of the fold, training data, validation data) → model
+OnFold = Callable[[int, Any], None]  # (number of the fold, its model)
 NAME = "model"  # of the one system in `CrossValidation.evaluation`
 
 
@@ -115,6 +118,7 @@ def cv(
     folds: int = 5,
     *,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
+    jobs: int = 0,
     callbacks: Sequence[Callable[[Any], None]] = (),
     missing: str = "zero",
     verbose: bool = True,
@@ -124,7 +128,7 @@ def cv(
 
     A fold's model is trained on the queries of all folds but two. One of these is for validation, which decides when to
     stop, the other for testing: the folds that `ranksieve split --folds` writes. The result is the same for any number
-    of threads.
+    of threads and jobs.
 
     Parameters
     ----------
@@ -134,8 +138,12 @@ def cv(
         Number of folds, from 3.
     metrics
         What to measure on the test queries; the metric of training by default.
+    jobs : int
+        Folds to train at the same time, in processes that share `threads` and `memory`. 1 trains them in this process,
+        one after the other. 0, the default, is as many as cores and free memory allow, and 1 for small data, with
+        `callbacks`, and on a GPU.
     callbacks, missing, verbose
-        As for `train`.
+        As for `train`; callbacks need `jobs` 0 or 1.
     **params
         Everything in `Params`, as for `train`; `seed` is also that of the folds.
 
@@ -151,26 +159,63 @@ def cv(
     """
     parsed = parse_params(params)
     wanted = (metric_of(parsed),) if metrics is None else wanted_metrics(metrics)
+    if callbacks and jobs > 1:
+        raise ParameterError(param("callbacks"), " run in this process; use ", param("jobs", 1))
+    documents = read(data, missing=missing)
+    jobs = 1 if callbacks else fold_jobs(jobs, folds, documents, parsed)
 
     def fit(fold: int, train_set: Dataset, valid_set: Dataset) -> Any:
         with training_progress(parsed.algo, verbose=verbose) as shown:
             return run(TrainingJob(train_set, parsed, valid_set, None, (*callbacks, *shown), missing))
 
-    return cross_validate(read(data, missing=missing), folds, fit, wanted, seed=parsed.seed)
+    if jobs == 1:
+        return cross_validate(documents, folds, fit, wanted, seed=parsed.seed)
+    console = shown_in_python(verbose=verbose)
+    with fold_progress(folds, jobs, quiet=console is None, console=console) as show_fold:
+        in_process = FoldTraining.of(parsed, missing, jobs)
+        return cross_validate(documents, folds, in_process, wanted, seed=parsed.seed, jobs=jobs, on_fold=show_fold)
 
 
 def cross_validate(
-    data: Dataset, folds: int, fit: Fit, metrics: tuple[Metric, ...], *, seed: int = 0
+    data: Dataset,
+    folds: int,
+    fit: Fit,
+    metrics: tuple[Metric, ...],
+    *,
+    seed: int = 0,
+    jobs: int = 1,
+    on_fold: OnFold = lambda fold, model: None,
 ) -> CrossValidation:
-    """Fit a model on each fold's training data and measure it on the fold's test data."""
+    """Fit a model on each fold's training data and measure it on the fold's test data.
+
+    Several `jobs` call `fit` in other processes. `on_fold` is called with each model in this one.
+    """
+    parts = list(fold_queries(data.n_queries, folds, seed=seed))
     values = {str(metric): np.full(data.n_queries, np.nan) for metric in metrics}
     tested_in = np.zeros(data.n_queries, dtype=np.int64)
-    models = []
-    for number, (train, valid, test) in enumerate(fold_queries(data.n_queries, folds, seed=seed), start=1):
-        model = fit(number, data.take_queries(train), data.take_queries(valid))
+    models: dict[int, Any] = {}
+    for number, model in fit_in_processes(data, parts, fit, jobs) if jobs > 1 else fit_here(data, parts, fit):
+        on_fold(number, model)
+        test = parts[number - 1][2]
         measured = evaluate(model, data.take_queries(test), metrics)
         for metric, found in values.items():
             found[test] = measured.per_query(metric=metric)
         tested_in[test] = number
-        models.append(model)
-    return CrossValidation(Evaluation(data.query_ids, {NAME: values}, metrics), tested_in, tuple(models))
+        models[number] = model
+    by_fold = tuple(models[number] for number in sorted(models))
+    return CrossValidation(Evaluation(data.query_ids, {NAME: values}, metrics), tested_in, by_fold)
+
+
+@contextmanager
+def fold_progress(folds: int, jobs: int, *, quiet: bool, console: Any = None) -> Iterator[OnFold]:
+    """Shows how many folds are finished, where several are trained at the same time."""
+    n_done = 0
+    doing = f"training {min(jobs, folds)} of {folds} folds at a time"
+    with ProgressDisplay("cross-validation", doing=doing, quiet=quiet, console=console) as display:
+
+        def show(fold: int, model: Any) -> None:
+            nonlocal n_done
+            n_done += 1
+            display.update(n_done, folds, unit="fold", details=[f"fold {fold}: {model.size}"])
+
+        yield show

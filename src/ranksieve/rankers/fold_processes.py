@@ -1,0 +1,110 @@
+"""The folds of a cross-validation in processes, several at the same time."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.boosting.job import TrainingJob
+from ranksieve.data.bin_store import DOC_BYTES, SHARE
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.free_memory import USUAL_SIZE, available_memory
+from ranksieve.errors import ParameterError, RanksieveError, param
+from ranksieve.evaluation.metric_names import known_metric, register_metric
+from ranksieve.evaluation.metrics import metric_of
+from ranksieve.params import Params
+from ranksieve.rankers.train import run
+from ranksieve.text_formats import AUTO, read_size
+
+SMALL = 5e9  # values × trees of a fold that is trained before another process has started
+SECONDS_BETWEEN_LOOKS = 1.0
+VALUE_BYTES = 5  # of a fold's copy of a value: the float32, and its bin
+
+Fold = tuple[np.ndarray, ...]  # the numbers of training, validation and test queries
+Fit = Callable[[int, Dataset, Dataset], Any]  # (number of the fold, training data, validation data) → model
+
+
+def fold_jobs(jobs: int, folds: int, data: Dataset, params: Params) -> int:
+    """How many folds to train at a time: as many as asked for; of 0, as many as cores and free memory allow."""
+    if jobs < 0:
+        raise ParameterError(param("jobs"), f" is {jobs}; expected a whole number from 1, or 0 to choose it")
+    if jobs:
+        return min(jobs, folds)
+    n_values = data.n_docs * data.n_features * (folds - 1) / folds
+    if n_values * params.all_trees < SMALL or params.device != "cpu":
+        return 1
+    size = USUAL_SIZE + n_values * VALUE_BYTES + data.n_docs * DOC_BYTES
+    free = available_memory()
+    fitting = folds if free is None else int(SHARE * free / size)
+    return max(1, min(folds, params.threads or os.cpu_count() or 1, fitting))
+
+
+@dataclass(frozen=True)
+class FoldTraining:
+    """Trains the model of a fold in a process; threads and memory are divided among `jobs` processes."""
+
+    params: Params
+    missing: str
+    own_metric: tuple[str, Any]  # name and function; None unless it is the user's, which other processes do not know
+
+    @classmethod
+    def of(cls, params: Params, missing: str, jobs: int) -> FoldTraining:
+        shares: dict[str, Any] = {"threads": max(1, (params.threads or os.cpu_count() or 1) // jobs)}
+        if params.memory != AUTO:
+            shares["memory"] = str(read_size(params.memory) // jobs)
+        name = metric_of(params).name
+        return cls(params.replace(**shares).load_files(), missing, (name, known_metric(name).function))
+
+    def __call__(self, fold: int, train_set: Dataset, valid_set: Dataset) -> Any:
+        if self.own_metric[1] is not None:
+            register_metric(*self.own_metric)
+        return run(TrainingJob(train_set, self.params, valid_set, missing=self.missing))
+
+
+def fit_here(data: Dataset, folds: Sequence[Fold], fit: Fit) -> Iterator[tuple[int, Any]]:
+    """The number and the model of each fold, one after the other."""
+    return (_fit_fold(data, number, fold, fit) for number, fold in enumerate(folds, start=1))
+
+
+def fit_in_processes(data: Dataset, folds: Sequence[Fold], fit: Fit, jobs: int) -> Iterator[tuple[int, Any]]:
+    """The number and the model of each fold, in the order in which they are finished.
+
+    The processes are those of joblib: they share one copy of the data, functions of scripts and notebooks are sent to
+    them, and scripts need no `if __name__ == "__main__"`.
+    """
+    from joblib import Parallel, delayed
+    from joblib.externals.loky import get_reusable_executor
+
+    tasks = (delayed(_fit_in_process)(data, number, fold, fit) for number, fold in enumerate(folds, start=1))
+    try:
+        yield from Parallel(jobs, backend="loky", return_as="generator_unordered", pre_dispatch=jobs)(tasks)
+    except BrokenProcessPool:
+        raise RanksieveError(
+            "a process that trained a fold ended unexpectedly; if memory is short, use fewer ", param("jobs")
+        ) from None
+    finally:
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)  # they would wait for minutes
+
+
+def _fit_fold(data: Dataset, number: int, fold: Fold, fit: Fit) -> tuple[int, Any]:
+    train, valid, _ = fold
+    return number, fit(number, data.take_queries(train), data.take_queries(valid))
+
+
+def _fit_in_process(data: Dataset, number: int, fold: Fold, fit: Fit) -> tuple[int, Any]:
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    return _fit_fold(data, number, fold, fit)
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after the one that started it, also if that was killed."""
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
