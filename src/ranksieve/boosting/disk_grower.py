@@ -211,7 +211,7 @@ class DiskGrower(SumGrower):
         for first, bins in self._disk.file.blocks():
             low, high = first, first + len(bins)
             if rows is not None:
-                low, high = map(int, np.searchsorted(rows, [low, high]))
+                low, high = map(int, np.searchsorted(rows, np.array([low, high], rows.dtype)))  # another would be cast
                 bins = bins[rows[low:high] - first]
             if low < high:
                 yield low, high, only_columns(bins, self._columns, self._n_columns)

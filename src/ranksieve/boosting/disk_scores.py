@@ -111,7 +111,7 @@ class _Near:
         self._sign, self._floors = sign, lowest_heads + ceilings[scores.n_trees]
 
     def __call__(self, first: int, last: int) -> np.ndarray:
-        low, high = np.searchsorted(self._candidates, [first, last])
+        low, high = np.searchsorted(self._candidates, np.array([first, last], self._candidates.dtype))
         rows = self._candidates[low:high]
         begin = int(np.searchsorted(self._offsets, low, side="right")) - 1
         end = int(np.searchsorted(self._offsets, high))

@@ -117,6 +117,7 @@ def boost(
         state.scores.add(tree, leaves)
         if parts.learn_biases is not None:
             parts.learn_biases(state, target)
+        del target, leaves  # large where the tree was trained on all rows
         for callback in callbacks:
             callback(state)
         if state.stopped:

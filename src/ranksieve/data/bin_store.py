@@ -33,7 +33,7 @@ LOG = logging.getLogger("ranksieve")
 
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
 DOC_BYTES = 48  # of a document besides its bins: label, scores, gradients, and places in work arrays
-WORK_BYTES = 128 << 20  # blocks that are read, histograms
+WORK_BYTES = 192 << 20  # blocks that are read, histograms
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
 ENDING = ".bins"

@@ -12,6 +12,8 @@ from ranksieve.dtypes import ROW
 from ranksieve.kernels.counter_random import draw_per_query
 from ranksieve.kernels.top_per_query import largest_per_query
 
+PART_ROWS = 1 << 18  # labels that are worked on at a time
+
 
 def share_of(n: Any, share: float) -> Any:
     """`ceil(share · n)` of a number or of several."""
@@ -37,11 +39,17 @@ class Negatives:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        return np.flatnonzero(self._lists.labels == 0).astype(ROW)
+        labels = self._lists.labels
+        rows, end = np.empty(len(labels) - np.count_nonzero(labels), ROW), 0
+        for start in range(0, len(labels), PART_ROWS):  # of 64-bit numbers there are never many
+            found = np.flatnonzero(labels[start : start + PART_ROWS] == 0)
+            rows[end : end + len(found)] = found + start
+            end += len(found)
+        return rows
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        return np.searchsorted(self.rows, self._lists.offsets).astype(np.int64)
+        return np.searchsorted(self.rows, self._lists.offsets.astype(ROW)).astype(np.int64)  # others are cast
 
     def counts(self, share: float, at_least: int) -> np.ndarray:
         """`ceil(share · n)` of each query's n negatives, at least `at_least`, at most all."""
