@@ -16,9 +16,46 @@ def walk(tree, bins: np.ndarray) -> np.ndarray:
         while node >= 0:
             feature, split_bin, missing_left, left, right = tree.splits[node]
             goes_left = missing_left == 1 if row[feature] == 255 else row[feature] <= split_bin
+            if split_bin < 0:
+                goes_left = tree.sets[~split_bin, row[feature]]
             node = left if goes_left else right
         leaves[i] = ~node
     return leaves
+
+
+def naive_set(bins, n_bins, grad, hess, params):
+    """The gain of the best set of a column's categories, as LightGBM looks for it, and the set; None: none gains."""
+    newton, l2 = params.newton_gain, params.l2
+
+    def part(rows, more):
+        weight = hess[rows].sum() + l2 + more if newton else rows.sum() + more
+        return grad[rows].sum() ** 2 / weight
+
+    def value(b):
+        rows = bins == b
+        return grad[rows].sum() / ((hess[rows].sum() if newton else rows.sum()) + params.cat_smooth)
+
+    best = 0.0, None
+    if n_bins <= params.max_cat_to_onehot:
+        tried = [([b], 0.0) for b in range(n_bins)]
+    else:
+        order = [b for b in range(n_bins) if (bins == b).sum() >= max(1, params.cat_smooth)]
+        order.sort(key=value, reverse=True)
+        tried = []
+        for ordered in (order, order[::-1]):
+            added = 0
+            for size in range(1, min(params.max_cat_threshold, (len(order) + 1) // 2) + 1):
+                added += (bins == ordered[size - 1]).sum()
+                if (~np.isin(bins, ordered[:size])).sum() >= params.min_docs_per_group <= added:
+                    added = 0
+                    tried.append((ordered[:size], params.cat_l2))
+    for chosen, more in tried:
+        left = np.isin(bins, chosen)
+        if min(left.sum(), (~left).sum()) >= params.min_docs:
+            gain = part(left, more) + part(~left, more)
+            if gain > best[0]:
+                best = gain, sorted(chosen)
+    return best
 
 
 def naive_levels(bins, n_bins, grad, hess, *, depth, min_docs, newton, l2):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ranksieve.boosting.callbacks import Record
+from ranksieve.data.categories import Categorical
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.tables import split_table
+from ranksieve.data.tables import Table, is_table, split_table
 from ranksieve.dtypes import Features, Vector
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.evaluate import evaluate
@@ -147,6 +148,7 @@ class Ranker(BaseEstimator):
         eval_sample_weight: Vector | Sequence[Vector] | None = None,
         eval_metric: str | None = None,
         callbacks: Sequence[Callable[[Record], None]] | None = None,
+        categorical: str | Sequence[str] | None = None,
         verbose: bool = False,
     ) -> Ranker:
         """Train on documents and their labels.
@@ -174,6 +176,8 @@ class Ranker(BaseEstimator):
             Validation metric, instead of the parameter `metric`.
         callbacks : list of functions, optional
             Each is called with a `Record` after each tree.
+        categorical : str or list of str, optional
+            Names or globs of columns that hold categories. Columns of a categorical type need not be named.
         verbose : bool
             Show progress on standard error if it is a terminal, and in notebooks.
 
@@ -182,13 +186,11 @@ class Ranker(BaseEstimator):
         Ranker
             The fitted estimator itself.
         """
-        matrix, names, column = split_table(X)
-        if qid is None and group is None:
-            qid = column
         data = Dataset.from_arrays(
-            matrix, y, qid=qid, group=group, weights=sample_weight, positions=positions, feature_names=names
+            X, y, qid=qid, group=group, weights=sample_weight, positions=positions, categorical=categorical
         )
-        valid = _validation_sets(eval_set, eval_qid, eval_group, eval_sample_weight)
+        names = data.feature_names if is_table(X) else None
+        valid = _validation_sets(eval_set, eval_qid, eval_group, eval_sample_weight, data.categories)
         params = {name: value for name, value in self.get_params(deep=False).items() if name in self.__dict__}
         if eval_metric is not None:
             params["metric"] = eval_metric
@@ -206,8 +208,13 @@ class Ranker(BaseEstimator):
         With `contributions`, the contribution of each feature to each score, and the expected score in a last column.
         """
         check_is_fitted(self, "model_")
-        matrix, names, _ = split_table(X, getattr(self, "feature_names_in_", None))
-        return self._scores(matrix, names, contributions=contributions)
+        table = self._table(X)
+        return self._scores(table.features, table.names, contributions=contributions)
+
+    def _table(self, X: Features) -> Table:
+        """The features as in training."""
+        known = Categorical(known=self.model_.info.get("categories", {}))
+        return split_table(X, getattr(self, "feature_names_in_", None), known)
 
     def score(
         self,
@@ -223,7 +230,7 @@ class Ranker(BaseEstimator):
         With `sample_weight`, per document or per query, a query counts by the mean weight of its documents.
         """
         check_is_fitted(self, "model_")
-        matrix, names, column = split_table(X, getattr(self, "feature_names_in_", None))
+        matrix, names, column, _ = self._table(X)
         if qid is None and group is None:
             qid = column
         data = Dataset.from_arrays(matrix, y, qid=qid, group=group, weights=sample_weight)
@@ -285,7 +292,9 @@ class Ranker(BaseEstimator):
             )
 
 
-def _validation_sets(eval_set: Any, eval_qid: Any, eval_group: Any, weights: Any) -> list[Dataset] | Dataset | None:
+def _validation_sets(
+    eval_set: Any, eval_qid: Any, eval_group: Any, weights: Any, categories: Mapping[str, Sequence[str]]
+) -> list[Dataset] | Dataset | None:
     if eval_set is None:
         if eval_qid is not None or eval_group is not None or weights is not None:
             raise ParameterError(
@@ -301,10 +310,15 @@ def _validation_sets(eval_set: Any, eval_qid: Any, eval_group: Any, weights: Any
     groups = _one_per_set(eval_group, "eval_group", len(eval_set))
     weights = _one_per_set(weights, "eval_sample_weight", len(eval_set))
     sets = [
-        Dataset.from_arrays(X, y, qid=qid, group=group, weights=weight)
+        Dataset.from_arrays(X, y, qid=qid, group=group, weights=weight, categorical=_named(X, categories))
         for (X, y), qid, group, weight in zip(eval_set, qids, groups, weights, strict=True)
     ]
     return sets[0] if len(sets) == 1 else sets
+
+
+def _named(X: Any, categories: Mapping[str, Sequence[str]]) -> list[str] | None:
+    """The categorical columns of a table; an array has numbers already."""
+    return list(categories) or None if is_table(X) else None
 
 
 def _one_per_set(values: Any, name: str, n_sets: int) -> list[Any]:

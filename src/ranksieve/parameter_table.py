@@ -61,7 +61,8 @@ SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)
 
 COMMON = ("algo", "metric", "gains", "threads", "seed")
 GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
-           "feature_fraction", "max_bins")  # fmt: skip
+           "feature_fraction", "max_bins", "max_cat_bins", "max_cat_threshold", "max_cat_to_onehot", "cat_smooth",
+           "cat_l2", "min_docs_per_group")  # fmt: skip
 BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction", "device",
             "position_rate", "position_l2", "position_biases", "bag", "bag_fraction", "size", "memory", "bin_folder",
             "keep_bins")  # fmt: skip
@@ -105,7 +106,8 @@ RANKERS = {
     "feature": Algorithm(("feature",)),
     "lightgbm": Algorithm(
         ("trees", "leaves", "learning_rate", "early_stopping", "min_docs", "min_hessian", "l2", "max_depth",
-         "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize", "position_l2")
+         "feature_fraction", "row_fraction", "max_bins", "truncation", "normalize", "position_l2", "max_cat_threshold",
+         "max_cat_to_onehot", "cat_smooth", "cat_l2", "min_docs_per_group")
     ),
     "xcleaver": Algorithm(("base", "grow", "rate", "strategy", "global_")),  # and what its base uses
 }  # fmt: skip
@@ -161,6 +163,18 @@ class Core:
         "numbers as in '0,1,3,7' that begin with 0 and never decrease", are_gains, convert=numbers_text,
     )  # fmt: skip
     max_bins: int = integer(MAX_BINS, "Largest number of bins per feature", 2, MAX_BINS)
+    max_cat_bins: int = integer(
+        MAX_BINS, "Largest number of categories of a feature that splits can tell apart; the most frequent ones", 2,
+        MAX_BINS,
+    )  # fmt: skip
+    max_cat_threshold: int = integer(32, "Largest number of categories in the set of a split", 1)
+    max_cat_to_onehot: int = integer(4, "Up to this many categories, a split is one category against the rest")
+    cat_smooth: float = number(
+        10.0,
+        "Smoothing where categories are sorted for a split; categories with fewer documents in a leaf are not used",
+    )
+    cat_l2: float = number(10.0, "L2 regularisation of splits by categories, added to l2")
+    min_docs_per_group: int = integer(100, "Smallest number of documents added to a set of categories at a time", 1)
     base: str = choice("lambdamart", "Algorithm that grows the trees (xcleaver)", tuple(FORESTS))
     grow: int = integer(400, "Trees grown per round (xcleaver)", 1)
     rate: float = parameter(

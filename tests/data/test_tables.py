@@ -34,7 +34,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frames_become_float32(kind):
-    features, names, qid = split_table(FRAMES[kind](COLUMNS))
+    features, names, qid, _ = split_table(FRAMES[kind](COLUMNS))
     np.testing.assert_array_equal(features, np.float32([[1.5, 1, 1], [np.nan, 2, 0], [3, 3, 1]]))
     assert features.dtype == np.float32 and features.flags.c_contiguous
     assert names == ("bm25", "clicks", "fresh")
@@ -65,7 +65,7 @@ def test_frames_with_columns_of_one_name():
 
 
 def test_frame_columns_may_be_numbered():
-    features, names, qid = split_table(pd.DataFrame(np.arange(6.0).reshape(3, 2)))
+    features, names, qid, _ = split_table(pd.DataFrame(np.arange(6.0).reshape(3, 2)))
     assert names == ("0", "1") and qid is None
     np.testing.assert_array_equal(features, np.arange(6).reshape(3, 2))
 
@@ -80,14 +80,14 @@ def test_large_frames_are_filled_slab_by_slab(monkeypatch):
 @pytest.mark.parametrize("order", "CF")
 def test_arrays_are_not_copied(dtype, order):
     array = np.ones((3, 2), dtype=dtype, order=order)
-    features, names, qid = split_table(array)
+    features, names, qid, _ = split_table(array)
     assert features is array and names is None and qid is None
 
 
 def test_lists_and_sparse_matrices():
     assert split_table([[1, 2], [3, 4]])[0].tolist() == [[1, 2], [3, 4]]
     for kind in (scipy.sparse.csc_matrix, scipy.sparse.coo_array):
-        features, names, _ = split_table(kind(np.eye(3)))
+        features, names, _, _ = split_table(kind(np.eye(3)))
         assert features.format == "csr" and names is None
         np.testing.assert_array_equal(features.toarray(), np.eye(3))
 

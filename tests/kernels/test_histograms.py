@@ -54,7 +54,7 @@ def test_parent_histogram_is_left_plus_right():
 def test_a_leaf_is_summed_into_its_slot_and_subtracted_from_its_parent():
     rows = sample_rows(1)
     borders = np.array([0, LANES, WIDTH])
-    columns = Columns(np.full(WIDTH, N_BINS), np.ones(WIDTH, np.bool_), np.zeros(0, np.int8), borders)
+    columns = Columns(np.full(WIDTH, N_BINS), np.ones(WIDTH, np.int8), np.zeros(0, np.int8), borders)
     hist, spare = np.zeros((2, WIDTH // LANES, 2, 256, LANES), np.int64), np.empty((1, 2, 2, 256, LANES), np.int64)
     sum_leaf(rows, columns, 0, N, hist, spare, 0, -1)
     sum_leaf(rows, columns, 20, 50, hist, spare, 1, 0)

@@ -14,7 +14,7 @@ RULES = SplitRules(
 
 
 def columns(signs=()):
-    return Columns(np.full(16, 9), np.ones(16, np.bool_), np.array(signs, np.int8), np.array([0, 16]))
+    return Columns(np.full(16, 9), np.ones(16, np.int8), np.array(signs, np.int8), np.array([0, 16]))
 
 
 def packed(grad, n):
@@ -23,7 +23,7 @@ def packed(grad, n):
 
 def find(state, side, gain, column, total, hess=0):
     """As the search of a leaf would."""
-    state.found_gains[side], state.found_cuts[side] = gain, (column, 3, 1, total, hess)
+    state.found_gains[side], state.found_cuts[side, :5] = gain, (column, 3, 1, total, hess)
 
 
 def test_the_leaf_with_the_largest_gain_is_split():
@@ -32,7 +32,7 @@ def test_the_leaf_with_the_largest_gain_is_split():
     assert state.searched.tolist() == [True, False]
     find(state, 0, 50.0, 5, packed(10, 6))
     assert next_split(state, columns(), RULES) == 0
-    assert state.splits[0].tolist() == [5, 3, 1, ~0, ~1, 20] and state.split_gains[0] == 50.0
+    assert state.splits[0, :6].tolist() == [5, 3, 1, ~0, ~1, 20] and state.split_gains[0] == 50.0
     assert state.totals[:2].tolist() == [packed(10, 6), packed(-10, 14)]
     assert state.pair.tolist() == [0, 1] and state.searched.all() and state.depths[:2].tolist() == [1, 1]
     assert state.slots[state.pair[1]] == 0  # the larger leaf has the histogram of the parent

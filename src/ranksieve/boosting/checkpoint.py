@@ -79,7 +79,8 @@ def checksums(data: Binned) -> list[int]:
     sample = data.bins[:: max(1, lists.n_docs // 1000)]
     weights = np.empty(0) if lists.weights is None else lists.weights
     positions = () if lists.positions is None else (lists.positions,)
-    arrays = (lists.labels, lists.offsets, weights, data.binning.thresholds, sample, *positions)
+    codes = [data.binning.codes[feature] for feature in sorted(data.binning.codes)]
+    arrays = (lists.labels, lists.offsets, weights, data.binning.thresholds, sample, *positions, *codes)
     return [lists.n_docs, lists.n_queries, *(zlib.crc32(array.tobytes()) for array in arrays)]
 
 

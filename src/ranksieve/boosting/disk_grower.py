@@ -15,7 +15,7 @@ from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHisto
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
-from ranksieve.dtypes import FIXED, MISSING_BIN, ROW
+from ranksieve.dtypes import FIXED, ROW
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.gain import SplitRules
 from ranksieve.kernels.histograms import Columns, TreeRows, sum_leaf
@@ -253,8 +253,7 @@ class DiskGrower(SumGrower):
 
 
 def _go_left(bins: np.ndarray, rows: np.ndarray, cut: SplitPoint) -> np.ndarray:
-    values = bins[rows, cut.column]
-    return np.where(values == MISSING_BIN, cut.missing_left, values <= cut.split_bin)
+    return cut.goes_left[bins[rows, cut.column]]
 
 
 def _move(numbers: np.ndarray, bins: np.ndarray, splits: Sequence[LeafSplit]) -> None:

@@ -9,13 +9,15 @@ import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
 from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, factors_of, to_fixed_point
-from ranksieve.boosting.tree import Tree
+from ranksieve.boosting.tree import Tree, to_sets
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import choose_features, monotone_signs
 from ranksieve.dtypes import FIXED, ROW
+from ranksieve.errors import ParameterError, param
 from ranksieve.kernels import growing as kernels
+from ranksieve.kernels.category_splits import A_SET, SET
 from ranksieve.kernels.gain import SMALLEST_WEIGHT, SplitRules
-from ranksieve.kernels.histograms import LANES, Columns, TreeRows
+from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows
 from ranksieve.params import Params
 
 if TYPE_CHECKING:
@@ -55,6 +57,12 @@ class Grower:
         self._with_hess = self._newton or params.min_hessian > 0 or signs is not None
         self._n_bins = np.ones(width, np.int64)
         self._n_bins[: len(self._columns)] = data.binning.n_bins[self._columns]
+        self._kinds = np.zeros(width, np.int8)
+        self._kinds[: len(self._columns)] = np.where(data.binning.categorical[self._columns], BY_SET, BY_BIN)
+        if len(self._signs) and (self._signs[self._kinds == BY_SET] != 0).any():
+            first = self._columns[np.argmax((self._kinds == BY_SET) & (self._signs != 0))]
+            name = data.feature_names[data.binning.features[first]]
+            raise ParameterError(param("monotone"), f" names {name!r}, which is categorical; its values have no order")
         self._borders = _borders(self._n_bins, threads)
         self._allocate_histograms(1)
 
@@ -123,6 +131,8 @@ class Grower:
         scale, (totals, hess_totals) = scales.exact, leaf_sums
         splits = grown.splits[:, :5].astype(np.int32)
         splits[:, 0] = self._columns[splits[:, 0]]
+        by_set = splits[:, 1] == A_SET
+        splits[by_set, 1] = ~np.arange(by_set.sum())
         values = self._values(scale, totals, hess_totals)
         if len(self._signs):
             values = np.clip(values, *np.ldexp(grown.limits, -scales.split.grad_exponent).T)
@@ -133,6 +143,7 @@ class Grower:
             leaf_values=values,
             leaf_counts=scale.count(totals),
             leaf_weights=scale.hess_sum(hess_totals),
+            sets=to_sets(grown.splits[by_set, 1 + SET :]),
         )
 
     def _values(self, scale: Scale, totals: np.ndarray, hess_totals: np.ndarray) -> np.ndarray:
@@ -170,13 +181,20 @@ class Grower:
     def _choose_columns(self, rng: np.random.Generator) -> Columns:
         """The columns that a tree may split on."""
         n_features = len(self._columns)
-        allowed = np.zeros(len(self._n_bins), np.bool_)
         fraction = self._params.feature_fraction
-        if fraction < 1.0:
-            allowed[rng.choice(n_features, max(1, round(fraction * n_features)), replace=False)] = True
-        else:
-            allowed[:n_features] = True
-        return Columns(self._n_bins, allowed, self._signs, self._borders)
+        if fraction == 1.0:
+            return self._columns_of(self._kinds)
+        allowed = np.zeros(len(self._n_bins), np.int8)
+        chosen = rng.choice(n_features, max(1, round(fraction * n_features)), replace=False)
+        allowed[chosen] = self._kinds[chosen]
+        return self._columns_of(allowed)
+
+    def _columns_of(self, allowed: np.ndarray) -> Columns:
+        p = self._params
+        return Columns(
+            self._n_bins, allowed, self._signs, self._borders, smooth=float(p.cat_smooth), set_l2=float(p.cat_l2),
+            most=int(p.max_cat_threshold), one_hot=int(p.max_cat_to_onehot), group=int(p.min_docs_per_group),
+        )  # fmt: skip
 
 
 def _by_row(values: np.ndarray, target: TreeTarget, n_rows: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from ranksieve.dtypes import FIXED
 from ranksieve.errors import ParameterError, param
 from ranksieve.kernels import oblivious as kernels
 from ranksieve.kernels.gain import SplitRules
-from ranksieve.kernels.histograms import Columns, TreeRows
+from ranksieve.kernels.histograms import BY_SET, Columns, TreeRows
 from ranksieve.params import Params
 
 
@@ -33,6 +33,11 @@ class ObliviousGrower(Grower):
                 param("algo", params.algo),
                 "; leave it out, or use lambdamart or mart",
             )
+        if (self._kinds == BY_SET).any():
+            raise ParameterError(
+                param("algo", params.algo), " has no splits by categories; leave categorical features out, ",
+                param("features", "!NAME"), ", or use lambdamart or mart",
+            )  # fmt: skip
 
     @property
     def depth(self) -> int:

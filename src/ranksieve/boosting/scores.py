@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksieve.boosting.grower import Leaves
-from ranksieve.boosting.tree import Tree
+from ranksieve.boosting.tree import NO_SETS, Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.negatives import starts_of
-from ranksieve.dtypes import BIN, ROW, SCORE
+from ranksieve.dtypes import ROW, SCORE
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.lazy_scores import best_per_query, fill_heads
 from ranksieve.kernels.scoring import add_trees_binned
@@ -77,6 +77,8 @@ class Scores:
         self._leaf_values = np.empty(1024, SCORE)
         self._split_offsets = np.zeros(64, np.int64)
         self._leaf_offsets = np.zeros(64, np.int64)
+        self._sets = NO_SETS  # of all trees
+        self._node_sets = np.empty(0, np.int32)  # of each node; empty where no tree has sets
         self._tests = np.empty(2048, np.uint64)  # the same splits and leaves, packed for traversal
         self._children = np.empty(4096, np.int32)
         self._depths = np.zeros(64, np.int64)
@@ -103,8 +105,10 @@ class Scores:
             self._leaf_values = _longer(self._leaf_values)
             self._tests, self._children = _longer(self._tests), _longer(self._children)
         self._splits[split : split + len(tree.splits)] = tree.splits
-        self._leaf_values[leaf : leaf + len(tree.leaf_values)] = tree.leaf_values
         node = split + leaf
+        if len(tree.sets) or len(self._node_sets):
+            self._add_sets(tree.sets, self._splits[split : split + len(tree.splits), 1], node)
+        self._leaf_values[leaf : leaf + len(tree.leaf_values)] = tree.leaf_values
         self._depths[t] = pack_tree(
             self._splits[split : split + len(tree.splits)], len(tree.leaf_values), self._tests[node:],
             self._children[2 * node :],
@@ -117,6 +121,16 @@ class Scores:
         if leaves is not None and self._n_settled == t:
             leaves.add_to(self._settled, tree.leaf_values)
             self._n_settled = self._n_trees
+
+    def _add_sets(self, sets: np.ndarray, bins: np.ndarray, node: int) -> None:
+        """Number a tree's sets after those of the trees before it; `bins` are those of its splits, from `node` on."""
+        by_set = bins < 0
+        bins[by_set] -= len(self._sets)
+        self._sets = np.concatenate([self._sets, sets])
+        if len(self._node_sets) < len(self._tests):
+            more = np.full(len(self._tests) - len(self._node_sets), -1, np.int32)
+            self._node_sets = np.concatenate([self._node_sets, more])
+        self._node_sets[node : node + len(bins)] = np.where(by_set, ~bins, -1)
 
     def all(self) -> np.ndarray:
         """The scores of every document."""
@@ -199,7 +213,10 @@ class Scores:
         self._n_copied, self._n_walked = self._n_settled, 0
 
     def _descent(self) -> Descent:
-        return Descent(self._tests, self._children, self._depths, self._leaf_values, self._leaf_offsets)
+        return Descent(
+            self._tests, self._children, self._depths, self._leaf_values, self._leaf_offsets, self._node_sets,
+            self._sets.reshape(-1),
+        )  # fmt: skip
 
     def _compiled(self, first: int) -> Compiled:
         """The trees from number `first` on, for the vectorised pass."""
@@ -208,13 +225,14 @@ class Scores:
         feature, split_bin, missing_left, left, right = self._splits[split].T.copy()
         return compile_binned(
             feature,
-            split_bin.astype(BIN),
+            split_bin,
             left,
             right,
             missing_left == 1,
             self._leaf_values[leaf],
             self._split_offsets[first : self._n_trees + 1] - split.start,
             self._leaf_offsets[first : self._n_trees + 1] - leaf.start,
+            self._sets,
         )
 
 

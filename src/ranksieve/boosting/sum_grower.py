@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels import growing as kernels
+from ranksieve.kernels.category_splits import SET, fill_goes_left
 from ranksieve.kernels.gain import SplitRules, count_of
 from ranksieve.kernels.histograms import LANES, Columns
 from ranksieve.kernels.splitting import NO_SPLIT
@@ -27,6 +29,14 @@ class SplitPoint:
     column: int
     split_bin: int
     missing_left: bool
+    words: tuple[int, ...] = (0, 0, 0, 0)  # of the set, where it splits by categories
+
+    @cached_property
+    def goes_left(self) -> np.ndarray:
+        """Of each bin, whether it goes left."""
+        table = np.empty(256, np.bool_)
+        fill_goes_left(self.split_bin, self.missing_left, np.array(self.words, np.int64), table)
+        return table
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ class SumGrower(Grower):
             if leaf < 0:
                 break
             new = int(state.n_leaves[0]) - 1
-            unsent.append(LeafSplit(leaf, new, _cut(state.splits[new - 1])))
+            unsent.append(LeafSplit(leaf, new, _cut(state.splits[new - 1], 1 + SET)))
         return self._finish(scales, state, np.sum(call("finish", unsent), axis=0))
 
     def _finish(self, scales: Scales, state: kernels.GrowState, leaf_sums: np.ndarray) -> Tree:
@@ -127,13 +137,13 @@ class SumGrower(Grower):
         least, deepest = 2 * self._params.min_docs, self._params.max_depth
         if max(left, right) < least or 0 < deepest <= state.depths[leaf] + 1:
             return None
-        return HistogramRequest(leaf, _cut(state.cuts[leaf]), bool(left <= right))
+        return HistogramRequest(leaf, _cut(state.cuts[leaf], SET), bool(left <= right))
 
 
-def _cut(found: np.ndarray) -> SplitPoint:
-    """The split in the first integers of a row."""
+def _cut(found: np.ndarray, words: int) -> SplitPoint:
+    """The split in the first integers of a row; the words of its set begin at `words`."""
     column, split_bin, missing_left = found[:3].tolist()
-    return SplitPoint(column, split_bin, missing_left == 1)
+    return SplitPoint(column, split_bin, missing_left == 1, tuple(found[words:].tolist()))
 
 
 def live_places(n_bins: np.ndarray, planes: int) -> np.ndarray:

@@ -48,14 +48,16 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     """
     params = job.params
     given, store = open_data(job.data, missing=job.missing), store_of(params, job.callbacks)
-    train_set = bin_data(given, max_bins=params.max_bins, binning=job.binning, store=store)
+    train_set = bin_data(
+        given, max_bins=params.max_bins, max_cat_bins=params.max_cat_bins, binning=job.binning, store=store
+    )
     if train_set.lists.n_docs < 2 * params.min_docs:
         text = "no tree can split %s into leaves of min_docs=%d; all documents get one score; lower min_docs"
         LOG.warning(text, counted(document=train_set.lists.n_docs), params.min_docs)
     base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
     has_biases = uses_biases(train_set.lists, params)
     check_bag(params, has_biases=has_biases)
-    memory = memory_of(job, has_biases=has_biases)
+    memory = memory_of(job, has_biases=has_biases, has_categories=bool(train_set.binning.codes))
     start = memory.scores(train_set, base.scores(TRAIN, given, train_set), is_trained_on=True)
     valid_sets = list(_validation_sets(job, train_set, base, memory, store))
     lists = memory.lists(train_set, metric_of(params), first_selection(base))
@@ -174,9 +176,10 @@ class MainMemory:
         return GROWERS[self._params.forest_algorithm.grower](data, self._params, threads=self._threads)
 
 
-def memory_of(job: TrainingJob, *, has_biases: bool = False) -> Any:
+def memory_of(job: TrainingJob, *, has_biases: bool = False, has_categories: bool = False) -> Any:
     """Where the data of a run is: in main memory, or on a GPU."""
-    if job.params.device == "cpu" or (job.params.device == AUTO and (has_biases or job.params.bag > 1)):
+    only_cpu = has_biases or has_categories or job.params.bag > 1
+    if job.params.device == "cpu" or (job.params.device == AUTO and only_cpu):
         return MainMemory(job)
     from ranksieve.cuda import device
 
@@ -186,6 +189,11 @@ def memory_of(job: TrainingJob, *, has_biases: bool = False) -> Any:
         raise ParameterError(
             param("device", job.params.device), " has no biases of positions; use ", param("device", "cpu"),
             ", or ", param("position_rate", 0), " to ignore positions",
+        )  # fmt: skip
+    if has_categories:
+        raise ParameterError(
+            param("device", job.params.device), " has no splits by categories; use ", param("device", "cpu"),
+            ", or leave categorical features out",
         )  # fmt: skip
     from ranksieve.boosting.gpu.memory import GpuMemory
 
@@ -216,6 +224,7 @@ def _validation_sets(
 ) -> Iterator[Any]:
     """The validation sets with their initial scores."""
     for name, data in named_sets(job.valid).items():
-        given = open_data(data, missing=job.missing, wanted=train_set.feature_names)
+        names, categories = train_set.feature_names, train_set.categories
+        given = open_data(data, missing=job.missing, wanted=names, categories=categories)
         binned = bin_like(given, train_set, store=store)
         yield memory.validation_set(name, binned, memory.scores(binned, base.scores(name, given, binned)))

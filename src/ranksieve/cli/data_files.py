@@ -20,6 +20,7 @@ COLUMNS = {
     "weight": ("weight", "Weights of documents."),
     "position": ("position", "Ranks, from 1, at which documents were shown."),
     "ignore": ("none", "Columns that are not features, such as texts: names or globs, separated by commas."),
+    "categorical": ("categorical types", "Columns that hold categories, such as brands: names or globs, with commas."),
 }
 
 
@@ -49,7 +50,7 @@ def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 def _option(role: str) -> inspect.Parameter:
     usual, text = COLUMNS[role]
-    metavar = "NAMES" if role == "ignore" else "NAME"
+    metavar = "NAMES" if role in ("ignore", "categorical") else "NAME"
     option = typer.Option(f"--{role}", help=text, metavar=metavar, show_default=usual, rich_help_panel=PANEL)
     return inspect.Parameter(
         role, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]

@@ -21,7 +21,7 @@ from ranksieve.toml_file import TomlFile
 SHORT = {"metric": ("-m",)}  # as in the other commands
 OPTIONS = "ranksieve.options"  # where a command leaves the options of its parameters
 VALUES = "ranksieve.params"  # where a command leaves the values of its parameters
-RUN_OPTIONS = ("missing",)  # options of the command itself that the TOML file may set too
+RUN_OPTIONS = ("missing", "categorical")  # options of the command itself that the TOML file may set too
 
 Groups = Mapping[str, Callable[[], Mapping[str, Parameter]]]  # titles, and functions that return parameters
 

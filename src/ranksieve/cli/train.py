@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -71,6 +71,7 @@ def train(
     context.meta[CHECKPOINT] = checkpoint
     chosen = chosen_params(context, params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
+    data, valid, test = (_with_categories(files, context.params["categorical"]) for files in (data, valid, test))
     if cluster is not None and local_workers:
         raise ParameterError("--cluster and --local-workers are mutually exclusive")
     if no_copies and cluster is None and not local_workers:
@@ -119,6 +120,15 @@ def train(
             scoring.wait()
         _show_test(model, test, metric)
     exit_if_interrupted(model.info.get("interrupted"))
+
+
+def _with_categories(files: Any, categorical: str | list[str] | None) -> Any:
+    """Data files with the categorical columns of a TOML file, where no option names any."""
+    from ranksieve.data.data_file import DataFile
+
+    if isinstance(files, list):
+        return [_with_categories(file, categorical) for file in files]
+    return None if files is None else DataFile(files, categorical=categorical)
 
 
 def _check_extras(algo: str, *, on_cluster: bool) -> None:

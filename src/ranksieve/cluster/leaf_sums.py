@@ -13,7 +13,7 @@ from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import Binned
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.divide_rows import divide_rows
-from ranksieve.kernels.histograms import Columns, sum_leaf
+from ranksieve.kernels.histograms import sum_leaf
 from ranksieve.params import Params
 
 
@@ -22,7 +22,7 @@ class LeafSums(Grower):
 
     def __init__(self, data: Binned, params: Params, threads: int) -> None:
         super().__init__(data, params, threads=threads)
-        self._all_columns = Columns(self._n_bins, np.ones(len(self._n_bins), np.bool_), self._signs, self._borders)
+        self._all_columns = self._columns_of(np.ones(len(self._n_bins), np.int8))
         self._bounds = np.empty((0, 2), np.int64)
         self._n_leaves = 0
         self._ahead: dict[
@@ -74,9 +74,7 @@ class LeafSums(Grower):
         if leaf not in self._ahead:
             bins, members, scratch = self._rows.bins, self._rows.members, self._rows.scratch
             start, stop = self._bounds[leaf]
-            self._ahead[leaf] = divide_rows(
-                bins, members, scratch, start, stop, cut.column, cut.split_bin, cut.missing_left
-            )
+            self._ahead[leaf] = divide_rows(bins, members, scratch, start, stop, cut.column, cut.goes_left)
         return self._ahead[leaf]
 
     def of(self, request: HistogramRequest) -> np.ndarray:

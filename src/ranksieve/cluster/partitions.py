@@ -16,6 +16,7 @@ from ranksieve.cluster.connect import POLL_SECONDS, TIMEOUTS, PauseTimer, worker
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import blocks_of
+from ranksieve.data.categories import check_no_categories
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
@@ -112,6 +113,7 @@ def scan(data: Any, name: str, missing: str, max_bins: int, first_row: int, n_al
     `first_row` and `n_all` place its rows among those of all partitions.
     """
     opened = open_values(data, missing=missing)
+    check_no_categories(opened.info, "training on a cluster")
     sketch = None
     if max_bins:
         sketch = BinningSketch(max_bins=max_bins, fill=opened.absent, first_row=first_row, n_all=n_all)

@@ -112,7 +112,8 @@ def rules_of(settings):
 def columns_of(features, settings):
     """The columns as `next_split` takes them; no thread has columns of its own here."""
     return Columns(
-        features.n_bins, features.allowed, features.signs[: settings.numbers[N_SIGNS]], features.n_bins
+        features.n_bins, features.allowed, features.signs[: settings.numbers[N_SIGNS]], features.n_bins,
+        0.0, 0.0, 0, 0, 0,
     )  # fmt: skip
 
 

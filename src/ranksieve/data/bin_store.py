@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ WORK_BYTES = 192 << 20  # blocks that are read, histograms
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
 ENDING = ".bins"
+CUTS = ("thresholds", "offsets", "features")  # arrays of a `Binning`
+CODES = "codes_"  # and the beginning of the names of others
 
 Report = Callable[[str, float], None]  # what is done, and the share of it that is done
 
@@ -116,13 +118,17 @@ class BinStore:
                 f"give at least {-(-least * 11 // 10 >> 20)}M",
             )  # fmt: skip
 
-    def key(self, source: Source, max_bins: int, binning: Binning | None) -> str | None:
+    def key(self, source: Source, most: Mapping[str, int], binning: Binning | None) -> str | None:
         """What a bin file of the source has to match to be used again; None if it cannot be."""
         fingerprint = source.fingerprint()
         if fingerprint is None:
             return None
-        cuts = max_bins if binning is None else _digest(binning.thresholds, binning.offsets, binning.features)
-        return hashlib.sha256(json.dumps([fingerprint, cuts]).encode()).hexdigest()
+        cuts: Any = dict(most)
+        if binning is not None:
+            codes = (binning.codes[feature] for feature in sorted(binning.codes))
+            cuts = _digest(binning.thresholds, binning.offsets, binning.features, *codes)
+        categories = {name: list(names) for name, names in source.categories.items()}
+        return hashlib.sha256(json.dumps([fingerprint, cuts, categories]).encode()).hexdigest()
 
     def path(self, files: Sequence[str]) -> Path:
         """The bin file of a data set that is made of files."""
@@ -262,8 +268,9 @@ def _to_arrays(
     arrays = {name: column for name, column in columns.items() if column is not None}
     if lists.query_ids.dtype == object:
         arrays["query_ids"] = lists.query_ids.astype(str)
-    cuts = {f"binning_{item.name}": getattr(binning, item.name) for item in fields(binning)}
-    return {"key": key, "info": asdict(info)}, {**arrays, **cuts}
+    cuts = {f"binning_{name}": getattr(binning, name) for name in CUTS}
+    codes = {f"{CODES}{feature}": codes for feature, codes in binning.codes.items()}
+    return {"key": key, "info": asdict(info)}, {**arrays, **cuts, **codes}
 
 
 def _from_arrays(file: BinFile, note: dict[str, Any], arrays: dict[str, np.ndarray], source: str) -> StoredBins:
@@ -272,7 +279,8 @@ def _from_arrays(file: BinFile, note: dict[str, Any], arrays: dict[str, np.ndarr
     if arrays["query_ids"].dtype.kind == "U":
         columns["query_ids"] = arrays["query_ids"].astype(object)
     lists = Lists(**columns)  # type: ignore[arg-type]
-    binning = Binning(**{item.name: arrays[f"binning_{item.name}"] for item in fields(Binning)})
+    codes = {int(name.removeprefix(CODES)): array for name, array in arrays.items() if name.startswith(CODES)}
+    binning = Binning(**{name: arrays[f"binning_{name}"] for name in CUTS}, codes=codes)
     info = FeatureInfo(**{**note["info"], "feature_names": tuple(note["info"]["feature_names"])})
     return StoredBins(file, lists, binning, replace(info, source=source))
 

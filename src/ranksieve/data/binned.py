@@ -54,6 +54,7 @@ def bin_data(
     data: Any,
     *,
     max_bins: int = MAX_BINS,
+    max_cat_bins: int = MAX_BINS,
     binning: Binning | None = None,
     missing: str = "zero",
     store: BinStore | None = None,
@@ -68,15 +69,15 @@ def bin_data(
     if isinstance(data, Binned):
         _check_same_binning(data, binning, max_bins)
         return data
-    place = _Place(store, beside)
+    most, place = {"max_bins": max_bins, "max_cat_bins": max_cat_bins}, _Place(store, beside)
     if isinstance(data, Dataset):
-        return _bin_dataset(data, max_bins, binning, place)
-    return _bin_source(data, max_bins, binning, place)
+        return _bin_dataset(data, most, binning, place)
+    return _bin_source(data, most, binning, place)
 
 
 def bin_like(given: Any, train_set: Binned, *, missing: str = "zero", store: BinStore | None = None) -> Binned:
     """Bins of validation data with the thresholds of the training set; tables are matched by name."""
-    data = open_data(given, missing=missing, wanted=train_set.feature_names)
+    data = open_data(given, missing=missing, wanted=train_set.feature_names, categories=train_set.categories)
     binned = bin_data(data, binning=train_set.binning, store=store, beside=True)
     check_feature_names(binned.feature_names, train_set.feature_names, binned.source)
     return binned
@@ -141,8 +142,8 @@ class MemorySink:
         """All bins are there."""
 
 
-def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None, place: _Place) -> Binned:
-    sketch = BinningSketch(max_bins=max_bins)
+def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, place: _Place) -> Binned:
+    sketch = BinningSketch(**most, categories=data.categories, names=data.feature_names)
     if binning is None:
         for block in data.blocks():
             sketch.add(block, source=data.source)
@@ -156,20 +157,20 @@ def _bin_dataset(data: Dataset, max_bins: int, binning: Binning | None, place: _
     return replace(place.binned(sink, lists, binning, data.info), lists=data.lists)
 
 
-def _bin_source(source: Source, max_bins: int, binning: Binning | None, place: _Place) -> Binned:
-    key = None if place.store is None else place.store.key(source, max_bins, binning)
+def _bin_source(source: Source, most: dict[str, int], binning: Binning | None, place: _Place) -> Binned:
+    key = None if place.store is None else place.store.key(source, most, binning)
     found = place.find(source, key)
     if found is not None:
         return found
     lists = None
     if binning is None or source.n_docs is None:  # else one pass is enough
-        lists, binning = _first_pass(source, max_bins, binning, None, place)
+        lists, binning = _first_pass(source, most, binning, None, place)
         give_back_memory()
     n_docs = source.n_docs if lists is None else lists.n_docs
     assert n_docs is not None
     with place.create(source, key, n_docs, binning) as sink:
         if lists is None:
-            lists, _ = _first_pass(source, max_bins, binning, sink, place)
+            lists, _ = _first_pass(source, most, binning, sink, place)
         else:
             _second_pass(source, binning, sink, place)
         if sink.n_docs != n_docs:
@@ -182,12 +183,18 @@ def _bin_source(source: Source, max_bins: int, binning: Binning | None, place: _
 
 
 def _first_pass(
-    source: Source, max_bins: int, binning: Binning | None, sink: MemorySink | FileSink | None, place: _Place
+    source: Source, most: dict[str, int], binning: Binning | None, sink: MemorySink | FileSink | None, place: _Place
 ) -> tuple[Lists, Binning]:
     """The lists, and the binning if none is given; writes the bins if there is a sink."""
     name = source.path
     growing = ListBuilder(name)
-    sketch = BinningSketch(max_bins=max_bins, fill=source.absent, n_all=source.n_docs or 0)
+    sketch = BinningSketch(
+        **most,
+        fill=source.absent,
+        n_all=source.n_docs or 0,
+        categories=source.categories,
+        names=source.feature_names or (),
+    )
     width = 0
     for block in read_ahead(source):
         if binning is None:
@@ -219,12 +226,7 @@ def _check_same_binning(data: Binned, binning: Binning | None, max_bins: int) ->
         if data.binning.n_bins.max(initial=1) > max_bins:
             raise DataError(f"{data.source}: has more than max_bins={max_bins} bins; bin it again")
         return
-    same = binning is data.binning or (
-        np.array_equal(binning.thresholds, data.binning.thresholds)
-        and np.array_equal(binning.offsets, data.binning.offsets)
-        and np.array_equal(binning.features, data.binning.features)
-    )
-    if not same:
+    if not binning.same_as(data.binning):
         raise DataError(f"{data.source}: was binned with other thresholds; use bin_data(..., binning=train.binning)")
 
 

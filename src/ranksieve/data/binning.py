@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ranksieve.data.blocks import widened
-from ranksieve.dtypes import FEATURE, MAX_BINS, OFFSET
+from ranksieve.data.categories import MOST
+from ranksieve.dtypes import BIN, FEATURE, MAX_BINS, MISSING_BIN, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
 from ranksieve.kernels.quantize import heaps_of
@@ -23,11 +26,14 @@ class Binning:
 
     Bin b holds values in (t[b-1], t[b]]. Columns are ordered for the split search: features without missing values
     first, then by decreasing number of bins, so that features searched together take the same time.
+    A categorical feature f has no thresholds: bin b holds category `codes[f][b]`, the most frequent ones first; all
+    other categories share the bin of missing values.
     """
 
     thresholds: np.ndarray
     offsets: np.ndarray
     features: np.ndarray
+    codes: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -36,7 +42,24 @@ class Binning:
     @property
     def n_bins(self) -> np.ndarray:
         """Bins of each column that values can fall into."""
-        return np.diff(self.offsets) + 1
+        n_bins = np.diff(self.offsets) + 1
+        for feature, codes in self.codes.items():
+            n_bins[self._column_of[feature]] = max(1, len(codes))
+        return n_bins
+
+    @property
+    def categorical(self) -> np.ndarray:
+        """Whether each column is that of a categorical feature."""
+        return np.isin(self.features, list(self.codes))
+
+    def same_as(self, other: Binning) -> bool:
+        """Whether both make the same bins."""
+        arrays = (self.thresholds, other.thresholds), (self.offsets, other.offsets), (self.features, other.features)
+        return self is other or (
+            all(np.array_equal(*pair) for pair in arrays)
+            and self.codes.keys() == other.codes.keys()
+            and all(np.array_equal(codes, other.codes[feature]) for feature, codes in self.codes.items())
+        )
 
     def threshold(self, column: np.ndarray, split_bin: np.ndarray) -> np.ndarray:
         """The threshold equal to `bin <= split_bin`, exact for every float32 value."""
@@ -48,6 +71,21 @@ class Binning:
     def transform(self, block: np.ndarray, out: np.ndarray) -> None:
         """Write the bins of float32 rows into the leading columns of `out`."""
         kernels.to_bins(np.ascontiguousarray(block), self._column_of, *self._heaps, out)
+        for feature, table in self._bins_of_codes.items():
+            values = block[:, feature]
+            known = (values > -1.0) & (values < len(table))
+            bins = np.full(len(values), MISSING_BIN, BIN)
+            bins[known] = table[values[known].astype(np.int64)]
+            out[:, self._column_of[feature]] = bins
+
+    @cached_property
+    def _bins_of_codes(self) -> dict[int, np.ndarray]:
+        """The bin of each category of the categorical features."""
+        tables = {}
+        for feature, codes in self.codes.items():
+            tables[feature] = np.full(int(codes.max(initial=-1)) + 1, MISSING_BIN, BIN)
+            tables[feature][codes] = np.arange(len(codes))
+        return tables
 
     @cached_property
     def _heaps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -65,6 +103,7 @@ class BinningSketch:
     It keeps the distinct values of features that have few, and the rows with the smallest hash of their row number: a
     uniform sample that does not depend on the sizes of the blocks. Sketches of parts of the data can be merged; each is
     given the number of its `first_row`. With the number of all rows, `n_all`, a part keeps only rows that may be used.
+    Features whose names are in `categories` are categorical; without `names`, features are called f1, f2, ….
     """
 
     def __init__(
@@ -75,8 +114,14 @@ class BinningSketch:
         sample_rows: int = SAMPLE_ROWS,
         first_row: int = 0,
         n_all: int = 0,
+        max_cat_bins: int = MAX_BINS,
+        categories: Container[str] = (),
+        names: Sequence[str] = (),
     ) -> None:
         self._max_bins = max_bins
+        self._max_cat_bins = max_cat_bins
+        self._categories, self._names = categories, names
+        self._code_counts: dict[int, Counter[int]] = {}  # how often each category of a feature occurs
         self._fill = fill
         self._sample_rows = sample_rows
         self._first_row = first_row
@@ -101,6 +146,7 @@ class BinningSketch:
                 f"{source}: feature {feature + 1} of row {self._n_rows + bad[feature] + 1} is infinite; "
                 "features must be finite, or NaN where missing"
             )
+        self._count_codes(block, source)
         first = self._first_row + self._n_rows
         hashes = _hash(np.arange(first, first + len(block), dtype=np.uint64))
         chosen = hashes <= self._limit
@@ -109,6 +155,21 @@ class BinningSketch:
         self._n_rows += len(block)
         if self._n_kept > self._sample_rows * 5 // 4:
             self._shrink()
+
+    def _count_codes(self, block: np.ndarray, source: str) -> None:
+        for feature, counts in self._code_counts.items():
+            if feature >= block.shape[1]:
+                continue
+            values = block[:, feature]
+            values = values[values >= 0]  # not NaN, and negative ones are missing too
+            wrong = values[(values != np.floor(values)) | (values >= MOST)]
+            if len(wrong):
+                raise DataError(
+                    f"{source}: feature {feature + 1} is categorical and holds {wrong[0]:g}; expected whole numbers "
+                    f"from 0 to {MOST - 1:,}, or texts"
+                )
+            codes, times = np.unique(values.astype(np.int64), return_counts=True)
+            counts.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
 
     def merge(self, other: BinningSketch) -> None:
         """Add the sketch of other rows of the same data; the order of merging does not matter."""
@@ -123,6 +184,8 @@ class BinningSketch:
         )
         self._counts = np.where(other._counts > self._max_bins, self._max_bins + 1, self._counts)
         self._missing |= other._missing
+        for feature, counts in other._code_counts.items():
+            self._code_counts[feature].update(counts)
         self._kept.extend(other._kept)
         self._n_kept += other._n_kept
         self._n_rows += other._n_rows
@@ -137,7 +200,13 @@ class BinningSketch:
         self._kept = []
         cuts = np.empty(self._max_bins, FEATURE)
         pieces = []
+        codes = {}
         for f in range(width):
+            if f in self._code_counts:  # most frequent first, then by number
+                found = sorted(self._code_counts[f].items(), key=lambda item: (-item[1], item[0]))
+                codes[f] = np.array([code for code, _ in found[: self._max_cat_bins]], np.int64)
+                pieces.append(cuts[:0])
+                continue
             if self._counts[f] <= self._max_bins:
                 values = self._distinct[f, : self._counts[f]]
                 max_bins = len(values)
@@ -147,15 +216,22 @@ class BinningSketch:
                 max_bins = self._max_bins
             n_cuts = kernels.quantile_cuts(values, max(max_bins, 1), cuts)
             pieces.append(cuts[:n_cuts].copy())
-        sizes = np.array([len(piece) for piece in pieces])
-        features = np.lexsort((-sizes, self._missing))
+        sizes = np.array([len(codes[f]) - 1 if f in codes else len(piece) for f, piece in enumerate(pieces)])
+        features = np.lexsort((-sizes, self._missing | np.isin(np.arange(width), list(codes))))
+        sizes[list(codes)] = 0
         offsets = np.concatenate([[0], np.cumsum(sizes[features])]).astype(OFFSET)
-        return Binning(np.concatenate([pieces[f] for f in features]), offsets, features)
+        return Binning(np.concatenate([pieces[f] for f in features]), offsets, features, codes)
 
     def _widen(self, width: int) -> None:
-        new = width - len(self._counts)
+        known = len(self._counts)
+        new = width - known
         if new <= 0:
             return
+        for feature in range(known, width):
+            name = self._names[feature] if self._names else f"f{feature + 1}"
+            if name in self._categories:
+                before = 0 if np.isnan(self._fill) else self._n_rows
+                self._code_counts[feature] = Counter({int(self._fill): before} if before else {})
         self._distinct = np.concatenate([self._distinct, np.zeros((new, self._max_bins), FEATURE)])
         # rows before this one did not have the new features: these have the fill value
         seen = int(self._n_rows > 0 and not np.isnan(self._fill))

@@ -47,7 +47,10 @@ class CsvSource(TableSource):
         self._file, self.files = path, lasting(path)
         found = options.find_columns(names, str(path))
         self._ids = [found[role] for role in TEXTS if role in found]
-        numbers = {*options.find_features(names, found, str(path)), *(found[role] for role in found.keys() - TEXTS)}
+        features = options.find_features(names, found, str(path))
+        categorical, known = options.categorical, options.categorical.known
+        texts = categorical.names(features, str(path)) if known is None else [name for name in known if known[name]]
+        numbers = {*features, *(found[role] for role in found.keys() - TEXTS)} - set(texts)
         self._types = {
             name: _kind(number, sample) if name in numbers else pa.string() for number, name in enumerate(names)
         }
@@ -113,7 +116,8 @@ class CsvSource(TableSource):
         return DataError(
             f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; leave it out, ",
             param("ignore", name),
-            ", or encode it as numbers",
+            ", or use its categories, ",
+            param("categorical", name),
         )
 
     def _place(self, row: int) -> str:

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from ranksieve.data.categories import Categorical, categorical_text
 from ranksieve.errors import DataError, param
 from ranksieve.text_formats import some_of
 
@@ -26,7 +27,7 @@ USUAL = {
     "position": ("position",),
 }
 RESERVED = frozenset(name for names in USUAL.values() for name in names)  # never features
-NAMED = (*USUAL, "ignore")  # parameters of `DataFile` besides the path
+NAMED = (*USUAL, "ignore", "categorical")  # parameters of `DataFile` besides the path
 NEEDED = ("label", "qid")
 STANDARD_INPUT = ("-", "/dev/stdin")
 OTHERS = {  # other frequent names, for advice
@@ -48,6 +49,9 @@ class DataFile(os.PathLike[str]):
         None is the usual name.
     ignore
         Columns that are not features, such as texts: names or globs, separated by commas.
+    categorical
+        Columns that hold categories, such as brands: names or globs, separated by commas or in a list. Columns of a
+        categorical type need not be named. Of LETOR text, numbers from 1.
 
     Examples
     --------
@@ -66,8 +70,11 @@ class DataFile(os.PathLike[str]):
     weight: str | None = None
     position: str | None = None
     ignore: str | None = None
+    categorical: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        if self.categorical is not None:
+            object.__setattr__(self, "categorical", categorical_text(self.categorical))
         inner = self.path
         if isinstance(inner, DataFile):  # what is given here replaces what is given there
             object.__setattr__(self, "path", inner.path)
@@ -107,6 +114,8 @@ class ReadOptions:
         ones.
     ignore
         Columns that are not features: names or globs, separated by commas.
+    categorical
+        Which columns are categorical.
     first_stage
         The feature with the first stage's score, by number from 0 or name.
     needed
@@ -119,6 +128,7 @@ class ReadOptions:
 
     columns: dict[str, str] = field(default_factory=dict)
     ignore: str = ""
+    categorical: Categorical = field(default_factory=Categorical)
     first_stage: int | str | None = None
     needed: Sequence[str] = NEEDED
     wanted: Sequence[str] = ()

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from ranksieve.data.features import Described, FeatureInfo, default_names, feature_number, to_float
+from ranksieve.data.categories import Categorical, categorical_text, recoding
+from ranksieve.data.features import (
+    Described,
+    FeatureInfo,
+    choose_features,
+    default_names,
+    feature_number,
+    to_float,
+)
 from ranksieve.data.lists import Lists, id_array, lists_from_runs, runs_of
-from ranksieve.dtypes import OFFSET
+from ranksieve.dtypes import FEATURE, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.text_formats import counted
 
@@ -59,11 +67,14 @@ class Dataset(Described):
         doc_ids: Any = None,
         feature_names: Sequence[str] | None = None,
         first_stage: int | str | None = None,
+        categorical: str | Sequence[str] | None = None,
     ) -> Dataset:
         """A data set from a feature matrix, labels, and query ids per row (`qid`) or query sizes (`group`).
 
         `weights` are one per document, or one per query in the order of the queries' first rows. `positions`, where
         labels are clicks, are the ranks from 1 at which documents were shown; 0 for documents that were not.
+        `categorical` features, by names or globs, hold categories: texts in a table, whole numbers from 0 in an array.
+        Columns of a table that have a categorical type need not be named.
 
         Examples
         --------
@@ -74,7 +85,8 @@ class Dataset(Described):
         """
         from ranksieve.data.tables import split_table
 
-        X, names, qid_column = split_table(X)
+        chosen = categorical_text(categorical)
+        X, names, qid_column, categories = split_table(X, categorical=Categorical(chosen))
         if qid is None and group is None:
             qid = qid_column
         n_docs = X.shape[0]
@@ -97,6 +109,8 @@ class Dataset(Described):
             raise DataError(f"got {len(names)} feature names for {X.shape[1]} features; give one name per column")
         if len(set(names)) < len(names):
             raise DataError("two features have the same name; feature names must be unique")
+        if not categories and chosen:
+            categories = {names[number]: [] for number in choose_features(chosen, names)}
         lists = lists_from_runs(
             labels,
             run_ids,
@@ -105,7 +119,7 @@ class Dataset(Described):
             weights=None if weights is None else _weights(weights, run_ids, run_lengths),
             positions=None if positions is None else _column(positions, "positions", n_docs),
         )
-        return cls(X, lists, FeatureInfo(names, feature_number(first_stage, names)))
+        return cls(X, lists, FeatureInfo(names, feature_number(first_stage, names), categories=categories))
 
     def __repr__(self) -> str:
         return f"Dataset({counted(query=self.n_queries, document=self.n_docs, feature=self.n_features)})"
@@ -169,8 +183,33 @@ class Dataset(Described):
         rows = np.sort(np.asarray(rows))
         return self._with_rows(self.lists.take_rows(rows), rows)
 
-    def in_order(self, names: Sequence[str]) -> Dataset:
-        """The data set with its features in the order of the names; as it is if its features are others."""
+    def in_order(self, names: Sequence[str], categories: Mapping[str, Sequence[str]]) -> Dataset:
+        """The data set with its features in the order of the names, and the numbers of `categories`.
+
+        It is as it is if its features are others.
+        """
+        return self._reordered(names)._recoded(categories)
+
+    def _recoded(self, categories: Mapping[str, Sequence[str]]) -> Dataset:
+        """The data set with the numbers of a model's categories; those that the model does not have are missing."""
+        tables: dict[int, np.ndarray] = {}
+        for number, name in enumerate(self.feature_names):
+            if name not in self.categories:
+                continue
+            if name not in categories:
+                raise DataError(f"{self.source}: feature {name!r} is categorical here, but was not in training")
+            table = recoding(self.categories[name], categories[name])
+            if table is not None:
+                tables[number] = table
+        if not tables:
+            return self
+        features = np.array(self.features, FEATURE)
+        for number, table in tables.items():
+            known = ~np.isnan(features[:, number])
+            features[known, number] = table[features[known, number].astype(np.int64)]
+        return replace(self, features=features, info=replace(self.info, categories=categories))
+
+    def _reordered(self, names: Sequence[str]) -> Dataset:
         if self.feature_names == tuple(names) or set(self.feature_names) != set(names):
             return self
         numbers = {name: number for number, name in enumerate(self.feature_names)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -24,6 +24,7 @@ class FeatureInfo:
     source: str = "arrays"  # the name of the data in messages
     absent: float = 0.0  # the value of a feature that a LETOR line leaves out
     candidates: Mapping[str, Any] | None = None  # how the documents were retrieved; see retrieval's `Provenance`
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of categorical features, by number
 
     def with_names(self, n_features: int) -> FeatureInfo:
         """The same with the names f1, f2, … where there are none."""
@@ -37,7 +38,14 @@ class FeatureInfo:
     def for_model(self) -> dict[str, Any]:
         """The entries of a model's `info` that describe its training data."""
         candidates = {"candidates": self.candidates} if self.candidates else {}
-        return {"first_stage": self.first_stage, **candidates, "missing": self.missing}
+        categories = {name: list(self.categories[name]) for name in self.feature_names if name in self.categories}
+        named = {"categories": categories} if categories else {}
+        return {"first_stage": self.first_stage, **candidates, "missing": self.missing, **named}
+
+    @property
+    def categorical(self) -> np.ndarray:
+        """The numbers of the categorical features, ascending."""
+        return np.array([n for n, name in enumerate(self.feature_names) if name in self.categories], np.int64)
 
 
 class Described:
@@ -60,6 +68,11 @@ class Described:
     @property
     def candidates(self) -> Mapping[str, Any] | None:
         return self.info.candidates
+
+    @property
+    def categories(self) -> Mapping[str, Sequence[str]]:
+        """The categorical features, and the names of their categories by number; none where they have numbers only."""
+        return self.info.categories
 
 
 def default_names(n_features: int) -> tuple[str, ...]:

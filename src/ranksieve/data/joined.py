@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve.data.blocks import Block, Source, blocks_of, widened
+from ranksieve.data.categories import Encoder
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import default_names
 from ranksieve.data.read import open_values
@@ -62,6 +63,8 @@ class JoinedSource(Source):
         The name in messages; made of those of the pieces by default.
     distinct
         Refuse a query id that occurs in two pieces. Else these are the same query.
+    wanted
+        The features of a model, and their categories, as arguments of `open_data`.
     """
 
     def __init__(
@@ -72,12 +75,18 @@ class JoinedSource(Source):
         n_docs: int | None = None,
         name: str = "",
         distinct: bool = False,
+        wanted: Mapping[str, Any] | None = None,
     ) -> None:
-        self._parts = [(piece, open_values(piece.data, missing=missing)) for piece in pieces]
+        encoders: dict[str, Encoder] = {}
+        self._parts = [
+            (piece, open_values(piece.data, missing=missing, encoders=encoders, **(wanted or {}))) for piece in pieces
+        ]
         self._distinct = distinct
         self.n_docs = n_docs
         first = self._parts[0][1]
         check_alike([part.source for _, part in self._parts], [part.feature_names for _, part in self._parts])
+        if any(part.categories != first.categories for _, part in self._parts):
+            raise DataError(f"{first.source} and other parts have different categories; read all of them together")
         more = len(pieces) - 1
         self.info = replace(first.info, source=name or first.source + (f" and {more} more" if more else ""))
         self.n_features = first.n_features

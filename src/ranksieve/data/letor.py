@@ -38,7 +38,10 @@ class TextSource(Source):
     def __init__(self, path: str, options: ReadOptions) -> None:
         self._file, self.files = path, lasting(path)
         first_stage = _feature_number(path, options.first_stage)
-        self.info = FeatureInfo((), first_stage, str(path), options.absent)
+        numbers = _categorical(path, options.categorical.chosen)
+        self.info = FeatureInfo(
+            (), first_stage, str(path), options.absent, categories={f"f{number}": [] for number in numbers}
+        )
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The documents in file order, at most `rows` at a time; a full pass fills in `n_docs` and `n_features`."""
@@ -130,6 +133,17 @@ def _feature_number(path: str, feature: int | str | None) -> int | None:
     return feature
 
 
+def _categorical(path: str, text: str) -> list[int]:
+    """The numbers, from 1, of categorical features; they are given as `3`, `f3` or `3-5`."""
+    numbers: list[int] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        match = re.fullmatch(r"f?([1-9][0-9]{0,8})(?:-f?([1-9][0-9]{0,8}))?", part)
+        if match is None:
+            raise DataError(f"{path}: no feature is named {part!r}; features of LETOR text have numbers, as in '3,7-9'")
+        numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return numbers
+
+
 def _doc_ids(lines: Lines, start: int, stop: int) -> np.ndarray | None:
     """Document ids from the comments: the X of `docid = X`, else the whole comment; None without comments."""
     rows = start + np.flatnonzero(lines.spans[start:stop, kernel.COMMENT] >= 0)
@@ -158,6 +172,11 @@ def write_letor(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
     0 qid:7 1:0.1 2:2 # docid = b
     <BLANKLINE>
     """
+    named = [name for name, names in data.categories.items() if names]
+    if named:
+        raise DataError(
+            f"{data.source}: {named[0]!r} has names of categories, which LETOR text cannot hold; write Parquet"
+        )
     sides: dict[str, list[np.ndarray]] = {"weight": [], "position": []}
     with atomic_path(path) as temporary:
         with create_text(temporary, Path(path).suffix) as file:

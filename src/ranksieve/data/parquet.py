@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ranksieve.files import atomic_path
 
 MAGIC = b"PAR1"
 COLUMNS = ("label", "qid", "docid", "weight", "position")  # of a packed file, besides its features
+CATEGORY = pa.dictionary(pa.int32(), pa.string())
 OPTIONAL = {"docid": pa.string(), "weight": pa.float64(), "position": pa.int16()}
 FORMAT_KEY = b"ranksieve"
 FORMAT_VERSION = 1
@@ -41,10 +42,11 @@ class ParquetSource(TableSource):
             schema = self._reading(lambda: file.schema_arrow)
             n_docs = file.metadata.num_rows
         note = self._note(schema)
-        candidates = note.get("candidates")
+        candidates, categorical = note.get("candidates"), note.get("categorical")
         info = FeatureInfo(
-            (), note.get("first_stage"), str(path), float("nan"), candidates if isinstance(candidates, dict) else None
-        )
+            (), note.get("first_stage"), str(path), float("nan"), candidates if isinstance(candidates, dict) else None,
+            {str(name): [] for name in categorical} if isinstance(categorical, list) else {},
+        )  # fmt: skip
         super().__init__(info, schema, options, n_docs)
 
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
@@ -119,7 +121,8 @@ def write_parquet(
     [7]
     """
     absent = 0.0 if isinstance(data, Dataset) else data.absent
-    _write(path, _schema(data), _reported(data, progress), absent)
+    schema = _schema(data)  # a pass over a source, which finds its categories
+    _write(path, schema, _reported(data, progress), absent, data.categories)
 
 
 def _reported(data: Dataset | Source, progress: Callable[[float], None] | None) -> Iterator[Block]:
@@ -137,21 +140,28 @@ def write_blocks(
     _write(path, schema, blocks, 0.0)
 
 
-def _write(path: str | os.PathLike[str], schema: pa.Schema, blocks: Iterable[Block], absent: float) -> None:
+def _write(
+    path: str | os.PathLike[str],
+    schema: pa.Schema,
+    blocks: Iterable[Block],
+    absent: float,
+    categories: Mapping[str, Sequence[str]] | None = None,
+) -> None:
     features = [name for name in schema.names if name not in COLUMNS]
+    encoded = [name for name in features if pa.types.is_dictionary(schema.field(name).type)]
     with (
         atomic_path(path) as temporary,
         pq.ParquetWriter(
             temporary,
             schema,
             compression="snappy",  # read back faster than zstd, which saves a sixth of the size
-            use_dictionary=[name for name in COLUMNS if name in schema.names],
-            use_byte_stream_split=features,
+            use_dictionary=[*(name for name in COLUMNS if name in schema.names), *encoded],
+            use_byte_stream_split=[name for name in features if name not in encoded],
             write_statistics=False,
             data_page_size=PAGE_BYTES,
         ) as writer,
     ):
-        for group in _groups(_tables(blocks, schema, len(features), absent)):
+        for group in _groups(_tables(blocks, schema, features, categories, absent)):
             writer.write_table(group, row_group_size=GROUP_ROWS)
 
 
@@ -183,18 +193,39 @@ def _make_schema(info: FeatureInfo, ids: np.ndarray, optional: Set[str]) -> pa.S
         ("label", pa.float32()),
         ("qid", pa.int64() if ids.dtype == np.int64 else pa.string()),
         *((name, kind) for name, kind in OPTIONAL.items() if name in optional),
-        *((name, pa.float32()) for name in names),
+        *((name, CATEGORY if info.categories.get(name) else pa.float32()) for name in names),
     ]
-    note = {"format": FORMAT_VERSION, "first_stage": info.first_stage, "candidates": info.candidates}
+    note: dict[str, Any] = {
+        "format": FORMAT_VERSION, "first_stage": info.first_stage, "candidates": info.candidates
+    }  # fmt: skip
+    numbered = [name for name in names if name in info.categories and not info.categories[name]]
+    note |= {"categorical": numbered} if numbered else {}
     return pa.schema(fields, metadata={FORMAT_KEY: json.dumps(note).encode()})
 
 
-def _tables(blocks: Iterable[Block], schema: pa.Schema, n_features: int, absent: float) -> Iterator[pa.Table]:
+def _tables(
+    blocks: Iterable[Block],
+    schema: pa.Schema,
+    features: list[str],
+    categories: Mapping[str, Sequence[str]] | None,
+    absent: float,
+) -> Iterator[pa.Table]:
+    named = {name: pa.array(names, pa.string()) for name, names in (categories or {}).items() if names}
     for block in blocks:
         columns = _side_columns(block, schema)
-        by_feature = np.full((n_features, block.n_docs), absent, dtype=FEATURE)
+        by_feature = np.full((len(features), block.n_docs), absent, dtype=FEATURE)
         by_feature[: block.features.shape[1]] = block.features.T
-        yield pa.table([*columns, *(pa.array(column) for column in by_feature)], schema=schema)
+        columns += [_feature_column(values, named.get(name)) for name, values in zip(features, by_feature, strict=True)]
+        yield pa.table(columns, schema=schema)
+
+
+def _feature_column(values: np.ndarray, names: pa.Array | None) -> pa.Array:
+    """A feature: its values, or its categories by name."""
+    if names is None:
+        return pa.array(values)
+    missing = np.isnan(values)
+    numbers = pa.array(np.where(missing, 0, values).astype(np.int32), mask=missing)
+    return pa.DictionaryArray.from_arrays(numbers, names)
 
 
 def _side_columns(block: Block, schema: pa.Schema) -> list[pa.Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranksieve.data.blocks import Source, check_narrow, widened
+from ranksieve.data.categories import Categorical, Encoder, categorical_text
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
 from ranksieve.data.data_file import NEEDED, DataFile, ReadOptions, spool_pipe
@@ -54,6 +55,8 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
     first_stage: int | str | None = None,
     needed: Sequence[str] = NEEDED,
     wanted: Sequence[str] = (),
+    categories: Mapping[str, Sequence[str]] | None = None,
+    encoders: dict[str, Encoder] | None = None,
 ) -> Dataset | Binned | Source:
     """Open data of any kind. Files and tables are read in blocks; what is open already is returned as it is.
 
@@ -75,14 +78,21 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
     wanted
         The features of a model: a table that has all of them is read in their order, without other columns. A
         `Dataset` with the same features in another order is reordered.
+    categories
+        The categorical features of a model and the names of their categories. Other categories are missing then.
+    encoders
+        Of parts that are read as one: their common numbers of categories.
     """
     absent = check_missing(missing)
     if isinstance(given, Dataset) and wanted:
-        return given.in_order(wanted)
+        return given.in_order(wanted, categories or {})
     if isinstance(given, Described):
         return given  # type: ignore[return-value]
     file = DataFile(given)
-    options = ReadOptions(file.columns, file.ignore or "", first_stage, needed, wanted, absent)
+    chosen = Categorical(
+        categorical_text(file.categorical), categories if wanted else None, {} if encoders is None else encoders
+    )
+    options = ReadOptions(file.columns, file.ignore or "", chosen, first_stage, needed, wanted, absent)
     if is_table(file.path):
         return MemoryTable(file.path, options)
     if not isinstance(file.path, str | os.PathLike):
@@ -129,7 +139,7 @@ def open_values(given: Any, **options: Any) -> Dataset | Source:
     return data
 
 
-def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = None, **columns: str | None) -> Dataset:
+def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = None, **columns: Any) -> Dataset:
     """Read data of any kind into memory as float32.
 
     Parameters
@@ -141,8 +151,8 @@ def read(data: Any, *, missing: str = "zero", first_stage: int | str | None = No
     first_stage
         The feature with the first stage's score, by number from 0 or name.
     **columns
-        As for `DataFile`: names of the columns `label`, `qid`, `docid`, `weight` and `position`, and columns to
-        `ignore`.
+        As for `DataFile`: names of the columns `label`, `qid`, `docid`, `weight` and `position`, columns to `ignore`,
+        and `categorical` ones.
 
     Examples
     --------
@@ -166,7 +176,7 @@ def read_like(given: Any, train_set: Dataset, *, missing: str = "zero") -> Datas
 
     Tables are matched by name. Text may leave out the last features.
     """
-    opened = open_values(given, missing=missing, wanted=train_set.feature_names)
+    opened = open_values(given, missing=missing, wanted=train_set.feature_names, categories=train_set.categories)
     data = opened if isinstance(opened, Dataset) else read_source(opened)
     if isinstance(opened, Source) and opened.feature_names is None and data.n_features < train_set.n_features:
         check_narrow(opened, data.n_features, train_set.n_features)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +12,16 @@ import pyarrow.compute as pc
 import scipy.sparse
 
 from ranksieve.data.blocks import Block, Source, give_back_memory
+from ranksieve.data.categories import Categorical, Encoder, is_number
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.features import FeatureInfo, feature_number, to_float
 from ranksieve.data.lists import EXPECTED_POSITION, are_positions
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET, POSITION
-from ranksieve.errors import DataError, param
+from ranksieve.errors import DataError, ParamName, param
 
 QID = "qid"
+NONE = Categorical()
 NUMBERS = ("label", "weight", "position")  # roles of columns that hold numbers
 SLAB_ROWS = 2_048  # rows written column by column at a time, so that they stay in the cache
 GIVE_BACK_EVERY = 16  # blocks; after each one it costs a quarter of the time of reading
@@ -32,8 +34,17 @@ def is_table(given: Any) -> bool:
     return isinstance(given, pa.Table | pa.RecordBatch) or is_pandas or (is_polars and hasattr(given, "to_arrow"))
 
 
-def split_table(X: Any, wanted: Sequence[str] | None = None) -> tuple[Any, tuple[str, ...] | None, np.ndarray | None]:
-    """Features, their names, and the query ids of a table.
+class Table(NamedTuple):
+    """The features of a table, the rest by name."""
+
+    features: Any
+    names: tuple[str, ...] | None = None  # None for arrays
+    qid: np.ndarray | None = None  # None where there are none
+    categories: Mapping[str, Sequence[str]] = {}
+
+
+def split_table(X: Any, wanted: Sequence[str] | None = None, categorical: Categorical = NONE) -> Table:
+    """Features, their names, the query ids, and the categories of a table.
 
     Parameters
     ----------
@@ -42,32 +53,29 @@ def split_table(X: Any, wanted: Sequence[str] | None = None) -> tuple[Any, tuple
         RecordBatch (all as float32 without their column `qid`), or nested lists.
     wanted
         Names of the features of a model. If a table has all of them, these columns are taken, in this order.
-
-    Returns
-    -------
-    tuple
-        The features; the column names, None for arrays; the column `qid`, None where there is none.
+    categorical
+        Which columns of a table hold categories.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> features, names, qid = split_table(pa.table({"qid": [4, 4], "bm25": [1.5, None]}))
-    >>> features.tolist(), names, qid.tolist()
+    >>> table = split_table(pa.table({"qid": [4, 4], "bm25": [1.5, None]}))
+    >>> table.features.tolist(), table.names, table.qid.tolist()
     ([[1.5], [nan]], ('bm25',), [4, 4])
     """
     if scipy.sparse.issparse(X):
         _check_shape(X)
         _check_kind(X.dtype)
-        return X.tocsr(), None, None
+        return Table(X.tocsr())
     if is_table(X):
-        return _split_columns(_columns(X), len(X), wanted)
+        return _split_columns(_columns(X), len(X), wanted, categorical)
     try:
         array = np.asarray(X)
     except ValueError as error:
         raise DataError(f"X is not a table ({error}); expected rows of equal length") from error
     _check_shape(array)
     _check_kind(array.dtype)
-    return array, None, None
+    return Table(array)
 
 
 def _check_shape(X: Any) -> None:
@@ -81,7 +89,7 @@ def _check_shape(X: Any) -> None:
 
 def _check_kind(dtype: np.dtype) -> None:
     if dtype.kind not in "fiub":
-        raise DataError(f"X holds {dtype} values; expected numbers, so encode texts and categories as numbers first")
+        raise DataError(f"X holds {dtype} values; expected numbers, so give texts and categories as columns of a table")
 
 
 def _columns(table: Any) -> dict[str, Any]:
@@ -108,8 +116,8 @@ def _pandas_column(series: Any, name: str) -> Any:
 
 
 def _split_columns(
-    columns: dict[str, Any], n_rows: int, wanted: Sequence[str] | None
-) -> tuple[np.ndarray, tuple[str, ...], np.ndarray | None]:
+    columns: dict[str, Any], n_rows: int, wanted: Sequence[str] | None, categorical: Categorical
+) -> Table:
     """Columns of a table as one C-ordered float32 array, without the query ids."""
     qid = columns.pop(QID, None)
     if wanted is not None and set(wanted) <= set(columns):
@@ -118,13 +126,15 @@ def _split_columns(
         raise DataError(
             f"the table has {n_rows} rows and {len(columns)} feature columns; expected at least one of each"
         )
+    encoders = categorical.of({name: column.type for name, column in columns.items()}, "the table")
     for name, column in columns.items():
-        check_numeric(name, column.type)
+        if encoders.get(name) is None:
+            check_numeric(name, column.type)
     features = np.empty((n_rows, len(columns)), dtype=FEATURE)
-    fill_rows(list(columns.values()), features)
+    fill_rows(columns, encoders, features)
     if qid is not None and qid.null_count:
         raise DataError(f"the column {QID!r} has {qid.null_count} nulls; every row needs a query id")
-    return features, tuple(columns), None if qid is None else _to_numpy(plain(qid))
+    return Table(features, tuple(columns), None if qid is None else _to_numpy(plain(qid)), names_of(encoders))
 
 
 def plain(column: Any) -> Any:
@@ -134,14 +144,11 @@ def plain(column: Any) -> Any:
 
 def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = "") -> None:
     """Raise `DataError` for a column that does not hold numbers; booleans are numbers."""
-    is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    if not any(check(kind) for check in is_number):
-        remedy = (
-            ("name the column to use, ", param(role, "NAME")) if role else ("leave it out, ", param("ignore", name))
-        )
-        raise DataError(
-            f"{place}column {name!r} holds {kind} values; expected numbers; ", *remedy, ", or encode it as numbers"
-        )
+    if not is_number(kind):
+        remedy: list[str | ParamName] = ["name the column to use, ", param(role, "NAME"), ", or encode it as numbers"]
+        if not role:
+            remedy = ["leave it out, ", param("ignore", name), ", or use its categories, ", param("categorical", name)]
+        raise DataError(f"{place}column {name!r} holds {kind} values; expected numbers; ", *remedy)
 
 
 def _to_numpy(column: Any) -> np.ndarray:
@@ -157,9 +164,17 @@ def to_numbers(column: Any, dtype: Any = FEATURE) -> np.ndarray:
     return to_float(_to_numpy(column), dtype)
 
 
-def fill_rows(columns: list[Any], features: np.ndarray) -> None:
+def names_of(encoders: Mapping[str, Encoder | None]) -> dict[str, Sequence[str]]:
+    """The names of the categories of each categorical column; they grow while the table is read."""
+    return {name: [] if encoder is None else encoder.names for name, encoder in encoders.items()}
+
+
+def fill_rows(columns: Mapping[str, Any], encoders: Mapping[str, Encoder | None], features: np.ndarray) -> None:
     """Columns into the columns of a C-ordered array, a slab of rows at a time."""
-    arrays = [to_numbers(column) for column in columns]
+    arrays = []
+    for name, column in columns.items():
+        encoder = encoders.get(name)
+        arrays.append(to_numbers(column) if encoder is None else encoder.numbers(column))
     for start in range(0, len(features), SLAB_ROWS):
         slab = features[start : start + SLAB_ROWS]
         for number, array in enumerate(arrays):
@@ -194,11 +209,16 @@ class TableSource(Source):
             raise DataError(
                 f"{place}: has {n_docs} rows and {len(names)} feature columns; expected at least one of each"
             )
+        self._encoders = options.categorical.of({name: schema.field(name).type for name in names}, place)
         for name in names:
-            check_numeric(name, schema.field(name).type, place=f"{place}: ")
+            if self._encoders.get(name) is None:
+                check_numeric(name, schema.field(name).type, place=f"{place}: ")
         self._check_schema(schema, place)
         first_stage = info.first_stage if options.first_stage is None else options.first_stage
-        self.info = FeatureInfo(names, feature_number(first_stage, names), place, info.absent, info.candidates)
+        categories = {**info.categories, **names_of(self._encoders)}
+        self.info = FeatureInfo(
+            names, feature_number(first_stage, names), place, info.absent, info.candidates, categories
+        )
 
     def fingerprint(self) -> list[Any] | None:
         """Also the columns that are not features."""
@@ -241,7 +261,7 @@ class TableSource(Source):
     def _block(self, batch: pa.RecordBatch, done: int) -> Block:
         names = self.info.feature_names
         features = np.empty((batch.num_rows, len(names)), dtype=FEATURE)
-        fill_rows([batch.column(name) for name in names], features)
+        fill_rows({name: batch.column(name) for name in names}, self._encoders, features)
         infinite = np.isinf(features)
         if infinite.any():
             row, column = np.argwhere(infinite)[0]

@@ -61,6 +61,7 @@ class DataSpec:
     weight: str | None = None
     position: str | None = None
     ignore: str | None = None  # columns that are not features
+    categorical: str | None = None  # columns that hold categories
     background: str | tuple[str, ...] | None = None  # files of another domain, to start from
     background_queries: int | None = None  # the same of generated data, of another seed
     background_seed: int | None = None

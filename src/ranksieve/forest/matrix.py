@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from ranksieve.data.categories import Categorical
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import match_features
 from ranksieve.errors import DataError, ModelError
@@ -40,6 +41,7 @@ def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
         raise DataError(f"the data is the file name {os.fspath(X)!r}; give what rs.read({os.fspath(X)!r}) returns")
     if isinstance(X, Dataset):
         _check_features(X.n_features, model)
+        X = X.in_order(model.feature_names, model.info.get("categories", {}))
         order = match_features(X.feature_names, model.feature_names, X.source)
         blocks = X.blocks(ROWS)
         return X.n_docs, (flat(rows if order is None else rows[:, order]) for rows in blocks)
@@ -76,7 +78,7 @@ def _plain(X: Any, model: Model) -> Any:
     if not (isinstance(X, np.ndarray) and X.dtype.kind in "iubf"):
         from ranksieve.data.tables import split_table
 
-        X, _, _ = split_table(X, model.feature_names)
+        X = split_table(X, model.feature_names, Categorical(known=model.info.get("categories", {}))).features
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     return X

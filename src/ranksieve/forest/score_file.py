@@ -40,7 +40,10 @@ def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed
         )
     names = {tuple(model.feature_names) for model in models.values()}
     wanted = names.pop() if len(names) == 1 else ()
-    return open_data(path, missing=missing or kinds.pop(), needed=needed, wanted=wanted)
+    first, *others = (model.info.get("categories", {}) for model in models.values())
+    if any(categories != first for categories in others):
+        raise DataError(f"{path}: the models were trained with different categories; use them one by one")
+    return open_data(path, missing=missing or kinds.pop(), needed=needed, wanted=wanted, categories=first)
 
 
 def read_for_models(data: Any, systems: Iterable[Any]) -> Any:

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 
@@ -10,12 +9,14 @@ CHUNK = 16_384  # rows a thread moves at a time
 
 
 @njit(cache=True, nogil=True)
-def sort_sides(bins, rows, scratch, low, high, feature, split_bin, missing_left):
-    """Rows low:high to `scratch`, those that go left upwards from `low`, the others downwards; return how many left."""
+def sort_sides(bins, rows, scratch, low, high, feature, goes_left):
+    """Rows low:high to `scratch`, those that go left upwards from `low`, the others downwards; return how many left.
+
+    `goes_left` says of each bin whether it does.
+    """
     n_left, n_right = 0, 0
     for i in range(low, high):
-        b = bins[rows[i], feature]
-        if missing_left if b == MISSING_BIN else b <= split_bin:
+        if goes_left[bins[rows[i], feature]]:
             scratch[low + n_left] = rows[i]
             n_left += 1
         else:
@@ -34,11 +35,11 @@ def put_back(rows, scratch, low, high, n_left, left_to, right_to):
 
 
 @njit(cache=True, nogil=True)
-def sort_chunks(first, last, bins, rows, scratch, start, stop, feature, split_bin, missing_left, counts):
+def sort_chunks(first, last, bins, rows, scratch, start, stop, feature, goes_left, counts):
     """`sort_sides` of some chunks of start:stop; how many of chunk c go left is in `counts[c + 1]`."""
     for c in range(first, last):
         low, high = start + c * CHUNK, min(start + (c + 1) * CHUNK, stop)
-        counts[c + 1] = sort_sides(bins, rows, scratch, low, high, feature, split_bin, missing_left)
+        counts[c + 1] = sort_sides(bins, rows, scratch, low, high, feature, goes_left)
 
 
 @njit(cache=True, nogil=True)
@@ -52,11 +53,11 @@ def put_chunks_back(first, last, rows, scratch, start, stop, lefts):
 
 
 @njit(cache=True, nogil=True)
-def divide_many(bins, rows, scratch, start, stop, feature, split_bin, missing_left):
+def divide_many(bins, rows, scratch, start, stop, feature, goes_left):
     """`divide_rows` on all threads."""
     n_chunks = -(-(stop - start) // CHUNK)
     lefts = np.zeros(n_chunks + 1, np.int64)
-    run_parts(sort_chunks, n_chunks, (bins, rows, scratch, start, stop, feature, split_bin, missing_left, lefts))
+    run_parts(sort_chunks, n_chunks, (bins, rows, scratch, start, stop, feature, goes_left, lefts))
     for c in range(n_chunks):
         lefts[c + 1] += lefts[c]
     run_parts(put_chunks_back, n_chunks, (rows, scratch, start, stop, lefts))
@@ -64,10 +65,10 @@ def divide_many(bins, rows, scratch, start, stop, feature, split_bin, missing_le
 
 
 @njit(cache=True, nogil=True)
-def divide_rows(bins, rows, scratch, start, stop, feature, split_bin, missing_left):
+def divide_rows(bins, rows, scratch, start, stop, feature, goes_left):
     """Move the rows that go left to the front of start:stop, both sides in their old order; return the border."""
     if stop - start > CHUNK:
-        return divide_many(bins, rows, scratch, start, stop, feature, split_bin, missing_left)
-    n_left = sort_sides(bins, rows, scratch, start, stop, feature, split_bin, missing_left)
+        return divide_many(bins, rows, scratch, start, stop, feature, goes_left)
+    n_left = sort_sides(bins, rows, scratch, start, stop, feature, goes_left)
     put_back(rows, scratch, start, stop, n_left, start, start + n_left)
     return start + n_left

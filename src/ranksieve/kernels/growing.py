@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ranksieve.kernels.category_splits import SET, WIDTH, fill_goes_left, improve_by_sets
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, node_gain, node_value
 from ranksieve.kernels.histograms import LANES, add_histogram, finish_columns, is_summed_by_rows, sum_by_rows
@@ -22,7 +23,7 @@ class GrowState(NamedTuple):
     """A tree that grows. A leaf that is split keeps its number for its left child, the right one gets the next."""
 
     n_leaves: np.ndarray  # one number
-    splits: np.ndarray  # per split: column, bin, missing left, left child, right child, count; child < 0: leaf ~child
+    splits: np.ndarray  # per split: column, bin, missing left, left child, right child, count, words of its set
     split_gains: np.ndarray
     totals: np.ndarray  # per leaf: packed sums
     hess_totals: np.ndarray  # of second derivatives that are summed on their own
@@ -31,7 +32,9 @@ class GrowState(NamedTuple):
     parents: np.ndarray  # per leaf: the split above it, or -1
     slots: np.ndarray  # per leaf: where its histogram is
     gains: np.ndarray  # per leaf: of its best split; 0 where it has none
-    cuts: np.ndarray  # per leaf, its best split: column (NO_SPLIT: none), bin, missing left, left sums
+    cuts: (
+        np.ndarray
+    )  # per leaf, its best split: column (NO_SPLIT: none), bin, missing left, left sums, words of its set
     pair: np.ndarray  # the two newest leaves, the smaller one first
     searched: np.ndarray  # which of them may be split again
     found_gains: np.ndarray  # what the search found for them
@@ -42,7 +45,7 @@ def new_state(max_leaves: int) -> GrowState:
     """The state of a tree without splits; `start_tree` makes it a tree of one leaf."""
     return GrowState(
         n_leaves=np.zeros(1, np.int64),
-        splits=np.empty((max_leaves - 1, 6), np.int64),
+        splits=np.empty((max_leaves - 1, 1 + WIDTH), np.int64),
         split_gains=np.empty(max_leaves - 1),
         totals=np.zeros(max_leaves, np.int64),
         hess_totals=np.zeros(max_leaves, np.int64),
@@ -51,11 +54,11 @@ def new_state(max_leaves: int) -> GrowState:
         parents=np.full(max_leaves, -1, np.int64),
         slots=np.zeros(max_leaves, np.int64),
         gains=np.zeros(max_leaves),
-        cuts=np.full((max_leaves, 5), NO_SPLIT, np.int64),
+        cuts=np.full((max_leaves, WIDTH), NO_SPLIT, np.int64),
         pair=np.zeros(2, np.int64),
         searched=np.zeros(2, np.bool_),
         found_gains=np.zeros(2),
-        found_cuts=np.full((2, 5), NO_SPLIT, np.int64),
+        found_cuts=np.full((2, WIDTH), NO_SPLIT, np.int64),
     )
 
 
@@ -81,7 +84,7 @@ def keep_cuts(state, columns, rules):
             gain = found - node_gain(leaf_node(state, leaf), rules, len(columns.signs) > 0)
             if state.found_cuts[side, 0] != NO_SPLIT and gain > 0.0 and gain > SMALLEST_GAIN * found:
                 state.gains[leaf] = gain
-                for k in range(5):
+                for k in range(state.cuts.shape[1]):
                     state.cuts[leaf, k] = state.found_cuts[side, k]
 
 
@@ -122,6 +125,8 @@ def write_split(state, old, new, rules):
     split, cut, splits, totals, hess_totals = new - 1, state.cuts[old], state.splits, state.totals, state.hess_totals
     splits[split, 0], splits[split, 1], splits[split, 2] = cut[0], cut[1], cut[2]
     splits[split, 3], splits[split, 4], splits[split, 5] = ~old, ~new, count_of(totals[old], rules)
+    for k in range(SET, len(cut)):
+        splits[split, 1 + k] = cut[k]
     state.split_gains[split] = state.gains[old]
     parent = state.parents[old]
     if parent >= 0:
@@ -175,7 +180,9 @@ def search_columns(state, columns, rules, hist, first, last, gains, cuts):
         for side in range(2):
             if state.searched[side]:
                 node = leaf_node(state, state.pair[side])
-                improve_split(hist[sibling if side else slot], columns, lane, node, rules, gains[side], cuts[side])
+                sums = hist[sibling if side else slot]
+                improve_split(sums, columns, lane, node, rules, gains[side], cuts[side])
+                improve_by_sets(sums, columns, lane, node, rules, gains[side], cuts[side])
 
 
 @njit(cache=True, nogil=True)
@@ -187,7 +194,7 @@ def join_parts(state, gains, cuts):
             first = state.found_cuts[side, 0] == NO_SPLIT
             if cuts[part, side, 0] != NO_SPLIT and (first or gains[part, side, 0] > state.found_gains[side]):
                 state.found_gains[side] = gains[part, side, 0]
-                for i in range(5):
+                for i in range(WIDTH):
                     state.found_cuts[side, i] = cuts[part, side, i]
 
 
@@ -211,7 +218,7 @@ def search_rows(rows, state, columns, rules, start, stop, hist, spare):
     if is_summed_by_rows(columns, start, stop):
         sum_by_rows(rows, columns, start, stop, spare, hist[state.slots[state.pair[0]]])
     n_parts = len(columns.borders) - 1
-    gains, cuts = least_gains(state, columns, rules, n_parts), np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
+    gains, cuts = least_gains(state, columns, rules, n_parts), np.full((n_parts, 2, WIDTH), NO_SPLIT, np.int64)
     run_parts(search_some_columns, n_parts, (rows, state, columns, rules, start, stop, hist, spare, gains, cuts))
     join_parts(state, gains, cuts)
 
@@ -227,7 +234,7 @@ def search_some_sums(first, last, state, columns, rules, hist, gains, cuts):
 def search_sums(state, columns, rules, hist):
     """Like `search_rows`, where the histogram of the smaller leaf is there already, summed elsewhere."""
     n_parts = len(columns.borders) - 1
-    gains, cuts = least_gains(state, columns, rules, n_parts), np.full((n_parts, 2, 5), NO_SPLIT, np.int64)
+    gains, cuts = least_gains(state, columns, rules, n_parts), np.full((n_parts, 2, WIDTH), NO_SPLIT, np.int64)
     run_parts(search_some_sums, n_parts, (state, columns, rules, hist, gains, cuts))
     join_parts(state, gains, cuts)
 
@@ -253,6 +260,7 @@ def grow_tree(rows, columns, rules, hist, spare, bounds, state):
     bounds[0, 0], bounds[0, 1] = 0, n_rows
     total, hess_total = sum_members(rows, 0, n_rows)
     start_tree(state, rules, total, hess_total)
+    goes_left = np.empty(256, np.bool_)
     while True:
         if state.searched[0] or state.searched[1]:
             smaller = state.pair[0]
@@ -261,9 +269,9 @@ def grow_tree(rows, columns, rules, hist, spare, bounds, state):
         if leaf < 0:
             break
         new = state.n_leaves[0] - 1
-        feature, split_bin, missing_left = state.splits[new - 1, 0], state.splits[new - 1, 1], state.splits[new - 1, 2]
-        low, high = bounds[leaf, 0], bounds[leaf, 1]
-        border = divide_rows(rows.bins, rows.members, rows.scratch, low, high, feature, split_bin, missing_left == 1)
+        split, low, high = state.splits[new - 1], bounds[leaf, 0], bounds[leaf, 1]
+        fill_goes_left(split[1], split[2] == 1, split[1 + SET :], goes_left)
+        border = divide_rows(rows.bins, rows.members, rows.scratch, low, high, split[0], goes_left)
         bounds[leaf, 1], bounds[new, 0], bounds[new, 1] = border, border, high
 
 

@@ -32,13 +32,24 @@ class TreeRows(NamedTuple):
     hess: np.ndarray  # by row: second derivative; empty where none is summed on its own
 
 
+BY_BIN, BY_SET = 1, 2  # how a tree may split on a column
+
+
 class Columns(NamedTuple):
     """The features of a tree; arrays by column, padded to whole groups of LANES."""
 
     n_bins: np.ndarray
-    allowed: np.ndarray  # whether the tree may split on it
+    allowed: np.ndarray  # whether the tree may split on it: 0, BY_BIN or BY_SET
     signs: np.ndarray  # 1: scores must not fall as the column rises; -1: not rise; 0: free. Empty: no constraints
     borders: np.ndarray  # thread t works on the columns borders[t]:borders[t + 1]
+    # of splits by sets of categories, see `category_splits`
+    smooth: float = (
+        0.0  # added to second derivatives where categories are sorted; those of fewer documents are left out
+    )
+    set_l2: float = 0.0  # added to the l2 of other splits
+    most: int = 0  # categories in a set
+    one_hot: int = 0  # up to so many categories, a set has one
+    group: int = 0  # documents that two sets to be tried differ by, and that are outside of a set
 
 
 @njit(cache=True, nogil=True)

@@ -8,6 +8,7 @@ import numpy as np
 from numba import prange
 
 from ranksieve.dtypes import MISSING_BIN
+from ranksieve.kernels.category_splits import fill_goes_left
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, gain_of, grad_of, hess_of, large_enough, node_gain
 from ranksieve.kernels.growing import sum_members
@@ -117,6 +118,7 @@ def grow_oblivious(rows, columns, rules, hist, spare, cuts, bounds, totals):
 
     `rows.members` is reordered: leaf l holds those from `bounds[l, 0]` to `bounds[l, 1]`; `totals[l]` is their sum.
     """
+    goes_left, no_words = np.empty(256, np.bool_), np.zeros(4, np.int64)
     n_leaves, n_rows, slots = 1, len(rows.members), np.zeros(len(bounds), np.int64)
     hess_totals = np.zeros(len(bounds), np.int64)
     bounds[0, 0], bounds[0, 1] = 0, n_rows
@@ -130,11 +132,10 @@ def grow_oblivious(rows, columns, rules, hist, spare, cuts, bounds, totals):
         if gain <= 0.0:
             return level
         feature, split_bin, missing_left = cuts[level]
+        fill_goes_left(split_bin, missing_left == 1, no_words, goes_left)
         for leaf in range(n_leaves - 1, -1, -1):
             start, stop, slot = bounds[leaf, 0], bounds[leaf, 1], slots[leaf]
-            border = divide_rows(
-                rows.bins, rows.members, rows.scratch, start, stop, feature, split_bin, missing_left == 1
-            )
+            border = divide_rows(rows.bins, rows.members, rows.scratch, start, stop, feature, goes_left)
             left, right = 2 * leaf, 2 * leaf + 1
             smaller = left if border - start <= stop - border else right
             low, high = (start, border) if smaller == left else (border, stop)

@@ -4,7 +4,7 @@ import numpy as np
 
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels.gain import bounded_gain, bounded_value, count_of, grad_of, hess_of, large_enough
-from ranksieve.kernels.histograms import LANES, widest
+from ranksieve.kernels.histograms import BY_BIN, LANES, widest
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.scan_cuts import scan_cuts, scan_cuts_of_packed, scan_cuts_of_two, scan_newton_cuts_of_packed
 
@@ -72,7 +72,7 @@ def improve_split(hist, columns, lane, node, rules, gain, cut):
         else:
             scan_cuts(group.reshape(group.size), scanned, node, rules, left, gains, cuts)
         for k in range(LANES):
-            if cuts[k] != NO_SPLIT and columns.allowed[lane + k] and gains[k] > gain[0]:
+            if cuts[k] != NO_SPLIT and columns.allowed[lane + k] == BY_BIN and gains[k] > gain[0]:
                 gain[0], found = gains[k], k
                 cut[0], cut[1], cut[2] = lane + k, cuts[k], side
     if found >= 0:

@@ -32,6 +32,8 @@ class Descent(NamedTuple):
     depths: np.ndarray  # int64 per tree
     leaf_values: np.ndarray
     leaf_offsets: np.ndarray
+    node_sets: np.ndarray  # int32 per node: its set of bins that go left, or -1; empty where no tree has sets
+    sets: np.ndarray  # bool, 256 per set
 
 
 @njit(cache=True, nogil=True)
@@ -42,7 +44,7 @@ def pack_tree(splits, n_leaves, tests, children):
     deepest = 0
     for node in range(n_splits):  # a split stands before its children
         m = np.int64(splits[node, 2] == 1)
-        tests[node] = (np.int64(splits[node, 0]) << 16) | (m << 15) | (splits[node, 1] + m)
+        tests[node] = (np.int64(splits[node, 0]) << 16) | (m << 15) | (max(splits[node, 1], 0) + m)
         deepest = max(deepest, depths[node] + 1)
         for side in range(2):
             child = splits[node, 3 + side]
@@ -86,6 +88,24 @@ def find_leaves(begins, bins, forest, t, places):
 
 
 @njit(cache=True, nogil=True)
+def find_leaves_by_sets(begins, bins, forest, t, places):
+    """`find_leaves` where trees have sets: one document after the other."""
+    first_leaf, n_leaves = forest.leaf_offsets[t], forest.leaf_offsets[t + 1] - forest.leaf_offsets[t]
+    root = 2 * first_leaf - t
+    tests, children, node_sets = forest.tests[root:], forest.children[2 * root :], forest.node_sets[root:]
+    for k in range(SIDE_BY_SIDE):
+        node = uint64(0)
+        for _ in range(forest.depths[t]):
+            if node_sets[node] >= 0:
+                value = bins[begins[k] + (tests[node] >> uint64(16))]
+                left = forest.sets[np.int64(node_sets[node]) * 256 + np.int64(value)]
+                node = uint64(children[(node << uint64(1)) + uint64(not left)])
+            else:
+                node = _step(node, begins[k], bins, tests, children)
+        places[k] = uint64(first_leaf - (n_leaves - 1)) + node
+
+
+@njit(cache=True, nogil=True)
 def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
     """Add the trees that rows[start:stop] lack, in order: each sum is the one a fresh scoring gives, bit for bit.
 
@@ -93,7 +113,7 @@ def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
     """
     bins, slots = row_bins.bins, row_bins.slots
     flat_bins, width, leaf_values = bins.reshape(bins.size), bins.shape[1], forest.leaf_values
-    has_slots = len(slots) > 0
+    has_slots, has_sets = len(slots) > 0, len(forest.node_sets) > 0
     begins, places = np.empty(SIDE_BY_SIDE, np.uint64), np.empty(SIDE_BY_SIDE, np.uint64)
     n_walks = 0
     for group in range(start, stop, SIDE_BY_SIDE):
@@ -108,7 +128,10 @@ def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
             begins[k] = np.int64(max(slots[row], 0) if has_slots else row) * width
             first = min(first, done[row])
         for t in range(first, n_trees):
-            find_leaves(begins, flat_bins, forest, t, places)
+            if has_sets:
+                find_leaves_by_sets(begins, flat_bins, forest, t, places)
+            else:
+                find_leaves(begins, flat_bins, forest, t, places)
             for k in range(n):
                 row = rows[group + k]
                 scores[row] += leaf_values[places[k]] if done[row] <= t else 0.0

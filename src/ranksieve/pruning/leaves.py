@@ -14,7 +14,6 @@ from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
-from ranksieve.dtypes import BIN
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.score_file import fitted, open_for
 from ranksieve.kernels.compile_trees import compile_binned
@@ -101,9 +100,11 @@ def _of_bins(forest: Forest, data: Binned) -> np.ndarray:
     trees = to_trees(forest, data.binning)
     splits = np.concatenate([tree.splits for tree in trees])
     column, split_bin, missing_left, left, right = splits.T
+    first_set = np.cumsum([0, *(len(tree.sets) for tree in trees)])[:-1]
+    split_bin = np.where(split_bin < 0, split_bin - np.repeat(first_set, np.diff(forest.split_offsets)), split_bin)
     compiled = compile_binned(
-        column, split_bin.astype(BIN), left, right, missing_left == 1, forest.leaf_values, forest.split_offsets,
-        forest.leaf_offsets,
+        column, split_bin, left, right, missing_left == 1, forest.leaf_values, forest.split_offsets,
+        forest.leaf_offsets, np.concatenate([tree.sets for tree in trees]),
     )  # fmt: skip
     leaves_of_binned(data.bins, compiled, numbers)
     return numbers

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.job import TrainingJob, named_sets
+from ranksieve.data.categories import check_no_categories
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import read, read_like
@@ -22,8 +23,10 @@ BLOCK_ROWS = 65_536  # rows of whole queries that are worked on together
 
 
 def training_set(job: TrainingJob) -> Dataset:
-    """The training set in memory."""
+    """The training set in memory; refuses categories where the algorithm cannot use them."""
     data = read(job.data, missing=job.missing)
+    if job.params.algo not in ("lightgbm", "feature"):
+        check_no_categories(data.info, job.params.algo)
     warn_of_positions(data.lists, job.params)
     return data
 

@@ -102,6 +102,11 @@ def _settings(params: Params, data: Dataset) -> dict[str, Any]:
         "lambdarank_norm": params.normalize, "lambdarank_position_bias_regularization": params.position_l2,
         "lambdarank_truncation_level": {0: cut_off, -1: ALL_RANKS}.get(params.truncation, params.truncation),
     }  # fmt: skip
+    if data.categories:
+        settings |= {
+            "max_cat_threshold": params.max_cat_threshold, "max_cat_to_onehot": params.max_cat_to_onehot,
+            "cat_l2": params.cat_l2, "cat_smooth": params.cat_smooth, "min_data_per_group": params.min_docs_per_group,
+        }  # fmt: skip
     if params.row_fraction < 1:
         settings |= {"bagging_fraction": params.row_fraction, "bagging_freq": 1}
     labels = data.lists.labels
@@ -126,7 +131,7 @@ def _lightgbm_data(lightgbm: Any, data: Dataset, settings: dict[str, Any], train
     positions = None if train is not None else lists.positions  # validation has no biases
     made = lightgbm.Dataset(
         data.rows(0, data.n_docs), lists.labels, group=lists.sizes, weight=lists.weights, params=settings,
-        reference=train, position=positions,
+        reference=train, position=positions, categorical_feature=data.info.categorical.tolist(),
     )  # fmt: skip
     return made.construct()
 

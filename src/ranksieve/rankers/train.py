@@ -13,6 +13,8 @@ from ranksieve.boosting.checkpoint import CheckpointOptions
 from ranksieve.boosting.job import Machines, TrainingJob, named_sets
 from ranksieve.boosting.train import train_forest
 from ranksieve.data.binning import Binning
+from ranksieve.data.data_file import DataFile
+from ranksieve.data.features import Described
 from ranksieve.errors import ParameterError, UnusedParameterWarning, param
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
@@ -54,6 +56,7 @@ def train(
     counter: SelectionCounter | None = None,
     binning: Binning | None = None,
     missing: str = "zero",
+    categorical: str | Sequence[str] | None = None,
     cluster: Machines | None = None,
     verbose: bool = True,
     **params: Any,
@@ -82,6 +85,9 @@ def train(
         Thresholds to use in place of learned ones.
     missing : "zero" or "nan"
         What a feature absent from a LETOR line means.
+    categorical : str or list of str, optional
+        Columns of a file or a table that hold categories: names or globs. Columns of a categorical type need not be
+        named. Of arrays, see `Dataset.from_arrays`.
     cluster : ranksieve.cluster.Cluster, optional
         The Dask cluster to train a boosted forest on; see `ranksieve.cluster.train`.
     verbose : bool
@@ -110,6 +116,12 @@ def train(
     Linear(50 weights)
     """
     parsed = parse_params(params)
+    if categorical is not None:
+        if isinstance(data, Described):
+            raise ParameterError(
+                param("categorical"), " is for files and tables; give it to rs.read or Dataset.from_arrays here"
+            )
+        data = DataFile(data, categorical=categorical)
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     with training_progress(parsed.algo, verbose=verbose) as shown:
         if not shown:

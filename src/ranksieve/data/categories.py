@@ -1,0 +1,150 @@
+"""Categories of features: which features have them, and the numbers that stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ranksieve.dtypes import FEATURE
+from ranksieve.errors import DataError, param
+from ranksieve.text_formats import features_text, some_of
+
+MOST = 1 << 24  # the numbers of categories are exact in float32
+
+
+class Encoder:
+    """The categories of one feature: names, numbered from 0 in the order in which they are met.
+
+    Null and empty text are missing (NaN). With `fixed` names, those of a model, so are all other categories.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> encoder = Encoder()
+    >>> encoder.numbers(pa.array(["drama", None, "war", "drama"])).tolist(), encoder.names
+    ([0.0, nan, 1.0, 0.0], ['drama', 'war'])
+    >>> Encoder(["war"], fixed=True).numbers(pa.array(["drama", "war"])).tolist()
+    [nan, 0.0]
+    """
+
+    def __init__(self, names: Sequence[str] = (), *, fixed: bool = False) -> None:
+        self.names = list(names)
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+        self._fixed = fixed
+
+    def numbers(self, column: Any) -> np.ndarray:
+        """The numbers of the categories in an Arrow column."""
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        return np.concatenate([np.empty(0, FEATURE), *map(self._encode, chunks)])
+
+    def _encode(self, chunk: pa.Array) -> np.ndarray:
+        if not pa.types.is_dictionary(chunk.type):
+            chunk = chunk.cast(pa.string()).dictionary_encode()
+        texts = chunk.dictionary.cast(pa.string()).to_pylist()
+        table = np.array([*map(self._number, texts), np.nan], FEATURE)
+        places = chunk.indices.cast(pa.int64()).fill_null(len(texts))
+        return table[places.to_numpy(zero_copy_only=False)]
+
+    def _number(self, name: str | None) -> float:
+        if not name:
+            return np.nan
+        if name not in self._numbers and not self._fixed:
+            if len(self.names) == MOST:
+                raise DataError(f"a feature has more than {MOST:,} categories; leave it out")
+            self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return self._numbers.get(name, np.nan)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """Which columns of a table are categorical.
+
+    Parameters
+    ----------
+    chosen
+        Names or globs, separated by commas. Columns of a categorical type are categorical without being named.
+    known
+        Where a model or a training set is given: its categorical features and the names of their categories, empty for
+        a feature whose categories have numbers and no names. No other column is categorical then.
+    """
+
+    chosen: str = ""
+    known: Mapping[str, Sequence[str]] | None = None
+    encoders: dict[str, Encoder] = field(default_factory=dict)  # of parts that are read as one
+
+    def names(self, columns: Iterable[str], place: str) -> list[str]:
+        """Those of the columns that are named."""
+        parts, columns = [part.strip() for part in self.chosen.split(",") if part.strip()], list(columns)
+        for part in parts:
+            if not any(fnmatchcase(column, part) for column in columns):
+                raise DataError(
+                    f"{place}: no feature is named {part!r}, which is to be categorical; it has: {some_of(columns)}"
+                )
+        return [column for column in columns if any(fnmatchcase(column, part) for part in parts)]
+
+    def of(self, columns: Mapping[str, pa.DataType], place: str) -> dict[str, Encoder | None]:
+        """The categorical columns of a table; None where the numbers in it are the categories' own."""
+        if self.known is not None:
+            wanted = {name: names for name, names in self.known.items() if name in columns}
+            return {name: self._known(name, columns[name], names, place) for name, names in wanted.items()}
+        named = self.names(columns, place)
+        found = [name for name, kind in columns.items() if name in named or pa.types.is_dictionary(kind)]
+        return {name: None if is_number(columns[name]) else self.encoders.setdefault(name, Encoder()) for name in found}
+
+    @staticmethod
+    def _known(name: str, kind: pa.DataType, names: Sequence[str], place: str) -> Encoder | None:
+        if is_number(kind):
+            return None
+        if not names:
+            raise DataError(
+                f"{place}: column {name!r} holds {kind} values, but the model has numbers for its categories; give the "
+                "numbers that it was trained with"
+            )
+        return Encoder(names, fixed=True)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column holds numbers; booleans are numbers."""
+    checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(check(kind) for check in checks)
+
+
+def categorical_text(given: str | Sequence[str] | None) -> str:
+    """Names and globs of features as one text.
+
+    Examples
+    --------
+    >>> categorical_text(["genre", "brand"]), categorical_text(None)
+    ('genre,brand', '')
+    """
+    return features_text(given) if given is not None else ""
+
+
+def recoding(given: Sequence[str], expected: Sequence[str]) -> np.ndarray | None:
+    """The number that each category of `given` has in `expected`, NaN where it has none; None where all are the same.
+
+    Examples
+    --------
+    >>> recoding(["war", "drama"], ["drama"]).tolist()
+    [nan, 0.0]
+    """
+    if not given or list(given) == list(expected)[: len(given)]:
+        return None
+    numbers = {name: number for number, name in enumerate(expected)}
+    return np.array([numbers.get(name, np.nan) for name in given], FEATURE)
+
+
+def check_no_categories(info: Any, what: str) -> None:
+    """Refuse data with categories where they cannot be used."""
+    if info.categories:
+        raise DataError(
+            f"{info.source}: {some_of(list(info.categories))} {'are' if len(info.categories) > 1 else 'is'} "
+            f"categorical, and {what} cannot use categories; leave them out, ",
+            param("ignore", ",".join(info.categories)),
+        )

@@ -1,0 +1,122 @@
+"""The best set of categories of a leaf, as LightGBM finds it.
+
+Categories are sorted by G / (H + smooth), the value that a leaf of each would about have: of all divisions into two
+sets, one that is best for a convex loss lies along this order (Fisher 1958). So only its beginnings and its ends are
+tried. A feature with few categories is divided into one category and the rest. The set goes left; categories that are
+not in it, and missing ones, go right.
+"""
+
+import numpy as np
+
+from ranksieve.kernels.gain import bounded_gain, count_of, gain_of, grad_of, hess_of, large_enough
+from ranksieve.kernels.histograms import BY_SET, LANES
+from ranksieve.kernels.jit import njit
+
+A_SET = -1  # in place of a bin: the cut is a set, given by the words from SET on
+SET = 5  # where the words of a set begin in a cut
+WORDS = 4  # 256 bins
+WIDTH = SET + WORDS
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gain_of_set(left, left_hess, node, rules, more, bounded):
+    """The gain of a set with these sums and the rest; 0 where one of them is too small. `more` is the added l2."""
+    n_left, hess_left = count_of(left, rules), hess_of(left, left_hess, rules)
+    n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, node.hess, rules) - hess_left
+    if not (large_enough(n_left, hess_left, rules) and large_enough(n_right, hess_right, rules)):
+        return 0.0
+    grad_left = grad_of(left, rules)
+    grad_right = grad_of(node.total, rules) - grad_left
+    x, y, l2 = np.float64(n_left) + more, np.float64(n_right) + more, rules.l2 + more
+    if bounded:
+        low, high, newton = node.low, node.high, rules.newton
+        gain = bounded_gain(grad_left, x, hess_left + l2, newton, low, high)
+        return gain + bounded_gain(grad_right, y, hess_right + l2, newton, low, high)
+    return gain_of(grad_left, x, hess_left + l2, rules.newton) + gain_of(grad_right, y, hess_right + l2, rules.newton)
+
+
+@njit(cache=True, nogil=True)
+def try_single(sums, n_bins, node, rules, bounded, best):
+    """One category against the rest; `best` is gain, first bin, number of bins, direction."""
+    for b in range(n_bins):
+        gain = gain_of_set(sums[b, 0], sums[b, 1], node, rules, 0.0, bounded)
+        if gain > best[0]:
+            best[0], best[1], best[2], best[3] = gain, b, 1, 1
+
+
+@njit(cache=True, nogil=True)
+def try_sorted(sums, order, node, rules, columns, bounded, best):
+    """The first categories in order against the rest, and the last ones."""
+    most, n_docs = min(columns.most, (len(order) + 1) // 2), count_of(node.total, rules)
+    for direction in (1, -1):
+        first = 0 if direction == 1 else len(order) - 1
+        left = left_hess = np.int64(0)
+        n_new = 0  # documents since the last set that was tried
+        for i in range(most):
+            b = order[first + direction * i]
+            left, left_hess = left + sums[b, 0], left_hess + sums[b, 1]
+            n_new += count_of(sums[b, 0], rules)
+            if n_docs - count_of(left, rules) < columns.group:
+                break
+            if n_new < columns.group:
+                continue
+            n_new = 0
+            gain = gain_of_set(left, left_hess, node, rules, columns.set_l2, bounded)
+            if gain > best[0]:
+                best[0], best[1], best[2], best[3] = gain, first, i + 1, direction
+
+
+@njit(cache=True, nogil=True)
+def sorted_bins(sums, n_bins, rules, smooth):
+    """The bins with enough documents, by falling value of a leaf of each; equal ones by number."""
+    order, values, n = np.empty(n_bins, np.int64), np.empty(n_bins), 0
+    for b in range(n_bins):
+        count = np.float64(count_of(sums[b, 0], rules))
+        if count >= max(smooth, 1.0):
+            weight = hess_of(sums[b, 0], sums[b, 1], rules) if rules.newton else count
+            order[n], values[n] = b, -grad_of(sums[b, 0], rules) / (weight + smooth)
+            n += 1
+    return order[:n][np.argsort(values[:n], kind="mergesort")]
+
+
+@njit(cache=True, nogil=True)
+def improve_by_set(hist, columns, column, node, rules, gain, cut):
+    """Look for a better cut by a set of a column's categories; see `splitting.improve_split`."""
+    group, lane, n_bins = hist[column // LANES], column % LANES, columns.n_bins[column]
+    sums, bounded = np.zeros((n_bins, 2), np.int64), len(columns.signs) > 0
+    for plane in range(len(group)):
+        for b in range(n_bins):
+            sums[b, plane] = group[plane, b, lane]
+    best = np.zeros(4)
+    one_hot = n_bins <= columns.one_hot
+    order = np.arange(n_bins) if one_hot else sorted_bins(sums, n_bins, rules, columns.smooth)
+    if one_hot:
+        try_single(sums, n_bins, node, rules, bounded, best)
+    else:
+        try_sorted(sums, order, node, rules, columns, bounded, best)
+    if best[0] > gain[0]:
+        gain[0] = best[0]
+        cut[0], cut[1], cut[2] = column, A_SET, 0
+        for k in range(3, WIDTH):
+            cut[k] = 0
+        for i in range(np.int64(best[2])):
+            b = order[np.int64(best[1]) + np.int64(best[3]) * i]
+            cut[3] += sums[b, 0]
+            cut[4] += sums[b, 1]
+            cut[SET + b // 64] |= np.int64(1) << (b % 64)
+
+
+@njit(cache=True, nogil=True)
+def improve_by_sets(hist, columns, lane, node, rules, gain, cut):
+    """`improve_by_set` for those of LANES columns that are categorical."""
+    for column in range(lane, lane + LANES):
+        if columns.allowed[column] == BY_SET:
+            improve_by_set(hist, columns, column, node, rules, gain, cut)
+
+
+@njit(cache=True, nogil=True)
+def fill_goes_left(split_bin, missing_left, words, goes_left):
+    """Which bins go left: up to a bin, or those in a set. The last bin is that of missing values."""
+    for b in range(len(goes_left)):
+        goes_left[b] = (words[b // 64] >> (b % 64)) & 1 if split_bin == A_SET else b <= split_bin
+    goes_left[len(goes_left) - 1] = missing_left

@@ -1,0 +1,122 @@
+"""Categories in data: the same numbers from every kind of table, names kept, missing and unknown ones defined."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.binned import bin_data, bin_like
+from ranksieve.data.joined import JoinedSource, Piece
+from ranksieve.data.letor import write_letor
+from ranksieve.data.parquet import write_parquet
+from ranksieve.data.read import open_data, read_source
+from ranksieve.errors import DataError
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+BRANDS = ["z", "a", None, "z", "ü b", ""]
+COLUMNS = {"label": [1, 0, 2, 0, 1, 0], "qid": [1, 1, 1, 2, 2, 2], "price": [1.5, 2, 3, 4, 5, 6], "brand": BRANDS}
+NUMBERS = [0.0, 1.0, np.nan, 0.0, 2.0, np.nan]
+TABLES = {
+    "pandas": pd.DataFrame,
+    "pandas categories": lambda columns: pd.DataFrame(columns).assign(
+        brand=pd.Categorical([one or None for one in BRANDS], categories=["z", "a", "ü b"])
+    ),
+    "polars": pl.DataFrame,
+    "polars categories": lambda columns: pl.DataFrame(columns).with_columns(pl.col("brand").cast(pl.Categorical)),
+    "arrow": pa.table,
+    "arrow dictionary": lambda columns: pa.table(
+        {**columns, "brand": pa.array([one or None for one in BRANDS]).dictionary_encode()}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_kind_of_table_gives_the_same_numbers(kind):
+    given = TABLES[kind](COLUMNS)
+    named = {} if "categories" in kind or "dictionary" in kind else {"categorical": ["br*"]}
+    data = rs.read(given, **named)
+    np.testing.assert_array_equal(data.features[:, 1], NUMBERS)
+    names = [name for name in data.categories["brand"] if name]
+    assert names == ["z", "a", "ü b"] and data.feature_names == ("price", "brand")
+    features = TABLES[kind]({"price": COLUMNS["price"], "brand": BRANDS})
+    made = rs.Dataset.from_arrays(features, COLUMNS["label"], COLUMNS["qid"], **named)
+    np.testing.assert_array_equal(made.features, data.features)
+    assert made.info.categorical.tolist() == [1]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files(tmp_path, ending):
+    path = tmp_path / f"data.{ending}"
+    frame = pd.DataFrame(COLUMNS)
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    with pytest.raises(DataError, match="categorical='brand'"):
+        rs.read(path, ignore="price") if ending == "parquet" else rs.read(path)
+    data = rs.read(path, categorical="brand")
+    np.testing.assert_array_equal(data.features[:, 1], NUMBERS)
+    assert bin_data(rs.DataFile(path, categorical="brand")).categories == {"brand": ["z", "a", "ü b"]}
+    with pytest.raises(
+        DataError, match=r"no feature is named 'brands', which is to be categorical; it has: price, brand"
+    ):
+        rs.read(path, categorical="brands")
+
+
+def test_parquet_keeps_names_and_letor_refuses_them(tmp_path):
+    data = rs.read(pd.DataFrame({**COLUMNS, "code": [3, 0, 3, 1, 1, 0]}), categorical="brand,code")
+    assert data.categories == {"brand": ["z", "a", "ü b"], "code": []}
+    write_parquet(data, tmp_path / "packed.parquet")
+    back = rs.read(tmp_path / "packed.parquet")
+    np.testing.assert_array_equal(back.features, data.features)
+    assert back.categories == data.categories
+    with pytest.raises(DataError, match="'brand' has names of categories, which LETOR text cannot hold; write Parquet"):
+        write_letor(data, tmp_path / "data.txt")
+
+
+def test_letor_text_has_numbers(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("1 qid:1 1:0.5 2:3\n0 qid:1 1:0.1\n2 qid:2 2:3 3:1\n0 qid:2 2:7\n")
+    binned = bin_data(rs.DataFile(path, categorical="f2-3"))
+    assert {feature: codes.tolist() for feature, codes in binned.binning.codes.items()} == {1: [3, 0, 7], 2: [0, 1]}
+    with pytest.raises(DataError, match="features of LETOR text have numbers, as in '3,7-9'"):
+        rs.read(path, categorical="brand")
+
+
+def test_validation_data_has_the_numbers_of_the_training_data():
+    train = rs.read(pd.DataFrame(COLUMNS), categorical="brand")
+    other = pd.DataFrame({**COLUMNS, "brand": ["new", "ü b", "z", "a", None, "a"]})
+    expected = [255, 2, 0, 1, 255, 1]
+    binned = bin_data(train)
+    column = int(np.flatnonzero(binned.binning.features == 1)[0])
+    assert binned.binning.codes[1].tolist() == [0, 1, 2]
+    for given in (other, rs.read(other, categorical="brand"), other[["brand", "qid", "price", "label"]]):
+        assert bin_like(given, binned).bins[:, column].tolist() == expected
+    numbers = rs.read(pd.DataFrame({**COLUMNS, "brand": range(6)}))
+    with pytest.raises(DataError, match="'brand' is categorical here, but was not in training"):
+        bin_like(train, bin_data(numbers))
+    with pytest.raises(DataError, match=r"holds .*string values; expected numbers"):
+        bin_like(other, bin_data(numbers))
+
+
+def test_parts_that_are_read_as_one_share_their_numbers(tmp_path):
+    for number, brands in enumerate((["a", "b", "a"], ["c", "a", "b"])):
+        part = {"label": [0, 1, 0], "qid": [number] * 3, "brand": brands, "x": [1.0, 2.0, 3.0]}
+        pd.DataFrame(part).to_csv(tmp_path / f"{number}.csv", index=False)
+    files = [rs.DataFile(tmp_path / f"{number}.csv", categorical="brand") for number in range(2)]
+    joined = JoinedSource([Piece(file) for file in files])
+    assert read_source(joined).features[:, 0].tolist() == [0, 1, 0, 2, 0, 1]
+    sets = [rs.read(file) for file in files]
+    with pytest.raises(DataError, match="different categories; read all of them together"):
+        JoinedSource([Piece(one) for one in sets])
+
+
+def test_rows_and_queries_keep_their_categories():
+    data = rs.read(pd.DataFrame(COLUMNS), categorical="brand")
+    assert data.take_queries([1]).categories == data.categories
+    opened = open_data(data, wanted=("brand", "price"), categories=data.categories)
+    np.testing.assert_array_equal(opened.features[:, 0], NUMBERS)
+    assert dataclasses.replace(data.info, categories={}).for_model().get("categories") is None
