@@ -13,6 +13,7 @@ import ranksieve as rs
 from naive_trees import gradients, naive_set, walk
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
+from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
@@ -157,6 +158,17 @@ def test_a_resumed_run_gives_the_same_model(data, tmp_path):
         rs.train(rs.read(table(5), categorical="brand"), trees=6, checkpoint=tmp_path, resume=True, **params)
     resumed = rs.train(data, trees=6, checkpoint=tmp_path, resume=True, **params)
     assert to_text(resumed) == to_text(whole)
+
+
+@pytest.mark.parametrize("algo", ["lambdamart", "selgb"])
+def test_bins_in_a_file_give_the_same_model(data, algo, small_memory):
+    store = BinStore("5K", keep=False)
+    store.room = lambda file: 150
+    binned = bin_data(data, store=store)
+    assert binned.disk is not None
+    params = {"algo": algo, "trees": 7, "leaves": 6, "verbose": False, **SMALL}
+    params |= {"negatives": 0.2, "min_negatives": 2} if algo == "selgb" else {}
+    assert to_text(rs.train(binned, **params)) == to_text(rs.train(data, **params))
 
 
 def test_pruning_and_continued_training(data):
