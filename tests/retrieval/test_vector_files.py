@@ -63,7 +63,9 @@ def test_a_function_gets_the_texts_in_their_order(tmp_path):
         seen.extend(texts)
         return np.array([[len(text), 1.0] for text in texts])
 
-    index = build(tmp_path, vectors=encode)
+    steps = []
+    index = build(tmp_path, vectors=encode, vector_progress=lambda done, most: steps.append((done, most)))
+    assert steps == [(N_DOCS, N_DOCS)]
     assert seen == [document["body"] for document in DOCUMENTS]
     assert index.vectors.rows(np.arange(N_DOCS))[:, 0].tolist() == [len(text) for text in seen]
 

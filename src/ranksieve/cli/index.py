@@ -98,6 +98,7 @@ def index(
             memory=memory_size(memory), stage=stage, texts=texts, vectors=_vectors(vectors), vector_ids=vector_ids,
             similarity=similarity, hnsw=hnsw, replace=replace,
             progress=lambda read: display.update(read, unit="document"),
+            vector_progress=lambda done, most: display.update(done, most, unit="document", title="encoding"),
         )  # fmt: skip
     show_notes(made.notes)
     facts = made.describe()

@@ -110,6 +110,7 @@ def build_index(
     *,
     replace: bool,
     progress: Callable[[int], None] | None,
+    vector_progress: Callable[[int, int], None] | None,
     notes: Notes,
 ) -> None:
     """Write an index. Irregularities of the corpus are added to the notes."""
@@ -145,7 +146,7 @@ def build_index(
                 raise DataError(f"{corpus.name}: no document has a word in {names}; name fields that hold text")
             sizes |= dict.fromkeys(VECTOR_SIZES, 0)
             if source is not None:
-                sizes |= source.write(reader.ids(), stored, writer, notes)
+                sizes |= source.write(reader.ids(), stored, writer, notes, vector_progress)
         finally:
             writer.close()
         shutil.rmtree(folder / RUNS)

@@ -20,6 +20,7 @@ SVD = "svd:"  # before the dimension, where an encoder is named
 NGRAMS = (3, 4)  # characters, within words and the spaces around them
 LONGEST_TEXT = 10_000  # characters of a text that are encoded
 FITTED_TEXTS = 20_000  # at most, spread evenly over the corpus
+FITTED_CHARACTERS = 20_000_000  # at most: each makes about one number of the matrix to decompose
 MOST_BUCKETS = 1 << 15
 FEWEST_BUCKETS = 1 << 10
 ITERATIONS = 4  # of the randomized SVD
@@ -53,15 +54,17 @@ class SvdEncoder:
 
     @classmethod
     def fit(cls, texts: Sequence[str], dimension: int = 128, *, seed: int = 0) -> SvdEncoder:
-        """Fit an encoder on texts; the dimension is at most their number."""
+        """Fit an encoder on texts, or on some of them if they are long; the dimension is at most their number."""
         from sklearn.utils.extmath import randomized_svd
         from threadpoolctl import threadpool_limits
 
         if not len(texts):
             raise DataError("got no texts to fit an encoder on; expected at least one")
+        n_characters = sum(min(len(text), LONGEST_TEXT) for text in texts)
+        texts = texts[:: max(1, -(-n_characters // FITTED_CHARACTERS))]
         n_buckets = min(max(FEWEST_BUCKETS, 1 << (16 * len(texts) - 1).bit_length()), MOST_BUCKETS)
         counts = _ngrams(texts, n_buckets)
-        weights = np.log((1 + len(texts)) / (1 + counts.getnnz(axis=0))) + 1
+        weights = np.log((1 + len(texts)) / (1 + np.bincount(counts.indices, minlength=n_buckets))) + 1
         with threadpool_limits(1, user_api="blas"):  # products of matrices on several threads could change bits
             _, _, components = randomized_svd(
                 _weighted(counts, weights), min(dimension, len(texts)), n_iter=ITERATIONS, random_state=seed

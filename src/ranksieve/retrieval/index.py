@@ -77,6 +77,7 @@ class Index:
         *,
         replace: bool = False,
         progress: Callable[[int], None] | None = None,
+        vector_progress: Callable[[int, int], None] | None = None,
         **settings: Any,
     ) -> Index:
         """Index a corpus.
@@ -92,6 +93,8 @@ class Index:
             Replace an existing index.
         progress
             Called now and then with the number of documents read.
+        vector_progress
+            Called now and then with the number of documents that have their vector, and of all.
         fields
             Fields to index, as `Field`s or as `parse_field` reads them, such as "title" or "file:nostem=path~[^/]+$";
             all text fields if empty.
@@ -134,7 +137,10 @@ class Index:
         """
         chosen = IndexSettings(**{**settings, "stage": as_first_stage(settings.get("stage"))})
         with collected_notes(None) as notes:
-            build_index(Corpus(corpus), out, chosen, replace=replace, progress=progress, notes=notes)
+            build_index(
+                Corpus(corpus), out, chosen, replace=replace, progress=progress, vector_progress=vector_progress,
+                notes=notes,
+            )  # fmt: skip
         return cls(out)
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -130,6 +130,7 @@ class Prepared:
     words: np.ndarray  # how many words each query has
     analyzer_of: np.ndarray  # the number of each field's analyzer
     encode: Callable[[], np.ndarray] | None = None  # makes the vectors
+    near: dict[tuple[int, int], Any] = field(default_factory=dict)  # candidates by vectors, found before; by k and ef
 
     @property
     def n_queries(self) -> int:

@@ -125,8 +125,15 @@ class Searcher:
         return self._by_words(prepared, k)
 
     def _by_vectors(self, prepared: Prepared, k: int) -> Candidates:
-        """The k documents of each query with the most similar vectors."""
-        vectors, queries = self._vectors, prepared.vectors
+        """The k documents of each query with the most similar vectors; computed once, as tuning asks again."""
+        key = (k, int(self.stage.ef))
+        if key not in prepared.near:
+            prepared.near[key] = self._nearest(prepared.vectors, k)
+        found: Candidates = prepared.near[key]
+        return found
+
+    def _nearest(self, queries: np.ndarray, k: int) -> Candidates:
+        vectors = self._vectors
         assert vectors is not None
         if not self.stage.ef:
             return _joined(vectors.best(queries, k))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from ranksieve.errors import DataError, ParameterError, did_you_mean, param
-from ranksieve.retrieval.encoders import FITTED_TEXTS, SVD, Encode, SvdEncoder, encoded, svd_dimension
+from ranksieve.retrieval.encoders import FITTED_TEXTS, LONGEST_TEXT, SVD, Encode, SvdEncoder, encoded, svd_dimension
 from ranksieve.retrieval.graphs import GraphBuilder, check_extra
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.storage import IndexWriter
@@ -38,7 +38,14 @@ class VectorSource:
     svd: int | None = None  # dimension of an encoder to fit and to store
     dtype: str = ""  # known once vectors are written
 
-    def write(self, ids: list[str], texts: Texts | None, writer: IndexWriter, notes: Notes) -> dict[str, int]:
+    def write(
+        self,
+        ids: list[str],
+        texts: Texts | None,
+        writer: IndexWriter,
+        notes: Notes,
+        progress: Callable[[int, int], None] | None,
+    ) -> dict[str, int]:
         """Write the vectors of all documents; returns the sizes of what was written."""
         row_bytes, done, graph = 0, 0, None
         for vectors in self._blocks(ids, texts, notes):
@@ -58,6 +65,8 @@ class VectorSource:
             if graph is not None:
                 graph.add(vectors)
             done += len(vectors)
+            if progress is not None:
+                progress(done, len(ids))
         stored = np.empty(0, np.uint8) if graph is None else graph.stored()
         writer.append("graph", stored)
         sizes = {"vectors": done, "vector_bytes": row_bytes, "graph_bytes": len(stored)}
@@ -78,7 +87,8 @@ class VectorSource:
         assert texts is not None
         if self.svd is not None:
             spread = np.unique(np.linspace(0, len(ids) - 1, min(FITTED_TEXTS, len(ids))).astype(np.int64))
-            self.encode = SvdEncoder.fit(texts.read(spread.tolist()), self.svd)
+            some = [text[:LONGEST_TEXT] for doc in spread.tolist() for text in texts.read([doc])]
+            self.encode = SvdEncoder.fit(some, self.svd)
         assert self.encode is not None
         yield from (encoded(self.encode, texts.read(some)) for some in blocks)
 
