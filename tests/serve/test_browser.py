@@ -54,7 +54,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("browser")
     made = generate_texts(500, 14, seed=3)
     made.documents[0] |= {"id": HOSTILE, "title": f"camping stove {HOSTILE}", "text": f"clean camping stove {HOSTILE}"}
-    with rs.Index.build(made.documents, folder / "index", fields=["title", "text"], numbers=["rating"]) as index:
+    with rs.Index.build(
+        made.documents, folder / "index", fields=["title", "text"], numbers=["rating"], vectors="svd:8"
+    ) as index:
         data = rs.retrieval.extract_features(index, made.queries, judgements=made.judgements, depth=100)
     rs.train(data, trees=10, leaves=8).save(folder / "model.txt")
     (folder / "queries.tsv").write_text("".join(f"{id}\t{text}\n" for id, text in made.queries.items()))
@@ -137,6 +139,21 @@ def test_search_moves_lines_and_the_address(page, served):
     assert "depth=" not in page.url
     page.go_back()
     wait_for(lambda: page.evaluate("document.querySelectorAll('.column .hit').length == 20"))
+
+
+def test_the_first_stage_is_chosen(page, served):
+    search(page, served)
+    assert "stage=" not in page.url
+    by_words = page.locator(".column").first.locator(".hit .id").all_inner_texts()
+    page.locator("summary", has_text="Columns and weights").click()
+    page.select_option("select[name=stage]", "dense")
+    page.get_by_role("button", name="Search").click()
+    page.wait_for_url("**stage=dense**")
+    assert "model=" not in page.url
+    assert page.locator(".column").first.locator(".hit .id").all_inner_texts() != by_words
+    assert page.locator(".column .about").first.inner_text() == "dense"
+    page.locator(".column").nth(1).locator(".hit .why").first.click()
+    page.locator(".why-panel li").first.wait_for()
 
 
 def test_why_here_and_why_above_that_one(page, served):

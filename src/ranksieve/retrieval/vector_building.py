@@ -107,7 +107,7 @@ def vector_source(vectors: Any, ids: Any, similarity: str, *, hnsw: bool, has_te
         return None
     if hnsw:
         check_extra()
-    is_svd = isinstance(vectors, str) and vectors.startswith(SVD) and not os.path.exists(vectors)
+    is_svd = isinstance(vectors, str) and f"{vectors}:".startswith(SVD) and not os.path.exists(vectors)
     if not (is_svd or callable(vectors)):
         return VectorSource(similarity, hnsw, VectorTable.of(vectors), as_ids(ids))
     if ids is not None:
