@@ -14,7 +14,18 @@ import ranksieve
 
 PACKAGE = Path(ranksieve.__file__).parent
 LAYERS = [
-    ("errors", "dtypes", "files", "user_functions", "field_types", "rules", "text_formats", "toml_file", "threads"),
+    (
+        "errors",
+        "dtypes",
+        "files",
+        "user_functions",
+        "field_types",
+        "html_tables",
+        "rules",
+        "text_formats",
+        "toml_file",
+        "threads",
+    ),
     ("parameter_table", "params"),
     ("kernels",),
     ("cuda",),

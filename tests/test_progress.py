@@ -89,3 +89,24 @@ def test_a_bar_is_shown_in_python_on_a_terminal_unless_silenced(verbose: bool) -
         pass
     os.close(ours)
     assert (b"3/3" in shown) == verbose
+
+
+def test_a_notebook_without_widgets_shows_one_line_that_is_updated(monkeypatch) -> None:
+    display = pytest.importorskip("IPython.display")
+    shown: list[tuple[str, str]] = []
+
+    class Handle:
+        def update(self, content: dict[str, str], raw: bool) -> None:
+            shown.append(("update", content["text/plain"]))
+
+    def show(content: dict[str, str], raw: bool, display_id: bool) -> Handle:
+        shown.append(("new", content["text/plain"]))
+        return Handle()
+
+    monkeypatch.setattr(display, "display", show)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with TrainingProgress("selgb", console=Console(force_jupyter=True)) as progress:
+        for step in range(1, 26):
+            progress(record(step, 50))
+    assert [kind for kind, _ in shown] == ["new"] + ["update"] * (len(shown) - 1) and len(shown) > 5
+    assert shown[-1][1].startswith("selgb: 25/50 trees  valid ndcg@10 0.4312")

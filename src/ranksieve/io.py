@@ -1,13 +1,15 @@
-"""Reading and writing files: data sets, TREC runs and judgements, queries."""
+"""Reading and writing files: data sets, TREC runs and judgements, queries, model cards."""
 
 from ranksieve.data.letor import write_letor
 from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
+from ranksieve.evaluation.model_card import model_card
 from ranksieve.retrieval.feature_logs import read_feature_log
 from ranksieve.retrieval.queries import read_queries
 from ranksieve.retrieval.runs import read_judgements, read_run, write_run
 
 __all__ = [
+    "model_card",
     "read",
     "read_feature_log",
     "read_judgements",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ranksieve.pruning.progress import PruningRecord
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_UPDATES = 0.25  # of a line in a notebook
 SECONDS_BEFORE_ESTIMATE = 2.0
 RECENT = 50  # steps from which the time left is estimated
 BAR_WIDTH = 16
@@ -46,8 +47,8 @@ def waiting(doing: str = "reading the data", *, kernels: str = "growing") -> str
 class ProgressDisplay:
     """A context that shows how far a task is.
 
-    On a terminal and in a notebook with ipywidgets one bar is updated. Elsewhere a line is printed whenever the title
-    changes, a tenth of the work is done, or ten seconds have passed.
+    On a terminal and in a notebook with ipywidgets one bar is updated, in other notebooks one line. Elsewhere a line
+    is printed whenever the title changes, a tenth of the work is done, or ten seconds have passed.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ProgressDisplay:
         self._times: deque[tuple[float, float]] = deque(maxlen=RECENT)  # when how much was done
         self._printed = (time.monotonic(), 0.0)  # when a line was printed, and how much was done
         self._line = ""  # the newest state, where it is not printed yet
+        self._shown: Any = None  # the line of a notebook
 
     def __enter__(self) -> Any:
         if self._quiet:
@@ -131,7 +133,7 @@ class ProgressDisplay:
         self._line = self._with_title("  ".join((f"{amount} {plural(unit)}" if unit and total else amount, *shown)))
         at, before = self._printed
         is_tenth = total is not None and bool(unit) and (done - before >= max(1, total // 10) or done >= total)
-        if is_tenth or time.monotonic() - at >= SECONDS_BETWEEN_LINES:
+        if is_tenth or time.monotonic() - at >= self._seconds_between_lines:
             self._printed = (at, done)
             self._print(self._line)
 
@@ -150,9 +152,25 @@ class ProgressDisplay:
     def _with_title(self, text: str) -> str:
         return f"{self._title}: {text}" if self._title else text
 
+    @property
+    def _seconds_between_lines(self) -> float:
+        return SECONDS_BETWEEN_UPDATES if self._console.is_jupyter else SECONDS_BETWEEN_LINES
+
     def _print(self, line: str) -> None:
         self._printed, self._line = (time.monotonic(), self._printed[1]), ""
+        if self._console.is_jupyter:
+            self._show_in_notebook({"text/plain": line.rstrip()})
+            return
         self._console.print(line.rstrip(), markup=False, soft_wrap=True)
+
+    def _show_in_notebook(self, content: dict[str, str]) -> None:
+        """Replace the line that is shown below a cell."""
+        if self._shown is None:
+            from IPython.display import display  # a notebook has it
+
+            self._shown = display(content, raw=True, display_id=True)
+        else:
+            self._shown.update(content, raw=True)
 
 
 class TrainingProgress(ProgressDisplay):

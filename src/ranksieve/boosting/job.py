@@ -11,6 +11,7 @@ from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.checkpoint import CheckpointOptions
 from ranksieve.data.binning import Binning
 from ranksieve.data.features import FeatureInfo
+from ranksieve.data.lists import Lists
 from ranksieve.errors import ParameterError, param
 from ranksieve.params import Params
 
@@ -59,6 +60,11 @@ def model_info(params: Params, features: FeatureInfo, **facts: Any) -> dict[str,
     for name in ("threads", "device", "memory", "bin_folder", "keep_bins"):  # the model does not depend on them
         settings.pop(name, None)
     return {"params": settings, **facts, "ranksieve": __version__, **features.for_model()}
+
+
+def sizes_of(lists: Lists) -> dict[str, int]:
+    """The size of a data set, for a model's `info`."""
+    return {"documents": lists.n_docs, "queries": lists.n_queries}
 
 
 def named_sets(valid: Any) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.disk_training import report_disk_time, store_of
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.initial_scores import TRAIN, Base, make_base
-from ranksieve.boosting.job import TrainingJob, model_info, named_sets
+from ranksieve.boosting.job import TrainingJob, model_info, named_sets, sizes_of
 from ranksieve.boosting.loop import Parts, State, boost
 from ranksieve.boosting.oblivious import ObliviousGrower
 from ranksieve.boosting.position_bias import PositionBiases, count_positions, learned_biases, uses_biases
@@ -77,6 +77,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
         state=State([], start, lists.all_rows),
         valid_sets=valid_sets,
         fingerprint=lambda: fingerprint(train_set, valid_sets, starts, params),
+        sizes={**sizes_of(train_set.lists), "valid": {one.name: sizes_of(one.data.lists) for one in valid_sets}},
     ).train()
 
 
@@ -84,7 +85,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
 class BoostingRun:
     """A forest in training, with everything that happens after a tree.
 
-    `fingerprint` describes the data and parameters that a checkpoint must match.
+    `fingerprint` describes the data and parameters that a checkpoint must match. `sizes` are those of the data sets.
     """
 
     job: TrainingJob
@@ -94,6 +95,7 @@ class BoostingRun:
     state: State[Any]
     valid_sets: Sequence[MeasuredSet]
     fingerprint: Callable[[], dict[str, Any]]
+    sizes: Mapping[str, Any]
     biases: PositionBiases | None = None
 
     def train(self) -> Forest | Blend:
@@ -146,6 +148,7 @@ class BoostingRun:
         info = model_info(
             params,
             self.data.info,
+            data=self.sizes,
             **facts,
             **({"init": {**base.describe(), "score": monitor.base_value}} if base.ranks else {}),
             **({"steps": state.steps} if params.step == "optimal" else {}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from pathlib import Path
@@ -15,19 +14,14 @@ from ranksieve.cli.console import file_size, show_facts, show_table
 from ranksieve.cli.corpus_options import vector_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import show_biases
-from ranksieve.cli.shared_options import Missing
+from ranksieve.cli.shared_options import Missing, metric_option
 from ranksieve.errors import ParameterError
-from ranksieve.parameter_table import table
-from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
-    from ranksieve.forest.model import Model
-
-TOP_FEATURES = 10
 
 
-@reads_data("file")
+@reads_data("file", "data")
 def describe(
     file: Annotated[
         Path,
@@ -35,6 +29,13 @@ def describe(
     ],
     events: Annotated[Path | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events of a log.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Compare an index with its checksums.")] = False,
+    card: Annotated[bool, typer.Option("--card", help="Write a model card: a model as a page of Markdown.")] = False,
+    data: Annotated[
+        list[Path] | None, typer.Option("--data", "-d", help="With --card: data to measure the model on.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None, metric_option("With --card: metric on the data.", show_default="ndcg@10, map, mrr")
+    ] = None,
     missing: Missing = "zero",
 ) -> None:
     """Describe a data file, a model file, an index or a log of clicks."""
@@ -45,7 +46,11 @@ def describe(
     path = os.fspath(file)
     if verify and not os.path.isdir(path):
         raise ParameterError(f"--verify is for index folders, and {file} is a file; leave it out")
-    if os.path.isdir(path):
+    if not card and (data or metric):
+        raise ParameterError(f"{'--data' if data else '--metric'} is for model cards; give --card")
+    if card:
+        _write_card(path, data or [], metric)
+    elif os.path.isdir(path):
         _describe_index(path, verify)
     elif is_log(path):
         _describe_log(path, events)
@@ -53,6 +58,14 @@ def describe(
         _describe_model(load(path))
     else:
         _describe_data(open_data(file, missing=missing))
+
+
+def _write_card(path: str, data: list[Path], metric: list[str] | None) -> None:
+    from ranksieve.evaluation.model_card import USUAL_METRICS, model_card
+
+    if os.path.isdir(path) or not is_model(path):
+        raise ParameterError(f"--card is for model files, and {path} is none; leave it out")
+    typer.echo(model_card(path, {Path(one).name: one for one in data}, metrics=metric or USUAL_METRICS), nl=False)
 
 
 def is_model(path: str) -> bool:
@@ -114,83 +127,24 @@ def _describe_log(path: str, events: Path | None) -> None:
     show_table(["rank", "shown", "clicked", "share"], rows)
 
 
-def _describe_model(model: Model) -> None:
-    from ranksieve.forest.forest import Forest
+def _describe_model(model: Any) -> None:
+    from ranksieve.forest.summary import summarize
     from ranksieve.models.blend import Blend
-    from ranksieve.models.grades import Grades
-    from ranksieve.models.linear import Linear
-    from ranksieve.models.net import Net
 
     if isinstance(model, Blend):
         for number, (weight, part) in enumerate(zip(model.weights, model.models, strict=True), start=1):
             show_facts([(f"model {number} of {len(model.models)}", f"weight {weight:.6g}")])
             _describe_model(part)
         return
-    info = model.info
-    facts, column, importance = {Forest: _trees, Grades: _grades, Linear: _weights, Net: _influence}[type(model)](model)
-    facts.append(("features", f"{model.n_features:,}, {np.count_nonzero(importance):,} of them used"))
-    if info.get("best_score") is not None:
-        facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
-    if info.get("seconds"):
-        facts.append(
-            (
-                "training",
-                f"{duration(sum(info['seconds']))} on {counted(**{info.get('round', 'tree'): len(info['seconds'])})}",
-            )
-        )
-    if info.get("params"):
-        facts.append(("parameters", _chosen(info["params"])))
-    show_facts(facts)
-    show_biases(info)
-    best = [number for number in np.argsort(-np.abs(importance), kind="stable")[:TOP_FEATURES] if importance[number]]
-    style = "{:.1%}" if column.startswith("share") else "{:+.4f}"
-    show_table(
-        ["feature", column],
-        [[model.feature_names[number], style.format(importance[number])] for number in best],
-    )
-
-
-def _chosen(params: dict[str, Any]) -> str:
-    """The algorithm, and the parameters that are not at their defaults."""
-    defaults = json.loads(json.dumps({name: one.default for name, one in table().items()}))  # tuples become lists
-    shown = [f"{name} {value}" for name, value in params.items() if name == "algo" or value != defaults.get(name)]
-    return f"{', '.join(shown)}; all others at their defaults"
-
-
-def _trees(forest: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
-    """Facts of a forest, and the gain of its features."""
-    leaves = forest.n_leaves
-    gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
-    facts = [
-        ("trees", f"{forest.n_trees:,}"),
-        ("leaves", f"{leaves.sum():,}, {leaves.mean():.1f} per tree" if forest.n_trees else "0"),
-    ]
-    return facts, "share of gain", gains / (gains.sum() or 1.0)
-
-
-def _grades(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
-    """Facts of forests that predict grades."""
-    facts, column, gains = _trees(model.forest)
-    rounds = model.n_trees // model.n_outputs
-    grades = f"{', '.join(f'{grade:g}' for grade in model.grades)}, {model.link} in {counted(round=rounds)}"
-    return [("grades", grades), *facts], column, gains
-
-
-def _weights(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
-    """Facts of a linear ranker, and the weights of its standardised features."""
-    facts = [("linear ranker", model.size)]
-    if "pairs" in model.info:
-        facts.append(("pairs", f"{model.info['pairs']:,.0f}"))
-    return facts, "weight", model.weights
-
-
-def _influence(model: Any) -> tuple[list[tuple[str, str]], str, np.ndarray]:
-    """Facts of a net, and how far its standardised features can move the score."""
-    return [("net of two layers", model.size)], "influence", model.influence()
+    summary = summarize(model)
+    show_facts(summary.facts)
+    show_biases(model.info)
+    show_table(["feature", summary.column], summary.top_features(model.feature_names))
 
 
 def _describe_data(source: Source) -> None:
     from ranksieve.data.list_builder import ListBuilder
+    from ranksieve.data.lists import list_facts
 
     growing = ListBuilder(source.path)
     zeros = missing = values = 0
@@ -200,13 +154,8 @@ def _describe_data(source: Source) -> None:
         missing += int(np.count_nonzero(np.isnan(block.features)))
         values += block.features.size
     lists = growing.finish()
-    sizes, positives = lists.sizes, np.add.reduceat(lists.labels > 0, lists.offsets[:-1])
     facts = [
-        ("documents", f"{lists.n_docs:,}"),
-        ("queries", f"{lists.n_queries:,}, {np.count_nonzero(positives == 0):,} of them without positives"),
-        ("features", f"{source.n_features:,}"),
-        ("documents per query", f"{sizes.min():,} to {sizes.max():,}, mean {sizes.mean():,.1f}"),
-        ("positives per query", f"{positives.min():,} to {positives.max():,}, mean {positives.mean():,.1f}"),
+        *list_facts(lists, source.n_features or 0),
         ("values", f"{zeros / max(values, 1):.1%} zero, {missing / max(values, 1):.1%} missing"),
     ]
     if lists.positions is not None:

@@ -195,6 +195,9 @@ def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -
     check_bag(params, has_biases=bool(len(last)))
     biases = PositionBiases.of(lists, count_positions(last if len(last) else None), params)
     step_size = bagged_step(params.step_rule((data, scores), [], config.metric), params.bag)
+    sizes: dict[str, Any] = {
+        name: {"documents": found.n_docs, "queries": len(found.checksums)} for name, found in summaries.items()
+    }
     return BoostingRun(
         job=job,
         data=data,
@@ -204,6 +207,7 @@ def _load(job: TrainingJob, pool: WorkerPool, config: RunConfig, data: Binned) -
         state=State([], scores, TrainingRows.of(data.lists, None)),
         valid_sets=valid_sets,
         fingerprint=lambda: made_with,
+        sizes={**sizes.pop(TRAIN), "valid": sizes},
     )
 
 

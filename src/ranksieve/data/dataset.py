@@ -18,9 +18,10 @@ from ranksieve.data.features import (
     feature_number,
     to_float,
 )
-from ranksieve.data.lists import Lists, id_array, lists_from_runs, runs_of
+from ranksieve.data.lists import Lists, id_array, list_facts, lists_from_runs, runs_of
 from ranksieve.dtypes import FEATURE, OFFSET
 from ranksieve.errors import DataError
+from ranksieve.html_tables import html_facts
 from ranksieve.text_formats import counted
 
 BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise calls, small beside any data set
@@ -123,6 +124,10 @@ class Dataset(Described):
 
     def __repr__(self) -> str:
         return f"Dataset({counted(query=self.n_queries, document=self.n_docs, feature=self.n_features)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_facts("Dataset", list_facts(self.lists, self.n_features))
 
     @property
     def feature_names(self) -> tuple[str, ...]:

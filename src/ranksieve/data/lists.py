@@ -183,3 +183,17 @@ def check_positions(positions: np.ndarray, n_docs: int) -> np.ndarray:
 def are_positions(values: np.ndarray) -> np.ndarray:
     """Which values are positions."""
     return (values >= 0) & (values <= MAX_POSITION) & (values == np.floor(values))
+
+
+def list_facts(lists: Lists, n_features: int) -> list[tuple[str, str]]:
+    """The size of a data set, in words."""
+    if not lists.n_docs:
+        return [("documents", "0"), ("features", f"{n_features:,}")]
+    sizes, positives = lists.sizes, np.add.reduceat(lists.labels > 0, lists.offsets[:-1])
+    return [
+        ("documents", f"{lists.n_docs:,}"),
+        ("queries", f"{lists.n_queries:,}, {np.count_nonzero(positives == 0):,} of them without positives"),
+        ("features", f"{n_features:,}"),
+        ("documents per query", f"{sizes.min():,} to {sizes.max():,}, mean {sizes.mean():,.1f}"),
+        ("positives per query", f"{positives.min():,} to {positives.max():,}, mean {positives.mean():,.1f}"),
+    ]

@@ -18,6 +18,7 @@ from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
 from ranksieve.forest.formats.from_model import from_model
 from ranksieve.forest.score_file import read_for_models
+from ranksieve.html_tables import html_notes, html_table
 from ranksieve.text_formats import counted
 
 
@@ -37,6 +38,10 @@ class ResultTable(list[dict[str, Any]]):
         return aligned([columns, *([_cell(row[column]) for column in columns] for row in self)])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        columns = list(self[0]) if self else [""]
+        return html_table(([_cell(row[column]) for column in columns] for row in self), header=columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,7 +102,12 @@ class Evaluation:
         """The means as a table, and their conventions."""
         return "\n".join([aligned(self.cells()), *self.conventions])
 
-    __repr__ = __str__  # what a notebook shows
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the means as a table, and their conventions."""
+        names, *rows = self.cells()
+        return html_table(rows, header=names) + html_notes(self.conventions)
 
     @property
     def conventions(self) -> list[str]:

@@ -11,6 +11,7 @@ import scipy.special
 
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.html_tables import html_facts
 from ranksieve.text_formats import counted
 
 CHUNK = 1 << 22  # signs held at once: 32 MB as float64
@@ -52,6 +53,14 @@ class TestResult:
             f"{self.difference:+.4f} ({self.relative:+.1f}%){between}, p = {self.p_value:.4f} "
             f"({self.method}, {counted(query=self.n)})"
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        between = [] if self.interval is None else [("95% interval", "[{:+.4f}, {:+.4f}]".format(*self.interval))]
+        facts = [("difference", f"{self.difference:+.4f} ({self.relative:+.1f}%)"), *between]
+        return html_facts(
+            self.method, [*facts, ("p-value", f"{self.p_value:.4f}"), ("queries", f"{self.n:,}")]
+        )  # fmt: skip
 
 
 def randomization_test(a: Any, b: Any, *, permutations: int = 10_000, seed: int = 0) -> TestResult:

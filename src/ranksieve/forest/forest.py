@@ -13,6 +13,7 @@ import numpy as np
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError, param
 from ranksieve.forest.model import TrainedModel
+from ranksieve.forest.summary import Summary, tree_summary
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class Forest(TrainedModel):
     def set_of(self, split: int) -> np.ndarray:
         """The categories that a categorical split sends left, ascending."""
         return self.set_codes[self.set_offsets[split] : self.set_offsets[split + 1]]
+
+    def own_summary(self) -> Summary:
+        """Its trees and leaves, and the share of each feature in the gain."""
+        return tree_summary(self)
 
     def scaled_leaf_values(self) -> np.ndarray:
         """Leaf values with the tree weights multiplied in: a score is the sum of these."""

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ranksieve.forest.summary import Summary, summarize
+from ranksieve.html_tables import html_facts, html_table
+
 
 class Model(Protocol):
     """Scores documents and can be saved; `ranksieve.load` reads it back."""
@@ -54,6 +57,17 @@ class TrainedModel:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.size})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: facts, and the most important features."""
+        summary = summarize(self)
+        top = summary.top_features(self.feature_names)
+        features = html_table(top, header=["feature", summary.column]) if top else ""
+        return html_facts(type(self).__name__, summary.facts) + features
+
+    def own_summary(self) -> Summary:
+        """What this kind of model is."""
+        raise NotImplementedError
 
     @property
     def n_features(self) -> int:

@@ -17,6 +17,7 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError, param
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.forest.model import Model, TrainedModel, scores_by
+from ranksieve.forest.summary import Summary
 from ranksieve.models.json_model import RECOVER, numbers, parse_model, write_model
 
 KIND = "blend"
@@ -41,6 +42,15 @@ class Blend(TrainedModel):
         for weight, model in zip(self.weights, self.models, strict=True):
             total = total + weight * np.asarray(scores_by(model, X, threads), dtype=SCORE).ravel()
         return np.asarray(total)
+
+    def own_summary(self) -> Summary:
+        """Its models and their weights."""
+        parts = zip(self.weights, self.models, strict=True)
+        facts = [
+            (f"model {number} of {len(self.models)}", f"weight {weight:.6g}: {model!r}")
+            for number, (weight, model) in enumerate(parts, start=1)
+        ]
+        return Summary(facts, "", np.empty(0))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the blend as JSON with the files of its models inside; `ranksieve.load` reads it back."""

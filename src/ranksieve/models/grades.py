@@ -19,6 +19,7 @@ from ranksieve.forest.formats.lightgbm_trees import REMEDY
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.nodes import is_count
 from ranksieve.forest.model import TrainedModel
+from ranksieve.forest.summary import Summary, tree_summary
 from ranksieve.text_formats import counted
 
 
@@ -122,6 +123,13 @@ class Grades(TrainedModel):
     @property
     def size(self) -> str:
         return counted(tree=self.n_trees)
+
+    def own_summary(self) -> Summary:
+        """Its grades and trees, and the share of each feature in the gain."""
+        rounds = self.n_trees // self.n_outputs
+        grades = f"{', '.join(f'{grade:g}' for grade in self.grades)}, {self.link} in {counted(round=rounds)}"
+        trees = tree_summary(self.forest)
+        return trees._replace(facts=[("grades", grades), *trees.facts])
 
     def first(self, n_rounds: int) -> Grades:
         """The ranker of the first `n_rounds` rounds."""

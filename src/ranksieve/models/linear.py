@@ -16,6 +16,7 @@ from ranksieve.errors import DataError
 from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.forest.scorer import in_user_order
+from ranksieve.forest.summary import WEIGHT, Summary
 from ranksieve.kernels.weighted_sums import weighted_sums
 from ranksieve.models.json_model import numbers, parse_model, write_model
 from ranksieve.threads import using_threads
@@ -101,6 +102,11 @@ class Linear(TrainedModel):
         """Scores of documents in any form `Forest.predict` takes; a document's score does not depend on the others."""
         coefficients = (self.weights * self.standard.factors)[:, None]
         return first_layer(self, X, self.standard.means, coefficients, np.zeros(1), threads)[:, 0]
+
+    def own_summary(self) -> Summary:
+        """The weights of its standardised features."""
+        pairs = [("pairs", f"{self.info['pairs']:,.0f}")] if "pairs" in self.info else []
+        return Summary([("linear ranker", self.size), *pairs], WEIGHT, self.weights)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, whole or not at all; `ranksieve.load` reads it back."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.forest.model import TrainedModel
+from ranksieve.forest.summary import INFLUENCE, Summary
 from ranksieve.models.json_model import numbers, parse_model, write_model
 from ranksieve.models.linear import Standard, first_layer
 from ranksieve.text_formats import counted
@@ -48,6 +49,10 @@ class Net(TrainedModel):
     def influence(self) -> np.ndarray:
         """How far each feature can move the score: |inner| · |outer|, summed over the hidden units."""
         return np.abs(self.inner) @ np.abs(self.outer)
+
+    def own_summary(self) -> Summary:
+        """How far its standardised features can move the score."""
+        return Summary([("net of two layers", self.size)], INFLUENCE, self.influence())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, whole or not at all; `ranksieve.load` reads it back."""

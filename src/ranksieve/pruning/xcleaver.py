@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve.boosting.disk_training import store_of
 from ranksieve.boosting.initial_scores import ModelBase
-from ranksieve.boosting.job import TrainingJob, model_info, named_sets
+from ranksieve.boosting.job import TrainingJob, model_info, named_sets, sizes_of
 from ranksieve.boosting.position_bias import INFO
 from ranksieve.boosting.train import train_forest
 from ranksieve.boosting.tree import to_forest
@@ -156,6 +156,7 @@ class _Rounds:
         info = model_info(
             self.params,
             self.train_set.info,
+            data=sizes_of(self.train_set.lists),
             round="round",
             seconds=self.seconds,  # model files leave times out
             phase_seconds=self.phase_seconds,

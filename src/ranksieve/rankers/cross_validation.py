@@ -17,6 +17,7 @@ from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.evaluate import Evaluation, ResultTable, aligned, evaluate, wanted_metrics
 from ranksieve.evaluation.metrics import Metric, mean, metric_of
 from ranksieve.evaluation.significance import paired_t_test
+from ranksieve.html_tables import html_notes, html_table
 from ranksieve.progress import ProgressDisplay, shown_in_python, training_progress
 from ranksieve.rankers.fold_processes import Fit, FoldTraining, fit_here, fit_in_processes, fold_jobs
 from ranksieve.rankers.train import parse_params, run
@@ -100,7 +101,12 @@ class CrossValidation:
         return "\n".join([aligned(self.cells()), *self.conventions])
 
     def __repr__(self) -> str:
-        return str(self)  # what a notebook shows
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table, and the conventions."""
+        header, *rows = self.cells()
+        return html_table(rows, header=header) + html_notes(self.conventions)
 
 
 def _cells(metric: str, value: float, interval: tuple[float, float] | None = None) -> list[tuple[str, Any]]:

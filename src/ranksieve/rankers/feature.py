@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ranksieve.boosting.job import TrainingJob, model_info
+from ranksieve.boosting.job import TrainingJob, model_info, sizes_of
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ParameterError, param
 from ranksieve.models.linear import Linear, one_feature
@@ -16,7 +16,7 @@ def train_feature(job: TrainingJob) -> Linear:
     data = training_set(job)
     model = one_feature(_feature_number(job.params.feature, data), data.feature_names)
     values = measured(job.params, model, validation_sets(job, data))
-    return replace(model, info={**model_info(job.params, data.info), **values})
+    return replace(model, info={**model_info(job.params, data.info, data=sizes_of(data.lists)), **values})
 
 
 def _feature_number(name: str, data: Dataset) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
-from ranksieve.boosting.job import TrainingJob, model_info
+from ranksieve.boosting.job import TrainingJob, model_info, sizes_of
 from ranksieve.boosting.loop import Rounds
 from ranksieve.boosting.objectives.lambdas import batch_gradients
 from ranksieve.boosting.query_labels import QueryLabels
@@ -71,7 +71,7 @@ def train_lambdarank(job: TrainingJob) -> Net:
                 state.net = before[0]
             if monitor.best_step in (None, state.step):
                 best = state.net
-    info = {**model_info(job.params, data.info), **monitor.facts(state)}
+    info = {**model_info(job.params, data.info, data=sizes_of(data.lists)), **monitor.facts(state)}
     net = replace(best if params.early_stopping else state.net, info=info)
     if interrupted:
         raise InterruptedTraining(net)

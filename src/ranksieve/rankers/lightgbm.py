@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
-from ranksieve.boosting.job import TrainingJob, model_info
+from ranksieve.boosting.job import TrainingJob, model_info, sizes_of
 from ranksieve.boosting.loop import Rounds
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.data.dataset import Dataset
@@ -86,7 +86,8 @@ def _forest(job: TrainingJob, data: Dataset, monitor: Monitor, state: LightgbmSt
     facts = monitor.facts(state)
     n_trees = facts["best_iteration"] if job.params.early_stopping else state.step
     forest = from_text(state.booster.model_to_string(num_iteration=n_trees), source="LightGBM")
-    info = {**model_info(job.params, data.info), **facts, "lightgbm": load_lightgbm().__version__}
+    own = model_info(job.params, data.info, data=sizes_of(data.lists))
+    info = {**own, **facts, "lightgbm": load_lightgbm().__version__}
     return replace(forest, feature_names=data.feature_names, info=info)
 
 

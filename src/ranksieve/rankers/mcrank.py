@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve.boosting.callbacks import Monitor, checked_mean
 from ranksieve.boosting.grower import Grower
-from ranksieve.boosting.job import TrainingJob, model_info, named_sets
+from ranksieve.boosting.job import TrainingJob, model_info, named_sets, sizes_of
 from ranksieve.boosting.loop import Parts, Rounds, State, boost
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
@@ -138,5 +138,5 @@ def _model(
     for state, start in zip(outputs.states, starts, strict=True):
         state.trees[0].leaf_values[:] += start
     trees = [state.trees[number] for number in range(kept) for state in outputs.states]
-    info = {**model_info(job.params, data.info), **facts}
+    info = {**model_info(job.params, data.info, data=sizes_of(data.lists)), **facts}
     return Grades(to_forest(trees, data.binning, data.feature_names, info), grades, LINK_OF[job.params.algo])

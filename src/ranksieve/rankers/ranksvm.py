@@ -11,7 +11,7 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from ranksieve.boosting.callbacks import Record
-from ranksieve.boosting.job import TrainingJob, model_info
+from ranksieve.boosting.job import TrainingJob, model_info, sizes_of
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.data.dataset import Dataset
 from ranksieve.dtypes import SCORE
@@ -169,7 +169,7 @@ def train_ranksvm(job: TrainingJob) -> Linear:
         found = newton(objective, data.n_features, after_iteration)
     model = Linear(found.weights, standard, data.feature_names)
     info = {
-        **model_info(job.params, data.info),
+        **model_info(job.params, data.info, data=sizes_of(data.lists)),
         **measured(job.params, model, valid_sets),
         "objective": found.value,
         "pairs": float(n_pairs),

@@ -1,0 +1,74 @@
+"""What a model is, in words: for `describe`, model cards and notebooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ranksieve.parameter_table import table
+from ranksieve.text_formats import counted, duration
+
+if TYPE_CHECKING:
+    from ranksieve.forest.forest import Forest
+    from ranksieve.forest.model import TrainedModel
+
+TOP_FEATURES = 10
+GAIN, WEIGHT, INFLUENCE = "share of gain", "weight", "influence"  # what the importance of a feature is
+
+
+class Summary(NamedTuple):
+    """Facts about a model, and the importance of each feature."""
+
+    facts: list[tuple[str, str]]
+    column: str
+    importance: np.ndarray
+
+    def top_features(self, names: tuple[str, ...], most: int = TOP_FEATURES) -> list[list[str]]:
+        """The names and the importance of the first features, without those that are not used."""
+        style = "{:.1%}" if self.column == GAIN else "{:+.4f}"
+        best = np.argsort(-np.abs(self.importance), kind="stable")[:most]
+        return [[names[number], style.format(self.importance[number])] for number in best if self.importance[number]]
+
+
+def summarize(model: TrainedModel) -> Summary:
+    """What the kind of model says about itself, and how it was trained."""
+    own, info = model.own_summary(), model.info
+    facts = [*own.facts]
+    if len(own.importance):
+        facts.append(("features", f"{model.n_features:,}, {np.count_nonzero(own.importance):,} of them used"))
+    if info.get("data"):
+        facts.append(("trained on", data_size(info["data"])))
+    if info.get("best_score") is not None:
+        facts.append(("validation", f"{info['params']['metric']} {info['best_score']:.4f}"))
+    if info.get("seconds"):
+        rounds = counted(**{info.get("round", "tree"): len(info["seconds"])})
+        facts.append(("training", f"{duration(sum(info['seconds']))} on {rounds}"))
+    if info.get("params"):
+        facts.append(("parameters", _changed(info["params"])))
+    return own._replace(facts=facts)
+
+
+def data_size(sizes: Mapping[str, Any]) -> str:
+    """The size of a data set, as in `10 queries, 500 documents`."""
+    return counted(query=sizes["queries"], document=sizes["documents"])
+
+
+def _changed(params: Mapping[str, Any]) -> str:
+    """The algorithm, and the parameters that are not at their defaults."""
+    defaults = json.loads(json.dumps({name: one.default for name, one in table().items()}))  # tuples become lists
+    shown = [f"{name} {value}" for name, value in params.items() if name == "algo" or value != defaults.get(name)]
+    return f"{', '.join(shown)}; all others at their defaults"
+
+
+def tree_summary(forest: Forest) -> Summary:
+    """The trees and leaves of a forest, and the gain of its features."""
+    leaves = forest.n_leaves
+    gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
+    facts = [
+        ("trees", f"{forest.n_trees:,}"),
+        ("leaves", f"{leaves.sum():,}, {leaves.mean():.1f} per tree" if forest.n_trees else "0"),
+    ]
+    return Summary(facts, GAIN, gains / (gains.sum() or 1.0))
