@@ -59,13 +59,14 @@ RULES = (
 )
 SLOTS = (SELECTIONS, OBJECTIVES, STEPS, STRATEGIES)
 
+RESOURCES = ("threads", "memory", "bin_folder", "keep_bins")  # models do not depend on them
 COMMON = ("algo", "metric", "gains", "threads", "seed")
 GROWING = ("trees", "leaves", "early_stopping", "gain", "min_docs", "min_hessian", "l2", "max_depth", "collapse",
            "feature_fraction", "max_bins", "max_cat_bins", "max_cat_threshold", "max_cat_to_onehot", "cat_smooth",
            "cat_l2", "min_docs_per_group")  # fmt: skip
 BOOSTING = (*GROWING, "step", "selection", "objective", "features", "monotone", "row_fraction", "device",
-            "position_rate", "position_l2", "position_biases", "bag", "bag_fraction", "size", "memory", "bin_folder",
-            "keep_bins")  # fmt: skip
+            "position_rate", "position_l2", "position_biases", "bag", "bag_fraction", "size",
+            *RESOURCES[1:])  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveErr
 from ranksieve.files import atomic_path
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.parameter_table import RESOURCES
 from ranksieve.params import Params
 
 FILE = "checkpoint.npz"
@@ -33,8 +34,7 @@ UNREADABLE = (
     OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-# a resumed run may set these anew
-MAY_CHANGE = ("trees", "threads", "device", "memory", "bin_folder", "keep_bins", "early_stopping")
+MAY_CHANGE = ("trees", "device", "early_stopping", *RESOURCES)  # a resumed run may set these anew
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from ranksieve.data.binning import Binning
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.lists import Lists
 from ranksieve.errors import ParameterError, param
+from ranksieve.parameter_table import RESOURCES
 from ranksieve.params import Params
 
 
@@ -57,7 +58,7 @@ class TrainingJob:
 def model_info(params: Params, features: FeatureInfo, **facts: Any) -> dict[str, Any]:
     """What every model stores about its training."""
     settings = params.as_dict()
-    for name in ("threads", "device", "memory", "bin_folder", "keep_bins"):  # the model does not depend on them
+    for name in (*RESOURCES, "device"):  # the model does not depend on the device, up to rounding
         settings.pop(name, None)
     return {"params": settings, **facts, "ranksieve": __version__, **features.for_model()}
 

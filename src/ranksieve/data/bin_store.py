@@ -78,6 +78,7 @@ class BinStore:
     keep: bool = True
     report: Report = no_report
     _in_files: int = field(default=0, init=False)  # documents whose bins are in files
+    _in_memory: int = field(default=0, init=False)  # bytes of bins in memory
 
     def __post_init__(self) -> None:
         self._limit = read_size(self.memory) if self.memory != AUTO else None
@@ -95,16 +96,17 @@ class BinStore:
         """Whether bins can be in memory; `beside` those of the training set."""
         if self._limit is None and self._free is None:
             return True
-        n_bytes = n_docs * width
+        n_bytes = n_docs * width + self._in_memory
         if beside and self._in_files:
             return n_bytes <= self._total // BESIDE
         if self._limit is None:
             return n_bytes <= SHARE * (self._free or 0)
+        n_docs += self._in_memory // width
         return self._started + n_bytes + n_docs * DOC_BYTES <= self._limit
 
     def room(self, file: BinFile) -> int:
         """How many rows of a file can be in memory at a time. Files share the memory by their numbers of documents."""
-        used = self._started + WORK_BYTES + self._in_files * DOC_BYTES
+        used = self._started + self._in_memory + WORK_BYTES + self._in_files * DOC_BYTES
         left = (self._total - used) * file.n_rows / max(self._in_files, 1)
         return int(min(max(left // file.width, min(LEAST_ROWS, file.n_rows)), file.n_rows))
 
@@ -161,6 +163,7 @@ class BinStore:
     ) -> FileSink | None:
         """Where to write the bins of a data set; None if they fit into memory."""
         if self.fits(n_docs, width, beside=beside):
+            self._in_memory += n_docs * width
             return None
         name = "the data" if source is None else source.path
         self.check_room(n_docs, width, name)

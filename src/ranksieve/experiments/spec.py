@@ -9,7 +9,7 @@ from typing import Any
 
 from ranksieve import __version__
 from ranksieve.experiments.data_sets import DataSpec
-from ranksieve.parameter_table import FORESTS
+from ranksieve.parameter_table import FORESTS, RESOURCES
 from ranksieve.params import Params
 from ranksieve.rules import parameters_of
 
@@ -85,7 +85,7 @@ class Cell:
         params = self.params.as_dict()
         if self.prune is not None:
             params |= {"rate": self.params.rate, "strategy": self.params.strategy, **self.strategy_params}
-        params.pop("threads")
+        params = {name: value for name, value in params.items() if name not in RESOURCES}
         return {
             "data": self.data.identity(),
             "run": self.run,

@@ -21,7 +21,7 @@ from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import InterruptedTraining, ParameterError, param
 from ranksieve.forest.model import Model
-from ranksieve.parameter_table import canonical, flag, table
+from ranksieve.parameter_table import RESOURCES, canonical, flag, table
 from ranksieve.params import Params
 from ranksieve.rankers.train import parse_params, run
 from ranksieve.rankers.trials import SPACE, Report, Trial, Trials, check_space, used_space
@@ -160,10 +160,10 @@ class _Search:
 
     def _name(self) -> str:
         """A name that changes with anything the trials depend on."""
-        facts: dict[str, Any] = {"params": self._base.as_dict(), "space": self._space}
+        params = {name: value for name, value in self._base.as_dict().items() if name not in RESOURCES}
+        facts: dict[str, Any] = {"params": params, "space": self._space}
         for name, data in (("train", self._data), ("valid", self._valid)):
             facts[name] = _identity(data)
-        facts["params"].pop("threads", None)
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def _job(self, values: Mapping[str, Any], callbacks: Sequence[Callable[[Any], None]]) -> TrainingJob:
