@@ -160,6 +160,16 @@ def test_only_what_needs_vectors_needs_them(dense):
             call()
 
 
+def test_a_run_needs_no_vectors_of_queries(dense):
+    run = retrieve(dense, QUERIES, 8, "dense", query_vectors=BY_ID)
+    chosen = {"stage": "dense", "select": ["bm25.*", "first.score"], "depth": 8}
+    data = extract_features(dense, QUERIES, run, **chosen)
+    assert data.column("first.score").tolist() == run.scores.astype(np.float32).tolist()
+    assert data.info.candidates == {"source": "run"}
+    own = extract_features(dense, QUERIES, run, query_vectors=BY_ID, **chosen)
+    assert own.info.candidates["stage"]["model"] == "dense"
+
+
 def test_an_index_without_vectors_says_so(index):
     for stage in ("dense", "hybrid"):
         with pytest.raises(ParameterError, match=rf"{stage} compares vectors, which the index .* does not have"):

@@ -89,7 +89,7 @@ class Pairs:
     def _depth_of_own_run(self, run: Run) -> int | None:
         """How many candidates a query of the run has, if it has the scores that the first stage gives; else None."""
         lists = [(id, scores) for id, _, scores in run.lists() if id in self.queries and len(scores)]
-        if not lists:
+        if not lists or not self.searcher.can_search:
             return None
         longest = max(range(len(lists)), key=lambda number: len(lists[number][1]))
         for number in dict.fromkeys((*(n for n in range(min(COMPARED, len(lists))) if n != longest), longest)):

@@ -91,6 +91,11 @@ class Searcher:
                 param("hnsw"), ", or use ef=0",
             )  # fmt: skip
 
+    @property
+    def can_search(self) -> bool:
+        """Whether queries have the vectors that the first stage needs, if it needs some."""
+        return not self.stage.uses_vectors or self._query_vectors is not None
+
     def with_vectors(self, query_vectors: GivenVectors | None) -> Searcher:
         """The same with vectors of queries, if some are given."""
         if query_vectors is None:
