@@ -26,7 +26,7 @@ import numpy as np
 import ranksieve as rs
 from paper_settings import TREES, share
 from ranksieve.data.bin_file import read_note
-from ranksieve.data.bin_store import BinStore
+from ranksieve.data.bin_store import BinStore, Listener
 from ranksieve.data.binned import bin_data
 from ranksieve.data.generators import GeneratedSource, _list_size, _stream
 from ranksieve.data.parquet import write_parquet
@@ -85,12 +85,13 @@ def write_bins(folder: Path, n_queries: int) -> dict[str, Any]:
     binning = pickle.loads((folder / "binning").read_bytes())
     started, shown = time.perf_counter(), [0.0]
 
-    def report(doing: str, done: float) -> None:
-        if time.perf_counter() - shown[0] > 30:
-            shown[0] = time.perf_counter()
-            print(f"  {doing}: {done:.0%}, {shown[0] - started:.0f} s", file=sys.stderr, flush=True)
+    class Shown(Listener):
+        def prepare(self, doing: str, share: float) -> None:
+            if time.perf_counter() - shown[0] > 30:
+                shown[0] = time.perf_counter()
+                print(f"  {doing}: {share:.0%}, {shown[0] - started:.0f} s", file=sys.stderr, flush=True)
 
-    store = FileStore("4G", str(folder), report=report)
+    store = FileStore("4G", str(folder), listener=Shown())
     binned = bin_data(Collection(n_queries), binning=binning, store=store)
     seconds = time.perf_counter() - started
     return {

@@ -185,6 +185,10 @@ class TrainingProgress(ProgressDisplay):
         if time.monotonic() - self._began > SECONDS_BEFORE_ESTIMATE:
             self.update(share, 1.0, title=doing)
 
+    def note(self, text: str) -> None:
+        """A line that stays, also without progress."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
     def __call__(self, record: Record) -> None:
         self.update(
             record.step, record.n_trees, unit=record.round, details=record.measured(), title=self._algo,

@@ -148,6 +148,11 @@ def size_text(value: Any) -> Any:
     return value if isinstance(value, str) else str(int(value))
 
 
-def gigabytes(n_bytes: float) -> str:
-    """A number of bytes for messages: `14.3 GB`, `820 MB`."""
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{max(n_bytes / 1e6, 1):.0f} MB"
+def file_size(n_bytes: int) -> str:
+    """A number of bytes with a unit: `512 B`, `3.4 MB`."""
+    size, unit = float(n_bytes), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"

@@ -13,11 +13,10 @@ import typer.main
 import ranksieve
 from ranksieve import progress
 from ranksieve.cli.app import MODULES, app
-from ranksieve.cli.console import file_size
 from ranksieve.cli.options import SHORT
 from ranksieve.parameter_table import flag, table
 from ranksieve.progress import waiting
-from ranksieve.text_formats import duration
+from ranksieve.text_formats import duration, file_size
 
 COMMANDS = (
     "train",

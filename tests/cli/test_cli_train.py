@@ -307,7 +307,8 @@ def test_training_within_a_limit_of_memory(files, run, tmp_path, small_memory):
     train.write_text((files / "train.txt").read_text())
     sets = [train, "--valid", files / "valid.txt", "--quiet", *QUICK]
     assert run("train", *sets, "--out", tmp_path / "a.txt").code == 0
-    assert run("train", *sets, "--out", tmp_path / "b.txt", "--memory", "4K").code == 0
+    outcome = run("train", *sets, "--out", tmp_path / "b.txt", "--memory", "4K")
+    assert outcome.code == 0 and f"they are kept in {tmp_path / 'train.txt.bins'}" in outcome.output
     assert (tmp_path / "train.txt.bins").exists()
     assert same_trees(rs.load(tmp_path / "a.txt"), rs.load(tmp_path / "b.txt"))
     assert run("train", *sets, "--out", tmp_path / "c.txt", "--memory", "4K", "--no-keep-bins").code == 0

@@ -16,10 +16,11 @@ import pytest
 import ranksieve as rs
 from ranksieve.data import bin_store
 from ranksieve.data.bin_file import BinFile, BinWriter, block_rows
-from ranksieve.data.bin_store import BinStore
+from ranksieve.data.bin_store import BinStore, Listener
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.parquet import ParquetSource
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.text_formats import file_size
 from samples import small_dataset
 
 SMALL = "9K"  # less than the bins of the data below take
@@ -124,7 +125,9 @@ def test_a_file_that_was_cut_short_is_written_again(small_memory, path, size):
 
 def test_a_full_disk_is_found_before_writing(small_memory, path, monkeypatch):
     monkeypatch.setattr(bin_store.shutil, "disk_usage", lambda folder: _Free)
-    with pytest.raises(DataError, match=r"train.parquet.bins: the bin file takes 1 MB, and 1 MB are free.*bin_folder"):
+    with pytest.raises(
+        DataError, match=r"train.parquet.bins: the bin file takes [\d.]+ kB, and 10 B are free.*bin_folder"
+    ):
         from_file(path)
 
 
@@ -206,14 +209,20 @@ def test_without_a_limit_bins_go_to_a_file_if_they_take_most_of_the_memory(small
     with caplog.at_level(logging.WARNING):
         assert bin_data(path, max_bins=16, store=BinStore()).disk is not None
     assert [record.getMessage() for record in caplog.records] == [
-        f"the bins of {path} take 1 MB, more than 70% of the free memory, 1 MB; they are kept in {path}.bins"
+        f"the bins of {path} take {file_size(n_bytes)}, more than 70% of the free memory, "
+        f"{file_size(int(n_bytes / 0.71))}; they are kept in {path}.bins"
     ]
 
 
 def test_progress_is_reported(small_memory, path):
     seen = []
-    from_file(path, report=lambda doing, share: seen.append((doing, share)))
-    from_file(path, report=lambda doing, share: seen.append((doing, share)))
+
+    class Seen(Listener):
+        def prepare(self, doing, share):
+            seen.append((doing, share))
+
+    from_file(path, listener=Seen())
+    from_file(path, listener=Seen())
     assert {doing for doing, _ in seen} == {"reading the data", "binning the data", "checking train.parquet.bins"}
     assert seen[-1][1] == 1.0
 

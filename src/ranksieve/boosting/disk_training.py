@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.bin_file import BinFile, block_rows
-from ranksieve.data.bin_store import BinStore
+from ranksieve.data.bin_store import BinStore, Listener
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import BIN
 from ranksieve.errors import ParameterError, param
 from ranksieve.params import Params
 from ranksieve.rules import AUTO, traits_of
-from ranksieve.text_formats import duration, gigabytes
-
-LOG = logging.getLogger("ranksieve")
+from ranksieve.text_formats import duration, file_size
 
 PASSES_PER_LEVEL = 2  # of a balanced tree; a tree grown leaf by leaf is deeper
 SAMPLE_BLOCKS = 8  # that are read to estimate the speed of the disk
@@ -28,7 +25,7 @@ SECONDS_PER_BIN = 1e-9  # of one thread and one pass, for one bin of one documen
 def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) -> BinStore | None:
     """Where the bins of a run are kept; None: in memory. Refuses a limit of memory where bins have to be in memory.
 
-    Callbacks that have a method `prepare` are called with what is done and the share of it that is done.
+    Callbacks that have the methods of a `Listener` are told what happens to bins.
     """
     in_memory = [
         (param("device", params.device), params.device != "cpu"),
@@ -41,26 +38,26 @@ def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) ->
                 "one of the two out",
             )  # fmt: skip
         return None
-    able: list[Any] = [one for one in callbacks if hasattr(one, "prepare")]
-
-    def report(doing: str, share: float) -> None:
-        for one in able:
-            one.prepare(doing, share)
-
-    return BinStore(params.memory, params.bin_folder, params.keep_bins, report)
+    return BinStore(params.memory, params.bin_folder, params.keep_bins, _listener(callbacks))
 
 
-def report_disk_time(data: Binned, params: Params, *, threads: int) -> None:
+def _listener(callbacks: Sequence[Any]) -> Listener:
+    return next((one for one in callbacks if hasattr(one, "note")), Listener())
+
+
+def report_disk_time(
+    data: Binned, params: Params, callbacks: Sequence[Callable[[Any], None]] = (), *, threads: int
+) -> None:
     """Say how long a tree takes if each is grown on all rows of a file."""
     if data.disk is None or (traits_of(params.selection_rule).is_periodic and params.bag == 1):
         return
     file = data.disk.file
     passes = PASSES_PER_LEVEL * (params.leaves - 1).bit_length()
     seconds = passes * file.n_bytes * (_seconds_per_byte(file) + SECONDS_PER_BIN / threads)
-    LOG.warning(
-        "every tree reads the %s of bins about %d times, in about %s; a selection of rows, such as that of %s, is much "
-        "faster", gigabytes(file.n_bytes), passes, duration(seconds), param("algo", "selgb"),
-    )  # fmt: skip
+    _listener(callbacks).note(
+        f"every tree reads the {file_size(file.n_bytes)} of bins about {passes} times, in about {duration(seconds)}; "
+        "trees on selected rows, such as those of selgb, take much less time"
+    )
 
 
 def _seconds_per_byte(file: BinFile) -> float:

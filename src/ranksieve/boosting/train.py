@@ -63,7 +63,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     lists = memory.lists(train_set, metric_of(params), first_selection(base))
     step_size = params.step_rule((train_set, start), [(one.data, one.scores) for one in valid_sets], lists.metric)
     grower = memory.grower(train_set)
-    report_disk_time(train_set, params, threads=job.threads)
+    report_disk_time(train_set, params, job.callbacks, threads=job.threads)
     biases = PositionBiases.of(lists, count_positions(train_set.lists.positions), params)
     starts = [start, *(one.scores for one in valid_sets)]
     if job.counter is not None:

@@ -105,13 +105,3 @@ def check_writable(path: Path, *read: Path | str | None) -> None:
     if str(path) == "-":
         raise DataError("-: this command does not write to standard output; give the name of a file")
     files.check_writable(path)
-
-
-def file_size(n_bytes: int) -> str:
-    """A number of bytes with a unit: `512 B`, `3.4 MB`."""
-    size, unit = float(n_bytes), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.3g} {unit}"

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, file_size, show_facts, show_line
+from ranksieve.cli.console import check_writable, show_facts, show_line
 from ranksieve.cli.shared_options import OutModel, n_features_option
 from ranksieve.errors import ParameterError
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import counted, file_size
 
 FORMATS = "lightgbm, xgboost, elasticsearch (and OpenSearch), ranklib, quickrank, solr, vespa, onnx or c"
 

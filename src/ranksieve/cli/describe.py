@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ranksieve.cli.console import file_size, show_facts, show_table
+from ranksieve.cli.console import show_facts, show_table
 from ranksieve.cli.corpus_options import vector_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import show_biases
 from ranksieve.cli.shared_options import Missing, metric_option
 from ranksieve.errors import ParameterError
+from ranksieve.text_formats import file_size
 
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source

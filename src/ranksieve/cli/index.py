@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import file_size, show_facts
+from ranksieve.cli.console import show_facts
 from ranksieve.cli.corpus_options import memory_size, show_notes, vector_facts, vectors_or_function
 from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import check_folder
-from ranksieve.text_formats import counted, duration
+from ranksieve.text_formats import counted, duration, file_size
 
 VECTORS = "Vectors"
 

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from ranksieve.cli.console import check_writable, file_size, show_facts
+from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import Missing, out_option
+from ranksieve.text_formats import file_size
 
 
 @reads_data("data")

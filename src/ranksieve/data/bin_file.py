@@ -25,7 +25,7 @@ import numpy as np
 
 from ranksieve.dtypes import BIN
 from ranksieve.errors import DataError
-from ranksieve.text_formats import gigabytes
+from ranksieve.text_formats import file_size
 
 FORMAT = "ranksieve bins 1"
 NOTE = "note.json"
@@ -221,5 +221,5 @@ def verify(file: BinFile, checksums: np.ndarray, report: Callable[[float], None]
         raise BinFileError("it has no checksum for each of its blocks")
     for number, (first, block) in enumerate(file.blocks()):
         if zlib.crc32(block.data) != checksums[number]:
-            raise BinFileError(f"the rows from {first:,} on are not what was written; {gigabytes(file.n_bytes)} in all")
+            raise BinFileError(f"the rows from {first:,} on are not what was written; {file_size(file.n_bytes)} in all")
         report((number + 1) / n_blocks)

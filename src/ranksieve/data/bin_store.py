@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -27,24 +27,28 @@ from ranksieve.data.lists import Lists
 from ranksieve.dtypes import BIN
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.files import atomic_path, scratch_path
-from ranksieve.text_formats import AUTO, gigabytes, read_size
+from ranksieve.text_formats import AUTO, file_size, read_size
 
 LOG = logging.getLogger("ranksieve")
-
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
 DOC_BYTES = 48  # of a document besides its bins: label, scores, gradients, and places in work arrays
-WORK_BYTES = 192 << 20  # blocks that are read, histograms
+WORK_BYTES = 96 << 20  # blocks that are read, histograms
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
 ENDING = ".bins"
 CUTS = ("thresholds", "offsets", "features")  # arrays of a `Binning`
 CODES = "codes_"  # and the beginning of the names of others
 
-Report = Callable[[str, float], None]  # what is done, and the share of it that is done
 
+class Listener:
+    """Is told what happens to bins; this one shows no progress, and logs notes."""
 
-def no_report(doing: str, share: float) -> None:
-    """Report nothing."""
+    def prepare(self, doing: str, share: float) -> None:
+        """What is done, and the share of it that is done."""
+
+    def note(self, text: str) -> None:
+        """One line that a user should see."""
+        LOG.warning(text)
 
 
 @dataclass(frozen=True)
@@ -69,14 +73,14 @@ class BinStore:
         Where bin files are; "auto": beside the data, and temporary files for data that is no file.
     keep
         Whether bin files stay for the next run.
-    report
-        Called with what is done and the share of it that is done.
+    listener
+        Is told what happens.
     """
 
     memory: str = AUTO
     folder: str = AUTO
     keep: bool = True
-    report: Report = no_report
+    listener: Listener = field(default_factory=Listener)
     _in_files: int = field(default=0, init=False)  # documents whose bins are in files
     _in_memory: int = field(default=0, init=False)  # bytes of bins in memory
 
@@ -102,7 +106,7 @@ class BinStore:
         if self._limit is None:
             return n_bytes <= SHARE * (self._free or 0)
         n_docs += self._in_memory // width
-        return self._started + n_bytes + n_docs * DOC_BYTES <= self._limit
+        return self._started + WORK_BYTES + n_bytes + n_docs * DOC_BYTES <= self._limit
 
     def room(self, file: BinFile) -> int:
         """How many rows of a file can be in memory at a time. Files share the memory by their numbers of documents."""
@@ -116,7 +120,7 @@ class BinStore:
         if self._limit is not None and least > self._limit:
             raise ParameterError(
                 param("memory", self.memory), f" is too little for {n_docs:,} documents of {source}: scores and "
-                f"gradients alone take {gigabytes(n_docs * DOC_BYTES)}, and the program {gigabytes(self._started)}; "
+                f"gradients alone take {file_size(n_docs * DOC_BYTES)}, and the program {file_size(self._started)}; "
                 f"give at least {-(-least * 11 // 10 >> 20)}M",
             )  # fmt: skip
 
@@ -150,12 +154,12 @@ class BinStore:
             self.check_room(n_docs, width, source.path)
             arrays = read_arrays(path)
             file = BinFile(path, n_docs, width)
-            verify(file, arrays[CHECKSUMS], lambda done: self.report(f"checking {path.name}", done))
+            verify(file, arrays[CHECKSUMS], lambda done: self.listener.prepare(f"checking {path.name}", done))
             stored = _from_arrays(file, note, arrays, source.path)
         except (BinFileError, KeyError, TypeError) as error:
-            LOG.warning("%s: the bin file is damaged (%s); it is written again", path, error)
+            self.listener.note(f"{path}: the bin file is damaged ({error}); it is written again")
             return None
-        LOG.warning("%s: %s of bins are read from this file of an earlier run", path, gigabytes(file.n_bytes))
+        self.listener.note(f"{path}: {file_size(file.n_bytes)} of bins are read from this file of an earlier run")
         return self.opened(stored)
 
     def create(
@@ -177,13 +181,9 @@ class BinStore:
             path = self.path(source.files)
         n_bytes = n_docs * width
         _check_space(path, n_bytes)
-        if self._limit is None:
-            LOG.warning(
-                "the bins of %s take %s, more than %.0f%% of the free memory, %s; they are kept in %s", name,
-                gigabytes(n_bytes), 100 * SHARE, gigabytes(self._free or 0), path,
-            )  # fmt: skip
-        else:
-            LOG.warning("the %s of bins of %s are kept in %s", gigabytes(n_bytes), name, path)
+        free = f"more than {SHARE:.0%} of the free memory, {file_size(self._free or 0)}"
+        why = "" if self._limit is not None else f", {free}"
+        self.listener.note(f"the bins of {name} take {file_size(n_bytes)}{why}; they are kept in {path}")
         return FileSink(self, path, width, key, keep=self.keep and not temporary)
 
     def opened(self, stored: StoredBins, *, keep: bool | None = None) -> StoredBins:
@@ -258,7 +258,7 @@ def _check_space(path: Path, n_bytes: int) -> None:
         return
     if free < n_bytes:
         raise DataError(
-            f"{path}: the bin file takes {gigabytes(n_bytes)}, and {gigabytes(free)} are free there; free some space, "
+            f"{path}: the bin file takes {file_size(n_bytes)}, and {file_size(free)} are free there; free some space, "
             "or name a folder on another disk, ", param("bin_folder", "FOLDER"),
         )  # fmt: skip
 

@@ -106,7 +106,7 @@ class _Place:
 
     def report(self, doing: str, source: Source) -> None:
         if self.store is not None:
-            self.store.report(doing, source.fraction_read)
+            self.store.listener.prepare(doing, source.fraction_read)
 
     def binned(self, sink: MemorySink | FileSink, lists: Lists, binning: Binning, info: FeatureInfo) -> Binned:
         """The bins that were written to a sink."""
