@@ -14,7 +14,7 @@ SMALLER = {
     '"trees": 60': '"trees": 10',
     "synth.cubic(60), folds=5, trees=30": "synth.cubic(12), folds=3, trees=5",
     "generate_texts(600, 60)": "generate_texts(200, 20)",
-    "trees=60": "trees=20",
+    "trees=300": "trees=20",
     "trees=100": "trees=20",
 }
 

@@ -97,6 +97,8 @@ class ProgressDisplay:
             self._bar.stop()
         elif self._line:
             self._print(self._line)
+        elif self._shown is not None and not self._times and kind is None:
+            self._print(self._with_title("done"))
 
     def update(
         self,

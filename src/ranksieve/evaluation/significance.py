@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -119,7 +120,7 @@ def paired_t_test(a: Any, b: Any) -> TestResult:
         raise DataError("got one common query; a t-test needs two or more, as it estimates a spread")
     differences = a - b
     center = float(differences.mean())
-    error = float(differences.std(ddof=1)) / np.sqrt(n)
+    error = float(differences.std(ddof=1)) / math.sqrt(n)
     # Where all differences are equal there is no spread to doubt them by.
     t = abs(center) / error if error > 0 else np.inf if center else 0.0
     p_value = 2 * float(scipy.special.stdtr(n - 1, -t))
