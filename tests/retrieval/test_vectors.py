@@ -278,9 +278,12 @@ def test_queries_given_in_other_ways(dense, tmp_path):
     np.save(tmp_path / "queries.npy", rows)
     for given_ in (rows, rows.astype("f8"), tmp_path / "queries.npy", lambda texts: rows[: len(texts)]):
         assert retrieve(dense, QUERIES, 5, "dense", query_vectors=given_).scores.tolist() == expected
+    assert len(retrieve(dense, {}, 5, "dense", query_vectors=BY_ID)) == 0
     for given_, message in (
         (rows[:2], r"query vectors: 2 vectors for 3 queries; expected one row for each, in the same order"),
         ({"1": rows[0]}, r"2 queries of 3 without a vector \(2, 7\)"),
+        ({**BY_ID, "2": rows[0, :3]}, r"the vector of query '2' has the shape \(3,\), that of '1' \(7,\)"),
+        ({"1": 1.0, "2": 2.0, "7": 3.0}, r"query vectors: has the shape \(3,\)"),
         (rows[:, :3], r"the vectors of the queries have dimension 3, those of the documents 7"),
         (lambda texts: rows[:1], r"the encoder returned an array of shape \(1, 7\) for 3 texts; expected \(3, 7\)"),
         (lambda texts: 1 / 0, r"the encoder failed on 3 texts: ZeroDivisionError.*test_vectors.py"),

@@ -134,6 +134,8 @@ def as_query_vectors(given: Any, queries: Iterable[str], ids: list[str] | None =
     if given is None or callable(given):
         return given
     wanted = list(queries)
+    if not wanted:
+        return {}
     if isinstance(given, Mapping):
         by_id = {str(id): vector for id, vector in given.items()}
         missing = [id for id in wanted if id not in by_id]
@@ -142,7 +144,14 @@ def as_query_vectors(given: Any, queries: Iterable[str], ids: list[str] | None =
                 f"{counted(query=len(missing))} of {len(wanted):,} without a vector ({some_of(missing, 3)}); expected "
                 "one for each"
             )
-        table = VectorTable.of(np.stack([np.asarray(by_id[id]) for id in wanted]), "query vectors")
+        shapes = {id: np.shape(by_id[id]) for id in wanted}
+        if len(set(shapes.values())) > 1:
+            odd = next(id for id in wanted if shapes[id] != shapes[wanted[0]])
+            raise DataError(
+                f"the vector of query {odd!r} has the shape {shapes[odd]}, that of {wanted[0]!r} {shapes[wanted[0]]}; "
+                "expected one dimension for all"
+            )
+        table = VectorTable.of(np.array([by_id[id] for id in wanted]), "query vectors")
         rows: np.ndarray = np.arange(len(wanted))
     else:
         table = VectorTable.of(given, "query vectors")
