@@ -143,3 +143,15 @@ def test_files_that_are_no_arrays_are_refused(tmp_path):
     ):
         with pytest.raises(DataError, match=f"{name}: {message}"):
             build(tmp_path, vectors=tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "shape", ["(9, 4 ", "(9.5, 4)", "(1<<9, 4)", f"({1 << 70}, 4)", "(-9, 4)", "('9', 4)", "(99, 4)"]
+)
+def test_damaged_headers_are_refused(tmp_path, shape):
+    np.save(tmp_path / "vectors.npy", vectors())
+    content = (tmp_path / "vectors.npy").read_bytes()
+    header = content[:128].replace(b"(9, 4)", shape.encode()).rstrip()
+    (tmp_path / "vectors.npy").write_bytes(header.ljust(127) + b"\n" + content[128:])
+    with pytest.raises(DataError, match=r"vectors\.npy"):
+        build(tmp_path, vectors=tmp_path / "vectors.npy")

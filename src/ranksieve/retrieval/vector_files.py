@@ -104,7 +104,7 @@ def _read(path: str) -> Any:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); give a file of numpy.save") from error
-    except (ValueError, EOFError) as error:
+    except Exception as error:  # NumPy parses the header, and fails in many ways
         raise DataError(f"{path}: is not an array that numpy.save has written ({error})") from error
     if not isinstance(found, np.ndarray):
         raise DataError(f"{path}: holds several arrays; expected one, as numpy.save writes it")
