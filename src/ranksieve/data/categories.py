@@ -99,8 +99,13 @@ class Categorical:
 
     @staticmethod
     def _known(name: str, kind: pa.DataType, names: Sequence[str], place: str) -> Encoder | None:
-        if is_number(kind):
+        if not names and is_number(kind):
             return None
+        if names and pa.types.is_floating(kind):
+            raise DataError(
+                f"{place}: column {name!r} holds {kind} values, but is categorical in the model, with categories such "
+                f"as {some_of(names, 3)}; give texts or whole numbers"
+            )
         if not names:
             raise DataError(
                 f"{place}: column {name!r} holds {kind} values, but the model has numbers for its categories; give the "

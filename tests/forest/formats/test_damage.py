@@ -91,7 +91,7 @@ def test_one_wrong_byte(name, where, digit):
         ("xgboost", b'"num_feature": "4"', b'"num_feature": "1"', r"uses feature number \d, expected 0 to 0"),
         ("xgboost", b'"base_score": "0E0"', b'"base_score": "[1, 2]"', "2 base scores"),
         ("xgboost", b'"base_score": "0E0"', b'"base_score": "1e99"', "not a finite number"),
-        ("catboost", b"FloatFeature", b"OnlineCtr", "'OnlineCtr', only FloatFeature is read"),
+        ("catboost", b"FloatFeature", b"OnlineCtr", "'OnlineCtr', only FloatFeature and OneHotFeature"),
         ("catboost", b'"scale_and_bias": [1, [0', b'"scale_and_bias": [1, [0, 0', "several scores"),
         ("catboost", b'"leaf_values": [', b'"leaf_values": [1, ', "leaf values for 3 splits"),
         ("ranklib", b"<feature>", b"<feature>x", r"the-file:\d+: feature is 'x\d', expected a whole number from 1"),

@@ -96,14 +96,16 @@ def test_xgboost_models_that_are_refused(params, what):
         rs.from_model(xgboost.train(params | {"nthread": 1}, xgboost.DMatrix(np.nan_to_num(X), labels), 2))
 
 
-def test_xgboost_categories_and_several_targets_are_refused():
+def test_xgboost_categories_are_read_and_several_targets_are_refused():
     xgboost = pytest.importorskip("xgboost")
     X, labels, _ = ranking()
     X[:, 0] = np.random.default_rng(0).integers(0, 9, len(X))
     labels = labels + 5 * (X[:, 0] % 2)
     data = xgboost.DMatrix(X, labels, feature_types=["c", *["q"] * 4], enable_categorical=True)
-    with pytest.raises(ModelError, match="categorical splits"):
-        rs.from_model(xgboost.train({"max_cat_to_onehot": 1, "nthread": 1}, data, 2))
+    booster = xgboost.train({"max_cat_to_onehot": 1, "nthread": 1}, data, 2)
+    forest = rs.from_model(booster)
+    assert forest.categorical.any() and forest.categories == {"f1": []}
+    np.testing.assert_allclose(forest.predict(X), booster.predict(data), rtol=1e-6)
     data = xgboost.DMatrix(X, np.stack([labels, labels], axis=1))
     with pytest.raises(ModelError, match="several scores"):
         rs.from_model(xgboost.train({"nthread": 1}, data, 2))

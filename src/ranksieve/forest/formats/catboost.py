@@ -1,12 +1,14 @@
-"""CatBoost models as `save_model(…, format="json")` writes them: numerical splits, oblivious trees or others.
+"""CatBoost models as `save_model(…, format="json")` writes them: oblivious trees or others.
 
 CatBoost turns features into float32 and borders are float32; `x > border` goes right. Bit k of the leaf's number in an
 oblivious tree is set if split k goes right. Missing values count as smaller or larger than everything, by feature.
+A category is the hash of its text; the file has the texts of those that trees split by, where it was saved with `pool`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.nodes import MOST_FEATURES, REMEDY, Nodes, reading, to_forest
 
 LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}  # where NaN goes: as it is, NaN > border is false
+UNSIGNED = (1 << 32) - 1  # of a hash, which is signed in some places
 DEEPEST = 16  # CatBoost's own limit
 EXPECTED = 'a CatBoost model as save_model(…, format="json") writes it'
 
@@ -28,18 +31,23 @@ def forest_of(model: Any, source: str) -> Forest:
 
 def _forest(model: dict[str, Any], source: str) -> Forest:
     kinds = model["features_info"]
-    for kind in ("categorical_features", "text_features", "embedding_features", "ctrs"):
+    for kind in ("text_features", "embedding_features"):
         if kinds.get(kind):
-            raise ModelError(f"{source}: uses {kind}, only numerical features are read; train without them")
+            raise ModelError(f"{source}: uses {kind}, only numbers and categories are read; train without them")
+    if kinds.get("ctrs"):
+        raise ModelError(
+            f"{source}: uses statistics of categories (ctrs), only splits by one category are read; train with "
+            "one_hot_max_size of at least the number of categories"
+        )
     scale, (base, *more) = model["scale_and_bias"]
     if more:
         raise ModelError(f"{source}: gives several scores per document, expected one; train with a ranking objective")
-    features = {feature["feature_index"]: feature for feature in kinds.get("float_features", ())}
-    n_features = 1 + max((feature["flat_feature_index"] for feature in features.values()), default=0)
+    features = Features(kinds, source)
+    n_features = 1 + max((feature["flat_feature_index"] for feature in features.all), default=0)
     if n_features > MOST_FEATURES:
         raise ModelError(f"{source}: has {n_features:,} features, expected at most {MOST_FEATURES:,}; {REMEDY}")
     names = [""] * n_features
-    for feature in features.values():
+    for feature in features.all:
         names[feature["flat_feature_index"]] = str(feature.get("feature_id", ""))
     trees = [
         *(
@@ -55,22 +63,74 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
         feature_names=names if all(names) else None,
         weights=np.full(len(trees), float(scale)),
         base=float(base),
-        info={"read_from": "catboost"},
+        info={"read_from": "catboost", **features.categories()},
     )
 
 
-def _split(split: dict[str, Any], features: dict[int, dict[str, Any]], where: str) -> tuple[int, float, bool]:
-    """Feature, threshold and where NaN goes."""
-    if split["split_type"] != "FloatFeature":
-        raise ModelError(
-            f"{where} has a split of type {split['split_type']!r}, only FloatFeature is read; train without categories"
-        )
-    feature = features[split["float_feature_index"]]
-    return feature["flat_feature_index"], float(to_single(split["border"])), LEFT[feature["nan_value_treatment"]]
+class Features:
+    """The features of a model: numerical ones, and categorical ones with the names of the categories it splits by."""
+
+    def __init__(self, kinds: dict[str, Any], source: str) -> None:
+        self.numerical = {feature["feature_index"]: feature for feature in kinds.get("float_features", ())}
+        self.categorical = {feature["feature_index"]: feature for feature in kinds.get("categorical_features", ())}
+        self.all = [*self.numerical.values(), *self.categorical.values()]
+        self._names = {int(one["hash"]) & UNSIGNED: str(one["value"]) for one in kinds.get("cat_features_hash", ())}
+        self._source = source
+
+    def codes(self, feature: dict[str, Any]) -> dict[int, int]:
+        """The numbers of a feature's categories by their hash."""
+        return {int(value) & UNSIGNED: number for number, value in enumerate(feature.get("values", ()))}
+
+    def categories(self) -> dict[str, Any]:
+        """The names of the categories, as the `info` of a forest has them."""
+        found = {}
+        for feature in self.categorical.values():
+            unknown = [value for value in self.codes(feature) if value not in self._names]
+            if unknown:
+                raise ModelError(
+                    f"{self._source}: does not have the names of its categories; save it with "
+                    'save_model(…, format="json", pool=the training data)'
+                )
+            name = str(feature.get("feature_id") or f"f{feature['flat_feature_index'] + 1}")
+            found[name] = [self._names[value] for value in self.codes(feature)]
+        return {"categories": found} if found else {}
+
+    def split(self, split: dict[str, Any], where: str) -> Split:
+        """A split of a tree."""
+        if split["split_type"] == "OneHotFeature":
+            feature = self.categorical[split["cat_feature_index"]]
+            number = self.codes(feature)[int(split["value"]) & UNSIGNED]
+            return Split(feature["flat_feature_index"], 0.0, False, np.array([number]))
+        if split["split_type"] != "FloatFeature":
+            raise ModelError(
+                f"{where} has a split of type {split['split_type']!r}, only FloatFeature and OneHotFeature are read; "
+                "train with one_hot_max_size of at least the number of categories"
+            )
+        feature = self.numerical[split["float_feature_index"]]
+        left = LEFT[feature["nan_value_treatment"]]
+        return Split(feature["flat_feature_index"], float(to_single(split["border"])), left)
 
 
-def _oblivious(tree: dict[str, Any], features: dict[int, dict[str, Any]], where: str) -> Nodes:
-    splits = [_split(split, features, where) for split in tree["splits"] or ()]
+class Split(NamedTuple):
+    """A test: a number above the threshold goes right, or the category in `codes` does."""
+
+    feature: int
+    threshold: float
+    default_left: bool
+    codes: np.ndarray | None = None
+
+
+def _nodes(left: np.ndarray, right: np.ndarray, splits: Sequence[Split], value: np.ndarray, weight: Any) -> Nodes:
+    """The nodes of a tree; of a categorical split the sides are exchanged, for its category goes left here."""
+    sets = {node: split.codes for node, split in enumerate(splits) if split.codes is not None}
+    swapped = list(sets)
+    left[swapped], right[swapped] = right[swapped], left[swapped]
+    feature, threshold, default_left = (np.array([split[part] for split in splits]) for part in range(3))
+    return Nodes(left, right, feature, threshold, default_left.astype(bool), value, weight=weight, sets=sets)
+
+
+def _oblivious(tree: dict[str, Any], features: Features, where: str) -> Nodes:
+    splits = [features.split(split, where) for split in tree["splits"] or ()]
     depth = len(splits)
     values = np.asarray(tree["leaf_values"], dtype=np.float64)
     if depth > DEEPEST or values.shape != (2**depth,):
@@ -79,22 +139,17 @@ def _oblivious(tree: dict[str, Any], features: dict[int, dict[str, Any]], where:
     numbers = np.arange(n_splits)
     # the last split is the highest bit of a leaf's number, and here the root
     level = np.floor(np.log2(numbers + 1)).astype(int)
-    feature, threshold, default_left = (
-        np.array([split[part] for split in reversed(splits)])[level] if depth else np.empty(0) for part in range(3)
-    )
     weight = tree.get("leaf_weights")
-    return Nodes(
-        left=np.concatenate([2 * numbers + 1, np.full(2**depth, -1)]),
-        right=np.concatenate([2 * numbers + 2, np.full(2**depth, -1)]),
-        feature=feature,
-        threshold=threshold,
-        default_left=default_left.astype(bool),
-        value=np.concatenate([np.zeros(n_splits), values]),
-        weight=None if weight is None else np.concatenate([np.zeros(n_splits), np.asarray(weight, np.float64)]),
+    return _nodes(
+        np.concatenate([2 * numbers + 1, np.full(2**depth, -1)]),
+        np.concatenate([2 * numbers + 2, np.full(2**depth, -1)]),
+        [splits[depth - 1 - at] for at in level.tolist()],
+        np.concatenate([np.zeros(n_splits), values]),
+        None if weight is None else np.concatenate([np.zeros(n_splits), np.asarray(weight, np.float64)]),
     )
 
 
-def _branching(tree: dict[str, Any], features: dict[int, dict[str, Any]], where: str) -> Nodes:
+def _branching(tree: dict[str, Any], features: Features, where: str) -> Nodes:
     """A tree of grow_policy Depthwise or Lossguide."""
     nodes = [tree]
     left, right, splits, values = [], [], [], []
@@ -103,12 +158,11 @@ def _branching(tree: dict[str, Any], features: dict[int, dict[str, Any]], where:
             left.append(len(nodes))
             right.append(len(nodes) + 1)
             nodes += [node["left"], node["right"]]
-            splits.append(_split(node["split"], features, where))
+            splits.append(features.split(node["split"], where))
             values.append(0.0)
         else:
             left.append(-1)
             right.append(-1)
-            splits.append((0, 0.0, False))
+            splits.append(Split(0, 0.0, False))
             values.append(float(node["value"]))
-    feature, threshold, default_left = (np.array(part) for part in zip(*splits, strict=True))
-    return Nodes(np.array(left), np.array(right), feature, threshold, default_left, np.array(values))
+    return _nodes(np.array(left), np.array(right), splits, np.array(values), None)

@@ -147,9 +147,11 @@ def _feature_infos(forest: Forest) -> Iterator[str]:
         if number not in split_by and name not in forest.categories:
             yield "[-inf:inf]"
             continue
-        splits = np.flatnonzero(forest.categorical & (forest.feature == number)).tolist()
-        used = max((int(forest.set_of(split).max(initial=0)) for split in splits), default=0)
-        yield ":".join(map(str, range(max(len(forest.categories.get(name, ())), used + 1))))
+        sets = [
+            forest.set_of(split) for split in np.flatnonzero(forest.categorical & (forest.feature == number)).tolist()
+        ]
+        named = np.arange(len(forest.categories.get(name, ())))
+        yield ":".join(map(str, np.unique(np.concatenate([[0], named, *sets]).astype(np.int64)).tolist()))
 
 
 def _pandas_categories(forest: Forest) -> str:

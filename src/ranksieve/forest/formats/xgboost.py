@@ -22,6 +22,7 @@ from ranksieve.forest.formats import ubjson
 from ranksieve.forest.formats.lightgbm_writer import internal, is_regression
 from ranksieve.forest.formats.nodes import REMEDY, Nodes, parse_count, parse_number, reading, to_forest
 from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, check_names, nested, single_values
+from ranksieve.forest.formats.xgboost_categories import category_names, sets_of
 from ranksieve.forest.structure import checked_values
 
 # Objectives whose prediction is the plain sum of base score and leaves; "custom" ones are not stored.
@@ -77,6 +78,7 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
         raise ModelError(f"{source}: holds {len(trees)} trees but num_trees is another number; {REMEDY}")
     n_features = parse_count(param["num_feature"])
     names = [str(name) for name in learner.get("feature_names", [])]
+    categories = category_names(stored, trees, names)
     return to_forest(
         trees,
         source,
@@ -84,7 +86,11 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
         feature_names=names or None,
         weights=to_single(booster["weight_drop"]) if is_dart else None,
         base=_base_score(param["base_score"]),
-        info={"params": {"objective": learner["objective"]["name"]}, "read_from": "xgboost"},
+        info={
+            "params": {"objective": learner["objective"]["name"]},
+            "read_from": "xgboost",
+            **({"categories": categories} if categories else {}),
+        },
     )
 
 
@@ -115,10 +121,6 @@ def _nodes(tree: dict[str, Any], where: str) -> Nodes:
         raise ModelError(
             f"{where} has several values per leaf, expected one; train with multi_strategy=one_output_per_tree"
         )
-    if len(tree.get("categories_nodes", ())) or np.any(tree.get("split_type", 0)):
-        raise ModelError(
-            f"{where} has categorical splits, only numerical ones are read; train with these features as numbers"
-        )
     n_nodes = parse_count(tree["tree_param"]["num_nodes"])
     arrays = {key: np.asarray(tree[key]) for key in ("left_children", "right_children", "split_indices")}
     singles = {key: to_single(tree[key]) for key in ("split_conditions", "loss_changes", "sum_hessian")}
@@ -129,12 +131,18 @@ def _nodes(tree: dict[str, Any], where: str) -> Nodes:
     for key, array in arrays.items():
         if array.dtype.kind not in "iu":
             raise ModelError(f"{where} has {key} that are not whole numbers; {REMEDY}")
+    sets = sets_of(tree, where)
+    left, right = arrays["left_children"].astype(np.int64), arrays["right_children"].astype(np.int64)
+    by_set = list(sets)  # categories in the set go right there, and left here
+    left[by_set], right[by_set] = right[by_set], left[by_set]
+    default_left[by_set] = ~default_left[by_set]
     return Nodes(
-        left=arrays["left_children"].astype(np.int64),
-        right=arrays["right_children"].astype(np.int64),
+        left=left,
+        right=right,
         feature=arrays["split_indices"].astype(np.int64),
         threshold=below_single(singles["split_conditions"]).astype(np.float64),
         default_left=default_left,
+        sets=sets,
         value=singles["split_conditions"].astype(np.float64),
         gain=singles["loss_changes"].astype(np.float64),
         weight=singles["sum_hessian"].astype(np.float64),

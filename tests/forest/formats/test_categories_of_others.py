@@ -1,0 +1,128 @@
+"""XGBoost's and CatBoost's models with categories score as they do there."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.errors import DataError, ModelError
+
+pd = pytest.importorskip("pandas")
+
+
+def table(seed: int = 0):
+    rng = np.random.default_rng(seed)
+    n = 400
+    return pd.DataFrame(
+        {
+            "price": rng.normal(size=n).astype(np.float32),
+            "brand": rng.choice([f"brand {k}" for k in range(12)], n),
+            "size": rng.choice(["s", "m", "l"], n),
+        }
+    )
+
+
+def grades(frame):
+    good = frame["brand"].isin(["brand 1", "brand 4", "brand 7"])
+    return good.astype(int) + (frame["size"] == "m") + (frame["price"] > 0.5)
+
+
+GROUPS = np.repeat(np.arange(10), 40)
+
+
+@pytest.mark.parametrize("one_hot", [1, 99], ids=["sets", "one-hot"])
+@pytest.mark.parametrize("ending", ["json", "ubj"])
+def test_xgboost(one_hot, ending, tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    frame = table()
+    frame.loc[::9, "brand"] = None
+    as_categories = frame.astype({"brand": "category", "size": "category"})
+    ranker = xgboost.XGBRanker(
+        tree_method="hist", enable_categorical=True, n_estimators=8, max_depth=4, max_cat_to_onehot=one_hot, n_jobs=1
+    )
+    ranker.fit(as_categories, grades(frame), qid=GROUPS)
+    ranker.save_model(tmp_path / f"model.{ending}")
+    forest = rs.load(tmp_path / f"model.{ending}")
+    assert forest.categorical.any()
+    assert forest.categories["size"] == ["l", "m", "s"]
+    expected = ranker.predict(as_categories)
+    np.testing.assert_allclose(forest.predict(frame), expected, rtol=1e-5, atol=1e-6)
+    codes = np.column_stack([frame["price"], as_categories["brand"].cat.codes, as_categories["size"].cat.codes])
+    codes[:, 1:] = np.where(codes[:, 1:] < 0, np.nan, codes[:, 1:])
+    np.testing.assert_allclose(forest.predict(codes), expected, rtol=1e-5, atol=1e-6)
+    left = (forest.categorical & forest.default_left).any()
+    missing = {"missing": "never"} if left else {}
+    forest.save(tmp_path / "ours.txt", **missing)
+    known = frame.dropna()
+    assert rs.load(tmp_path / "ours.txt").predict(known).tobytes() == forest.predict(known).tobytes()
+
+
+def test_names_that_xgboost_has_cut_off_are_not_used(tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    frame = table()[["size"]].replace("m", "größe m")
+    ranker = xgboost.XGBRanker(tree_method="hist", enable_categorical=True, n_estimators=2, max_depth=2, n_jobs=1)
+    ranker.fit(frame.astype("category"), grades(table()), qid=GROUPS)
+    ranker.save_model(tmp_path / "model.json")
+    forest = rs.load(tmp_path / "model.json")
+    assert forest.categories == {"size": []}
+    with pytest.raises(DataError, match="the model has numbers for its categories"):
+        forest.predict(frame)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"categories_sizes": [99]}, "do not fit its categorical splits"),
+        ({"categories_nodes": [1]}, "do not fit its categorical splits"),
+        ({"categories": [-1]}, "a category that is not a number"),
+    ],
+)
+def test_damaged_sets_of_xgboost_are_refused(change, message, tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    frame = table().astype({"brand": "category", "size": "category"})[["size"]]
+    ranker = xgboost.XGBRanker(tree_method="hist", enable_categorical=True, n_estimators=1, max_depth=1, n_jobs=1)
+    ranker.fit(frame, grades(table()), qid=GROUPS)
+    ranker.save_model(tmp_path / "model.json")
+    model = json.loads((tmp_path / "model.json").read_text())
+    model["learner"]["gradient_booster"]["model"]["trees"][0] |= change
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    with pytest.raises(ModelError, match=message):
+        rs.load(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Lossguide"])
+def test_catboost_one_hot(policy, tmp_path):
+    catboost = pytest.importorskip("catboost")
+    frame = table()
+    pool = catboost.Pool(frame, grades(frame), group_id=GROUPS, cat_features=["brand", "size"])
+    ranker = catboost.CatBoostRanker(
+        iterations=8, depth=4, one_hot_max_size=50, grow_policy=policy, verbose=False, thread_count=1,
+        loss_function="QueryRMSE", random_seed=0, allow_writing_files=False,
+    ).fit(pool)  # fmt: skip
+    ranker.save_model(str(tmp_path / "model.json"), format="json", pool=pool)
+    forest = rs.load(tmp_path / "model.json")
+    assert forest.categorical.any()
+    other = table(1)
+    other.loc[:5, "brand"] = "never seen"
+    np.testing.assert_allclose(forest.predict(other), ranker.predict(other), rtol=1e-9, atol=1e-9)
+    with pytest.raises(DataError, match="is categorical in the model, with categories such as"):
+        forest.predict(other.assign(brand=1.5))
+    ranker.save_model(str(tmp_path / "nameless.json"), format="json")
+    with pytest.raises(ModelError, match="does not have the names of its categories"):
+        rs.load(tmp_path / "nameless.json")
+
+
+def test_catboost_statistics_of_categories_are_refused(tmp_path):
+    catboost = pytest.importorskip("catboost")
+    frame = table()
+    pool = catboost.Pool(frame, grades(frame), group_id=GROUPS, cat_features=["brand", "size"])
+    ranker = catboost.CatBoostRanker(
+        iterations=3, depth=2, one_hot_max_size=2, verbose=False, thread_count=1, loss_function="QueryRMSE",
+        allow_writing_files=False,
+    ).fit(pool)  # fmt: skip
+    ranker.save_model(str(tmp_path / "model.json"), format="json", pool=pool)
+    with pytest.raises(ModelError, match=r"statistics of categories \(ctrs\).*one_hot_max_size"):
+        rs.load(tmp_path / "model.json")
