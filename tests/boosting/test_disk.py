@@ -127,6 +127,14 @@ def test_lambdamart_says_how_long_a_tree_takes(small_memory, data, caplog):
     assert re.search(r"every tree reads the [\d.]+ kB of bins about 6 times, in about 0\.\d\d s; ", caplog.text)
 
 
+def test_a_selection_that_does_not_fit_into_memory_is_reported_once(small_memory, data, caplog):
+    rs.train(in_file(data, FEW), negatives=0.3, **MORE)
+    assert (
+        len(re.findall(r"the \d+ training rows of a tree do not fit into memory, which has room for 35;", caplog.text))
+        == 1
+    )
+
+
 def test_the_file_is_read_less_than_once_for_each_tree(small_memory):
     data = small_dataset(12, seed=2, most=400)
     binned = in_file(data, len(data.labels) // 4, "20K")

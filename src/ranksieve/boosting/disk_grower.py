@@ -14,6 +14,7 @@ from ranksieve.boosting.grower import only_columns
 from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, SumGrower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import Tree
+from ranksieve.data.bin_store import Listener
 from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, ROW
 from ranksieve.kernels import growing as kernels
@@ -85,9 +86,10 @@ class DiskGrower(SumGrower):
     are taken into memory; mostly it is small leaves that are split again.
     """
 
-    def __init__(self, data: Binned, params: Params, *, threads: int) -> None:
+    def __init__(self, data: Binned, params: Params, listener: Listener | None = None, *, threads: int) -> None:
         assert data.disk is not None
         super().__init__(data, params, threads=threads)
+        self._listener = listener  # until it has been told that selections are too large
         self.ahead, self._disk, self._n_columns = params.leaves, data.disk, data.binning.n_features
         self._all_columns = Columns(self._n_bins, np.ones(len(self._n_bins), np.bool_), self._signs, self._borders)
 
@@ -102,6 +104,7 @@ class DiskGrower(SumGrower):
         """A tree fitted to the gradients of some rows (None: all); also its leaves where every row took part."""
         if target.rows is not None and self._disk.fits(len(target.rows)):
             return super().grow(target, rng)
+        self._report_size(target)
         columns, key = self._choose_columns(rng), self._draw_key(rng)
         self._target, self._numbers = target, np.zeros(len(target.grad), np.uint16)
         self._small = SmallLeaves(self._disk.borrow(), len(self._n_bins))
@@ -111,6 +114,16 @@ class DiskGrower(SumGrower):
         leaves = LeafNumbers(self._numbers) if target.rows is None else None
         del self._target, self._numbers, self._small
         return tree, leaves
+
+    def _report_size(self, target: TreeTarget) -> None:
+        """Say once that a selection does not fit into memory."""
+        if target.rows is not None and self._listener is not None:
+            self._listener.note(
+                f"the {len(target.rows):,} training rows of a tree do not fit into memory, which has room for "
+                f"{self._disk.room:,}; the file is read several times for each tree; more memory or a smaller "
+                "selection makes this faster"
+            )
+            self._listener = None
 
     def _place(self, target: TreeTarget, scales: Scales) -> TreeRows:
         assert target.rows is not None

@@ -38,10 +38,11 @@ def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) ->
                 "one of the two out",
             )  # fmt: skip
         return None
-    return BinStore(params.memory, params.bin_folder, params.keep_bins, _listener(callbacks))
+    return BinStore(params.memory, params.bin_folder, params.keep_bins, listener_of(callbacks))
 
 
-def _listener(callbacks: Sequence[Any]) -> Listener:
+def listener_of(callbacks: Sequence[Any]) -> Listener:
+    """The callback that is told what happens to bins: progress on a terminal; else notes are logged."""
     return next((one for one in callbacks if hasattr(one, "note")), Listener())
 
 
@@ -54,7 +55,7 @@ def report_disk_time(
     file = data.disk.file
     passes = PASSES_PER_LEVEL * (params.leaves - 1).bit_length()
     seconds = passes * file.n_bytes * (_seconds_per_byte(file) + SECONDS_PER_BIN / threads)
-    _listener(callbacks).note(
+    listener_of(callbacks).note(
         f"every tree reads the {file_size(file.n_bytes)} of bins about {passes} times, in about {duration(seconds)}; "
         "trees on selected rows, such as those of selgb, take much less time"
     )

@@ -14,7 +14,7 @@ from ranksieve.boosting.callbacks import MeasuredSet, Monitor, ValidationSet
 from ranksieve.boosting.checkpoint import Checkpointer, fingerprint, finished
 from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.disk_scores import new_scores
-from ranksieve.boosting.disk_training import report_disk_time, store_of
+from ranksieve.boosting.disk_training import listener_of, report_disk_time, store_of
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.initial_scores import TRAIN, Base, make_base
 from ranksieve.boosting.job import TrainingJob, model_info, named_sets, sizes_of
@@ -161,7 +161,7 @@ class MainMemory:
     """Trains on the CPU; `boosting.gpu.memory.GpuMemory` has the same parts on a GPU."""
 
     def __init__(self, job: TrainingJob) -> None:
-        self._params, self._threads = job.params, job.threads
+        self._params, self._threads, self._listener = job.params, job.threads, listener_of(job.callbacks)
 
     def scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool = False) -> Any:
         """The scores of a data set."""
@@ -175,7 +175,7 @@ class MainMemory:
 
     def grower(self, data: Binned) -> Grower:
         if data.disk is not None:
-            return DiskGrower(data, self._params, threads=self._threads)
+            return DiskGrower(data, self._params, self._listener, threads=self._threads)
         return GROWERS[self._params.forest_algorithm.grower](data, self._params, threads=self._threads)
 
 

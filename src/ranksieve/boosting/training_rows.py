@@ -267,6 +267,7 @@ class TrainingLists:
                 grad, hess = grad[rows.rows], hess[rows.rows]
         else:
             assert rows.rows is not None
+            self.all_rows.cache.clear()  # what the first tree needed
             grad, hess = self._derivatives(rows, scores.at(rows.rows), step)
         self._full = None  # the next tree has others
         if rows.weights is not None:

@@ -41,7 +41,12 @@ class DiskRows:
 
     def fits(self, n_rows: int) -> bool:
         """Whether so many rows can be in memory at a time."""
-        return n_rows <= (1.0 - SPARE_SHARE) * len(self._matrix)
+        return n_rows <= self.room
+
+    @property
+    def room(self) -> int:
+        """How many rows can be in memory at a time, beside others that are needed now and then."""
+        return int((1.0 - SPARE_SHARE) * len(self._matrix))
 
     def wanted(self) -> np.ndarray:
         """The rows that a kernel has marked as wanted."""
@@ -86,7 +91,7 @@ class DiskRows:
         rows that are in memory stay there if there is room for them. `on_block` gets every block with the number of its
         first row before that.
         """
-        n_rows, room = self.file.n_rows, int((1.0 - SPARE_SHARE) * len(self._matrix))
+        n_rows, room = self.file.n_rows, self.room
         marks = np.zeros(n_rows, np.bool_)
         if nearness is None and self._n_kept + len(rows) <= len(self._matrix):
             marks[self.slots >= 0] = True
