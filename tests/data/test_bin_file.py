@@ -151,7 +151,7 @@ from ranksieve.data import bin_file, bin_store
 from ranksieve.data.binned import bin_data
 bin_file.BinWriter.finish = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
 bin_store.resident_memory = lambda: 0
-bin_store.WORK_BYTES, bin_store.DOC_BYTES, bin_store.LEAST_ROWS = 0, 4, 8
+bin_store.WORK_BYTES, bin_store.DOC_BYTES, bin_store.WHOLE_BYTES, bin_store.LEAST_ROWS = 0, 4, 0, 8
 bin_data(sys.argv[1], max_bins=16, store=bin_store.BinStore("9K"))
 """
 

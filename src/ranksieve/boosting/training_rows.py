@@ -251,6 +251,8 @@ class TrainingLists:
         """The rows for the tree of this step: a new selection where one is due, else those of the tree before."""
         if not self.selects_at(step):
             return last
+        if step == self.first_selection:
+            self.all_rows.cache.clear()  # of the trees before, which were trained on all rows
         selected = self.params.selection_rule(View(self, ReadOnlyScores(scores), step, rng, last.rows))
         if selected is None:
             return self.all_rows
@@ -267,7 +269,6 @@ class TrainingLists:
                 grad, hess = grad[rows.rows], hess[rows.rows]
         else:
             assert rows.rows is not None
-            self.all_rows.cache.clear()  # what the first tree needed
             grad, hess = self._derivatives(rows, scores.at(rows.rows), step)
         self._full = None  # the next tree has others
         if rows.weights is not None:

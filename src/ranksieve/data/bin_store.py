@@ -21,6 +21,7 @@ from ranksieve.data.bin_file import CHECKSUMS, BinFile, BinFileError, BinWriter,
 from ranksieve.data.binning import Binning
 from ranksieve.data.blocks import Source
 from ranksieve.data.dataset import BLOCK_ROWS
+from ranksieve.data.disk_rows import WHOLE_BYTES
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.free_memory import available_memory, resident_memory
 from ranksieve.data.lists import Lists
@@ -31,7 +32,7 @@ from ranksieve.text_formats import AUTO, file_size, read_size
 
 LOG = logging.getLogger("ranksieve")
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
-DOC_BYTES = 48  # of a document besides its bins: label, scores, gradients, and places in work arrays
+DOC_BYTES = 40  # of a document besides its bins: label, scores, and places in work arrays
 WORK_BYTES = 96 << 20  # blocks that are read, histograms
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
@@ -116,11 +117,12 @@ class BinStore:
 
     def check_room(self, n_docs: int, width: int, source: str) -> None:
         """Refuse a limit that is too low for the scores of so many documents."""
-        least = self._started + WORK_BYTES + (self._in_files + n_docs) * DOC_BYTES + LEAST_ROWS * width
+        per_doc = DOC_BYTES + WHOLE_BYTES
+        least = self._started + WORK_BYTES + (self._in_files + n_docs) * per_doc + LEAST_ROWS * width
         if self._limit is not None and least > self._limit:
             raise ParameterError(
                 param("memory", self.memory), f" is too little for {n_docs:,} documents of {source}: scores and "
-                f"gradients alone take {file_size(n_docs * DOC_BYTES)}, and the program {file_size(self._started)}; "
+                f"gradients alone take {file_size(n_docs * per_doc)}, and the program {file_size(self._started)}; "
                 f"give at least {-(-least * 11 // 10 >> 20)}M",
             )  # fmt: skip
 

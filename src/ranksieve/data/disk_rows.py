@@ -13,6 +13,7 @@ from ranksieve.kernels.lazy_scores import ABSENT, WANTED
 from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
+WHOLE_BYTES = 12  # of a document more than usual, while a tree is grown on all of them: gradients
 SPARE_SHARE = 0.125  # of the memory for rows, which stays free for rows that are needed before the file is read again
 
 
@@ -73,10 +74,10 @@ class DiskRows:
         return np.take(self._matrix, self.slots[rows], axis=0)
 
     def borrow(self) -> np.ndarray:
-        """The memory for rows, for other rows; none of the rows is in memory then."""
+        """Memory for other rows while a tree is grown on all; none of the rows is in memory then."""
         self.slots.fill(ABSENT)
         self._n_kept = 0
-        return self._matrix
+        return self._matrix[: max(len(self._matrix) - self.file.n_rows * WHOLE_BYTES // self.file.width, 1)]
 
     def renew(
         self,
