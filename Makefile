@@ -27,8 +27,10 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check src tests benchmarks examples docs
 	$(BIN)/ruff format --check src tests benchmarks examples docs
 
+# all modules, then the public ones, those of the Python reference, as strictly as mypy can
 types: $(VENV)/.ready-dev
 	$(BIN)/mypy
+	$(BIN)/mypy --strict --follow-imports silent $$($(BIN)/python docs/public_modules.py)
 
 # the documentation as a folder of pages, site/index.html; a warning is an error
 docs: $(VENV)/.ready-docs

@@ -44,11 +44,25 @@ def test_public_methods_have_docstrings(module, name):
         assert getattr(what, "__func__", what).__doc__, f"{name}.{method} has no docstring"
 
 
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_types_of_every_module_with_a_public_name_are_checked():
+    checked = set(script("public_modules").public_modules())
+    assert checked == {module.__name__ for module in MODULES[1:]} | {getattr(*one).__module__ for one in NAMES}
+    assert (
+        "mypy --strict --follow-imports silent $$($(BIN)/python docs/public_modules.py)"
+        in (ROOT / "Makefile").read_text()
+    )
+
+
 def test_the_reference_lists_the_public_names_and_nothing_else():
     pytest.importorskip("mkdocs")
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
+    generate = script("generate")
     listed = {line.removeprefix("::: ") for line in generate.reference().splitlines() if line.startswith("::: ")}
     values = (getattr(module, name) for module, name in NAMES)
     assert listed == {f"{value.__module__}.{value.__qualname__}" for value in values}

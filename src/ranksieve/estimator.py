@@ -131,7 +131,8 @@ class Ranker(BaseEstimator):
 
     def set_params(self, **params: Any) -> Ranker:
         """Set parameters by name or alias."""
-        return super().set_params(**canonical(params))
+        ranker: Ranker = super().set_params(**canonical(params))
+        return ranker
 
     def fit(
         self,

@@ -207,7 +207,7 @@ class Params:
     @property
     def newton_gain(self) -> bool:
         """Whether splits are chosen by the gain with second derivatives."""
-        return self.gain == "newton"
+        return bool(self.gain == "newton")
 
     @property
     def uses_gains(self) -> bool:

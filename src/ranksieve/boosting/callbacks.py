@@ -91,7 +91,7 @@ class ValidationSet:
     scores: Scores
     _best: np.ndarray | None = None
 
-    def measure(self, state: State, metric: Metric) -> float:
+    def measure(self, state: State[Any], metric: Metric) -> float:
         return defined_mean(self.per_query(state.trees, metric), self.data.lists.query_weights, metric, self.name)
 
     def per_query(self, trees: Sequence[Tree], metric: Metric) -> np.ndarray:

@@ -178,7 +178,7 @@ def _ranks(log: ClickLog, run: Run, condensed: bool) -> np.ndarray:
     """The rank, from 1, of each row's document in the new ranking; 0 where it has none."""
     found = {id: {doc: rank for rank, doc in enumerate(docs.tolist(), 1)} for id, docs, _ in run.lists()}
     pairs = zip(log.query_ids[log.pairs.queries].tolist(), log.doc_ids[log.pairs.documents].tolist(), strict=True)
-    ranks = np.array([found.get(query, {}).get(doc, 0) for query, doc in pairs])[log.pairs.of_rows]
+    ranks: np.ndarray = np.array([found.get(query, {}).get(doc, 0) for query, doc in pairs])[log.pairs.of_rows]
     if not condensed:
         return ranks
     pages = np.repeat(np.arange(log.n_pages), log.sizes)

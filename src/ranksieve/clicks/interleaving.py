@@ -196,7 +196,7 @@ def outcomes(log: ClickLog) -> np.ndarray:
     if log.teams is None:
         raise DataError("the log has no teams; pages of interleaving need a field 'teams' with 'a', 'b' or null")
     credits = [np.add.reduceat(log.clicks & (log.teams == team), log.offsets[:-1], dtype=float) for team in (A, B)]
-    found = np.sign(credits[A] - credits[B])
+    found: np.ndarray = np.sign(credits[A] - credits[B])
     found[np.add.reduceat(log.clicks, log.offsets[:-1], dtype=int) == 0] = np.nan
     return found
 
@@ -290,7 +290,7 @@ def _bootstrap(values: np.ndarray, sessions: np.ndarray | None, samples: int, se
     rng = np.random.default_rng(seed)
     if (sizes == 1).all() and len(np.unique(values)) <= 3:  # counts of wins, ties and losses are multinomial
         kinds, counts = np.unique(values, return_counts=True)
-        return rng.multinomial(len(values), counts / len(values), samples) @ kinds / len(values)
+        return np.asarray(rng.multinomial(len(values), counts / len(values), samples) @ kinds / len(values))
     means: list[np.ndarray] = []
     per_chunk = max(1, CHUNK // len(sums))
     draw: Callable[[int], np.ndarray] = lambda n: rng.integers(0, len(sums), (n, len(sums)))  # noqa: E731

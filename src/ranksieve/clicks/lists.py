@@ -182,7 +182,7 @@ def _rows_of(log: ClickLog, dataset: Dataset) -> np.ndarray:
     """The row of each document shown in the data, -1 where the data does not have it."""
     numbers = {pair: row for row, pair in enumerate(zip(*_keys(dataset), strict=True))}
     pairs: Any = zip(log.query_ids[log.pairs.queries].tolist(), log.doc_ids[log.pairs.documents].tolist(), strict=True)
-    return np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)[log.pairs.of_rows]
+    return np.asarray(np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)[log.pairs.of_rows])
 
 
 def _ideal_dcg(gains: np.ndarray, log: ClickLog) -> np.ndarray:

@@ -143,12 +143,12 @@ class ClickLog:
     @cached_property
     def places(self) -> np.ndarray:
         """The place of each row on its page, from 0."""
-        return (np.arange(len(self.documents)) - np.repeat(self.offsets[:-1], self.sizes)).astype(ROW)
+        return np.asarray((np.arange(len(self.documents)) - np.repeat(self.offsets[:-1], self.sizes)).astype(ROW))
 
     @cached_property
     def pair_keys(self) -> np.ndarray:
         """One number per row for its query and document."""
-        return np.repeat(self.queries.astype(OFFSET), self.sizes) * len(self.doc_ids) + self.documents
+        return np.asarray(np.repeat(self.queries.astype(OFFSET), self.sizes) * len(self.doc_ids) + self.documents)
 
     @cached_property
     def pairs(self) -> Pairs:

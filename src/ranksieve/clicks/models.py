@@ -84,7 +84,7 @@ def _fitted(name: str, log: ClickLog, options: FitOptions, **parameters: object)
 def _shares(log: ClickLog) -> np.ndarray:
     """Clicks per impression of each place."""
     shown, clicked = log.by_place()
-    return clicked / np.maximum(shown, 1)
+    return np.asarray(clicked / np.maximum(shown, 1))
 
 
 def _fit_ctr(log: ClickLog, options: FitOptions) -> FittedModel:
@@ -166,7 +166,7 @@ def _examined(cells: Cells, examination: np.ndarray, options: FitOptions) -> np.
 def shrunk(clicked: np.ndarray, examined: np.ndarray, prior: float) -> np.ndarray:
     """Clicks per examination; documents with few examinations are near the mean of all."""
     mean = clicked.sum() / max(examined.sum(), 1e-300)
-    return (clicked + prior * mean) / np.maximum(examined + prior, 1e-300)
+    return np.asarray((clicked + prior * mean) / np.maximum(examined + prior, 1e-300))
 
 
 def _fit_trust(log: ClickLog, options: FitOptions) -> FittedModel:

@@ -50,12 +50,12 @@ class Propensities:
 
     def at(self, places: Any) -> np.ndarray:
         """The propensities of places, from 0."""
-        return self.values[np.minimum(places, len(self.values) - 1)]
+        return np.asarray(self.values[np.minimum(places, len(self.values) - 1)])
 
     @property
     def biases(self) -> np.ndarray:
         """Their logarithms: `train(..., position_biases=propensities.biases, position_rate=0)` removes them."""
-        return np.log(self.values)
+        return np.asarray(np.log(self.values))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write them as JSON."""

@@ -67,7 +67,7 @@ class Users:
         else:
             attraction = self.noise + (1.0 - self.noise) * relevance
         if self.model in ("pbm", "trust"):
-            return exists & (draws < attraction * ranks**-self.eta)
+            return np.asarray(exists & (draws < attraction * ranks**-self.eta))
         clicks, reading = np.zeros(relevance.shape, bool), np.ones(len(relevance), bool)
         for rank in range(relevance.shape[1]):
             clicks[:, rank] = exists[:, rank] & reading & (draws[:, rank] < attraction[:, rank])
@@ -152,7 +152,7 @@ def simulate(
 
 
 def _relevance(labels: np.ndarray) -> np.ndarray:
-    return (2.0 ** labels.astype(float) - 1.0) / (2.0 ** highest_grade(labels) - 1.0)
+    return np.asarray((2.0 ** labels.astype(float) - 1.0) / (2.0 ** highest_grade(labels) - 1.0))
 
 
 def _best(dataset: Dataset, rankers: Sequence[Any], depth: int) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +231,7 @@ def document_ids(dataset: Dataset) -> np.ndarray:
     if lists.doc_ids is not None:
         return lists.doc_ids.astype(str).astype(object)
     places = np.arange(lists.n_docs) - np.repeat(lists.offsets[:-1], lists.sizes)
-    return places.astype(str).astype(object)
+    return np.asarray(places.astype(str).astype(object))
 
 
 def logging_ranker(dataset: Dataset, *, share: float = 0.01, seed: int = 0, **params: Any) -> Any:

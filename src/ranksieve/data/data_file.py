@@ -83,7 +83,8 @@ class DataFile(os.PathLike[str]):
                     object.__setattr__(self, name, getattr(inner, name))
 
     def __fspath__(self) -> str:
-        return os.fspath(self.path)
+        path: str = os.fspath(self.path)
+        return path
 
     def __str__(self) -> str:
         return str(self.path) if isinstance(self.path, str | os.PathLike) else f"the {type(self.path).__name__}"

@@ -155,7 +155,7 @@ class Dataset(Described):
 
     @property
     def n_features(self) -> int:
-        return self.features.shape[1]
+        return int(self.features.shape[1])
 
     def rows(self, start: int, stop: int) -> np.ndarray:
         """Rows start:stop of the lists as a C-ordered float32 array; a view if the features are of this kind."""

@@ -155,7 +155,7 @@ class _Cubic:
         return np.stack([(X * self.linear).sum(axis=1), (X * X[:, q]).sum(axis=1), (X * X[:, r] * X[:, s]).sum(axis=1)])
 
     def values(self, X: np.ndarray) -> np.ndarray:
-        return ((self.terms(X) - self.means) / self.scales).mean(axis=0)
+        return np.asarray(((self.terms(X) - self.means) / self.scales).mean(axis=0))
 
     def grades(self, X: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.cuts, self.values(X))

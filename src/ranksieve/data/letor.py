@@ -221,7 +221,8 @@ def _block_lines(block: Block, *, name_last: bool) -> Iterator[str]:
 
 
 def _shortest(values: np.ndarray) -> list[str]:
-    return pc.cast(pa.array(values), pa.string()).to_pylist()
+    texts: list[str] = pc.cast(pa.array(values), pa.string()).to_pylist()
+    return texts
 
 
 def _checked_id(query_id: object) -> str:

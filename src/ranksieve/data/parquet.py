@@ -59,7 +59,8 @@ class ParquetSource(TableSource):
                 yield batch
 
     def _block(self, batch: pa.RecordBatch, done: int) -> Block:
-        return self._reading(lambda: super(ParquetSource, self)._block(batch, done))
+        block: Block = self._reading(lambda: super(ParquetSource, self)._block(batch, done))
+        return block
 
     def _open(self) -> pq.ParquetFile:
         # So a pass holds one block and a page of each column; pre-buffering would hold the whole file.
@@ -84,7 +85,7 @@ class ParquetSource(TableSource):
     def _note(self, schema: pa.Schema) -> dict[str, Any]:
         """What `write_parquet` noted in the file; nothing for files of others."""
         try:
-            note = json.loads((schema.metadata or {}).get(FORMAT_KEY, b"{}"))
+            note: dict[str, Any] = json.loads((schema.metadata or {}).get(FORMAT_KEY, b"{}"))
             version = int(note.get("format", FORMAT_VERSION))
             if not isinstance(note.get("first_stage"), int | str | None):
                 raise TypeError

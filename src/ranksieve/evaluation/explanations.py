@@ -122,7 +122,7 @@ class Explanation:
         given = [features] if isinstance(features, str | int | np.integer) else list(features)
         numbers = [self._feature(feature) for feature in given]
         if by == "contribution":
-            return self.scores - self.contributions[:, numbers].sum(axis=1)
+            return np.asarray(self.scores - self.contributions[:, numbers].sum(axis=1))
         reduced = self.features.copy()
         reduced[:, numbers] = np.nan
         return self.model.predict(reduced)

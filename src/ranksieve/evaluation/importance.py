@@ -60,7 +60,7 @@ def importance(
     if data is None:
         raise ParameterError(f"importance by {kind} is measured on documents; give ", param("data"))
     if kind == "contribution":
-        return np.abs(forest.predict(data, contributions=True, threads=threads)[:, :-1]).mean(axis=0)
+        return np.asarray(np.abs(forest.predict(data, contributions=True, threads=threads)[:, :-1]).mean(axis=0))
     drops = permutation_drops(forest, data, metric=metric, repeats=repeats, seed=seed, threads=threads)
     counted = ~np.isnan(drops).any(axis=0)
     return drops[:, counted].mean(axis=1) if counted.any() else np.full(forest.n_features, np.nan)

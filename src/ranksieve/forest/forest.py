@@ -100,7 +100,8 @@ class Forest(TrainedModel):
 
         Empty for a feature whose categories have numbers and no names.
         """
-        return self.info.get("categories", {})
+        categories: Mapping[str, Sequence[str]] = self.info.get("categories", {})
+        return categories
 
     @cached_property
     def has_categories(self) -> bool:
@@ -117,7 +118,7 @@ class Forest(TrainedModel):
 
     def scaled_leaf_values(self) -> np.ndarray:
         """Leaf values with the tree weights multiplied in: a score is the sum of these."""
-        return self.leaf_values * np.repeat(self.weights, self.n_leaves)
+        return np.asarray(self.leaf_values * np.repeat(self.weights, self.n_leaves))
 
     def take(self, trees: Sequence[int] | np.ndarray) -> Forest:
         """The forest of some trees, by number, in the given order."""
@@ -195,7 +196,8 @@ class Forest(TrainedModel):
                     "the model splits by categories, which are not scored on a GPU; use ", param("device", "cpu")
                 )
             if not self.has_categories and is_chosen(device):
-                return self._gpu_scorer.predict(X, trees=trees, dtype=dtype)
+                scores: np.ndarray = self._gpu_scorer.predict(X, trees=trees, dtype=dtype)
+                return scores
         return self._scorer.predict(X, trees=trees, threads=threads, dtype=dtype)
 
     def staged_predict(self, X: Any, *, every: int = 1, threads: int | None = None) -> Iterator[tuple[int, np.ndarray]]:

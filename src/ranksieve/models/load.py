@@ -73,4 +73,4 @@ def _kind(content: bytes, source: str) -> str:
         kind = None
     if kind not in tuple(KINDS):  # a damaged file may hold a list, which has no hash
         raise ModelError(f"{source}: is a model of kind {kind!r}; known: {', '.join(KINDS)}; upgrade ranksieve")
-    return kind
+    return str(kind)

@@ -52,11 +52,11 @@ def position_biases(biases: Mapping[str, Any], *, baseline: str | None = None, a
 
 def _relative(name: str, given: Any) -> np.ndarray:
     if isinstance(given, Propensities):
-        return given.values / given.values[0]
+        return np.asarray(given.values / given.values[0])
     if hasattr(given, "info"):
         learned = np.asarray(given.info.get("position_biases", ()), dtype=float)[1:]
         if not len(learned):
             raise ParameterError(f"the model {name!r} has no biases of positions; train it on data with positions")
-        return np.exp(learned - learned[0])
+        return np.asarray(np.exp(learned - learned[0]))
     values = np.asarray(given, dtype=float)
-    return values / values[0]
+    return np.asarray(values / values[0])

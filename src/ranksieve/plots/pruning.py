@@ -219,4 +219,5 @@ def _costs(name: str, model: Any) -> dict[str, float]:
         raise ParameterError(f"{name!r} was not trained in rounds; train with ", param("algo", "xcleaver"))
     if "phase_seconds" not in info:
         raise ParameterError(f"{name!r} has no times, which model files leave out; give the model that train returned")
-    return info["phase_seconds"]
+    seconds: dict[str, float] = info["phase_seconds"]
+    return seconds

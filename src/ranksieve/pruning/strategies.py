@@ -66,7 +66,7 @@ class Removals:
             self._last, *self._pools.arrays, self._outputs.incremental.arrays, changes,
         )  # fmt: skip
         self._last = -1
-        return self.total + changes.sum(axis=0)
+        return np.asarray(self.total + changes.sum(axis=0))
 
     def remove(self, tree: int, total: int) -> None:
         """Remove a tree; `total` is its entry in `totals`."""

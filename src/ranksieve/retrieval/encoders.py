@@ -132,7 +132,8 @@ def as_query_vectors(given: Any, queries: Iterable[str], ids: list[str] | None =
     An array or a file has one row per query, in their order or with `ids`.
     """
     if given is None or callable(given):
-        return given
+        encode: Encode | None = given
+        return encode
     wanted = list(queries)
     if not wanted:
         return {}

@@ -17,11 +17,11 @@ SMALLEST_SPREAD = 1e-9  # scores that are all equal are divided by it, as ranx d
 
 def _min_max(scores: np.ndarray) -> np.ndarray:
     low = scores.min(initial=np.inf)
-    return (scores - low) / max(scores.max(initial=-np.inf) - low, SMALLEST_SPREAD)
+    return np.asarray((scores - low) / max(scores.max(initial=-np.inf) - low, SMALLEST_SPREAD))
 
 
 def _zmuv(scores: np.ndarray) -> np.ndarray:
-    return (scores - scores.mean()) / max(scores.std(), SMALLEST_SPREAD)
+    return np.asarray((scores - scores.mean()) / max(scores.std(), SMALLEST_SPREAD))
 
 
 def _rank(scores: np.ndarray) -> np.ndarray:

@@ -224,7 +224,7 @@ class Index:
     @cached_property
     def total_lengths(self) -> np.ndarray:
         """Terms of the corpus in each field, and in all."""
-        return self.lengths.sum(axis=1, dtype=np.int64)
+        return np.asarray(self.lengths.sum(axis=1, dtype=np.int64))
 
     @cached_property
     def ids(self) -> np.ndarray:

@@ -89,7 +89,7 @@ def _measure(metric: Metric, retrieved: list[np.ndarray], judged: list[np.ndarra
     """
     if metric.name == "avg-ndcg" and metric.k is not None:
         parts = [_measure(replace(metric, name="ndcg", k=k), retrieved, judged) for k in range(1, metric.k + 1)]
-        return np.mean(parts, axis=0)
+        return np.asarray(np.mean(parts, axis=0))
     positives = np.array([is_positive(metric, labels).sum() for labels in judged], dtype=float)
     plain = replace(metric, ties="order", empty=0, one_label="count")
     if metric.name == "ndcg":
@@ -118,4 +118,4 @@ def _values(metric: Metric, lists: list[np.ndarray]) -> np.ndarray:
 
 
 def _divided(values: np.ndarray, by: np.ndarray) -> np.ndarray:
-    return np.divide(values, by, out=np.zeros(len(values)), where=by > 0)
+    return np.asarray(np.divide(values, by, out=np.zeros(len(values)), where=by > 0))

@@ -184,7 +184,7 @@ def _check_ids(ids: Iterable[str], kind: str) -> None:
 def _falling(scores: np.ndarray) -> np.ndarray:
     """Strictly falling scores in float32, the precision of trec_eval; nine digits distinguish them."""
     limit, down = np.finfo(np.float32).max, np.float32(-np.inf)
-    falling = np.clip(scores, -limit, limit).astype(np.float32)
+    falling: np.ndarray = np.clip(scores, -limit, limit).astype(np.float32)
     for k in range(1, len(falling)):
         if falling[k] >= falling[k - 1]:
             falling[k] = np.nextafter(falling[k - 1], down)
