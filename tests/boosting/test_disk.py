@@ -6,6 +6,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import ranksieve as rs
 from ranksieve.boosting.disk_scores import DiskScores, _Near
@@ -195,6 +197,34 @@ def test_memory_holds_the_rows_asked_for_and_the_nearest(small_memory, data):
     more = np.array([4, 78], np.int32)
     assert disk.load(more) and (disk.slots[more] >= 0).all()
     np.testing.assert_array_equal(disk.take(rows), binned.bins[rows])
+
+
+@given(st.lists(st.tuples(st.sampled_from(["load", "take", "renew", "borrow"]), st.integers(0, 2**32)), max_size=12))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rows_in_memory_are_always_those_of_the_file(small_memory, data, steps):
+    binned = in_file(data, 90)
+    disk: DiskRows = binned.disk
+    for name, seed in steps:
+        rng = np.random.default_rng(seed)
+        rows = np.flatnonzero(rng.random(data.n_docs) < 0.1 * rng.random()).astype(np.int32)
+        nearness = rng.normal(size=data.n_docs)
+        if name == "load":
+            assert not disk.load(rows) or (disk.slots[rows] >= 0).all()
+        elif name == "take":
+            np.testing.assert_array_equal(disk.take(rows), binned.bins[rows])
+        elif name == "renew":
+            disk.renew(rows, None, lambda first, last, nearness=nearness: nearness[first:last])
+            assert (disk.slots[rows] >= 0).all()
+        else:
+            disk.borrow()[:] = 7
+        kept = np.flatnonzero(disk.slots >= 0)
+        assert len(np.unique(disk.slots[kept])) == len(kept) <= 90
+        np.testing.assert_array_equal(disk.bins.bins[disk.slots[kept]], binned.bins[kept])
+
+
+def test_the_number_of_threads_does_not_matter(small_memory, data):
+    params = {**MORE, "negatives": 0.1, "gain": "variance"}
+    same(*(rs.train(in_file(data, MANY), **{**params, "threads": n}) for n in (1, 2)))
 
 
 def test_the_largest_values_without_those_that_are_not_needed():
