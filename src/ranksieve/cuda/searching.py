@@ -28,7 +28,7 @@ def node_of(state, task, side):
     """The sums of a side and its bounds; those of a leaf that is divided ahead has none."""
     if task[LEAF] == IS_SPLIT:
         return leaf_node(state, state.pair[side])
-    return Node(task[TOTAL + side], int64(0), -np.inf, np.inf)
+    return Node(task[TOTAL + side], int64(0), -np.inf, np.inf)  # type: ignore[arg-type]
 
 
 @cuda.jit(device=True)
