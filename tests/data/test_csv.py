@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -140,3 +142,29 @@ def test_odd_cells_below_the_names_do_not_make_letor(tmp_path):
 
 def test_labels_that_are_true_or_false(tmp_path):
     assert read(written(tmp_path, "label,qid,f\ntrue,a,2\nFalse,a,1\n")).labels.tolist() == [1, 0]
+
+
+def test_a_program_that_ends_after_an_error_is_not_aborted(tmp_path):
+    """A thread of Arrow that used a stream of Python aborted one in four."""
+    (tmp_path / "bad.csv").write_text("label,qid,f1\n1,1,0.5\n0,1,red\n")
+    program = "import sys, ranksieve as rs\ntry: rs.read(sys.argv[1])\nexcept rs.errors.DataError: sys.exit(3)"
+    for _ in range(6):
+        assert subprocess.run([sys.executable, "-c", program, str(tmp_path / "bad.csv")], check=False).returncode == 3
+
+
+def test_lines_of_later_pieces_are_counted_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("ranksieve.data.csv.READ_BYTES", 64)
+    monkeypatch.setattr("ranksieve.data.csv.CELL_BYTES", 1)
+    lines = [f"{n % 3},{n // 40},{n / 8}" for n in range(400)]
+    path = tmp_path / "data.csv"
+    for end in ("\n", "\r\n"):
+        path.write_text(end.join(["label,qid,f1", *lines]) + end, newline="")
+        data = rs.read(path)
+        np.testing.assert_array_equal(data.features[:, 0], np.arange(400) / 8)
+        assert data.n_queries == 10
+    path.write_text("\n".join(["label,qid,f1", *lines[:300], "1,8,red", *lines[300:]]))
+    with pytest.raises(DataError, match=r"data.csv:302: column 'f1' holds 'red'"):
+        rs.read(path)
+    path.write_text("\n".join(["label,qid,f1", *lines[:300], "1,8", *lines[300:]]))
+    with pytest.raises(DataError, match=r"data.csv:302: is not a table"):
+        rs.read(path)

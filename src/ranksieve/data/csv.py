@@ -7,8 +7,8 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -59,24 +59,18 @@ class CsvSource(TableSource):
 
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         n_docs = 0
-        with open_text(self._file) as stream, contextlib.closing(self._reader(stream)) as reader:
-            while True:
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    break
-                except pa.ArrowInvalid as error:
-                    raise self._complaint(str(error)) from error
+        with open_text(self._file) as stream:
+            for number, lines in enumerate(_whole_lines(stream, max(READ_BYTES, CELL_BYTES * len(self._types)))):
+                table = self._parsed(lines, n_docs if number else None)
                 self.fraction_read = stream.fraction_read
-                self._check_texts(batch, n_docs)
-                n_docs += batch.num_rows
-                for start in range(0, batch.num_rows, rows):
-                    yield batch.slice(start, rows)
+                self._check_texts(table, n_docs)
+                n_docs += table.num_rows
+                yield from table.to_batches(max_chunksize=rows)
         if not n_docs:
             raise DataError(f"{self.path}: has 0 rows; expected at least one below the names of the columns")
         self.n_docs = n_docs
 
-    def _check_texts(self, batch: pa.RecordBatch, done: int) -> None:
+    def _check_texts(self, batch: pa.Table, done: int) -> None:
         """Refuse rows without ids, and lines that a stray quote has joined."""
         for name in (name for name, kind in self._types.items() if kind == pa.string()):
             column = batch.column(name)
@@ -90,28 +84,30 @@ class CsvSource(TableSource):
             if row >= 0:
                 raise DataError(f"{self._place(done + row)}: column {name!r} is empty; every row needs a value there")
 
-    def _reader(self, stream: TextStream) -> Any:
+    def _parsed(self, lines: pa.Buffer, done: int | None) -> pa.Table:
+        """The rows of some lines after `done` rows; None for the first lines, which begin with the names of columns."""
+        names = None if done is None else list(self._types)
         try:
-            return pyarrow.csv.open_csv(
-                RawStream(stream),
-                pyarrow.csv.ReadOptions(use_threads=False, block_size=max(READ_BYTES, CELL_BYTES * len(self._types))),
+            return pyarrow.csv.read_csv(
+                pa.BufferReader(lines),
+                pyarrow.csv.ReadOptions(use_threads=False, block_size=len(lines) + 1, column_names=names),
                 pyarrow.csv.ParseOptions(delimiter=self._separator),
                 pyarrow.csv.ConvertOptions(column_types=self._types),
-            )
+            ).combine_chunks()
         except pa.ArrowInvalid as error:
-            raise self._complaint(str(error)) from error
+            raise self._complaint(str(error), 0 if done is None else done + 1) from error
 
-    def _complaint(self, reason: str) -> DataError:
-        """An error of Arrow's reader with the line, and with advice."""
+    def _complaint(self, reason: str, before: int) -> DataError:
+        """An error of Arrow's reader with the line, and with advice; `before` are the lines before those it read."""
         if "invalid UTF8" in reason:
             return DataError(f"{self.path}: has text that is not UTF-8; {RECODE}")
         found = BAD_CELL.search(reason)
         if found is None:
             row = BAD_ROW.search(reason)
-            place, reason = (f":{self._line(int(row[1]))}", row[2]) if row else ("", reason.splitlines()[0])
+            place, reason = (f":{self._line(before + int(row[1]))}", row[2]) if row else ("", reason.splitlines()[0])
             return DataError(f"{self.path}{place}: is not a table ({reason}); every line needs all columns")
         name = list(self._types)[int(found[1])]
-        place = f":{self._line(int(found[2]))}" if found[2] else ""
+        place = f":{self._line(before + int(found[2]))}" if found[2] else ""
         expected = "true or false, as in the lines before" if found[3] == "bool" else "numbers"
         return DataError(
             f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; leave it out, ",
@@ -133,6 +129,29 @@ class CsvSource(TableSource):
                 if number == 0:
                     break
         return line
+
+
+def _whole_lines(stream: TextStream, size: int) -> Iterator[pa.Buffer]:
+    """The content of a stream, about so many bytes at a time, in memory of Arrow.
+
+    Arrow reads ahead in a thread of its own. If that thread used objects of Python, a program that ends early, as after
+    an error, would be aborted.
+    """
+    rest, room = b"", memoryview(bytearray(size))
+    while n := stream.readinto(room):
+        content = rest + room[:n]
+        end = 1 + content.rfind(b"\n")
+        rest = content[end:]
+        if content[:end].strip():
+            yield _arrow_buffer(content[:end])
+    if rest.strip():
+        yield _arrow_buffer(rest)
+
+
+def _arrow_buffer(content: bytes) -> pa.Buffer:
+    buffer = pa.allocate_buffer(len(content))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(content, np.uint8)
+    return buffer
 
 
 def is_csv(path: str, columns: Mapping[str, str]) -> bool:
