@@ -22,10 +22,9 @@ OUT = Path(__file__).parent.parent / "docs" / "assets" / "time_and_quality.svg"
 POINTS = {
     # label: (row of training.py, row of two_stage.py, place of the label beside the point)
     "LightGBM": ("lightgbm lambdarank", "lightgbm", (-9, -22)),
-    "λ-MART, Newton gain": ("lambdamart, newton", "lambdamart, newton", (-9, 4)),
-    "SelGB 1%, Newton gain": ("selgb 1%, newton", "selgb 1%, newton", (9, 2)),
-    "SelGB 1%, variance gain": ("selgb 1%", "selgb 1%", (9, -20)),
-    "λ-MART, variance gain": ("lambdamart", "lambdamart", (9, 4)),
+    "λ-MART": ("lambdamart", "lambdamart, newton", (-9, 4)),
+    "SelGB, 5% of the negatives": ("selgb 5%", "selgb 5%, newton", (9, 4)),
+    "SelGB, 1%": ("selgb 1%", "selgb 1%, newton", (9, -20)),
 }
 
 
