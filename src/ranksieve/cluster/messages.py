@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,11 @@ from ranksieve.evaluation.metrics import Metric
 from ranksieve.params import Params
 
 
+def wanted_of(names: Sequence[str] | None, categories: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Arguments of `open_data` for data with the categories of the training set; none where it has none."""
+    return {"wanted": names or (), "categories": categories} if categories else {}
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """The settings of a run, for all workers."""
@@ -24,6 +31,7 @@ class RunConfig:
     own_metric: Definition | None  # of the user
     binning: Binning
     feature_names: tuple[str, ...]
+    categories: Mapping[str, Sequence[str]]
     missing: str
     highest: dict[str, float]  # the highest label of each data set
     most_rows: int  # a worker with more training rows does not send them; trees are then grown on sums of histograms

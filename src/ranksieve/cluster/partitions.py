@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from ranksieve.cluster.connect import POLL_SECONDS, TIMEOUTS, PauseTimer, worker
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.blocks import blocks_of
-from ranksieve.data.categories import check_no_categories
+from ranksieve.data.categories import recoding
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
@@ -65,8 +65,9 @@ def list_partitions(partitions: Any) -> list[Partition]:
 
 
 def _make_partition(number: int, data: Any) -> Partition:
-    if not isinstance(data, str | os.PathLike):
-        return Partition(f"partition {number} ({getattr(data, 'source', None) or type(data).__name__})", data)
+    content = data.path if isinstance(data, DataFile) else data
+    if not isinstance(content, str | os.PathLike):
+        return Partition(f"partition {number} ({getattr(data, 'source', None) or type(content).__name__})", data)
     name = os.fspath(data)
     if "://" not in name:  # the working folders of workers differ from this one
         data = data.absolute() if isinstance(data, DataFile) else os.path.abspath(data)
@@ -99,24 +100,28 @@ class PartitionScan:
         return int(self.query_sizes.sum())
 
 
-def count_docs(data: Any, missing: str) -> int:
-    """The number of documents of a partition; a text file is read for it."""
+def count_docs(data: Any, options: Mapping[str, Any]) -> int:
+    """The number of documents of a partition; a text file is read for it. `options` are those of `open_data`."""
     if hasattr(data, "iloc") and not len(data):
         return 0  # Dask DataFrames may have empty partitions
-    opened = open_values(data, missing=missing)
+    opened = open_values(data, **options)
     return opened.n_docs if opened.n_docs is not None else sum(block.n_docs for block in blocks_of(opened))
 
 
-def scan(data: Any, name: str, missing: str, max_bins: int, first_row: int, n_all: int, threads: int) -> PartitionScan:
-    """Read a partition: its queries, and a sketch of its features if `max_bins` > 0.
+def scan(
+    data: Any, name: str, options: Mapping[str, Any], most: Mapping[str, int], first_row: int, n_all: int, threads: int
+) -> PartitionScan:
+    """Read a partition: its queries, and a sketch of its features with at most so many bins, if `most` is given.
 
-    `first_row` and `n_all` place its rows among those of all partitions.
+    `first_row` and `n_all` place its rows among those of all partitions. `options` are those of `open_data`.
     """
-    opened = open_values(data, missing=missing)
-    check_no_categories(opened.info, "training on a cluster")
+    opened = open_values(data, **options)
     sketch = None
-    if max_bins:
-        sketch = BinningSketch(max_bins=max_bins, fill=opened.absent, first_row=first_row, n_all=n_all)
+    if most:
+        sketch = BinningSketch(
+            **most, fill=opened.absent, first_row=first_row, n_all=n_all, categories=opened.categories,
+            names=opened.feature_names or (),
+        )  # fmt: skip
     sizes: dict[str, int] = {}
     highest = 1.0
     with NUMBA_LOCK, using_threads(threads):
@@ -137,13 +142,13 @@ class PartitionedData:
     scans: list[PartitionScan]
 
     @classmethod
-    def scan(cls, client: Client, given: Any, missing: str, max_bins: int) -> PartitionedData:
-        """Scan the given partitions on the workers; `max_bins=0` makes no sketches."""
+    def scan(cls, client: Client, given: Any, options: Mapping[str, Any], most: Mapping[str, int]) -> PartitionedData:
+        """Scan the given partitions on the workers; without `most` bins there are no sketches."""
         partitions = list_partitions(given)
         threads = min(workers_of(client).values())
         arguments = [partition.argument(client) for partition in partitions]
         keys = task_keys("count", partitions)
-        tasks: list[Future] = client.map(count_docs, arguments, missing=missing, key=keys, pure=False)
+        tasks: list[Future] = client.map(count_docs, arguments, options=options, key=keys, pure=False)
         counts = gather_results(client, tasks, partitions)
         kept = [partition for partition, n in zip(partitions, counts, strict=True) if n]
         if not kept:
@@ -151,13 +156,22 @@ class PartitionedData:
         counts = [n for n in counts if n]
         starts = np.concatenate([[0], np.cumsum(counts)]).tolist()
         scans = [
-            client.submit(scan, partition.argument(client), partition.name, missing, max_bins, start, starts[-1],
+            client.submit(scan, partition.argument(client), partition.name, options, most, start, starts[-1],
                           threads, key=key, pure=False)
             for partition, start, key in zip(kept, starts[:-1], task_keys("scan", kept), strict=True)
         ]  # fmt: skip
         found = cls(kept, gather_results(client, scans, kept, counts))
         check_alike([partition.name for partition in kept], [_names(scan) for scan in found.scans])
+        for partition, one in zip(kept, found.scans, strict=True):
+            if one.info.categories.keys() != found.categories.keys():
+                raise DataError(f"{partition.name}: has other categorical features than {kept[0].name}")
         return found
+
+    @property
+    def categories(self) -> dict[str, list[str]]:
+        """The categorical features and the names of their categories, in the order in which one machine meets them."""
+        infos = [scan.info.categories for scan in self.scans]
+        return {name: list(dict.fromkeys(one for info in infos for one in info.get(name, ()))) for name in infos[0]}
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -178,6 +192,12 @@ class PartitionedData:
     def learn_binning(self) -> Binning:
         """The thresholds of all partitions together."""
         sketches = [scan.sketch for scan in self.scans if scan.sketch is not None]
+        for scan in self.scans if self.categories else ():
+            assert scan.sketch is not None
+            own, names = scan.info.categories, scan.info.feature_names
+            scan.sketch.recode(
+                {n: recoding(own[one], self.categories[one]) for n, one in enumerate(names) if one in own}
+            )
         for sketch in sketches[1:]:
             sketches[0].merge(sketch)
         return sketches[0].finish()
@@ -188,7 +208,7 @@ class PartitionedData:
         width = -(-binning.n_features // LANES) * LANES
         more = len(self.partitions) - 1
         source = self.partitions[0].name + (f" and {more} more" if more else "")
-        info = replace(self.scans[0].info, feature_names=names, source=source)
+        info = replace(self.scans[0].info, feature_names=names, source=source, categories=self.categories)
         return Binned(np.empty((0, width), BIN), empty, binning, info)
 
 

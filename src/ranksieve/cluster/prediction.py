@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.cluster.connect import workers_of
+from ranksieve.cluster.messages import wanted_of
 from ranksieve.cluster.partitions import NUMBA_LOCK, gather_results, list_partitions, task_keys
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.files import atomic_path
@@ -79,7 +80,8 @@ def predict(
 
 def _score(given: Any, model: Model, missing: str, threads: int, out: str | None) -> Any:
     """The scores of one partition, or the file they were written to."""
-    source = JoinedSource([Piece(given)], missing=missing)
+    wanted = wanted_of(model.feature_names, model.info.get("categories", {}))
+    source = JoinedSource([Piece(given)], missing=missing, wanted=wanted)
     with NUMBA_LOCK:
         scores = np.concatenate([found["model"] for _, found in score_blocks({"model": model}, source, threads)])
     if out is None:

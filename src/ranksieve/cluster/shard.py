@@ -23,7 +23,7 @@ from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
 from ranksieve.cluster.layout import Shares
 from ranksieve.cluster.leaf_sums import LeafSums
-from ranksieve.cluster.messages import RunConfig, SelectedRows, SetSummary, ShardReport
+from ranksieve.cluster.messages import RunConfig, SelectedRows, SetSummary, ShardReport, wanted_of
 from ranksieve.cluster.partitions import NUMBA_LOCK
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.features import check_feature_names
@@ -67,7 +67,8 @@ class Shard:
             if share.n_docs:
                 parts = zip(partitions[name], share.pieces, strict=True)
                 pieces = [Piece(data, queries) for data, (_, queries) in parts]
-                source = JoinedSource(pieces, missing=config.missing, n_docs=share.n_docs)
+                wanted = wanted_of(config.feature_names, config.categories)
+                source = JoinedSource(pieces, missing=config.missing, n_docs=share.n_docs, wanted=wanted)
                 sets[name] = bin_data(source, binning=config.binning)
                 check_feature_names(sets[name].feature_names, config.feature_names, sets[name].source)
                 self._sources[name] = source

@@ -21,7 +21,7 @@ from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.cluster.connect import workers_of
 from ranksieve.cluster.coordinator import RemoteLists, RemoteScores, RemoteValidationSet
 from ranksieve.cluster.layout import assign
-from ranksieve.cluster.messages import RunConfig, SetSummary
+from ranksieve.cluster.messages import RunConfig, SetSummary, wanted_of
 from ranksieve.cluster.partitions import PartitionedData
 from ranksieve.cluster.remote_grower import RemoteGrower
 from ranksieve.cluster.worker_pool import WorkerPool
@@ -115,10 +115,12 @@ class Cluster:
         """Train the forest of a job, whose data sets are partitions."""
         self._check(job)
         threads = workers_of(self.client, self.workers)
-        max_bins = 0 if job.binning else job.params.max_bins
-        sets = {TRAIN: PartitionedData.scan(self.client, job.data, job.missing, max_bins)}
+        most = {name: getattr(job.params, name) for name in ("max_bins", "max_cat_bins")}
+        options: dict[str, Any] = {"missing": job.missing}
+        sets = {TRAIN: PartitionedData.scan(self.client, job.data, options, {} if job.binning else most)}
+        options = options | wanted_of(sets[TRAIN].names, sets[TRAIN].categories)
         for name, given in _partitions_of(job.valid).items():
-            sets[name] = PartitionedData.scan(self.client, given, job.missing, 0)
+            sets[name] = PartitionedData.scan(self.client, given, options, {})
         config = self._config(job, sets)
         pool = WorkerPool(self.client, config, sets, assign(self.client, threads, sets, config))
         try:
@@ -168,6 +170,7 @@ class Cluster:
             own_metric=None if metric.name in BUILT_IN else METRICS[metric.name],
             binning=binning,
             feature_names=names,
+            categories=sets[TRAIN].categories,
             missing=job.missing,
             highest={name: found.highest for name, found in sets.items()},
             most_rows=EXCHANGE[self.exchange],
@@ -239,7 +242,11 @@ def _fingerprint(config: RunConfig, summaries: dict[str, SetSummary], starts: np
         for name, found in summaries.items()
     }
     return {
-        "training data": [*sums.pop(TRAIN), zlib.crc32(config.binning.thresholds.tobytes())],
+        "training data": [
+            *sums.pop(TRAIN),
+            zlib.crc32(config.binning.thresholds.tobytes()),
+            *(zlib.crc32(config.binning.codes[n].tobytes()) for n in sorted(config.binning.codes)),
+        ],
         "validation data": sums,
         "init": zlib.crc32(starts.tobytes()),
         **choices(config.feature_names, config.params),

@@ -171,6 +171,13 @@ class BinningSketch:
             codes, times = np.unique(values.astype(np.int64), return_counts=True)
             counts.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
 
+    def recode(self, tables: Mapping[int, np.ndarray | None]) -> None:
+        """Give categories the numbers in a feature's table; None leaves them."""
+        for feature, table in tables.items():
+            if table is not None:
+                counts = self._code_counts[feature]
+                self._code_counts[feature] = Counter({int(table[code]): times for code, times in counts.items()})
+
     def merge(self, other: BinningSketch) -> None:
         """Add the sketch of other rows of the same data; the order of merging does not matter."""
         width = max(len(self._counts), len(other._counts))

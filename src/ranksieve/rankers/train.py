@@ -121,7 +121,9 @@ def train(
             raise ParameterError(
                 param("categorical"), " is for files and tables; give it to rs.read or Dataset.from_arrays here"
             )
-        data = DataFile(data, categorical=categorical)
+        parts = data if cluster is not None and isinstance(data, list | tuple) else [data]
+        files = [one if isinstance(one, Described) else DataFile(one, categorical=categorical) for one in parts]
+        data = files if parts is data else files[0]
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     with training_progress(parsed.algo, verbose=verbose) as shown:
         if not shown:
