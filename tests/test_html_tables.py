@@ -5,6 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ranksieve as rs
@@ -43,6 +44,15 @@ def test_a_data_set(data):
         f"6, {sum(data.labels.reshape(6, 10).max(1) == 0)} of them without positives",
     ]
     assert "10 to 10, mean 10.0" in shown
+
+
+def test_categories_are_counted():
+    frame = pd.DataFrame({"genre": pd.Categorical(["a", "b", "a", "c"]), "x": [1.0, 2.0, 0.0, 1.0]})
+    data = rs.Dataset.from_arrays(frame, [1, 0, 0, 1], qid=[1, 1, 2, 2])
+    assert "genre (3 categories)" in cells(data._repr_html_())
+    model = rs.train(data, trees=2, leaves=2, min_docs=1, threads=1)
+    assert "genre (3 categories)" in cells(model._repr_html_())
+    assert "Categorical features: genre (3 categories)." in rs.io.model_card(model)
 
 
 def test_an_empty_data_set():

@@ -11,7 +11,7 @@ FREE = "none"  # no monotone constraints
 SIGNS = {"+1": 1, "1": 1, "-1": -1, "0": 0, "+0": 0, "-0": 0}  # of --monotone
 
 
-IRREGULAR = {"query": "queries", "leaf": "leaves"}
+IRREGULAR = {"query": "queries", "leaf": "leaves", "category": "categories"}
 
 
 def some_of(names: Sequence[str], most: int = 8) -> str:
@@ -34,6 +34,17 @@ def counted(**numbers: int) -> str:
     ('1 query, 1,200 documents', '0 trees', '2 leaves')
     """
     return ", ".join(f"{number:,} {noun if number == 1 else plural(noun)}" for noun, number in numbers.items())
+
+
+def category_counts(categories: Mapping[str, Sequence[str]]) -> str:
+    """Categorical features and how many categories they have; a feature may have numbers of categories without names.
+
+    Examples
+    --------
+    >>> category_counts({"genre": ["drama", "crime"], "brand": []})
+    'genre (2 categories), brand'
+    """
+    return some_of([f"{name} ({counted(category=len(one))})" if one else name for name, one in categories.items()])
 
 
 def plural(noun: str) -> str:

@@ -22,7 +22,7 @@ from ranksieve.data.lists import Lists, id_array, list_facts, lists_from_runs, r
 from ranksieve.dtypes import FEATURE, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.html_tables import html_facts
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import category_counts, counted
 
 BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise calls, small beside any data set
 
@@ -127,7 +127,8 @@ class Dataset(Described):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html_facts("Dataset", list_facts(self.lists, self.n_features))
+        categories = [("categorical", category_counts(self.info.categories))] if self.info.categories else []
+        return html_facts("Dataset", [*list_facts(self.lists, self.n_features), *categories])
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from ranksieve.forest.model import TrainedModel
 from ranksieve.forest.summary import data_size, summarize
 from ranksieve.models.load import load
 from ranksieve.parameter_table import table
+from ranksieve.text_formats import category_counts
 
 TOP_FEATURES = 20
 USUAL_METRICS = ("ndcg@10", "map", "mrr")
@@ -102,6 +103,8 @@ def _data(model: TrainedModel, sets: Mapping[str, Dataset]) -> str:
         lines = [f"Trained on {data_size(sizes)}.", *([f"Validated on {'; '.join(valid)}."] if valid else [])]
     absent = "missing" if model.info.get("missing") == "nan" else "0"
     lines.append(f"It reads {model.n_features:,} features; an absent feature counts as {absent}.")
+    if model.info.get("categories"):
+        lines.append(f"Categorical features: {_plain(category_counts(model.info['categories']))}.")
     if first is not None:
         lines.append(f"The first stage's score is {_code(model.feature_names[first])}.")
     if not sets:

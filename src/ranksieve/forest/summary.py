@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ranksieve.parameter_table import table
-from ranksieve.text_formats import counted, duration
+from ranksieve.text_formats import category_counts, counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.forest.forest import Forest
@@ -39,6 +39,8 @@ def summarize(model: TrainedModel) -> Summary:
     facts = [*own.facts]
     if len(own.importance):
         facts.append(("features", f"{model.n_features:,}, {np.count_nonzero(own.importance):,} of them used"))
+    if info.get("categories"):
+        facts.append(("categorical", category_counts(info["categories"])))
     if info.get("data"):
         facts.append(("trained on", data_size(info["data"])))
     if info.get("best_score") is not None:
