@@ -5,6 +5,8 @@ The simulator has no warps: there, votes and exchanges within a warp pass throug
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import boolean, cuda, float64, int32, int64
 
@@ -12,6 +14,7 @@ from ranksieve.cuda.device import SIMULATED
 
 WARP = 32
 MOST_WARPS = 32  # of a block
+MAXIMA = 2 * MOST_WARPS
 ALL = 0xFFFFFFFF
 
 if SIMULATED:
@@ -30,17 +33,53 @@ if SIMULATED:
         return bits
 
     @cuda.jit(device=True)
-    def exchange(value, distance):
-        """The value of the thread whose number in the warp differs in this bit."""
+    def _values_of_warp(value):
+        """The values of the threads of a warp."""
         if isinstance(value, int | np.integer):  # a line is an array there
             values = cuda.shared.array(1024, int64)
         else:
             values = cuda.shared.array(1024, float64)
-        values[cuda.threadIdx.x] = value
+        t = cuda.threadIdx.x
+        values[t] = value
         cuda.syncthreads()
-        other = values[cuda.threadIdx.x ^ distance]
+        found = [values[i] for i in range(t - t % WARP, t - t % WARP + WARP)]
         cuda.syncthreads()
-        return other
+        return found
+
+    @cuda.jit(device=True)
+    def exchange(value, distance):
+        """The value of the thread whose number in the warp differs in this bit."""
+        return _values_of_warp(value)[cuda.threadIdx.x % WARP ^ distance]
+
+    @cuda.jit(device=True)
+    def add_over_warp(value):
+        """The sum over the threads of a warp, in the same order each time."""
+        return sum(_values_of_warp(value))
+
+    @cuda.jit(device=True)
+    def max_over_warp(value):
+        """The largest value of the threads of a warp."""
+        return max(_values_of_warp(value))
+
+    @cuda.jit(device=True)
+    def add_before(value):
+        """The sum over the threads of a warp before this one, and over all of them."""
+        values = _values_of_warp(value)
+        return sum(values[: cuda.threadIdx.x % WARP]), sum(values)
+
+    @cuda.jit(device=True)
+    def place_of_largest(values, n):
+        """The largest of n values in shared memory, and its first place; a warp looks for it."""
+        largest, place = values[0], 0
+        for i in range(1, n):
+            if values[i] > largest:
+                largest, place = values[i], i
+        return largest, place
+
+    @cuda.jit(device=True)
+    def synchronize_warp():
+        """Wait for the other threads of a warp; here it is the only one."""
+        cuda.syncthreads()
 
 else:
 
@@ -54,21 +93,50 @@ else:
         """The value of the thread whose number in the warp differs in this bit."""
         return cuda.shfl_xor_sync(ALL, value, distance)
 
+    @cuda.jit(device=True)
+    def add_over_warp(value):
+        """The sum over the threads of a warp, in the same order each time."""
+        for distance in (16, 8, 4, 2, 1):
+            value = value + exchange(value, distance)
+        return value
 
-@cuda.jit(device=True)
-def add_over_warp(value):
-    """The sum over the threads of a warp, in the same order each time."""
-    for distance in (16, 8, 4, 2, 1):
-        value = value + exchange(value, distance)
-    return value
+    @cuda.jit(device=True)
+    def max_over_warp(value):
+        """The largest value of the threads of a warp."""
+        for distance in (16, 8, 4, 2, 1):
+            value = max(value, exchange(value, distance))
+        return value
 
+    @cuda.jit(device=True)
+    def add_before(value):
+        """The sum over the threads of a warp before this one, and over all of them."""
+        lane, total = int32(cuda.threadIdx.x) & int32(WARP - 1), value
+        for distance in (1, 2, 4, 8, 16):
+            other = cuda.shfl_up_sync(ALL, total, distance)
+            if lane >= distance:
+                total += other
+        return total - value, cuda.shfl_sync(ALL, total, WARP - 1)
 
-@cuda.jit(device=True)
-def max_over_warp(value):
-    """The largest value of the threads of a warp."""
-    for distance in (16, 8, 4, 2, 1):
-        value = max(value, exchange(value, distance))
-    return value
+    @cuda.jit(device=True)
+    def place_of_largest(values, n):
+        """The largest of n values in shared memory, and its first place; a warp looks for it."""
+        lane, largest, place = int32(cuda.threadIdx.x) & int32(WARP - 1), -math.inf, int32(n)
+        for i in range(lane, n, WARP):
+            if values[i] > largest:
+                largest, place = values[i], int32(i)
+        most = max_over_warp(largest)
+        ties = cuda.ballot_sync(ALL, largest == most)
+        if cuda.popc(ties) == 1:
+            return most, cuda.shfl_sync(ALL, place, cuda.ffs(ties) - 1)
+        place = place if largest == most else int32(n)
+        for distance in (16, 8, 4, 2, 1):
+            place = min(place, exchange(place, distance))
+        return most, place
+
+    @cuda.jit(device=True)
+    def synchronize_warp():
+        """Wait for the other threads of a warp."""
+        cuda.syncwarp()
 
 
 @cuda.jit(device=True)
@@ -110,15 +178,28 @@ def sum_over_block(value):
 
 
 @cuda.jit(device=True)
-def max_over_block(value, values):
-    """The largest float over the threads of the block; `values` is shared memory of the kernel, see `rank_flags`."""
-    t = cuda.threadIdx.x
-    value = max_over_warp(value)
-    if t % WARP == 0:
-        values[t // WARP] = value
+def add_before_in_block(value, counts):
+    """The sum of a 32-bit integer over the threads before this one; for `counts` see `rank_flags`."""
+    warp = int32(cuda.threadIdx.x) // int32(WARP)
+    before, total = add_before(value)
+    if int32(cuda.threadIdx.x) % int32(WARP) == 0:
+        counts[warp] = total
     cuda.syncthreads()
-    largest = values[0]
-    for warp in range(1, (cuda.blockDim.x + WARP - 1) // WARP):
-        largest = max(largest, values[warp])
+    for other in range(warp):
+        before += counts[other]
     cuda.syncthreads()
-    return largest
+    return before
+
+
+@cuda.jit(device=True)
+def max_over_block(value, other, maxima):
+    """The largest of two floats each over the threads of the block; `maxima` is shared memory of the kernel."""
+    t = int32(cuda.threadIdx.x)
+    value, other = max_over_warp(value), max_over_warp(other)
+    if t % int32(WARP) == 0:
+        maxima[2 * (t // WARP)], maxima[2 * (t // WARP) + 1] = value, other
+    cuda.syncthreads()
+    for warp in range((cuda.blockDim.x + WARP - 1) // WARP):
+        value, other = max(value, maxima[2 * warp]), max(other, maxima[2 * warp + 1])
+    cuda.syncthreads()
+    return value, other

@@ -98,38 +98,45 @@ def _separate_operations() -> Any:
 
 
 class Kernel:
-    """A CUDA kernel; `kernel[blocks, threads](*arrays)` runs it on the stream of this process."""
+    """A CUDA kernel; `kernel[blocks, threads](*arrays)` runs it on the stream of this process.
+
+    `kernel[blocks, threads, shared]` gives it so many bytes of dynamic shared memory.
+    """
 
     def __init__(self, function: Callable[..., None], shared: int = 0, registers: int | None = None) -> None:
         self.function = function
         self._shared = shared
         # linked as it is: an optimising linker would fuse multiplications and additions
         self._kernel = cuda.jit(function) if SIMULATED else cuda.jit(function, lto=False, max_registers=registers)
-        self._is_prepared = SIMULATED
+        self._prepared: set[Any] = set()
 
-    def __getitem__(self, size: tuple[Any, int]) -> Callable[..., None]:
-        launch = self._kernel[size[0], size[1], 0 if SIMULATED else stream(), self._shared]
+    def __getitem__(self, size: tuple[Any, ...]) -> Callable[..., None]:
+        shared = size[2] if len(size) > 2 else self._shared
+        launch = self._kernel[size[0], size[1], 0 if SIMULATED else stream(), shared]
+        return launch if SIMULATED else lambda *args: self._run(launch, args, shared)
 
-        def run(*args: Any) -> None:
-            if self._is_prepared:
-                launch(*args)
-                return
+    def _run(self, launch: Callable[..., None], args: tuple[Any, ...], shared: int) -> None:
+        types = tuple(self._kernel.typeof_pyval(arg) for arg in args)
+        if (types, shared) not in self._prepared:
             with _separate_operations():
-                self._prepare(args)
-                launch(*args)
-            self._is_prepared = True
+                self._prepare(types, shared)
+            self._prepared.add((types, shared))
+        launch(*args)
 
-        return run
-
-    def _prepare(self, args: tuple[Any, ...]) -> None:
-        """Compile, and allow as much shared memory as the kernel asks for; by default it has 48 KB in all."""
+    def _prepare(self, types: tuple[Any, ...], shared: int) -> None:
+        """Compile, and allow as much shared memory as is asked for; by default a kernel has 48 KB in all."""
         from numba.cuda.cudadrv.driver import binding, driver
 
-        compiled = self._kernel.compile(tuple(self._kernel.typeof_pyval(arg) for arg in args))
-        if self._shared:
+        compiled = self._kernel.compile(types)
+        if shared:
             function = compiled._codelibrary.get_cufunc()
             most = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            driver.cuKernelSetAttribute(most, self._shared, function.handle, function.device.id)
+            driver.cuKernelSetAttribute(most, shared, function.handle, function.device.id)
+
+
+def most_shared() -> int:
+    """The most shared memory of a block in bytes."""
+    return 1 << 17 if SIMULATED else int(cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
 
 
 def shared(function: Any) -> Any:
@@ -163,9 +170,65 @@ def stream() -> Any:
     return cuda.stream()
 
 
+_waits = 0  # how often all work was waited for
+
+
 def synchronize() -> None:
+    """Wait for all work."""
+    global _waits
+    _waits += 1
     if not SIMULATED:
         stream().synchronize()
+
+
+class Mail:
+    """A flat array on the device, `there`, and one on the host, `here`, that is sent or received.
+
+    `here` is pinned, so that a copy can be part of a replay: then it is that of the time when the replay runs.
+    """
+
+    def __init__(self, size: int, dtype: Any) -> None:
+        self.there = upload(np.zeros(size, dtype))
+        self.here = np.zeros(size, dtype) if SIMULATED else cuda.pinned_array(size, dtype)
+        self.here[:] = 0
+        self._written = -1
+
+    def open(self) -> np.ndarray:
+        """`here`, to be written; waits for what was written before to be sent, if it may not have been."""
+        if self._written == _waits:
+            synchronize()
+        self._written = _waits
+        return self.here
+
+    def send(self) -> None:
+        """Copy to the device, after all work before it."""
+        if SIMULATED:
+            self.there.copy_to_device(self.here)
+        else:
+            _driver().cuMemcpyHtoDAsync(_address(self.there), self.here.ctypes.data, self.here.nbytes, handle())
+
+    def receive(self) -> None:
+        """Copy to the host, after all work before it; `synchronize` waits for that."""
+        if SIMULATED:
+            self.there.copy_to_host(self.here)
+        else:
+            _driver().cuMemcpyDtoHAsync(self.here.ctypes.data, _address(self.there), self.here.nbytes, handle())
+
+
+def _driver() -> Any:
+    from numba.cuda.cudadrv.driver import driver
+
+    return driver
+
+
+def _address(array: Any) -> int:
+    return int(array.__cuda_array_interface__["data"][0])
+
+
+@cache
+def handle() -> int:
+    """The stream, as the driver knows it."""
+    return int(stream().handle)
 
 
 class Replay:
@@ -181,14 +244,14 @@ class Replay:
         if SIMULATED or self._runs == 1:  # kernels are compiled
             self._launches()
             return
-        from numba.cuda.cudadrv.driver import binding, driver
-
-        handle = int(stream().handle)
+        driver = _driver()
         if self._graph is None:
-            driver.cuStreamBeginCapture(handle, binding.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+            from numba.cuda.cudadrv.driver import binding
+
+            driver.cuStreamBeginCapture(handle(), binding.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
             self._launches()
-            self._graph = driver.cuGraphInstantiate(driver.cuStreamEndCapture(handle), 0)
-        driver.cuGraphLaunch(self._graph, handle)
+            self._graph = driver.cuGraphInstantiate(driver.cuStreamEndCapture(handle()), 0)
+        driver.cuGraphLaunch(self._graph, handle())
 
 
 class Replays:

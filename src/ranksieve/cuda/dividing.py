@@ -1,12 +1,12 @@
-"""A round's work on rows: leaves are divided, the smaller sides are summed, and at the end all leaves are.
+"""A round's work on rows: nodes are divided, and their smaller sides are summed; at the end, the sums of leaves.
 
-The rows of a leaf are a range of one of two buffers; dividing a leaf moves them to the other one, in no certain order:
+The rows of a node are a range of one of two buffers; dividing a node moves them to the other one, in no certain order:
 sums are integers and do not depend on it.
 """
 
 from __future__ import annotations
 
-from numba import cuda, int32, int64, uint32
+from numba import cuda, int32, int64, uint32, uint64
 
 from ranksieve.cuda.bins import GROUP, WORDS
 from ranksieve.cuda.blocks import MOST_WARPS, WARP, ballot, sum_over_block
@@ -25,6 +25,7 @@ from ranksieve.cuda.tree_tables import (
     FIRST_TILE,
     IS_DONE,
     MISSING_LEFT,
+    N_NODES,
     N_PARTS,
     N_TASKS,
     N_TILES,
@@ -43,31 +44,27 @@ TILE_ROWS = PER_THREAD * THREADS  # that a block moves at a time
 
 
 @cuda.jit(device=True)
-def bin_of(rows, row, column):
-    """A row's bin."""
-    if rows.by_column:
-        return rows.bins[column * rows.n_rows + row]
-    return rows.bins[(column // GROUP * rows.n_rows + row) * GROUP + column % GROUP]
-
-
-@cuda.jit(device=True)
 def move_tile(rows, task, cursors, first, counts, places):
-    """Move the rows of a tile of a leaf; on both sides, those of a warp are next to each other."""
-    kept = cuda.local.array(PER_THREAD, int32)
+    """Move the rows of a tile of a node; on both sides, those of a warp are next to each other."""
+    kept = cuda.local.array(PER_THREAD, uint32)
     bits = cuda.local.array(PER_THREAD, int64)
-    t, n, members = cuda.threadIdx.x, cuda.blockDim.x, rows.members
-    warp, lane, n_warps = t // WARP, t % WARP, (n + WARP - 1) // WARP
-    n_here, column, cut, missing_left = int32(task[STOP] - first), task[COLUMN], task[CUT], task[MISSING_LEFT]
-    source, target = task[BUFFER] * rows.n_rows, (1 - task[BUFFER]) * rows.n_rows
+    t, n = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    warp, lane, n_warps = int32(t // uint32(WARP)), int32(t & uint32(WARP - 1)), int32(n // uint32(WARP))
+    n_here, cut, missing_left, buffer = int32(task[STOP] - first), task[CUT], task[MISSING_LEFT], task[BUFFER]
+    source, target = rows.members[buffer * rows.n_rows + first :], rows.members[(1 - buffer) * rows.n_rows :]
+    group, inside = task[COLUMN] // GROUP * GROUP, task[COLUMN] % GROUP
+    column = (group + inside) * rows.n_rows if rows.by_column else group * rows.n_rows + inside
+    bins, stride = rows.bins[column:], uint64(1) if rows.by_column else uint64(GROUP)
     for k in range(PER_THREAD):
-        i = k * n + t
-        kept[k] = members[source + first + i] if i < n_here else 0
+        i = uint32(uint32(k) * n + t)
+        kept[k] = uint32(source[i]) if int32(i) < n_here else uint32(0)
     n_left, n_right = int32(0), int32(0)
     for k in range(PER_THREAD):
-        i = k * n + t
-        bits[k] = ballot(i < n_here and goes_left(bin_of(rows, int64(kept[k]), column), cut, missing_left))
+        i = int32(uint32(uint32(k) * n + t))
+        value = bins[uint64(kept[k]) * stride] if i < n_here else 0
+        bits[k] = ballot(i < n_here and goes_left(value, cut, missing_left))
         n_left += int32(cuda.popc(bits[k]))
-        n_right += min(max(n_here - int32(i - lane), int32(0)), int32(WARP))
+        n_right += min(max(n_here - (i - lane), int32(0)), int32(WARP))
     n_right -= n_left
     if lane == 0:
         counts[2 * warp], counts[2 * warp + 1] = n_left, n_right
@@ -86,9 +83,9 @@ def move_tile(rows, task, cursors, first, counts, places):
     right += places[1]
     for k in range(PER_THREAD):
         before = int32(cuda.popc(bits[k] & ((int64(1) << int64(lane)) - 1)))
-        if k * n + t < n_here:
+        if int32(uint32(uint32(k) * n + t)) < n_here:
             is_left = (bits[k] >> int64(lane)) & 1
-            members[target + (left + before if is_left else right + int32(lane) - before)] = kept[k]
+            target[uint32(left + before if is_left else right + lane - before)] = int32(kept[k])
         here = int32(cuda.popc(bits[k]))
         left += here
         right += int32(WARP) - here
@@ -97,7 +94,7 @@ def move_tile(rows, task, cursors, first, counts, places):
 
 @kernel(registers=40)
 def divide(rows, plan):
-    """Divide the leaves of a round: rows that go left to the front. A block moves one tile after another."""
+    """Divide the nodes of a round: rows that go left to the front. A block moves one tile after another."""
     counts = cuda.shared.array(COUNTS, int32)
     places = cuda.shared.array(2, int32)
     n_tasks = plan.numbers[N_TASKS]
@@ -118,28 +115,28 @@ def sum_sides(rows, features, plan, hist):
         return
     task = plan.tasks[task_of(plan.tasks, n_tasks, FIRST_PART, part)]
     start = task[SMALL_START] + (part - task[FIRST_PART]) * part_rows
-    n = min(part_rows, task[SMALL_STOP] - start)
+    n, size = min(part_rows, task[SMALL_STOP] - start), rows.n_rows * WORDS
     n_bins = features.widest[group]
     clear_sums(sums, n_bins)
     source = (1 - task[BUFFER]) * rows.n_rows + start
-    sum_listed(sums, rows.members, source, rows.words, rows.packed, group * rows.n_rows * WORDS, n)
+    sum_listed(sums, rows.members[source:], rows.words[group * size : (group + 1) * size], rows.packed, n)
     flush_sums(sums, n_bins, hist, (task[SLOT] * n_groups + group) * CELLS)
 
 
 @kernel
-def sum_leaves(state, settings, plan, leaves, members, n_rows, grad, hess):
-    """The exact sums of each leaf of a complete tree. Blocks are leaves, and parts of their rows."""
-    leaf, floats, bounds = cuda.blockIdx.x, settings.floats, leaves.bounds
-    if plan.numbers[IS_DONE] == 0 or leaf >= state.n_leaves[0]:
+def sum_nodes(settings, plan, nodes, members, n_rows, grad, hess):
+    """The exact sums of the nodes of a complete tree that are not divided. Blocks are nodes, and parts of rows."""
+    node, floats, bounds = cuda.blockIdx.x, settings.floats, nodes.bounds
+    if plan.numbers[IS_DONE] == 0 or node >= plan.numbers[N_NODES] or nodes.children[node] > 0:
         return
-    source = bounds[leaf, 2] * n_rows
-    start = bounds[leaf, 0] + cuda.blockIdx.y * cuda.blockDim.x + cuda.threadIdx.x
+    source = bounds[node, 2] * n_rows
+    start = bounds[node, 0] + cuda.blockIdx.y * cuda.blockDim.x + cuda.threadIdx.x
     grads, hesses = int64(0), int64(0)
-    for i in range(start, bounds[leaf, 1], cuda.gridDim.y * cuda.blockDim.x):
+    for i in range(start, bounds[node, 1], cuda.gridDim.y * cuda.blockDim.x):
         row = members[source + i]
         grads += int64(round(grad[row] * floats[EXACT_GRAD_A] * floats[EXACT_GRAD_B]))
         hesses += int64(round(hess[row] * floats[EXACT_HESS_A] * floats[EXACT_HESS_B]))
     grads, hesses = sum_over_block(grads), sum_over_block(hesses)
     if cuda.threadIdx.x == 0:
-        cuda.atomic.add(leaves.sums, (leaf, 0), grads)
-        cuda.atomic.add(leaves.sums, (leaf, 1), hesses)
+        cuda.atomic.add(nodes.sums, (node, 0), grads)
+        cuda.atomic.add(nodes.sums, (node, 1), hesses)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from numba import cuda, float64, int64
 
-from ranksieve.cuda.blocks import MOST_WARPS, max_over_block, sum_over_block
+from ranksieve.cuda.blocks import MAXIMA, max_over_block, sum_over_block
 from ranksieve.cuda.device import kernel
 
 
 @kernel
 def largest(grad, hess, n, out):
     """The largest |gradient| and the largest second derivative."""
-    maxima = cuda.shared.array(MOST_WARPS, float64)
+    maxima = cuda.shared.array(MAXIMA, float64)
     most_grad, most_hess = 0.0, 0.0
     for i in range(cuda.grid(1), n[0], cuda.gridsize(1)):
         most_grad, most_hess = max(most_grad, abs(grad[i])), max(most_hess, hess[i])
-    most_grad, most_hess = max_over_block(most_grad, maxima), max_over_block(most_hess, maxima)
+    most_grad, most_hess = max_over_block(most_grad, most_hess, maxima)
     if cuda.threadIdx.x == 0:
         cuda.atomic.max(out, 0, most_grad)
         cuda.atomic.max(out, 1, most_hess)

@@ -1,4 +1,7 @@
-"""Scoring raw documents with a forest on a GPU: the leaves, and the sums in the order of the trees, are the CPU's."""
+"""Scoring with a forest on a GPU by feature values, for forests that are too large for `ranked_forest`.
+
+The leaves, and the sums in the order of the trees, are the CPU's.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ LEFT_IF_MISSING, ZERO_IS_MISSING = 1, 2
 TILE, WIDTH = 32, 33  # one more than a tile: no two rows share a bank
 BLOCK = 32 if SIMULATED else 256
 AT_A_TIME = 1 << 20  # documents
+ZERO = float(np.float32(1e-35))  # as in `kernels.quantize`
 
 
 class Trees(NamedTuple):
@@ -48,7 +52,7 @@ def transpose(rows, n_docs, n_features, columns):
 @cuda.jit(device=True)
 def goes_left(value, threshold, flags):
     """Whether a value goes left; NaN, and zero where it counts as missing, go where missing values go."""
-    if value != value or ((flags & ZERO_IS_MISSING) != 0 and value == 0.0):
+    if value != value or ((flags & ZERO_IS_MISSING) != 0 and abs(value) <= ZERO):
         return (flags & LEFT_IF_MISSING) != 0
     return value <= threshold
 
@@ -106,13 +110,14 @@ class DeviceForest:
         """`splits` are feature, threshold, left, right, default_left and zero_missing, as in `Forest`."""
         feature, threshold, left, right, default_left, zero_missing = splits
         flags = LEFT_IF_MISSING * default_left.astype(np.int32) + ZERO_IS_MISSING * zero_missing.astype(np.int32)
+        self._n_trees = len(split_offsets) - 1
         self._trees = Trees(
             upload((feature.astype(np.int32) << 2) | flags), upload(threshold.astype(np.float64)),
             upload(np.stack([left, right], axis=1).reshape(-1).astype(np.int32)), upload(values),
             upload(split_offsets), upload(leaf_offsets),
         )  # fmt: skip
 
-    def score(self, rows: Any, n_trees: int) -> Any:
+    def score(self, rows: Any) -> Any:
         """Scores of documents on the device, float32 or float64."""
         n_docs, n_features = rows.shape
         scores = upload(np.zeros(n_docs))
@@ -121,5 +126,5 @@ class DeviceForest:
             columns = empty(n * n_features, rows.dtype)
             transpose[(-(-n // TILE), -(-n_features // TILE)), BLOCK](rows[start : start + n], n, n_features, columns)
             blocks = -(-n // (BLOCK * SIDE_BY_SIDE))
-            add_forest[blocks, BLOCK](columns, n, self._trees, n_trees, scores[start : start + n])
+            add_forest[blocks, BLOCK](columns, n, self._trees, self._n_trees, scores[start : start + n])
         return scores

@@ -11,7 +11,8 @@ from ranksieve.cuda.device import SIMULATED, empty, kernel, upload
 from ranksieve.cuda.lambdas import Documents, Metric, Space, lambdas
 from ranksieve.kernels.lambdas import NDCG
 
-SPACE_BYTES = 5 * 8 + 5 * 4  # of a document, without the sums that other metrics than NDCG need
+SPACE_BYTES = 2 * 8 + 5 * 4  # of a document, without the sums that other metrics than NDCG need
+EVERY, SOME = "all documents", "some"
 
 
 @kernel
@@ -38,10 +39,12 @@ class Lambdas:
         n_sums = 1 if self._kind == NDCG else n_docs + n_lists
         found = self._spaces.get(name)
         if found is None or len(found.ranks) < n_docs or len(found.sums) < n_sums:
-            scores, gains, powers, pushes, ranked = (empty(n_docs, np.float64) for _ in range(5))
+            n_listed = 1 if name == EVERY else n_docs
+            scores, gains = empty(n_listed, np.float64), empty(n_listed, np.float64)
+            powers, ranked = empty(n_docs, np.float64), empty(n_docs, np.float64)
             integers = [empty(n_docs, np.int32) for _ in range(5)]
             above, sums = empty(n_sums, np.float64), empty(n_sums, np.float64)
-            found = Space(*(scores, gains, powers, *integers, pushes, ranked, above, sums))
+            found = Space(scores, gains, powers, *integers, ranked, above, sums)
             self._spaces[name] = found
         return found
 
@@ -56,5 +59,7 @@ class Lambdas:
             scores, self._gains, self._weights, weighted and self._has_weights,
             self._no_rows if rows is None else rows, rows is not None, offsets,
         )  # fmt: skip
-        threads = 32 if SIMULATED else 128 if longest <= 512 else 512
-        lambdas[n_lists, threads](metric, documents, self._space(n_docs, n_lists, str(rows is None)), *out)
+        threads = 32 if SIMULATED else 64 if longest <= 256 else 256
+        lambdas[n_lists, threads](
+            metric, documents, self._space(n_docs, n_lists, EVERY if rows is None else SOME), *out
+        )

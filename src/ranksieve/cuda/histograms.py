@@ -18,22 +18,37 @@ LOW = 0xFFFFFFFF
 
 
 @cuda.jit(device=True)
-def add_byte(sums, word, byte, place, low, high):
-    """Add a value to the cell of one byte of a word; all numbers have 32 bits."""
-    value = uint32(uint32(word >> uint32(byte << uint32(3))) & uint32(255))
-    cell = uint32(uint32(value << uint32(5)) + uint32(place << uint32(2)) + byte)
-    before = cuda.atomic.add(sums, cell, low)
+def with_carry(before, low, high):
+    """The high half of a summand, and 1 more where the sum of low halves passed 2^32."""
     carry = uint32(1) if uint32((uint64(before) + uint64(low)) & uint64(LOW)) < low else uint32(0)
-    cuda.atomic.add(sums, uint32(cell + uint32(CELLS)), uint32((uint64(high) + uint64(carry)) & uint64(LOW)))
+    return uint32((uint64(high) + uint64(carry)) & uint64(LOW))
 
 
 @cuda.jit(device=True)
 def add_word(sums, word, value, turn, place):
-    """Add a row's value to the cells of four columns; by their `turn`, 0 to 3, threads of a warp share no bank."""
+    """Add a row's value to the cells of four columns; by their `turn`, 0 to 3, threads of a warp share no bank.
+
+    The bytes of the word are turned so that they are read at constant places. The four low halves are added before the
+    first of the high ones, which wait for them. All numbers have 32 bits: indices of 64 bits cost more than the sums.
+    """
     low, high = uint32(uint64(value) & uint64(LOW)), uint32((uint64(value) >> uint64(32)) & uint64(LOW))
-    turn, place = uint32(turn), uint32(place)
-    for step in range(4):
-        add_byte(sums, word, uint32((uint32(step) + turn) & uint32(3)), place, low, high)
+    turn, first = uint32(turn), uint32(uint32(place) << uint32(2))
+    twice = uint64(word) | (uint64(word) << uint64(32))
+    turned = uint32((twice >> uint64(turn << uint32(3))) & uint64(LOW))
+    a = uint32(uint32(uint32(turned << uint32(5)) & uint32(8160)) + first + turn)
+    b = uint32(
+        uint32(uint32(turned >> uint32(3)) & uint32(8160)) + first + uint32(uint32(turn + uint32(1)) & uint32(3))
+    )
+    c = uint32(uint32(uint32(turned >> uint32(11)) & uint32(8160)) + first + uint32(turn ^ uint32(2)))
+    d = uint32(
+        uint32(uint32(turned >> uint32(19)) & uint32(8160)) + first + uint32(uint32(turn + uint32(3)) & uint32(3))
+    )
+    p, q = cuda.atomic.add(sums, a, low), cuda.atomic.add(sums, b, low)
+    r, s = cuda.atomic.add(sums, c, low), cuda.atomic.add(sums, d, low)
+    cuda.atomic.add(sums, uint32(a + uint32(CELLS)), with_carry(p, low, high))
+    cuda.atomic.add(sums, uint32(b + uint32(CELLS)), with_carry(q, low, high))
+    cuda.atomic.add(sums, uint32(c + uint32(CELLS)), with_carry(r, low, high))
+    cuda.atomic.add(sums, uint32(d + uint32(CELLS)), with_carry(s, low, high))
 
 
 @cuda.jit(device=True)
@@ -63,25 +78,47 @@ def flush_sums(sums, n_bins, hist, start):
 
 
 @cuda.jit(device=True)
-def sum_listed(sums, rows, start, words, packed, first, n):
-    """Add the rows listed from `start` on, n of them; `first` is where the group's words begin.
+def sum_rows(sums, words, packed, start, stop):
+    """Add the rows from start to stop; words are the group's. Eight threads have a row; four rows wait for memory."""
+    t, step = uint32(cuda.threadIdx.x), uint32(uint32(cuda.blockDim.x) // uint32(WORDS))
+    turn, place = uint32(uint32(t // uint32(WORDS)) & uint32(3)), uint32(t & uint32(WORDS - 1))
+    i, end = uint32(uint32(start) + uint32(t // uint32(WORDS))), uint32(stop)
+    ahead = uint32(uint32(3) * step)
+    while uint32(i + ahead) < end:
+        j, k = uint32(i + step), uint32(i + uint32(2) * step)
+        m = uint32(i + ahead)
+        a, b = words[uint32(i * uint32(WORDS) + place)], words[uint32(j * uint32(WORDS) + place)]
+        c, d = words[uint32(k * uint32(WORDS) + place)], words[uint32(m * uint32(WORDS) + place)]
+        p, q, r, s = packed[i], packed[j], packed[k], packed[m]
+        add_word(sums, a, p, turn, place)
+        add_word(sums, b, q, turn, place)
+        add_word(sums, c, r, turn, place)
+        add_word(sums, d, s, turn, place)
+        i = uint32(m + step)
+    while i < end:
+        add_word(sums, words[uint32(i * uint32(WORDS) + place)], packed[i], turn, place)
+        i = uint32(i + step)
 
-    Eight threads have one row; four rows wait for memory together.
-    """
-    t, step = cuda.threadIdx.x, cuda.blockDim.x // WORDS
-    turn, place = (t // WORDS) & 3, t & (WORDS - 1)
-    last = start + n - 1
-    for i in range(start + t // WORDS, start + n, 4 * step):
-        j, k, m = i + step, i + 2 * step, i + 3 * step
-        a, b = int64(rows[i]), int64(rows[min(j, last)])
-        c, d = int64(rows[min(k, last)]), int64(rows[min(m, last)])
-        u, v = words[first + a * WORDS + place], words[first + b * WORDS + place]
-        w, x = words[first + c * WORDS + place], words[first + d * WORDS + place]
+
+@cuda.jit(device=True)
+def sum_listed(sums, rows, words, packed, n):
+    """Add the first n rows that are listed, like `sum_rows`."""
+    t, step = uint32(cuda.threadIdx.x), uint32(uint32(cuda.blockDim.x) // uint32(WORDS))
+    turn, place = uint32(uint32(t // uint32(WORDS)) & uint32(3)), uint32(t & uint32(WORDS - 1))
+    i, end = uint32(t // uint32(WORDS)), uint32(n)
+    last = uint32(end - uint32(1))
+    while i < end:
+        j, k, m = uint32(i + step), uint32(i + uint32(2) * step), uint32(i + uint32(3) * step)
+        a, b = uint32(rows[i]), uint32(rows[min(j, last)])
+        c, d = uint32(rows[min(k, last)]), uint32(rows[min(m, last)])
+        u, v = words[uint32(a * uint32(WORDS) + place)], words[uint32(b * uint32(WORDS) + place)]
+        w, x = words[uint32(c * uint32(WORDS) + place)], words[uint32(d * uint32(WORDS) + place)]
         p, q, r, s = packed[a], packed[b], packed[c], packed[d]
         add_word(sums, u, p, turn, place)
-        if j <= last:
+        if j < end:
             add_word(sums, v, q, turn, place)
-        if k <= last:
+        if k < end:
             add_word(sums, w, r, turn, place)
-        if m <= last:
+        if m < end:
             add_word(sums, x, s, turn, place)
+        i = uint32(m + step)

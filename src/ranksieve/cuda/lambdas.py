@@ -1,7 +1,8 @@
 """λ-gradients on a GPU: `kernels.lambdas`, where a block has one list.
 
-A pair is computed twice: for the partner, by a thread that goes through its heads, and for the head, by a warp that
-goes through its partners. So every sum has one owner and one order, and a run repeats bit for bit.
+Every pair has a document above the truncation. These few are taken some at a time, against all documents that they pair
+with: a thread adds to its own documents, and sums over all threads are added to the few. So every sum has one owner and
+one order, and a run repeats bit for bit.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from typing import Any, NamedTuple
 
 from numba import cuda, float64, int32
 
-from ranksieve.cuda.blocks import MOST_WARPS, WARP, add_over_warp, max_over_block, rank_flags
+from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, WARP, add_over_warp, max_over_block, rank_flags
 from ranksieve.cuda.device import kernel, shared
-from ranksieve.cuda.ranking import BUCKETS, FEW, PARTS, list_chosen, order_chosen
+from ranksieve.cuda.ranking import BUCKETS, FEW, list_chosen, order_chosen
 from ranksieve.kernels import lambdas as cpu
 from ranksieve.kernels.lambdas import FURTHEST, NDCG
 
 running_sums, first_positives, swap_change = (
     shared(cpu.running_sums), shared(cpu.first_positives), shared(cpu.swap_change),
 )  # fmt: skip
+
+CHUNK = 4  # documents above the truncation that are taken at a time
+TOTALS = MOST_WARPS * 2 * CHUNK
+SINGLE = 2 * CHUNK
 
 
 class Metric(NamedTuple):
@@ -46,15 +51,14 @@ class Documents(NamedTuple):
 class Space(NamedTuple):
     """Work space, a number for each place of the lists."""
 
-    scores: Any
+    scores: Any  # these and gains where documents are listed
     gains: Any
     powers: Any
     places: Any  # of the ranked documents, ascending
     order: Any  # the same, best first
     ranks: Any  # from 1 on; 0: beyond the truncation
     heads: Any  # places of the documents with a gain
-    ranked_heads: Any
-    pushes: Any  # per head
+    few: Any  # places of ranked documents with a gain, and then of those without
     ranked_gains: Any
     above: Any  # see `kernels.lambdas.running_sums`; one number more for each list
     sums: Any
@@ -70,129 +74,190 @@ class Swap(NamedTuple):
     second: int
 
 
+class List(NamedTuple):
+    """One list."""
+
+    scores: Any
+    gains: Any
+    first: int
+    n: int
+    inverse: float  # of the ideal value
+    spread: bool  # scores are not all the same
+    close: bool  # no power of a score difference overflows
+
+
 @cuda.jit(device=True)
-def load_list(documents, space, q, grad, hess, maxima):
-    """A list's scores and gains; returns the highest score and minus the lowest one."""
-    first, stop = documents.offsets[q], documents.offsets[q + 1]
+def load_list(documents, space, scores, first, n, grad, hess, maxima):
+    """Copy a list of some documents, and clear its gradients; returns the highest score, and minus the lowest."""
     highest, lowest = -math.inf, -math.inf
-    for i in range(first + cuda.threadIdx.x, stop, cuda.blockDim.x):
-        row = documents.rows[i] if documents.listed else i
-        score = documents.scores[row]
-        space.scores[i], space.gains[i] = score, documents.gains[row]
+    for i in range(first + cuda.threadIdx.x, first + n, cuda.blockDim.x):
+        if documents.listed:
+            row = documents.rows[i]
+            space.scores[i], space.gains[i] = documents.scores[row], documents.gains[row]
+        score = scores[i]
         space.ranks[i] = 0
         grad[i], hess[i] = 0.0, 0.0
         highest, lowest = max(highest, score), max(lowest, -score)
-    return max_over_block(highest, maxima), max_over_block(lowest, maxima)
+    return max_over_block(highest, lowest, maxima)
 
 
 @cuda.jit(device=True)
-def rank_list(space, first, n, depth, highest, counts, work):
+def rank_list(docs, space, depth, highest, counts, work):
     """Ranks up to `depth`; the powers of all scores."""
-    list_chosen(space.scores, first, n, depth, space.places, first, 0, counts, work)
-    order_chosen(space.scores, first, space.places, first, depth, space.order)
+    first = docs.first
+    list_chosen(docs.scores, first, docs.n, depth, space.places, first, 0, counts, work)
+    order_chosen(docs.scores, first, space.places, first, depth, space.order, work[5])
     for rank in range(cuda.threadIdx.x, depth, cuda.blockDim.x):
         place = first + space.order[first + rank]
         space.ranks[place] = rank + 1
-        space.ranked_gains[first + rank] = space.gains[place]
-    for i in range(first + cuda.threadIdx.x, first + n, cuda.blockDim.x):
-        space.powers[i] = math.exp(space.scores[i] - highest)
+        space.ranked_gains[first + rank] = docs.gains[place]
+    for i in range(first + cuda.threadIdx.x, first + docs.n, cuda.blockDim.x):
+        space.powers[i] = math.exp(docs.scores[i] - highest)
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def find_heads(space, first, n, by_order, out, counts):
-    """The places of documents with a gain: of all n, or of the n best; returns how many."""
-    t, found = cuda.threadIdx.x, int32(0)
-    for tile in range(0, n, cuda.blockDim.x):
-        inside = tile + t < n
-        place = int32(0)
-        if inside:
-            place = space.order[first + tile + t] if by_order else int32(tile + t)
-        flag = inside and space.gains[first + place] > 0.0
+def find_heads(docs, space, counts):
+    """The places of documents that have a gain and are not ranked; returns how many."""
+    t, first, n_heads = cuda.threadIdx.x, docs.first, int32(0)
+    for tile in range(0, docs.n, cuda.blockDim.x):
+        i = first + min(tile + t, docs.n - 1)
+        flag = tile + t < docs.n and docs.gains[i] > 0.0 and space.ranks[i] == 0
         before, n_here = rank_flags(flag, counts)
         if flag:
-            out[first + found + before] = place
-        found += n_here
+            space.heads[first + n_heads + before] = tile + t
+        n_heads += n_here
     cuda.syncthreads()
-    return found
+    return n_heads
 
 
 @cuda.jit(device=True)
-def change_of(metric, space, swap, i, j, inverse):
-    """How much the metric changes if document i, of the larger gain, and j change places."""
-    gain, other, rank, to = space.gains[i], space.gains[j], space.ranks[i], space.ranks[j]
+def sort_ranked(docs, space, depth, counts):
+    """Places of the ranked documents: first those with a gain, then the others; returns how many have one."""
+    t, first, n_with, n_without = cuda.threadIdx.x, docs.first, int32(0), int32(0)
+    for tile in range(0, depth, cuda.blockDim.x):
+        inside = tile + t < depth
+        place = space.order[first + min(tile + t, depth - 1)]
+        has_gain = docs.gains[first + place] > 0.0
+        before, n_here = rank_flags(inside and has_gain, counts)
+        if inside and has_gain:
+            space.few[first + n_with + before] = place
+        elif inside:
+            space.few[first + depth - 1 - (n_without + t - before)] = place
+        n_without += min(depth - tile, cuda.blockDim.x) - n_here
+        n_with += n_here
+    cuda.syncthreads()
+    return n_with
+
+
+@cuda.jit(device=True)
+def change_of(metric, swap, head, other, inverse):
+    """How much the metric changes if a document and one of smaller gain change places; both are gain, rank, …"""
+    gain, rank, low, to = head[0], head[1], other[0], other[1]
     if metric.kind == NDCG:
         here = metric.by_rank[rank - 1] if rank > 0 else 0.0
         there = metric.by_rank[to - 1] if to > 0 else 0.0
-        return (gain - other) * abs(here - there) * inverse
+        return (gain - low) * abs(here - there) * inverse
     rank, to = rank if rank > 0 else swap.depth + 1, to if to > 0 else swap.depth + 1
-    change = swap_change(metric.kind, gain, other, rank, to, swap.depth, swap.above, swap.sums, swap.first, swap.second)
+    change = swap_change(metric.kind, gain, low, rank, to, swap.depth, swap.above, swap.sums, swap.first, swap.second)
     return change * inverse
 
 
 @cuda.jit(device=True)
-def pair_of(metric, space, swap, i, j, inverse, spread, close):
-    """λ and w of the pair of document i, of the larger gain, and j."""
-    change = change_of(metric, space, swap, i, j, inverse)
-    distance = space.scores[i] - space.scores[j]
-    if metric.normalize and spread:
-        change /= 0.01 + abs(distance)
-    chance = space.powers[j] / (space.powers[i] + space.powers[j]) if close else 1.0 / (1.0 + math.exp(distance))
-    push = chance * change
+def pair_of(metric, swap, docs, head, other):
+    """λ and w of a pair of documents, each gain, rank, score and power; the head has the larger gain."""
+    change, distance = change_of(metric, swap, head, other, docs.inverse), head[2] - other[2]
+    width = 0.01 + abs(distance) if metric.normalize and docs.spread else 1.0
+    if docs.close:
+        total = head[3] + other[3]
+        both = 1.0 / (total * width)  # one division for two
+        chance = other[3] * (both * width)
+        push = chance * change * (both * total)
+    else:
+        chance = 1.0 / (1.0 + math.exp(distance))
+        push = chance * (change / width)
     return push, push * (1.0 - chance)
 
 
 @cuda.jit(device=True)
-def add_partners(metric, space, swap, first, n, n_heads, n_ranked_heads, inverse, spread, close, grad, hess):
-    """What each document gets as a partner."""
-    for j in range(first + cuda.threadIdx.x, first + n, cuda.blockDim.x):
-        is_ranked = space.ranks[j] > 0
-        pushes, bends = 0.0, 0.0
-        for k in range(first, first + (n_heads if is_ranked else n_ranked_heads)):
-            i = first + (space.heads[k] if is_ranked else space.ranked_heads[k])
-            if space.gains[i] > space.gains[j]:
-                push, bend = pair_of(metric, space, swap, i, j, inverse, spread, close)
-                pushes += push
+def add_chunk(metric, swap, docs, space, few, n_few, heads, n_many, grad, hess, totals):
+    """Add the pairs of up to CHUNK ranked documents, from `few` of `space.few`, with many; returns a thread's sum of λ.
+
+    Many are the documents at `heads`, none of which is ranked, or else all of the list.
+    """
+    first, pushed = docs.first, 0.0
+    sums = cuda.local.array(SINGLE, float64)
+    for k in range(SINGLE):
+        sums[k] = 0.0
+    for m in range(cuda.threadIdx.x, n_many, cuda.blockDim.x):
+        j = first + (space.heads[first + m] if heads else m)
+        gain, rank, pushes, bends, any_pair = docs.gains[j], space.ranks[j], 0.0, 0.0, False
+        other = gain, rank, docs.scores[j], space.powers[j]
+        for c in range(CHUNK):
+            i = first + space.few[few + min(c, n_few - 1)]
+            here, at = docs.gains[i], space.ranks[i]
+            # of two ranked documents with a gain, the pair is that of the better one
+            if c < n_few and here != gain and not (rank > 0 and gain > 0.0 and here > 0.0 and rank < at):
+                one = here, at, docs.scores[i], space.powers[i]
+                is_head = here > gain
+                push, bend = pair_of(metric, swap, docs, one if is_head else other, other if is_head else one)
+                pushed += push
+                push = push if is_head else -push
+                sums[2 * c] += push
+                sums[2 * c + 1] += bend
+                pushes -= push
                 bends += bend
-        grad[j], hess[j] = -pushes, bends
+                any_pair = True
+        if any_pair:
+            grad[j] += pushes
+            hess[j] += bends
+    lane, warp = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP
+    for k in range(SINGLE):
+        total = add_over_warp(sums[k])
+        if lane == 0:
+            totals[warp * SINGLE + k] = total
     cuda.syncthreads()
+    c = cuda.threadIdx.x
+    if c < n_few:
+        i = first + space.few[few + c]
+        for other_warp in range((cuda.blockDim.x + WARP - 1) // WARP):
+            grad[i] += totals[other_warp * SINGLE + 2 * c]
+            hess[i] += totals[other_warp * SINGLE + 2 * c + 1]
+    cuda.syncthreads()
+    return pushed
 
 
 @cuda.jit(device=True)
-def add_heads(metric, space, swap, first, n, n_heads, inverse, spread, close, grad, hess):
-    """What each head gets from its partners: all documents, or the ranked ones where it is not ranked itself."""
-    warp, lane, n_warps = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP, (cuda.blockDim.x + WARP - 1) // WARP
-    for base in range(0, n_heads, n_warps):
-        pushes, bends, head = 0.0, 0.0, base + warp
-        i = first + (space.heads[first + head] if head < n_heads else 0)
-        is_ranked = space.ranks[i] > 0
-        n_partners = 0 if head >= n_heads else n if is_ranked else swap.depth
-        for k in range(first + lane, first + n_partners, WARP):
-            j = k if is_ranked else first + space.order[k]
-            if space.gains[i] > space.gains[j]:
-                push, bend = pair_of(metric, space, swap, i, j, inverse, spread, close)
-                pushes += push
-                bends += bend
-        pushes, bends = add_over_warp(pushes), add_over_warp(bends)
-        if lane == 0 and head < n_heads:
-            grad[i] += pushes
-            hess[i] += bends
-            space.pushes[first + head] = pushes
-    cuda.syncthreads()
+def add_pairs(metric, swap, docs, space, depth, n_with, n_heads, grad, hess, totals):
+    """Add all pairs of a list; returns this thread's sum of λ.
+
+    Ranked documents with a gain pair with all others; those without, with documents that are not ranked and have one.
+    """
+    pushed = 0.0
+    for few in range(0, n_with, CHUNK):
+        n_few = min(n_with - few, CHUNK)
+        pushed += add_chunk(
+            metric, swap, docs, space, docs.first + few, n_few, False, docs.n, grad, hess, totals
+        )  # fmt: skip
+    for few in range(n_with, depth if n_heads > 0 else 0, CHUNK):
+        n_few = min(depth - few, CHUNK)
+        pushed += add_chunk(
+            metric, swap, docs, space, docs.first + few, n_few, True, n_heads, grad, hess, totals
+        )  # fmt: skip
+    return pushed
 
 
 @cuda.jit(device=True)
-def normal_factor(space, first, n_heads):
+def normal_factor(pushed, totals):
     """log2(1 + s) / s of the sum s of all |λ|."""
-    factor = cuda.shared.array(1, float64)
-    total = 0.0
-    for head in range(cuda.threadIdx.x, n_heads if cuda.threadIdx.x < WARP else 0, WARP):
-        total += 2.0 * space.pushes[first + head]
-    total = add_over_warp(total)
-    if cuda.threadIdx.x == 0:
-        factor[0] = math.log2(1.0 + total) / total if total > 0.0 else 1.0
+    total = add_over_warp(2.0 * pushed)
+    if cuda.threadIdx.x % WARP == 0:
+        totals[cuda.threadIdx.x // WARP] = total
     cuda.syncthreads()
-    return factor[0]
+    total = 0.0
+    for warp in range((cuda.blockDim.x + WARP - 1) // WARP):
+        total += totals[warp]
+    return math.log2(1.0 + total) / total if total > 0.0 else 1.0
 
 
 @cuda.jit(device=True)
@@ -208,34 +273,35 @@ def swap_of(metric, space, q, first, depth, box):
     return Swap(depth, above, sums, box[0], box[1])
 
 
-@kernel
+@kernel(registers=80)
 def lambdas(metric, documents, space, grad, hess):
     """λ and w of every list, at its places."""
     box = cuda.shared.array(2, int32)
     counts = cuda.shared.array(MOST_WARPS, int32)
     buckets = cuda.shared.array(BUCKETS, int32)
-    parts = cuda.shared.array(PARTS, int32)
     found = cuda.shared.array(3, int32)
     places_of_few = cuda.shared.array(FEW, int32)
     cut = cuda.shared.array(1, float64)
-    maxima = cuda.shared.array(MOST_WARPS, float64)
+    maxima = cuda.shared.array(MAXIMA, float64)
     few = cuda.shared.array(FEW, float64)
-    work = buckets, parts, found, places_of_few, cut, maxima, few
+    totals = cuda.shared.array(TOTALS, float64)
+    work = buckets, found, places_of_few, cut, maxima, few
     q = cuda.blockIdx.x
     first = documents.offsets[q]
     n = documents.offsets[q + 1] - first
-    highest, lowest = load_list(documents, space, q, grad, hess, maxima)
+    scores = space.scores if documents.listed else documents.scores
+    gains = space.gains if documents.listed else documents.gains
+    highest, lowest = load_list(documents, space, scores, first, n, grad, hess, maxima)
     if metric.ideals[q] <= 0.0 or n < 2:
         return
-    inverse, depth = 1.0 / metric.ideals[q], min(len(metric.by_rank), n)
-    spread, close = highest != -lowest, highest + lowest < FURTHEST
-    rank_list(space, first, n, depth, highest, counts, work)
+    depth = min(len(metric.by_rank), n)
+    docs = List(scores, gains, first, n, 1.0 / metric.ideals[q], highest != -lowest, highest + lowest < FURTHEST)
+    rank_list(docs, space, depth, highest, counts, work)
     swap = swap_of(metric, space, q, first, depth, box)
-    n_heads = find_heads(space, first, n, False, space.heads, counts)
-    n_ranked_heads = find_heads(space, first, depth, True, space.ranked_heads, counts)
-    add_partners(metric, space, swap, first, n, n_heads, n_ranked_heads, inverse, spread, close, grad, hess)
-    add_heads(metric, space, swap, first, n, n_heads, inverse, spread, close, grad, hess)
-    factor = normal_factor(space, first, n_heads) if metric.normalize else 1.0
+    n_heads = find_heads(docs, space, counts)
+    n_with = sort_ranked(docs, space, depth, counts)
+    pushed = add_pairs(metric, swap, docs, space, depth, n_with, n_heads, grad, hess, totals)
+    factor = normal_factor(pushed, totals) if metric.normalize else 1.0
     for i in range(first + cuda.threadIdx.x, first + n, cuda.blockDim.x):
         weight = factor
         if documents.weighted:

@@ -6,35 +6,29 @@ import math
 
 from numba import cuda, float64, int32
 
-from ranksieve.cuda.blocks import MOST_WARPS, max_over_block, rank_flags
+from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, WARP, add_before_in_block, ballot, max_over_block, rank_flags
 from ranksieve.cuda.device import kernel
 
 BUCKETS = 2048
-PARTS = 64  # of the buckets
 ROOM = 6144  # documents of a list that shared memory has room for
 FEW = 256  # values that are ordered by counting, all at once
+MOST = 1.7976931348623157e308  # of finite values
 
 
 @cuda.jit(device=True)
-def find_bucket(buckets, parts, found, need):
+def find_bucket(buckets, counts, found, need):
     """The bucket of the `need`-th largest value: into `found`, with how many of its values are needed, and all."""
-    t, per_part = cuda.threadIdx.x, BUCKETS // PARTS
-    for part in range(t, PARTS, cuda.blockDim.x):
-        total = int32(0)
-        for bucket in range(per_part * part, per_part * (part + 1)):
-            total += buckets[bucket]
-        parts[part] = total
-    cuda.syncthreads()
-    if t == 0:
-        part = PARTS - 1
-        while parts[part] < need:
-            need -= parts[part]
-            part -= 1
-        bucket = per_part * (part + 1) - 1
-        while buckets[bucket] < need:
-            need -= buckets[bucket]
+    per_thread = int32(BUCKETS) // int32(cuda.blockDim.x)
+    top, total = int32(BUCKETS - 1) - int32(cuda.threadIdx.x) * per_thread, int32(0)
+    for bucket in range(top, top - per_thread, -1):
+        total += buckets[bucket]
+    before = add_before_in_block(total, counts)
+    if before < need <= before + total:
+        bucket = top
+        while before + buckets[bucket] < need:
+            before += buckets[bucket]
             bucket -= 1
-        found[0], found[1], found[2] = bucket, need, buckets[bucket]
+        found[0], found[1], found[2] = bucket, need - before, buckets[bucket]
     cuda.syncthreads()
 
 
@@ -59,26 +53,29 @@ def last_of_equal(values, first, n, value, k, box, counts):
 
 
 @cuda.jit(device=True)
-def nth_of_few(values, first, n, low, high, need, few, places, cut, box):
-    """The `need`-th largest of the few values from low to high, and its place, into `cut` and `box`."""
+def nth_of_few(values, first, n, bounds, need, work):
+    """The `need`-th largest of the few values in a bucket, and its place, into `cut` and `found`."""
+    _, found, places, cut, _, few = work
+    low, high, scale, bucket = bounds
     t = cuda.threadIdx.x
+    cuda.syncthreads()
     if t == 0:
-        box[0] = 0
+        found[0] = 0
     cuda.syncthreads()
     for i in range(t, n, cuda.blockDim.x):
         value = values[first + i]
-        if low <= value <= high:
-            k = cuda.atomic.add(box, 0, 1)
+        if low <= value <= high and (scale == 0.0 or bucket_of(value, low, scale) == bucket):
+            k = cuda.atomic.add(found, 0, 1)
             few[k], places[k] = value, i
     cuda.syncthreads()
-    taken = box[0]
+    taken = found[0]
     cuda.syncthreads()
     for i in range(t, taken, cuda.blockDim.x):
         rank = 0
         for j in range(taken):
             rank += few[j] > few[i] or (few[j] == few[i] and places[j] < places[i])
         if rank == need - 1:
-            cut[0], box[0] = few[i], places[i]
+            cut[0], found[0] = few[i], places[i]
     cuda.syncthreads()
 
 
@@ -88,18 +85,19 @@ def cut_of(values, first, n, k, counts, work):
 
     The range of values is divided into buckets until few values are in the bucket of the k-th; these are counted.
     """
-    buckets, parts, found, places, cut, maxima, few = work
+    buckets, found, _, cut, maxima, _ = work
     t, need, n_here, bucket = cuda.threadIdx.x, int32(k), int32(n), int32(0)
     low, high, scale = -math.inf, math.inf, 0.0
-    while True:
-        smallest, largest = math.inf, -math.inf
+    while n_here > FEW:
+        smallest, largest = -math.inf, -math.inf  # the smallest one with the other sign
         for i in range(first + t, first + n, cuda.blockDim.x):
             value = values[i]
             if low <= value <= high and value < math.inf and (scale == 0.0 or bucket_of(value, low, scale) == bucket):
-                smallest, largest = min(smallest, value), max(largest, value)
-        low, high = -max_over_block(-smallest, maxima), max_over_block(largest, maxima)
-        if low == high or n_here <= FEW:
-            break
+                smallest, largest = max(smallest, -value), max(largest, value)
+        smallest, largest = max_over_block(smallest, largest, maxima)
+        low, high = -smallest, largest
+        if low == high:
+            return low, last_of_equal(values, first, n, low, need, found, counts)
         scale = (BUCKETS - 1) / (high - low)
         for i in range(t, BUCKETS, cuda.blockDim.x):
             buckets[i] = 0
@@ -109,41 +107,58 @@ def cut_of(values, first, n, k, counts, work):
             if low <= value <= high:
                 cuda.atomic.add(buckets, bucket_of(value, low, scale), 1)
         cuda.syncthreads()
-        find_bucket(buckets, parts, found, need)
+        find_bucket(buckets, counts, found, need)
         bucket, need, n_here = found[0], found[1], found[2]
         cuda.syncthreads()
-    if n_here > FEW:
-        return low, last_of_equal(values, first, n, low, need, found, counts)
-    nth_of_few(values, first, n, low, high, need, few, places, cut, found)
+    nth_of_few(values, first, n, (low, min(high, MOST), scale, bucket), need, work)
     return cut[0], found[0]
 
 
 @cuda.jit(device=True)
 def list_chosen(values, first, n, k, out, start, offset, counts, work):
-    """Write the places of the k largest finite values and of infinite ones, ascending and plus `offset`, to `out`."""
+    """Write the places of the k largest finite values and of infinite ones, ascending and plus `offset`, to `out`.
+
+    A warp has a part of the list: it counts what is chosen there, and then writes it.
+    """
     cut, last = -math.inf, int32(n)
     if k < n:
         cut, last = cut_of(values, first, n, k, counts, work) if k > 0 else (math.inf, int32(n))
-    t, taken = cuda.threadIdx.x, int32(0)
-    for tile in range(0, n, cuda.blockDim.x):
-        inside = tile + t < n
-        value = values[first + tile + t] if inside else -math.inf
-        chosen = inside and (value > cut or (value == cut and tile + t <= last))
-        before, n_here = rank_flags(chosen, counts)
+    t, n_warps = int32(cuda.threadIdx.x), (int32(cuda.blockDim.x) + int32(WARP - 1)) // int32(WARP)
+    warp, lane, size = t // int32(WARP), t % int32(WARP), int32(n)
+    per_warp = (size // n_warps // int32(WARP) + int32(1)) * int32(WARP)
+    low, high, taken = min(warp * per_warp, size), min((warp + int32(1)) * per_warp, size), int32(0)
+    for tile in range(low, high, WARP):
+        i = tile + lane
+        value = values[first + i] if i < high else -math.inf
+        taken += int32(cuda.popc(ballot(i < high and (value > cut or (value == cut and i <= last)))))
+    if lane == 0:
+        counts[warp] = taken
+    cuda.syncthreads()
+    place = start
+    for other in range(warp):
+        place += counts[other]
+    for tile in range(low, high, WARP):
+        i = tile + lane
+        value = values[first + i] if i < high else -math.inf
+        chosen = i < high and (value > cut or (value == cut and i <= last))
+        bits = ballot(chosen)
         if chosen:
-            out[start + taken + before] = offset + tile + t
-        taken += n_here
+            out[place + cuda.popc(bits & ((1 << lane) - 1))] = offset + i
+        place += cuda.popc(bits)
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def order_chosen(values, first, places, start, n, order):
+def order_chosen(values, first, places, start, n, order, few):
     """Sort chosen places of a list, best first, into `order[start:]`: each counts those before it."""
+    for i in range(cuda.threadIdx.x, min(n, FEW), cuda.blockDim.x):
+        few[i] = values[first + places[start + i]]
+    cuda.syncthreads()
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         place = places[start + i]
         value, rank = values[first + place], 0
         for j in range(n):
-            other = values[first + places[start + j]]
+            other = few[j] if j < FEW else values[first + places[start + j]]
             rank += other > value or (other == value and j < i)
         order[start + rank] = place
     cuda.syncthreads()
@@ -154,19 +169,25 @@ def best_of_lists(scores, offsets, starts, places, order):
     """The best documents of each list, best first: `starts[q + 1] - starts[q]` of them, as places in the list."""
     counts = cuda.shared.array(MOST_WARPS, int32)
     buckets = cuda.shared.array(BUCKETS, int32)
-    parts = cuda.shared.array(PARTS, int32)
     found = cuda.shared.array(3, int32)
     places_of_few = cuda.shared.array(FEW, int32)
     cut = cuda.shared.array(1, float64)
-    maxima = cuda.shared.array(MOST_WARPS, float64)
+    maxima = cuda.shared.array(MAXIMA, float64)
     few = cuda.shared.array(FEW, float64)
-    work = buckets, parts, found, places_of_few, cut, maxima, few
     q = cuda.blockIdx.x
     first = offsets[q]
     n, start = offsets[q + 1] - first, starts[q]
     k = starts[q + 1] - start
+    work = buckets, found, places_of_few, cut, maxima, few
     list_chosen(scores, first, n, k, places, start, 0, counts, work)
-    order_chosen(scores, first, places, start, k, order)
+    order_chosen(scores, first, places, start, k, order, few)
+
+
+@cuda.jit(device=True)
+def negative_score(scores, positive, i, stop):
+    """A document's score; infinite where it is positive."""
+    inside = i < stop
+    return math.inf if inside and positive[i] else scores[i] if inside else 0.0
 
 
 @kernel(shared=8 * ROOM, registers=40)
@@ -174,23 +195,32 @@ def choose_rows(scores, positive, offsets, starts, n_negatives, values, rows):
     """All positives of each list and its best-scored `n_negatives[q]` negatives, ascending, to `rows[starts[q]:]`."""
     counts = cuda.shared.array(MOST_WARPS, int32)
     buckets = cuda.shared.array(BUCKETS, int32)
-    parts = cuda.shared.array(PARTS, int32)
     found = cuda.shared.array(3, int32)
     places_of_few = cuda.shared.array(FEW, int32)
     cut = cuda.shared.array(1, float64)
-    maxima = cuda.shared.array(MOST_WARPS, float64)
+    maxima = cuda.shared.array(MAXIMA, float64)
     few = cuda.shared.array(FEW, float64)
-    work = buckets, parts, found, places_of_few, cut, maxima, few
-    q = cuda.blockIdx.x
-    first = offsets[q]
-    n = offsets[q + 1] - first
     near = cuda.shared.array(0, float64)
-    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-        value = math.inf if positive[first + i] else scores[first + i]
-        if n <= ROOM:
-            near[i] = value
-        else:
-            values[first + i] = value
+    q, step = cuda.blockIdx.x, cuda.blockDim.x
+    first, stop = offsets[q], offsets[q + 1]
+    n = stop - first
+    work = buckets, found, places_of_few, cut, maxima, few
+    if n <= ROOM:
+        for i in range(cuda.threadIdx.x, n, 4 * step):  # four loads wait for memory together
+            a = negative_score(scores, positive, first + i, stop)
+            b = negative_score(scores, positive, first + i + step, stop)
+            c = negative_score(scores, positive, first + i + 2 * step, stop)
+            d = negative_score(scores, positive, first + i + 3 * step, stop)
+            near[i] = a
+            if i + step < n:
+                near[i + step] = b
+            if i + 2 * step < n:
+                near[i + 2 * step] = c
+            if i + 3 * step < n:
+                near[i + 3 * step] = d
+    else:
+        for i in range(first + cuda.threadIdx.x, stop, step):
+            values[i] = negative_score(scores, positive, i, stop)
     cuda.syncthreads()
     if n <= ROOM:
         list_chosen(near, 0, n, n_negatives[q], rows, starts[q], first, counts, work)

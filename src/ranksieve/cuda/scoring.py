@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import cuda, float64, int32, int64
 
 from ranksieve.cuda.device import kernel
-from ranksieve.cuda.growth import MOST_LEAVES
+from ranksieve.cuda.tree_tables import MOST_LEAVES
 
 SIDE_BY_SIDE = 4  # documents of a thread, which wait for memory together
 

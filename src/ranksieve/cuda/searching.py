@@ -1,4 +1,4 @@
-"""The best cuts of the sides of a round's leaves, by 16 columns; the last block plans the next round."""
+"""The best cuts of the sides of a round's nodes, by 16 columns; the last block plans the next round."""
 
 from __future__ import annotations
 
@@ -10,32 +10,25 @@ from ranksieve.cuda.device import THREADS, kernel, shared, shared_formula
 from ranksieve.cuda.histograms import CELLS
 from ranksieve.cuda.planning import LAST, is_better, plan_round
 from ranksieve.cuda.splitting import CLOSE, COLUMNS, NO_SPLIT, count_of, scan_bins
-from ranksieve.cuda.tree_tables import IS_SEARCHED, IS_SPLIT, LEAF, N_SIGNS, N_TASKS, SLOT, TOTAL, rules_of
+from ranksieve.cuda.tree_tables import IS_SEARCHED, MOST_AHEAD, MOST_LEAVES, N_SIGNS, N_TASKS, SIDE, SLOT, rules_of
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels import gain as gains
 from ranksieve.kernels import growing
-from ranksieve.kernels.gain import SMALLEST_GAIN, Node
+from ranksieve.kernels.gain import SMALLEST_GAIN
 
 leaf_node, node_gain = shared(growing.leaf_node), shared_formula(gains.node_gain)
 
 SEARCHERS = 2 * COLUMNS  # cuts to choose from: with missing values right and left
 TWO_SIDES = 2 * THREADS
+MOST_NODES = 2 * (MOST_LEAVES + MOST_AHEAD)
 PER_PART = 256 // (THREADS // COLUMNS)  # bins of a column that a thread has, at most
-
-
-@cuda.jit(device=True)
-def node_of(state, task, side):
-    """The sums of a side and its bounds; those of a leaf that is divided ahead has none."""
-    if task[LEAF] == IS_SPLIT:
-        return leaf_node(state, state.pair[side])
-    return Node(task[TOTAL + side], int64(0), -np.inf, np.inf)  # type: ignore[arg-type]
 
 
 @cuda.jit(device=True)
 def load_sums(hist, task, side, lane, n_bins, per_part, sums, totals, missing):
     """Sums of a side's histogram up to each bin, to shared memory. A thread has a column and a part of its bins.
 
-    The histogram of the larger side is the leaf's minus that of the smaller one.
+    The histogram of the larger side is the node's minus that of the smaller one.
     """
     loaded = cuda.local.array(PER_PART, int64)
     n_groups, t = cuda.gridDim.x * COLUMNS // GROUP, cuda.threadIdx.x
@@ -158,11 +151,11 @@ def best_of_columns(node, settings, lane, missing, found, order, cut):
     return gains[best]
 
 
-@kernel(shared=8 * 256 * COLUMNS)
-def search(state, features, settings, work, most_parts):
-    """The best cuts of the sides of a round's leaves; then the next round is planned.
+@kernel(shared=8 * 256 * COLUMNS, registers=64)
+def search(features, settings, work, max_leaves, most_parts):
+    """The best cuts of the sides of a round's nodes; then the next round is planned.
 
-    Blocks are 16 columns each, the two sides, and the leaves.
+    Blocks are 16 columns each, the two sides, and the nodes.
     """
     sums = cuda.shared.array(0, int64)
     totals = cuda.shared.array(THREADS, int64)
@@ -178,13 +171,19 @@ def search(state, features, settings, work, most_parts):
     lefts = cuda.shared.array(SEARCHERS, int64)
     order = cuda.shared.array(SEARCHERS, int32)
     box = cuda.shared.array(1, int32)
+    node_gains = cuda.shared.array(0, float64)
+    children = cuda.shared.array(MOST_NODES, int32)
     t, lane, side, number = cuda.threadIdx.x, cuda.blockIdx.x * COLUMNS, cuda.blockIdx.y, cuda.blockIdx.z
     plan, found = work.plan, work.found
     if number >= plan.numbers[N_TASKS]:
         return
     task = plan.tasks[number]
     if task[IS_SEARCHED + side]:
-        n_bins, n_parts, node = features.widest[lane // GROUP], cuda.blockDim.x // COLUMNS, node_of(state, task, side)
+        n_bins, n_parts, node = (
+            features.widest[lane // GROUP],
+            cuda.blockDim.x // COLUMNS,
+            leaf_node(work.nodes, task[SIDE + side]),
+        )
         per_part = (n_bins + n_parts - 1) // n_parts
         load_sums(work.hist, task, side, lane, n_bins, per_part, sums, totals, missing)
         cuts, parts = (gains, keys, bins, lefts), (values, seconds, tops, part_bins, part_lefts)
@@ -201,7 +200,5 @@ def search(state, features, settings, work, most_parts):
         cuda.threadfence()
     cuda.syncthreads()
     if box[0]:
-        cuda.syncthreads()
-        if t == 0:
-            plan.finished[0] = 0
-        plan_round(state, features, settings, work, most_parts, box)
+        room = node_gains, children, values, tops, part_bins
+        plan_round(features, settings, work, max_leaves, most_parts, room)

@@ -8,8 +8,8 @@ from numba import cuda, int64, uint32
 from ranksieve.cuda.bins import GROUP, WORDS
 from ranksieve.cuda.blocks import sum_over_block
 from ranksieve.cuda.device import kernel, shared
-from ranksieve.cuda.histograms import CELLS, SHARED, add_word, cell_of, clear_sums, flush_sums
-from ranksieve.cuda.splitting import NO_SPLIT
+from ranksieve.cuda.histograms import CELLS, SHARED, cell_of, clear_sums, flush_sums, sum_rows
+from ranksieve.cuda.splitting import NO_SPLIT, count_of
 from ranksieve.cuda.tree_tables import (
     COUNT_BITS,
     GRAD_A,
@@ -19,41 +19,37 @@ from ranksieve.cuda.tree_tables import (
     HESS_BITS,
     IS_DONE,
     IS_SEARCHED,
-    IS_SPLIT,
     KEY,
-    LEAF,
+    N_LEAVES,
+    N_NODES,
     N_ROUNDS,
     N_ROWS,
-    N_SLOTS,
     N_TASKS,
+    SIDE,
     SLOT,
     rules_of,
 )
-from ranksieve.kernels import growing, rounding
+from ranksieve.kernels import rounding
 
-start_tree, packed_row = shared(growing.start_tree), shared(rounding.packed_row)
+packed_row = shared(rounding.packed_row)
 
 
 @kernel
-def reset(state, features, settings, work, members):
-    """A tree without leaves; the histograms that the last tree used are cleared."""
+def reset(features, settings, work, members):
+    """A tree without nodes; the histograms that the last tree used are cleared."""
     i, step = cuda.grid(1), cuda.gridsize(1)
-    n_groups, leaves = len(features.widest), work.leaves
-    for part in range(cuda.blockIdx.x, work.plan.numbers[N_SLOTS] * n_groups, cuda.gridDim.x):
+    n_groups, nodes = len(features.widest), work.nodes
+    for part in range(cuda.blockIdx.x, (work.plan.numbers[N_NODES] + 1) // 2 * n_groups, cuda.gridDim.x):
         n_bins = features.widest[part % n_groups]
         for k in range(cuda.threadIdx.x, (n_bins + 1) * GROUP, cuda.blockDim.x):
             work.hist[part * CELLS + cell_of(k, n_bins)] = 0
     for k in range(i, settings.numbers[N_ROWS], step):
         members[k] = k
-    for leaf in range(i, len(state.gains), step):
-        state.totals[leaf], state.hess_totals[leaf], state.depths[leaf] = 0, 0, 0
-        state.parents[leaf], state.slots[leaf], state.gains[leaf] = -1, 0, 0.0
-        state.limits[leaf, 0], state.limits[leaf, 1] = -np.inf, np.inf
-        state.cuts[leaf, 0] = NO_SPLIT
-        leaves.sums[leaf, 0], leaves.sums[leaf, 1] = 0, 0
-        leaves.is_ahead[leaf] = False
-    if i < 2:
-        state.pair[i], state.searched[i], state.found_cuts[i, 0] = 0, False, NO_SPLIT
+    for node in range(i, len(nodes.gains), step):
+        nodes.children[node], nodes.sums[node, 0], nodes.sums[node, 1] = 0, 0, 0
+    if i == 0:
+        nodes.totals[0], nodes.depths[0], nodes.slots[0] = 0, 0, 0
+        nodes.limits[0, 0], nodes.limits[0, 1] = -np.inf, np.inf
 
 
 @kernel
@@ -78,46 +74,26 @@ def pack(grad, hess, row_numbers, numbered, settings, packed, totals):
 
 
 @kernel
-def begin(state, settings, work):
+def begin(settings, work):
     """A tree of one leaf, the root, which is searched next."""
-    leaves, numbers, task = work.leaves, work.plan.numbers, work.plan.tasks[0]
-    start_tree(state, rules_of(settings), state.totals[0], int64(0))
-    leaves.bounds[0, 0], leaves.bounds[0, 1], leaves.bounds[0, 2] = 0, settings.numbers[N_ROWS], 0
-    leaves.slots[0] = 0
-    numbers[N_TASKS], numbers[N_SLOTS], numbers[N_ROUNDS], numbers[IS_DONE] = 1, 1, 0, 0
-    task[LEAF], task[SLOT], task[SLOT + 1] = IS_SPLIT, 0, 0
-    task[IS_SEARCHED], task[IS_SEARCHED + 1] = int64(state.searched[0]), 0
-    work.plan.finished[0] = 0
+    nodes, numbers, task, rules = work.nodes, work.plan.numbers, work.plan.tasks[0], rules_of(settings)
+    nodes.bounds[0, 0], nodes.bounds[0, 1], nodes.bounds[0, 2] = 0, settings.numbers[N_ROWS], 0
+    nodes.gains[0], nodes.cuts[0, 0] = 0.0, NO_SPLIT
+    work.plan.leaves[0], work.plan.finished[0] = 0, 0
+    numbers[N_TASKS], numbers[N_NODES], numbers[N_LEAVES], numbers[N_ROUNDS], numbers[IS_DONE] = 1, 1, 1, 0, 0
+    task[SIDE], task[SLOT] = 0, 0
+    task[IS_SEARCHED] = int64(count_of(nodes.totals[0], rules) >= 2 * rules.min_docs)
+    task[IS_SEARCHED + 1] = 0
 
 
 @kernel(shared=SHARED, registers=40)
 def sum_root(rows, features, settings, hist):
     """The histogram of all rows. Blocks are parts of the rows, and groups."""
     sums = cuda.shared.array(0, uint32)
-    t, group, n = cuda.threadIdx.x, cuda.blockIdx.y, settings.numbers[N_ROWS]
+    group, n, size = cuda.blockIdx.y, settings.numbers[N_ROWS], rows.n_rows * WORDS
     n_bins = features.widest[group]
     clear_sums(sums, n_bins)
     part = (n + cuda.gridDim.x - 1) // cuda.gridDim.x
-    start = cuda.blockIdx.x * part
-    stop = min(start + part, n)
-    turn, place, step = (t // WORDS) & 3, t & (WORDS - 1), cuda.blockDim.x // WORDS
-    words, packed, first = rows.words, rows.packed, group * rows.n_rows * WORDS + place
-    i = start + t // WORDS
-    while i + 3 * step < stop:  # four loads wait for memory together
-        j, k, m = i + step, i + 2 * step, i + 3 * step
-        a, b, c, d = (
-            words[first + i * WORDS],
-            words[first + j * WORDS],
-            words[first + k * WORDS],
-            words[first + m * WORDS],
-        )
-        p, q, r, s = packed[i], packed[j], packed[k], packed[m]
-        add_word(sums, a, p, turn, place)
-        add_word(sums, b, q, turn, place)
-        add_word(sums, c, r, turn, place)
-        add_word(sums, d, s, turn, place)
-        i += 4 * step
-    while i < stop:
-        add_word(sums, words[first + i * WORDS], packed[i], turn, place)
-        i += step
+    start = min(cuda.blockIdx.x * part, n)
+    sum_rows(sums, rows.words[group * size : (group + 1) * size], rows.packed, start, min(start + part, n))
     flush_sums(sums, n_bins, hist, group * CELLS)

@@ -8,10 +8,10 @@ from numba import cuda
 
 from ranksieve.cuda.device import SIMULATED
 from ranksieve.kernels.gain import SplitRules
-from ranksieve.kernels.histograms import Columns
 
-MOST_TASKS = 3 if SIMULATED else 8  # leaves that are divided in a round
-SPARE_SLOTS = 32  # histograms of leaves that are divided ahead and may never be split
+MOST_TASKS = 3 if SIMULATED else 8  # nodes that are divided in a round
+MOST_LEAVES = 1024  # of a tree on a GPU
+MOST_AHEAD = 32  # nodes that are divided before it is known that the tree splits them
 
 # the numbers of a tree, `Settings.numbers`; as many more are floats
 COUNT_BITS, HESS_BITS, MIN_DOCS, NEWTON, MAX_DEPTH, KEY, N_ROWS, N_SIGNS = range(8)
@@ -21,14 +21,13 @@ HESS_UNIT, MIN_HESS, L2, GRAD_A, GRAD_B, HESS_A, HESS_B, EXACT_GRAD_A, EXACT_GRA
 N_SETTINGS = 16
 
 # `Plan.numbers`: what the next round does
-N_TASKS, N_TILES, N_PARTS, PART_ROWS, N_SLOTS, N_ROUNDS, IS_DONE = range(7)
+N_TASKS, N_TILES, N_PARTS, PART_ROWS, N_NODES, N_LEAVES, N_ROUNDS, IS_DONE = range(8)
 N_NUMBERS = 8
 
-# `Plan.tasks`: a leaf that the next round divides, and its two sides, of which the smaller is the first
-LEAF, COLUMN, CUT, MISSING_LEFT, START, STOP, BUFFER, SMALL_START, SMALL_STOP, FIRST_TILE, FIRST_PART = range(11)
-SLOT, TOTAL, IS_SEARCHED = 11, 13, 15  # two of each: of the smaller side, of the larger side
-N_FIELDS = 20
-IS_SPLIT = -1  # of LEAF: the leaf is split already; else it is divided ahead
+# `Plan.tasks`: a node that the next round divides, and its two sides, of which the smaller is the first
+COLUMN, CUT, MISSING_LEFT, START, STOP, BUFFER, SMALL_START, SMALL_STOP, FIRST_TILE, FIRST_PART = range(10)
+SIDE, SLOT, IS_SEARCHED = 10, 12, 14  # two of each: the node, its histogram, and whether it may be divided again
+N_FIELDS = 16
 
 
 class Settings(NamedTuple):
@@ -60,11 +59,12 @@ class Features(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The leaves that the next round divides."""
+    """The nodes that the next round divides, and the leaves of the tree so far."""
 
     numbers: Any
     tasks: Any  # int64, MOST_TASKS × N_FIELDS
     cursors: Any  # int32, task, 2: where the next rows of the left and of the right side go
+    leaves: Any  # int32: the node of each leaf
     finished: Any  # blocks of a search
 
 
@@ -75,18 +75,20 @@ class Found(NamedTuple):
     cuts: Any  # task, side, columns, 5: column, bin, missing left, left sum, order among equals
 
 
-class Leaves(NamedTuple):
-    """Where the leaves are, and what is known of the two sides of those that are divided ahead."""
+class Nodes(NamedTuple):
+    """The root, and the two sides of every node that is divided."""
 
-    bounds: Any  # start, stop, buffer
-    slots: Any  # of histograms
-    sums: Any  # exact sums of gradients and of second derivatives
-    is_ahead: Any
-    borders: Any  # where the right side begins
-    ranks: Any  # among the leaves that may be divided ahead
-    side_slots: Any  # 2, the smaller side first
-    side_gains: Any  # 2
-    side_cuts: Any  # 2 × 5
+    totals: Any  # packed sums
+    hess_totals: Any  # zeros: second derivatives are in the packed sums
+    limits: Any  # bounds on the value
+    depths: Any
+    bounds: Any  # of its rows: start, stop, buffer
+    slots: Any  # of the histogram
+    children: Any  # the left child, the right one follows; 0: not divided
+    found: Any  # gain of the best cut
+    gains: Any  # what that gains over the node as it is
+    cuts: Any  # the best cut, as in `Found`
+    sums: Any  # exact sums of gradients and of second derivatives, of nodes that are not divided
 
 
 class Work(NamedTuple):
@@ -95,7 +97,7 @@ class Work(NamedTuple):
     hist: Any  # slot, group, bin, column
     plan: Plan
     found: Found
-    leaves: Leaves
+    nodes: Nodes
 
 
 @cuda.jit(device=True)
@@ -105,15 +107,6 @@ def rules_of(settings):
     return SplitRules(
         numbers[COUNT_BITS], numbers[HESS_BITS], floats[HESS_UNIT], numbers[MIN_DOCS], floats[MIN_HESS], floats[L2],
         numbers[NEWTON] != 0, numbers[MAX_DEPTH],
-    )  # fmt: skip
-
-
-@cuda.jit(device=True)
-def columns_of(features, settings):
-    """The columns as `next_split` takes them; no thread has columns of its own here."""
-    return Columns(
-        features.n_bins, features.allowed, features.signs[: settings.numbers[N_SIGNS]], features.n_bins,
-        0.0, 0.0, 0, 0, 0,
     )  # fmt: skip
 
 

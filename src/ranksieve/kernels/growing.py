@@ -41,15 +41,18 @@ class GrowState(NamedTuple):
     found_cuts: np.ndarray
 
 
-def new_state(max_leaves: int) -> GrowState:
+@njit(cache=True, nogil=True)
+def new_state(max_leaves):
     """The state of a tree without splits; `start_tree` makes it a tree of one leaf."""
+    limits = np.empty((max_leaves, 2))
+    limits[:, 0], limits[:, 1] = -np.inf, np.inf
     return GrowState(
         n_leaves=np.zeros(1, np.int64),
         splits=np.empty((max_leaves - 1, 1 + WIDTH), np.int64),
         split_gains=np.empty(max_leaves - 1),
         totals=np.zeros(max_leaves, np.int64),
         hess_totals=np.zeros(max_leaves, np.int64),
-        limits=np.tile([-np.inf, np.inf], (max_leaves, 1)),
+        limits=limits,
         depths=np.zeros(max_leaves, np.int64),
         parents=np.full(max_leaves, -1, np.int64),
         slots=np.zeros(max_leaves, np.int64),
@@ -76,13 +79,20 @@ def start_tree(state, rules, total, hess_total):
 
 
 @njit(cache=True, nogil=True)
+def net_gain(node, found, rules, bounded):
+    """What a cut with gain `found` gains over the leaf as it is; 0 where that is nothing, or no more than rounding."""
+    gain = found - node_gain(node, rules, bounded)
+    return gain if gain > 0.0 and gain > SMALLEST_GAIN * found else 0.0
+
+
+@njit(cache=True, nogil=True)
 def keep_cuts(state, columns, rules):
     """Keep the cuts that were found for the newest leaves, where they gain anything."""
     for side in range(2):
         if state.searched[side]:
-            leaf, found = state.pair[side], state.found_gains[side]
-            gain = found - node_gain(leaf_node(state, leaf), rules, len(columns.signs) > 0)
-            if state.found_cuts[side, 0] != NO_SPLIT and gain > 0.0 and gain > SMALLEST_GAIN * found:
+            leaf = state.pair[side]
+            gain = net_gain(leaf_node(state, leaf), state.found_gains[side], rules, len(columns.signs) > 0)
+            if state.found_cuts[side, 0] != NO_SPLIT and gain > 0.0:
                 state.gains[leaf] = gain
                 for k in range(state.cuts.shape[1]):
                     state.cuts[leaf, k] = state.found_cuts[side, k]

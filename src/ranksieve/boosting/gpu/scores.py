@@ -10,7 +10,7 @@ from ranksieve.boosting.scores import Choice
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import scoring
 from ranksieve.cuda.bins import DeviceBins
-from ranksieve.cuda.device import SIMULATED, Replay, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.device import SIMULATED, Mail, Replay, download, n_multiprocessors, upload
 from ranksieve.data.negatives import largest_rows, starts_of
 from ranksieve.dtypes import SCORE
 
@@ -34,10 +34,8 @@ class GpuScores:
     def _make_room(self, n_leaves: int) -> None:
         """One buffer for a tree: number of splits, values of leaves, splits."""
         self._room = n_leaves
-        self._sent = np.zeros(2 + 2 * n_leaves + 5 * n_leaves, np.int32)
-        self._sent_values = self._sent[2 : 2 + 2 * n_leaves].view(np.float64)
-        self._sent_splits = self._sent[2 + 2 * n_leaves :].reshape(n_leaves, 5)
-        self._tree = empty(len(self._sent), np.int32)
+        self._sent = Mail(2 + 2 * n_leaves + 5 * n_leaves, np.int32)
+        self._tree = self._sent.there
         self._values = self._tree[2 : 2 + 2 * n_leaves].view(np.float64)
         self._splits = self._tree[2 + 2 * n_leaves :]
         self._replay = Replay(self._launch)
@@ -47,15 +45,16 @@ class GpuScores:
         n_leaves = len(tree.leaf_values)
         if n_leaves > self._room:
             self._make_room(n_leaves)
-        self._sent[0] = n_leaves - 1
-        self._sent_values[:n_leaves] = tree.leaf_values
-        self._sent_splits[: n_leaves - 1] = tree.splits
-        overwrite(self._tree, self._sent)
+        sent, first = self._sent.open(), 2 + 2 * self._room
+        sent[0] = n_leaves - 1
+        sent[2 : 2 + 2 * n_leaves].view(np.float64)[:] = tree.leaf_values
+        sent[first : first + 5 * (n_leaves - 1)] = tree.splits.reshape(-1)
         self._replay.run()
         self.n_trees += 1
         self._host = None
 
     def _launch(self) -> None:
+        self._sent.send()
         n_rows, blocks = self._bins.n_rows, 1 if SIMULATED else BLOCKS * n_multiprocessors()
         scoring.add_tree[blocks, 32 if SIMULATED else 256](
             self._bins.columns, n_rows, self._tree, self._splits, self._values, self.values

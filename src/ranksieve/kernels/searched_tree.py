@@ -1,0 +1,40 @@
+"""Best-first growth where nodes were divided and searched elsewhere, in another order."""
+
+import numpy as np
+
+from ranksieve.kernels.growing import new_state, next_split, start_tree
+from ranksieve.kernels.histograms import Columns
+from ranksieve.kernels.jit import njit
+
+
+@njit(cache=True, nogil=True)
+def grow_searched(found, cuts, children, total, signs, rules, max_leaves, sums):
+    """A tree grown by `next_split`: its splits, their gains, the limits of its leaves and the node of each leaf.
+
+    For each node, `found` and `cuts` are its best cut and the gain of it, and `children` its left child, which the
+    right one follows; 0: it is not divided. Node 0 is the root. `sums` of nodes that are divided become those of their
+    children together. If the tree splits a node that is not divided, no leaf has a node.
+    """
+    for node in range(len(children) - 1, -1, -1):
+        if children[node] > 0:
+            for k in range(2):
+                sums[node, k] = sums[children[node], k] + sums[children[node] + 1, k]
+    state, nodes = new_state(max_leaves), np.zeros(max_leaves, np.int64)
+    nothing = np.zeros(0, np.int64)
+    columns = Columns(nothing, np.zeros(0, np.bool_), signs, nothing)
+    start_tree(state, rules, total, 0)
+    leaf = 0
+    while leaf >= 0:
+        for side in range(2):
+            node = nodes[state.pair[side]]
+            state.found_gains[side] = found[node]
+            for k in range(5):
+                state.found_cuts[side, k] = cuts[node, k]
+        leaf = next_split(state, columns, rules)
+        if leaf >= 0:
+            child = children[nodes[leaf]]
+            if child == 0:
+                return state.splits, state.split_gains, state.limits, nothing
+            nodes[leaf], nodes[state.n_leaves[0] - 1] = child, child + 1
+    n = state.n_leaves[0]
+    return state.splits[: n - 1], state.split_gains[: n - 1], state.limits[:n], nodes[:n]
