@@ -59,7 +59,7 @@ class Lambdas:
             scores, self._gains, self._weights, weighted and self._has_weights,
             self._no_rows if rows is None else rows, rows is not None, offsets,
         )  # fmt: skip
-        threads = 32 if SIMULATED else 64 if longest <= 256 else 256
+        threads = 32 if SIMULATED else 64 if longest <= 256 else 128 if longest <= 1024 else 256
         lambdas[n_lists, threads](
             metric, documents, self._space(n_docs, n_lists, EVERY if rows is None else SOME), *out
         )

@@ -13,6 +13,7 @@ from ranksieve.cuda import dividing, extents, tree_start
 from ranksieve.cuda.bins import GROUP
 from ranksieve.cuda.device import THREADS, Mail, Replays, empty, n_multiprocessors, overwrite, synchronize, upload
 from ranksieve.cuda.histograms import CELLS
+from ranksieve.cuda.planning import plan_round
 from ranksieve.cuda.searching import search
 from ranksieve.cuda.splitting import COLUMNS
 from ranksieve.cuda.tree_tables import (
@@ -34,6 +35,7 @@ from ranksieve.cuda.tree_tables import (
 )
 
 RESIDENT = 3  # blocks of a multiprocessor that sum histograms at a time, by their shared memory
+PLANNERS = min(THREADS, 256)  # threads that plan a round
 FIRST_ROUNDS, MORE_ROUNDS = 12, 4  # launched for the first tree, and where a tree needs more
 
 
@@ -119,7 +121,7 @@ class Growth:
 
         plan = Plan(
             numbers=parts.numbers, tasks=zeros(MOST_TASKS, N_FIELDS), cursors=zeros(MOST_TASKS, 2, dtype=np.int32),
-            leaves=zeros(self._max_leaves, dtype=np.int32), finished=zeros(1, dtype=np.int32),
+            leaves=zeros(self._max_leaves, dtype=np.int32),
         )  # fmt: skip
         found = Found(
             gains=zeros(MOST_TASKS, 2, self._searches, dtype=np.float64), cuts=zeros(MOST_TASKS, 2, self._searches, 5)
@@ -172,7 +174,8 @@ class Growth:
 
     def _parts(self, space: TreeSpace) -> int:
         """Parts of the rows that histograms are summed of at a time."""
-        return max(1, min(RESIDENT * n_multiprocessors() // self._n_groups, -(-space.room // THREADS)))
+        most = min(RESIDENT * n_multiprocessors() // self._n_groups, -(-space.room // THREADS))
+        return max(most, MOST_TASKS + 1)  # each task has a part
 
     def _launch_tree(self, space: TreeSpace, n_rounds: int) -> None:
         work, settings, features, rows = self._work, self._settings, self._features, space.rows
@@ -183,8 +186,14 @@ class Growth:
         )  # fmt: skip
         tree_start.begin[1, 1](settings, work)
         tree_start.sum_root[(self._parts(space), self._n_groups), THREADS](rows, features, settings, work.hist)
-        search[(self._searches, 2, 1), THREADS](features, settings, work, self._max_leaves, self._parts(space))
+        self._launch_search(space, 1)
         self._launch_rounds(space, n_rounds)
+
+    def _launch_search(self, space: TreeSpace, n_tasks: int) -> None:
+        """Search the sides of so many nodes at most, and plan the next round."""
+        features, settings, work = self._features, self._settings, self._work
+        search[(self._searches, 2, n_tasks), THREADS](features, settings, work)
+        plan_round[1, PLANNERS](features, settings, work, self._max_leaves, self._parts(space))
 
     def _launch_rounds(self, space: TreeSpace, n_rounds: int) -> None:
         """Rounds, and the sums of the leaves if the tree is complete then; rounds after that do nothing."""
@@ -193,7 +202,7 @@ class Growth:
         for _ in range(n_rounds):
             dividing.divide[self._blocks(space), THREADS](rows, work.plan)
             dividing.sum_sides[(parts, self._n_groups), THREADS](rows, features, work.plan, work.hist)
-            search[(self._searches, 2, n_tasks), THREADS](features, settings, work, self._max_leaves, parts)
+            self._launch_search(space, n_tasks)
         n_nodes = 2 * (self._max_leaves + MOST_AHEAD) - 1
         per_node = max(1, min(8 * n_multiprocessors() // self._max_leaves, -(-space.room // THREADS)))
         dividing.sum_nodes[(n_nodes, per_node), THREADS](

@@ -105,8 +105,8 @@ def load_list(documents, space, scores, first, n, grad, hess, maxima):
 def rank_list(docs, space, depth, highest, counts, work):
     """Ranks up to `depth`; the powers of all scores."""
     first = docs.first
-    list_chosen(docs.scores, first, docs.n, depth, space.places, first, 0, counts, work)
-    order_chosen(docs.scores, first, space.places, first, depth, space.order, work[5])
+    list_chosen(docs.scores[first:], docs.n, depth, space.places[first:], 0, counts, work)
+    order_chosen(docs.scores[first:], space.places[first:], depth, space.order[first:], work[5])
     for rank in range(cuda.threadIdx.x, depth, cuda.blockDim.x):
         place = first + space.order[first + rank]
         space.ranks[place] = rank + 1

@@ -12,9 +12,9 @@ from __future__ import annotations
 from numba import cuda, float64, int32, int64
 
 from ranksieve.cuda.blocks import WARP, exchange, place_of_largest, synchronize_warp
-from ranksieve.cuda.device import THREADS, shared
+from ranksieve.cuda.device import THREADS, kernel, shared
 from ranksieve.cuda.dividing import TILE_ROWS
-from ranksieve.cuda.splitting import NO_SPLIT, count_of
+from ranksieve.cuda.splitting import LAST, NO_SPLIT, count_of, is_better
 from ranksieve.cuda.tree_tables import (
     BUFFER,
     COLUMN,
@@ -25,6 +25,7 @@ from ranksieve.cuda.tree_tables import (
     IS_SEARCHED,
     MISSING_LEFT,
     MOST_AHEAD,
+    MOST_LEAVES,
     MOST_TASKS,
     N_LEAVES,
     N_NODES,
@@ -47,15 +48,7 @@ from ranksieve.kernels import growing
 leaf_node, net_gain, set_bounds = shared(growing.leaf_node), shared(growing.net_gain), shared(growing.set_bounds)
 
 LEAST_ROWS = 2 * THREADS  # that a block sums
-LAST = 1 << 62  # in the order among equals: no cut
-
-
-@cuda.jit(device=True)
-def is_better(gain, key, other_gain, other_key):
-    """Whether a cut is better than another one, or as good and before it; the key of no cut is LAST."""
-    if key == LAST or other_key == LAST:
-        return key < other_key
-    return gain > other_gain or (gain == other_gain and key < other_key)
+MOST_NODES = 2 * (MOST_LEAVES + MOST_AHEAD)
 
 
 @cuda.jit(device=True)
@@ -193,14 +186,18 @@ def share_out(plan, number, n_tasks, most_parts, sizes):
         plan.numbers[N_TILES], plan.numbers[N_PARTS], plan.numbers[PART_ROWS] = n_tiles, n_parts, part_rows
 
 
-@cuda.jit(device=True)
-def plan_round(features, settings, work, max_leaves, most_parts, room):
-    """Plan the next round by what the last one found; called by all threads of one block.
-
-    `room` is shared memory: gains and children of nodes, gains and nodes of leaves, and some integers.
-    """
-    gains, children, leaf_gains, leaves, chosen = room
+@kernel
+def plan_round(features, settings, work, max_leaves, most_parts):
+    """Plan the next round by what the last one found; one block."""
+    gains = cuda.shared.array(MOST_NODES, float64)
+    leaf_gains = cuda.shared.array(MOST_LEAVES, float64)
+    children = cuda.shared.array(MOST_NODES, int32)
+    leaves = cuda.shared.array(MOST_LEAVES, int32)
+    chosen = cuda.shared.array(WARP, int32)
     plan, t = work.plan, cuda.threadIdx.x
+    n_rounds, n_nodes = plan.numbers[N_ROUNDS], plan.numbers[N_NODES]
+    if plan.numbers[N_TASKS] == 0:
+        return
     join_columns(settings, work)
     cuda.syncthreads()
     load_nodes(work, gains, children, leaf_gains, leaves)
@@ -213,9 +210,6 @@ def plan_round(features, settings, work, max_leaves, most_parts, room):
     cuda.syncthreads()
     if t < max(n_tasks, 1):
         share_out(plan, t, n_tasks, most_parts, children)
-    cuda.syncthreads()
     if t == 0:
         plan.numbers[N_TASKS], plan.numbers[IS_DONE] = n_tasks, int64(n_tasks == 0)
-        plan.numbers[N_NODES] += 2 * n_tasks
-        plan.numbers[N_ROUNDS] += 1
-        plan.finished[0] = 0
+        plan.numbers[N_NODES], plan.numbers[N_ROUNDS] = n_nodes + 2 * n_tasks, n_rounds + 1

@@ -3,6 +3,8 @@
 Feature values become bytes, how many of a column's thresholds are below them, as in `kernels.quantize`. A block holds
 the bytes of its documents in shared memory, a document in a bank of its own, and as many trees at a time as there is
 room for. A document goes from a leaf straight on to the next tree: threads of a warp do not wait for the deepest leaf.
+They do wait for each other at the end of a batch of trees, so after the first one documents are sorted by how many
+steps they took: those whose leaves are deep in one tree tend to have deep leaves in others.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda, float32, float64, int32, uint8, uint32
+from numba import cuda, float32, float64, int32, int64, uint8, uint32
 
 from ranksieve.cuda.bins import GROUP
-from ranksieve.cuda.blocks import WARP, ballot
+from ranksieve.cuda.blocks import MOST_WARPS, WARP, add_before_in_block, ballot
 from ranksieve.cuda.device import SIMULATED, Kernel, empty, kernel, most_shared, n_multiprocessors, upload
 from ranksieve.dtypes import MISSING_BIN
 
@@ -29,6 +31,8 @@ LEAF = 0xFF000000
 ZERO = float(np.float32(1e-35))  # as in `kernels.quantize`
 AT_A_TIME = 1 << 20  # documents
 RANK_THREADS = WARP if SIMULATED else 256
+KINDS = 1024  # numbers of steps that are told apart
+SORT_THREADS = WARP if SIMULATED else 256
 
 
 def _rank_kernel(real: Any) -> Kernel:
@@ -71,38 +75,103 @@ def next_node(test, word):
     return uint32(child + uint32(1)) if rank > test else child
 
 
+class Batches(NamedTuple):
+    """Batches of trees, and the documents that go through them."""
+
+    tests: Any
+    values: Any
+    starts: Any
+    first: int  # batch
+    last: int
+    order: Any  # of the documents
+    is_sorted: bool  # or the order is 0, 1, …
+
+
 @kernel(registers=40)
-def add_trees(words, n_docs, n_words, tests, values, batches, n_batches, scores):
-    """Add trees, batch by batch, to the scores of documents; a thread has a document."""
-    near_values, shared = cuda.shared.array(0, float64), cuda.shared.array(0, uint32)
+def add_trees(words, n_docs, n_words, batches, scores, steps):
+    """Add trees, batch by batch, to the scores of documents; a thread has a document. Counts the steps of the last."""
+    near_values = cuda.shared.array(0, float64)
+    shared = cuda.shared.array(0, uint32)
     near_tests, ranks = shared[2 * NODES : 3 * NODES], shared[3 * NODES :]
     t, n = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    doc = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
-    source = min(doc, n_docs - 1)
+    number = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    doc = min(number, n_docs - 1)
+    if batches.is_sorted:
+        doc = int64(batches.order[doc])
     for word in range(n_words):
-        ranks[uint32(uint32(word) * n + t)] = words[(word // 8 * n_docs + source) * 8 + word % 8]
-    total = scores[source]
-    for batch in range(n_batches):
-        first, size = batches[batch], int32(batches[batch + 1] - batches[batch])
+        ranks[uint32(uint32(word) * n + t)] = words[(word // 8 * n_docs + doc) * 8 + word % 8]
+    total, count = scores[doc], int32(0)
+    for batch in range(batches.first, batches.last):
+        first, size = batches.starts[batch], int32(batches.starts[batch + 1] - batches.starts[batch])
         cuda.syncthreads()
         for i in range(cuda.threadIdx.x, size, cuda.blockDim.x):
-            near_tests[i], near_values[i] = tests[first + i], values[first + i]
+            near_tests[i], near_values[i] = batches.tests[first + i], batches.values[first + i]
         if t == 0:
-            near_tests[size], near_values[size] = (
-                uint32(uint32(LEAF) + uint32(2 * size)),
-                0.0,
-            )  # the end leads to itself
+            near_tests[size], near_values[size] = uint32(uint32(LEAF) + uint32(2 * size)), 0.0  # leads to itself
         cuda.syncthreads()
-        node, end = uint32(0), uint32(size)
+        node, end, count = uint32(0), uint32(size), int32(0)
         while ballot(node != end) != 0:
+            count += int32(node != end)
             for _ in range(STEPS):
                 test = near_tests[node]
                 word = ranks[uint32(uint32(uint32(test >> uint32(15)) & uint32(511)) * n + t)]
                 if test >= uint32(LEAF):
                     total += near_values[node]
                 node = next_node(test, word)
+    if number < n_docs:
+        scores[doc], steps[doc] = total, count
+
+
+@kernel
+def count_steps(steps, n_docs, counts):
+    """How many documents took each number of steps, the largest first."""
+    here = cuda.shared.array(KINDS, int32)
+    t = cuda.threadIdx.x
+    for i in range(t, KINDS, cuda.blockDim.x):
+        here[i] = 0
+    cuda.syncthreads()
+    for doc in range(cuda.grid(1), n_docs, cuda.gridsize(1)):
+        cuda.atomic.add(here, KINDS - 1 - min(steps[doc], KINDS - 1), 1)
+    cuda.syncthreads()
+    for i in range(t, KINDS, cuda.blockDim.x):
+        if here[i] > 0:
+            cuda.atomic.add(counts, i, here[i])
+
+
+@kernel
+def start_kinds(counts):
+    """Where the documents of each number of steps begin; one block."""
+    parts = cuda.shared.array(MOST_WARPS, int32)
+    t, per_thread = cuda.threadIdx.x, KINDS // cuda.blockDim.x
+    total = int32(0)
+    for i in range(t * per_thread, (t + 1) * per_thread):
+        total += counts[i]
+    before = add_before_in_block(total, parts)
+    for i in range(t * per_thread, (t + 1) * per_thread):
+        here = counts[i]
+        counts[i] = before
+        before += here
+
+
+@kernel
+def sort_by_steps(steps, n_docs, cursors, order):
+    """The order of documents by steps, the most first; in no certain order among equals, which changes no score."""
+    here = cuda.shared.array(KINDS, int32)
+    t, size = cuda.threadIdx.x, cuda.blockDim.x
+    for i in range(t, KINDS, size):
+        here[i] = 0
+    cuda.syncthreads()
+    doc, kind, place = cuda.grid(1), 0, 0
     if doc < n_docs:
-        scores[doc] = total
+        kind = KINDS - 1 - min(steps[doc], KINDS - 1)
+        place = cuda.atomic.add(here, kind, 1)
+    cuda.syncthreads()
+    for i in range(t, KINDS, size):
+        if here[i] > 0:
+            here[i] = cuda.atomic.add(cursors, i, here[i])
+    cuda.syncthreads()
+    if doc < n_docs:
+        order[here[kind] + place] = doc
 
 
 class RankedTrees(NamedTuple):
@@ -190,15 +259,32 @@ class RankedForest:
         room = (most_shared() - VALUES_BYTES - TESTS_BYTES) // (4 * max(self._n_words, 1))
         threads = max(LEAST_DOCS, min(MOST_DOCS, room // WARP * WARP, -(-n_docs // WARP) * WARP))
         shared = VALUES_BYTES + TESTS_BYTES + 4 * self._n_words * threads
-        ranks = empty(self._n_groups * min(n_docs, AT_A_TIME) * GROUP, np.uint8)
+        most = min(n_docs, AT_A_TIME)
+        ranks, steps, order = (
+            empty(self._n_groups * most * GROUP, np.uint8),
+            empty(most, np.int32),
+            empty(most, np.int32),
+        )
         for start in range(0, n_docs, AT_A_TIME):
             n = min(AT_A_TIME, n_docs - start)
             self._rank(rows[start : start + n], ranks)
-            add_trees[-(-n // threads), threads, shared](
-                ranks.view(np.uint32), n, self._n_words, self._trees.tests, self._trees.values, self._trees.batches,
-                len(self._trees.batches) - 1, scores[start : start + n],
-            )  # fmt: skip
+            last = len(self._trees.batches) - 1
+            for first, stop in ((0, min(1, last)), (1, last)):  # sorted after the first
+                if first == 1 and stop > 1:
+                    self._sort(steps, n, order)
+                batches = Batches(*self._trees, first, stop, order, first > 0)
+                if stop > first:
+                    add_trees[-(-n // threads), threads, shared](
+                        ranks.view(np.uint32), n, self._n_words, batches, scores[start : start + n], steps
+                    )
         return scores
+
+    def _sort(self, steps: Any, n: int, order: Any) -> None:
+        """Sort documents by their steps."""
+        cursors = upload(np.zeros(KINDS, np.int32))
+        count_steps[max(1, min(4 * n_multiprocessors(), n // SORT_THREADS)), SORT_THREADS](steps, n, cursors)
+        start_kinds[1, SORT_THREADS](cursors)
+        sort_by_steps[-(-n // SORT_THREADS), SORT_THREADS](steps, n, cursors, order)
 
     def _rank(self, rows: Any, ranks: Any) -> None:
         dtype = np.dtype(rows.dtype)

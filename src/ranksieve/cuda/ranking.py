@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import cuda, float64, int32
+from numba import cuda, float64, int32, uint32
 
 from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, WARP, add_before_in_block, ballot, max_over_block, rank_flags
 from ranksieve.cuda.device import kernel
@@ -39,11 +39,11 @@ def bucket_of(value, low, scale):
 
 
 @cuda.jit(device=True)
-def last_of_equal(values, first, n, value, k, box, counts):
+def last_of_equal(values, n, value, k, box, counts):
     """The place of the k-th document with this value."""
     t, taken = cuda.threadIdx.x, int32(0)
     for tile in range(0, n, cuda.blockDim.x):
-        is_equal = tile + t < n and values[first + min(tile + t, n - 1)] == value
+        is_equal = tile + t < n and values[min(tile + t, n - 1)] == value
         before, n_equal = rank_flags(is_equal, counts)
         if is_equal and taken + before == k - 1:
             box[0] = tile + t
@@ -53,114 +53,127 @@ def last_of_equal(values, first, n, value, k, box, counts):
 
 
 @cuda.jit(device=True)
-def nth_of_few(values, first, n, bounds, need, work):
+def nth_of_few(values, n, bounds, need, work):
     """The `need`-th largest of the few values in a bucket, and its place, into `cut` and `found`."""
     _, found, places, cut, _, few = work
     low, high, scale, bucket = bounds
-    t = cuda.threadIdx.x
+    t, step, size = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x), uint32(n)
     cuda.syncthreads()
     if t == 0:
         found[0] = 0
     cuda.syncthreads()
-    for i in range(t, n, cuda.blockDim.x):
-        value = values[first + i]
+    i = t
+    while i < size:
+        value = values[i]
         if low <= value <= high and (scale == 0.0 or bucket_of(value, low, scale) == bucket):
             k = cuda.atomic.add(found, 0, 1)
-            few[k], places[k] = value, i
+            few[k], places[k] = value, int32(i)
+        i = uint32(i + step)
     cuda.syncthreads()
-    taken = found[0]
+    taken = uint32(found[0])
     cuda.syncthreads()
-    for i in range(t, taken, cuda.blockDim.x):
-        rank = 0
-        for j in range(taken):
-            rank += few[j] > few[i] or (few[j] == few[i] and places[j] < places[i])
+    i = t
+    while i < taken:
+        rank, j = int32(0), uint32(0)
+        while j < taken:
+            rank += int32(few[j] > few[i] or (few[j] == few[i] and places[j] < places[i]))
+            j = uint32(j + uint32(1))
         if rank == need - 1:
             cut[0], found[0] = few[i], places[i]
+        i = uint32(i + step)
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def cut_of(values, first, n, k, counts, work):
+def cut_of(values, n, k, counts, work):
     """The k-th largest of the finite ones of n values, of equal ones the first, and its place; k > 0, and not more.
 
     The range of values is divided into buckets until few values are in the bucket of the k-th; these are counted.
+    Indices are unsigned: signed ones may be negative, which takes longer to see than to read a value.
     """
     buckets, found, _, cut, maxima, _ = work
-    t, need, n_here, bucket = cuda.threadIdx.x, int32(k), int32(n), int32(0)
-    low, high, scale = -math.inf, math.inf, 0.0
+    t, step, size = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x), uint32(n)
+    need, n_here, bucket, low, high, scale = int32(k), int32(n), int32(0), -math.inf, math.inf, 0.0
     while n_here > FEW:
         smallest, largest = -math.inf, -math.inf  # the smallest one with the other sign
-        for i in range(first + t, first + n, cuda.blockDim.x):
+        i = t
+        while i < size:
             value = values[i]
             if low <= value <= high and value < math.inf and (scale == 0.0 or bucket_of(value, low, scale) == bucket):
                 smallest, largest = max(smallest, -value), max(largest, value)
+            i = uint32(i + step)
         smallest, largest = max_over_block(smallest, largest, maxima)
         low, high = -smallest, largest
         if low == high:
-            return low, last_of_equal(values, first, n, low, need, found, counts)
+            return low, last_of_equal(values, n, low, need, found, counts)
         scale = (BUCKETS - 1) / (high - low)
-        for i in range(t, BUCKETS, cuda.blockDim.x):
+        i = t
+        while i < BUCKETS:
             buckets[i] = 0
+            i = uint32(i + step)
         cuda.syncthreads()
-        for i in range(first + t, first + n, cuda.blockDim.x):
+        i = t
+        while i < size:
             value = values[i]
             if low <= value <= high:
                 cuda.atomic.add(buckets, bucket_of(value, low, scale), 1)
+            i = uint32(i + step)
         cuda.syncthreads()
         find_bucket(buckets, counts, found, need)
         bucket, need, n_here = found[0], found[1], found[2]
         cuda.syncthreads()
-    nth_of_few(values, first, n, (low, min(high, MOST), scale, bucket), need, work)
+    nth_of_few(values, n, (low, min(high, MOST), scale, bucket), need, work)
     return cut[0], found[0]
 
 
 @cuda.jit(device=True)
-def list_chosen(values, first, n, k, out, start, offset, counts, work):
+def list_chosen(values, n, k, out, offset, counts, work):
     """Write the places of the k largest finite values and of infinite ones, ascending and plus `offset`, to `out`.
 
     A warp has a part of the list: it counts what is chosen there, and then writes it.
     """
     cut, last = -math.inf, int32(n)
     if k < n:
-        cut, last = cut_of(values, first, n, k, counts, work) if k > 0 else (math.inf, int32(n))
+        cut, last = cut_of(values, n, k, counts, work) if k > 0 else (math.inf, int32(n))
     t, n_warps = int32(cuda.threadIdx.x), (int32(cuda.blockDim.x) + int32(WARP - 1)) // int32(WARP)
     warp, lane, size = t // int32(WARP), t % int32(WARP), int32(n)
     per_warp = (size // n_warps // int32(WARP) + int32(1)) * int32(WARP)
-    low, high, taken = min(warp * per_warp, size), min((warp + int32(1)) * per_warp, size), int32(0)
-    for tile in range(low, high, WARP):
-        i = tile + lane
-        value = values[first + i] if i < high else -math.inf
+    high, taken, place = min((warp + int32(1)) * per_warp, size), int32(0), int32(0)
+    i = warp * per_warp + lane
+    while i - lane < high:
+        value = values[uint32(i)] if i < high else -math.inf
         taken += int32(cuda.popc(ballot(i < high and (value > cut or (value == cut and i <= last)))))
+        i += int32(WARP)
     if lane == 0:
         counts[warp] = taken
     cuda.syncthreads()
-    place = start
     for other in range(warp):
         place += counts[other]
-    for tile in range(low, high, WARP):
-        i = tile + lane
-        value = values[first + i] if i < high else -math.inf
+    i = warp * per_warp + lane
+    while i - lane < high:
+        value = values[uint32(i)] if i < high else -math.inf
         chosen = i < high and (value > cut or (value == cut and i <= last))
         bits = ballot(chosen)
         if chosen:
-            out[place + cuda.popc(bits & ((1 << lane) - 1))] = offset + i
-        place += cuda.popc(bits)
+            out[uint32(place + int32(cuda.popc(bits & ((1 << lane) - 1))))] = offset + i
+        place += int32(cuda.popc(bits))
+        i += int32(WARP)
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def order_chosen(values, first, places, start, n, order, few):
-    """Sort chosen places of a list, best first, into `order[start:]`: each counts those before it."""
+def order_chosen(values, places, n, order, few):
+    """Sort chosen places of a list, best first, into `order`: each counts those before it."""
     for i in range(cuda.threadIdx.x, min(n, FEW), cuda.blockDim.x):
-        few[i] = values[first + places[start + i]]
+        few[i] = values[places[i]]
     cuda.syncthreads()
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-        place = places[start + i]
-        value, rank = values[first + place], 0
+        place = places[i]
+        value, rank = values[place], 0
         for j in range(n):
-            other = few[j] if j < FEW else values[first + places[start + j]]
+            other = few[j] if j < FEW else values[places[j]]
             rank += other > value or (other == value and j < i)
-        order[start + rank] = place
+        order[rank] = place
     cuda.syncthreads()
 
 
@@ -179,8 +192,8 @@ def best_of_lists(scores, offsets, starts, places, order):
     n, start = offsets[q + 1] - first, starts[q]
     k = starts[q + 1] - start
     work = buckets, found, places_of_few, cut, maxima, few
-    list_chosen(scores, first, n, k, places, start, 0, counts, work)
-    order_chosen(scores, first, places, start, k, order, few)
+    list_chosen(scores[first:], n, k, places[start:], 0, counts, work)
+    order_chosen(scores[first:], places[start:], k, order[start:], few)
 
 
 @cuda.jit(device=True)
@@ -223,6 +236,6 @@ def choose_rows(scores, positive, offsets, starts, n_negatives, values, rows):
             values[i] = negative_score(scores, positive, i, stop)
     cuda.syncthreads()
     if n <= ROOM:
-        list_chosen(near, 0, n, n_negatives[q], rows, starts[q], first, counts, work)
+        list_chosen(near, n, n_negatives[q], rows[starts[q] :], first, counts, work)
     else:
-        list_chosen(values, first, n, n_negatives[q], rows, starts[q], first, counts, work)
+        list_chosen(values[first:], n, n_negatives[q], rows[starts[q] :], first, counts, work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import cuda, float64, int32, int64
+from numba import cuda, float64, int32, uint64
 
 from ranksieve.cuda.device import kernel
 from ranksieve.cuda.tree_tables import MOST_LEAVES
@@ -42,7 +42,7 @@ def add_tree(columns, n_rows, size, splits, leaf_values, scores):
             for k in range(SIDE_BY_SIDE):
                 if nodes[k] < n_splits:
                     test = tests[nodes[k]]
-                    value = int32(columns[int64(test >> 16) * n_rows + base + k * step])
+                    value = int32(columns[uint64(test >> 16) * uint64(n_rows) + uint64(base + k * step)])
                     left_if_missing = (test >> 15) & 1
                     right = ((value + left_if_missing) & 255) > (test & 255) + left_if_missing
                     both = children[nodes[k]]

@@ -1,4 +1,4 @@
-"""The best cuts of the sides of a round's nodes, by 16 columns; the last block plans the next round."""
+"""The best cuts of the sides of a round's nodes, by 16 columns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from numba import cuda, float64, int32, int64
 from ranksieve.cuda.bins import GROUP
 from ranksieve.cuda.device import THREADS, kernel, shared, shared_formula
 from ranksieve.cuda.histograms import CELLS
-from ranksieve.cuda.planning import LAST, is_better, plan_round
-from ranksieve.cuda.splitting import CLOSE, COLUMNS, NO_SPLIT, count_of, scan_bins
-from ranksieve.cuda.tree_tables import IS_SEARCHED, MOST_AHEAD, MOST_LEAVES, N_SIGNS, N_TASKS, SIDE, SLOT, rules_of
+from ranksieve.cuda.splitting import CLOSE, COLUMNS, LAST, NO_SPLIT, count_of, is_better, scan_bins
+from ranksieve.cuda.tree_tables import IS_SEARCHED, N_SIGNS, N_TASKS, SIDE, SLOT, rules_of
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels import gain as gains
 from ranksieve.kernels import growing
@@ -20,7 +19,6 @@ leaf_node, node_gain = shared(growing.leaf_node), shared_formula(gains.node_gain
 
 SEARCHERS = 2 * COLUMNS  # cuts to choose from: with missing values right and left
 TWO_SIDES = 2 * THREADS
-MOST_NODES = 2 * (MOST_LEAVES + MOST_AHEAD)
 PER_PART = 256 // (THREADS // COLUMNS)  # bins of a column that a thread has, at most
 
 
@@ -152,11 +150,8 @@ def best_of_columns(node, settings, lane, missing, found, order, cut):
 
 
 @kernel(shared=8 * 256 * COLUMNS, registers=64)
-def search(features, settings, work, max_leaves, most_parts):
-    """The best cuts of the sides of a round's nodes; then the next round is planned.
-
-    Blocks are 16 columns each, the two sides, and the nodes.
-    """
+def search(features, settings, work):
+    """The best cuts of the sides of a round's nodes. Blocks are 16 columns each, the two sides, and the nodes."""
     sums = cuda.shared.array(0, int64)
     totals = cuda.shared.array(THREADS, int64)
     values = cuda.shared.array(TWO_SIDES, float64)
@@ -170,9 +165,6 @@ def search(features, settings, work, max_leaves, most_parts):
     bins = cuda.shared.array(SEARCHERS, int32)
     lefts = cuda.shared.array(SEARCHERS, int64)
     order = cuda.shared.array(SEARCHERS, int32)
-    box = cuda.shared.array(1, int32)
-    node_gains = cuda.shared.array(0, float64)
-    children = cuda.shared.array(MOST_NODES, int32)
     t, lane, side, number = cuda.threadIdx.x, cuda.blockIdx.x * COLUMNS, cuda.blockIdx.y, cuda.blockIdx.z
     plan, found = work.plan, work.found
     if number >= plan.numbers[N_TASKS]:
@@ -193,12 +185,3 @@ def search(features, settings, work, max_leaves, most_parts):
         )  # fmt: skip
         if t == 0:
             found.gains[number, side, cuda.blockIdx.x] = gain
-    if t == 0:
-        cuda.threadfence()
-        n_blocks = 2 * cuda.gridDim.x * plan.numbers[N_TASKS]
-        box[0] = cuda.atomic.add(plan.finished, 0, 1) == n_blocks - 1
-        cuda.threadfence()
-    cuda.syncthreads()
-    if box[0]:
-        room = node_gains, children, values, tops, part_bins
-        plan_round(features, settings, work, max_leaves, most_parts, room)

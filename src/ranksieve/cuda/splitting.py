@@ -11,6 +11,7 @@ from ranksieve.kernels import gain as gains
 NO_SPLIT = -1
 COLUMNS = 16  # searched by a block, as on the CPU
 CLOSE = 2.0**-48
+LAST = 1 << 62  # in the order among equals: no cut
 
 bounded_gain, bounded_value = shared_formula(gains.bounded_gain), shared_formula(gains.bounded_value)
 count_of, grad_of, hess_of = (
@@ -86,3 +87,11 @@ def scan_bins(sums, column, first, last, missing, node, rules, bounded, sign, le
 def goes_left(value, cut, missing_left):
     """Whether a bin goes left of a cut."""
     return missing_left != 0 if value == MISSING_BIN else value <= cut
+
+
+@cuda.jit(device=True)
+def is_better(gain, key, other_gain, other_key):
+    """Whether a cut is better than another one, or as good and before it; the key of no cut is LAST."""
+    if key == LAST or other_key == LAST:
+        return key < other_key
+    return gain > other_gain or (gain == other_gain and key < other_key)

@@ -79,7 +79,7 @@ def begin(settings, work):
     nodes, numbers, task, rules = work.nodes, work.plan.numbers, work.plan.tasks[0], rules_of(settings)
     nodes.bounds[0, 0], nodes.bounds[0, 1], nodes.bounds[0, 2] = 0, settings.numbers[N_ROWS], 0
     nodes.gains[0], nodes.cuts[0, 0] = 0.0, NO_SPLIT
-    work.plan.leaves[0], work.plan.finished[0] = 0, 0
+    work.plan.leaves[0] = 0
     numbers[N_TASKS], numbers[N_NODES], numbers[N_LEAVES], numbers[N_ROUNDS], numbers[IS_DONE] = 1, 1, 1, 0, 0
     task[SIDE], task[SLOT] = 0, 0
     task[IS_SEARCHED] = int64(count_of(nodes.totals[0], rules) >= 2 * rules.min_docs)

@@ -65,7 +65,6 @@ class Plan(NamedTuple):
     tasks: Any  # int64, MOST_TASKS × N_FIELDS
     cursors: Any  # int32, task, 2: where the next rows of the left and of the right side go
     leaves: Any  # int32: the node of each leaf
-    finished: Any  # blocks of a search
 
 
 class Found(NamedTuple):
