@@ -21,7 +21,7 @@ def grow_searched(found, cuts, children, total, signs, rules, max_leaves, sums):
                 sums[node, k] = sums[children[node], k] + sums[children[node] + 1, k]
     state, nodes = new_state(max_leaves), np.zeros(max_leaves, np.int64)
     nothing = np.zeros(0, np.int64)
-    columns = Columns(nothing, np.zeros(0, np.bool_), signs, nothing)
+    columns = Columns(nothing, np.zeros(0, np.int8), signs, nothing, 0.0, 0.0, 0, 0, 0)
     start_tree(state, rules, total, 0)
     leaf = 0
     while leaf >= 0:
