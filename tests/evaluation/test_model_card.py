@@ -76,6 +76,15 @@ def test_the_card_of_a_file_has_its_time_and_the_model_has_none(model, data, tmp
     assert shown.stdout.startswith("# model.txt\n") and "Measured on data.parquet:" in shown.stdout
 
 
+def test_a_text_file_without_the_last_features_is_measured(model, data, tmp_path):
+    lines = []
+    for row, (label, values) in enumerate(zip(data.labels, data.features, strict=True)):
+        lines.append(f"{label:g} qid:{row // 10} {1 + row % 2}:{values[row % 2]:.9g}")
+    (tmp_path / "short.txt").write_text("\n".join(lines) + "\n")
+    found = rs.evaluate(model, str(tmp_path / "short.txt"), "map").mean()
+    assert f"| map | {found:.4f} |" in rs.io.model_card(model, tmp_path / "short.txt", metrics="map")
+
+
 @pytest.mark.parametrize("algo", ["ranksvm", "lambdarank", "feature", "mcrank"])
 def test_other_models_have_cards(algo, data):
     options = {"feature": {"feature": "bm25"}, "mcrank": {"trees": 2, "leaves": 3}, "lambdarank": {"epochs": 2}}

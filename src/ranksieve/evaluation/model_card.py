@@ -14,11 +14,11 @@ from typing import Any
 from ranksieve import __version__
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import list_facts
-from ranksieve.data.read import read
 from ranksieve.errors import ModelError
 from ranksieve.evaluation.evaluate import Evaluation, evaluate
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.model import TrainedModel
+from ranksieve.forest.score_file import read_for_models
 from ranksieve.forest.summary import data_size, summarize
 from ranksieve.models.load import load
 from ranksieve.parameter_table import table
@@ -66,9 +66,8 @@ def model_card(
         raise ModelError(
             f"a {type(trained).__name__} has no card; give a model of rs.train, rs.load or rs.from_model, or its file"
         )
-    missing = str(trained.info.get("missing", "zero"))
     given = data if isinstance(data, Mapping) else {} if data is None else {"test": data}
-    sets = {str(name): read(one, missing=missing) for name, one in given.items()}
+    sets = {str(name): read_for_models(one, [trained]) for name, one in given.items()}
     heading = title or (Path(path).name if path is not None else f"{type(trained).__name__} of {trained.size}")
     parts = [
         f"# {_plain(heading)}",
