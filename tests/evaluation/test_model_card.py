@@ -76,6 +76,7 @@ def test_the_card_of_a_file_has_its_time_and_the_model_has_none(model, data, tmp
     assert shown.stdout.startswith("# model.txt\n") and "Measured on data.parquet:" in shown.stdout
 
 
+@pytest.mark.filterwarnings("ignore:.*no feature beyond 2 occurs")
 def test_a_text_file_without_the_last_features_is_measured(model, data, tmp_path):
     lines = []
     for row, (label, values) in enumerate(zip(data.labels, data.features, strict=True)):
