@@ -181,6 +181,7 @@ def main() -> None:
     parser.add_argument("--small-memory", default="1500M")
     parser.add_argument("--folder", type=Path, default=Path("outofcore-data"), help="where the files are; removed")
     parser.add_argument("--name", default="outofcore", help="of the results; empty: do not save them")
+    parser.add_argument("--note", default="", help="a remark for the results, such as on what else the machine did")
     given = parser.parse_args()
     folder = given.folder.absolute()
     folder.mkdir(exist_ok=True)
@@ -208,7 +209,7 @@ def main() -> None:
             path.unlink()
         folder.rmdir()
     if given.name:
-        save(given.name, rows)
+        save(given.name, [{**row, **({"note": given.note} if given.note else {})} for row in rows])
 
 
 if __name__ == "__main__":

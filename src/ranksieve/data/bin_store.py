@@ -32,7 +32,7 @@ from ranksieve.text_formats import AUTO, file_size, read_size
 
 LOG = logging.getLogger("ranksieve")
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
-DOC_BYTES = 40  # of a document besides its bins: label, scores, and places in work arrays
+DOC_BYTES = 43  # of a document besides its bins: label, scores, and places in work arrays
 WORK_BYTES = 96 << 20  # blocks that are read, histograms
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
