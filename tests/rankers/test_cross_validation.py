@@ -104,10 +104,11 @@ def test_folds_in_processes_are_the_same_with_own_rules_and_metrics(data, tmp_pa
         return np.maximum.reduceat(scores, offsets[:-1])
 
     rs.register_selection("first-six", first_six)
-    chosen = QUICK | {"selection": "first-six", "metric": best_score, "folds": 3}
+    chosen = QUICK | {"selection": first_six, "metric": best_score, "folds": 3}
     here, elsewhere = (rs.cv(data, jobs=jobs, **chosen) for jobs in (1, 2))
     np.testing.assert_array_equal(elsewhere.per_query(), here.per_query())
     assert elsewhere.folds.tolist() == here.folds.tolist()
+    assert elsewhere.models[0].info["params"]["selection"] == "first-six"
     for one, other in zip(here.models, elsewhere.models, strict=True):
         one.save(tmp_path / "one.txt")
         other.save(tmp_path / "other.txt")

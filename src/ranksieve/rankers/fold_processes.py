@@ -19,7 +19,8 @@ from ranksieve.data.free_memory import USUAL_SIZE, available_memory
 from ranksieve.errors import ParameterError, RanksieveError, param
 from ranksieve.evaluation.metric_names import known_metric, register_metric
 from ranksieve.evaluation.metrics import metric_of
-from ranksieve.params import Params
+from ranksieve.parameter_table import SLOTS, load_rules
+from ranksieve.params import Params, label
 from ranksieve.rankers.train import run
 from ranksieve.text_formats import AUTO, read_size
 
@@ -52,7 +53,9 @@ class FoldTraining:
 
     params: Params
     missing: str
-    own_metric: tuple[str, Any]  # name and function; None unless it is the user's, which other processes do not know
+    # what other processes do not know: the user's metric, name and function or None, and rules, (kind, name, rule)
+    own_metric: tuple[str, Any]
+    own_rules: tuple[tuple[str, str, Any], ...]
 
     @classmethod
     def of(cls, params: Params, missing: str, jobs: int) -> FoldTraining:
@@ -60,12 +63,25 @@ class FoldTraining:
         if params.memory != AUTO:
             shares["memory"] = str(read_size(params.memory) // jobs)
         name = metric_of(params).name
-        return cls(params.replace(**shares).load_files(), missing, (name, known_metric(name).function))
+        return cls(
+            params.replace(**shares).load_files(), missing, (name, known_metric(name).function), _own_rules(params)
+        )
 
     def __call__(self, fold: int, train_set: Dataset, valid_set: Dataset) -> Any:
         if self.own_metric[1] is not None:
             register_metric(*self.own_metric)
+        load_rules()
+        for registry in SLOTS:
+            sent = {name: rule for kind, name, rule in self.own_rules if kind == registry.kind}
+            registry.restore({**dict(registry.items()), **sent})
         return run(TrainingJob(train_set, self.params, valid_set, missing=self.missing))
+
+
+def _own_rules(params: Params) -> tuple[tuple[str, str, Any], ...]:
+    """The rules of the parameters that the user has registered; models hold their names."""
+    chosen = ((registry, label(getattr(params, registry.kind))) for registry in SLOTS)
+    known = ((registry.kind, name, registry[name]) for registry, name in chosen if name in registry)
+    return tuple(one for one in known if not one[2].__module__.startswith("ranksieve."))
 
 
 def fit_here(data: Dataset, folds: Sequence[Fold], fit: Fit) -> Iterator[tuple[int, Any]]:
