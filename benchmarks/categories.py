@@ -17,6 +17,7 @@ import json
 import lzma
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ import ranksieve as rs
 from defaults import MOVIES
 from ranksieve.data.splits import fold_queries
 from ranksieve.evaluation.significance import randomization_test
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from results import save
 from retrieval_quality import FIELDS, NUMBERS, read_collection
 
@@ -116,9 +118,15 @@ def by_ranksieve(algo: str, data: rs.Dataset, split: tuple[np.ndarray, ...]) -> 
     start = time.process_time()
     model = rs.train(train, valid=valid, algo=algo, verbose=False, **COMMON)
     spent = time.process_time() - start
-    model.predict(test, threads=1)
+    rows, score = np.concatenate(list(test.blocks())), partial(model.predict, threads=1)
+    if algo == "lightgbm":  # its own scorer, of the same model
+        import lightgbm
+
+        score = partial(lightgbm.Booster(model_str=to_text(model)).predict, num_threads=1)
+    expected = model.predict(rows)
+    assert score(rows).tobytes() == expected.tobytes()
     start = time.process_time()
-    model.predict(test, threads=1)
+    score(rows)
     scoring = (time.process_time() - start) / test.n_docs * 1e6
     return rs.evaluate(model, test).per_query(), spent, scoring
 

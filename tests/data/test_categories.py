@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import ranksieve as rs
@@ -120,3 +121,26 @@ def test_rows_and_queries_keep_their_categories():
     opened = open_data(data, wanted=("brand", "price"), categories=data.categories)
     np.testing.assert_array_equal(opened.features[:, 0], NUMBERS)
     assert dataclasses.replace(data.info, categories={}).for_model().get("categories") is None
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "parquet"])
+def test_lists_become_features_of_0_and_1(kind, tmp_path):
+    genres = [["war", "drama"], None, ["drama"], [], ["love", None], ["drama", "war"]]
+    columns = {"label": [1, 0, 2, 0, 1, 0], "qid": [1, 1, 1, 2, 2, 2], "price": [1.5, 2, 3, 4, 5, 6], "genres": genres}
+    table = TABLES["arrow" if kind == "parquet" else kind](columns)
+    given = table
+    if kind == "parquet":
+        given = tmp_path / "data.parquet"
+        pa.parquet.write_table(table, given)
+    with pytest.raises(DataError, match="column 'genres' holds lists; leave it out"):
+        rs.read(given)
+    data = rs.read(given, categorical="gen*")
+    assert data.feature_names == ("price", "genres=drama", "genres=war", "genres=love") and not data.categories
+    expected = [[1, 1, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1], [1, 1, 0]]
+    np.testing.assert_array_equal(data.features[:, 1:], expected)
+    names = ("genres=war", "price", "genres=drama")
+    again = open_data(given, wanted=names, categories={})
+    np.testing.assert_array_equal(read_source(again).features, data.features[:, [2, 0, 1]])
+    if kind != "parquet":
+        model = rs.train(data, algo="lambdamart", trees=2, leaves=2, min_docs=1, verbose=False)
+        assert model.predict(table).tobytes() == model.predict(data).tobytes()

@@ -78,15 +78,27 @@ class Categorical:
     known: Mapping[str, Sequence[str]] | None = None
     encoders: dict[str, Encoder] = field(default_factory=dict)  # of parts that are read as one
 
+    @property
+    def _parts(self) -> list[str]:
+        return [part.strip() for part in self.chosen.split(",") if part.strip()]
+
+    def matches(self, column: str) -> bool:
+        """Whether a column is named."""
+        return any(fnmatchcase(column, part) for part in self._parts)
+
     def names(self, columns: Iterable[str], place: str) -> list[str]:
-        """Those of the columns that are named."""
-        parts, columns = [part.strip() for part in self.chosen.split(",") if part.strip()], list(columns)
+        """Those of the columns that are named; `genres=war` was made of a column of lists, and is a number."""
+        parts, columns = self._parts, list(columns)
+        before = {column.partition("=")[0] for column in columns}
         for part in parts:
-            if not any(fnmatchcase(column, part) for column in columns):
+            if not any(fnmatchcase(column, part) for column in (*columns, *before)):
                 raise DataError(
                     f"{place}: no feature is named {part!r}, which is to be categorical; it has: {some_of(columns)}"
                 )
-        return [column for column in columns if any(fnmatchcase(column, part) for part in parts)]
+        return [
+            column for column in columns
+            if self.matches(column) and not ("=" in column and self.matches(column.partition("=")[0]))
+        ]  # fmt: skip
 
     def of(self, columns: Mapping[str, pa.DataType], place: str) -> dict[str, Encoder | None]:
         """The categorical columns of a table; None where the numbers in it are the categories' own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
@@ -15,6 +16,7 @@ from ranksieve.data.blocks import Block, Source, blocks_of
 from ranksieve.data.data_file import ReadOptions, lasting
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
+from ranksieve.data.list_columns import ListColumns, count_values
 from ranksieve.data.lists import Lists, id_array
 from ranksieve.data.tables import TableSource
 from ranksieve.dtypes import FEATURE, POSITION
@@ -47,7 +49,12 @@ class ParquetSource(TableSource):
             (), note.get("first_stage"), str(path), float("nan"), candidates if isinstance(candidates, dict) else None,
             {str(name): [] for name in categorical} if isinstance(categorical, list) else {},
         )  # fmt: skip
-        super().__init__(info, schema, options, n_docs)
+        self._lists = ListColumns.of(schema, options.categorical, options.wanted, self._count_values)
+        super().__init__(info, self._lists.schema(schema), options, n_docs)
+
+    def _count_values(self, name: str) -> Counter[str]:
+        with self._open() as file:
+            return self._reading(lambda: count_values(b.column(name) for b in file.iter_batches(columns=[name])))
 
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         done, n_docs = 0, self.n_docs or 1
@@ -56,7 +63,7 @@ class ParquetSource(TableSource):
             while (batch := self._reading(lambda: next(batches, None))) is not None:
                 done += batch.num_rows
                 self.fraction_read = done / n_docs
-                yield batch
+                yield self._lists.expand(batch)
 
     def _block(self, batch: pa.RecordBatch, done: int) -> Block:
         block: Block = self._reading(lambda: super(ParquetSource, self)._block(batch, done))

@@ -16,6 +16,7 @@ from ranksieve.data.categories import Categorical, Encoder, is_number
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.features import FeatureInfo, feature_number, to_float
+from ranksieve.data.list_columns import ListColumns, count_values, is_list
 from ranksieve.data.lists import EXPECTED_POSITION, are_positions
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET, POSITION
 from ranksieve.errors import DataError, ParamName, param
@@ -120,6 +121,10 @@ def _split_columns(
 ) -> Table:
     """Columns of a table as one C-ordered float32 array, without the query ids."""
     qid = columns.pop(QID, None)
+    lists = _list_columns(columns, categorical, wanted or ())
+    if any(lists.values.values()):
+        table = lists.expand(pa.table(columns))
+        columns = dict(zip(table.schema.names, table.columns, strict=True))
     if wanted is not None and set(wanted) <= set(columns):
         columns = {name: columns[name] for name in wanted}
     if n_rows == 0 or not columns:
@@ -137,6 +142,12 @@ def _split_columns(
     return Table(features, tuple(columns), None if qid is None else _to_numpy(plain(qid)), names_of(encoders))
 
 
+def _list_columns(columns: Mapping[str, Any], categorical: Categorical, wanted: Sequence[str]) -> ListColumns:
+    """The columns of lists of a table in memory."""
+    schema = pa.schema([(name, column.type) for name, column in columns.items()])
+    return ListColumns.of(schema, categorical, wanted, lambda name: count_values([columns[name]]))
+
+
 def plain(column: Any) -> Any:
     """The column without dictionary encoding, in which categories of other libraries arrive."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -145,6 +156,11 @@ def plain(column: Any) -> Any:
 def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = "") -> None:
     """Raise `DataError` for a column that does not hold numbers; booleans are numbers."""
     if not is_number(kind):
+        if is_list(kind) and not role:
+            raise DataError(
+                f"{place}column {name!r} holds lists; leave it out, ", param("ignore", name), ", or use a feature of 0 "
+                "and 1 for each value in them, ", param("categorical", name),
+            )  # fmt: skip
         remedy: list[str | ParamName] = ["name the column to use, ", param(role, "NAME"), ", or encode it as numbers"]
         if not role:
             remedy = ["leave it out, ", param("ignore", name), ", or use its categories, ", param("categorical", name)]
@@ -342,7 +358,9 @@ class MemoryTable(TableSource):
     """A pandas, polars or Arrow table, read without a second copy of it."""
 
     def __init__(self, table: Any, options: ReadOptions) -> None:
-        self._table = pa.table(_columns(table))
+        columns = _columns(table)
+        lists = _list_columns(columns, options.categorical, options.wanted)
+        self._table = lists.expand(pa.table(columns))
         info = FeatureInfo(source=f"the {type(table).__name__}")
         super().__init__(info, self._table.schema, options, self._table.num_rows)
 
