@@ -70,6 +70,14 @@ def test_a_function_gets_the_texts_in_their_order(tmp_path):
     assert index.vectors.rows(np.arange(N_DOCS))[:, 0].tolist() == [len(text) for text in seen]
 
 
+@pytest.mark.parametrize("other", [np.ones((1, 4), "f2"), np.ones((1, 3), "f4")], ids=["type", "dimension"])
+def test_an_encoder_that_changes_its_mind_is_refused(tmp_path, monkeypatch, other):
+    monkeypatch.setattr("ranksieve.retrieval.vector_building.BLOCK_DOCS", 8)
+    first = np.ones((8, 2), "f4")  # rows of as many bytes as the first of the others
+    with pytest.raises(DataError, match=r"the encoder returned .* after float32 vectors of dimension 2"):
+        build(tmp_path, vectors=lambda texts: first if len(texts) == 8 else other)
+
+
 def test_what_is_odd_is_noted(tmp_path):
     rows = vectors()
     rows[3] = 0

@@ -126,9 +126,9 @@ def test_products_do_not_depend_on_the_other_rows():
     ids=str,
 )
 def test_hybrid_is_the_fusion_of_both_lists(dense, stage, fusion):
-    words = retrieve(dense, QUERIES, stage.pool, FirstStage(k1=stage.k1))
-    by_vectors = retrieve(dense, QUERIES, stage.pool, "dense", query_vectors=BY_ID)
     for depth in (4, 1000):
+        words = retrieve(dense, QUERIES, max(stage.pool, depth), FirstStage(k1=stage.k1))
+        by_vectors = retrieve(dense, QUERIES, max(stage.pool, depth), "dense", query_vectors=BY_ID)
         expected = fuse([words, by_vectors], depth=depth, **fusion)
         got = retrieve(dense, QUERIES, depth, stage, query_vectors=BY_ID)
         assert got.scores.tolist() == expected.scores.tolist()

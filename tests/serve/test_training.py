@@ -115,3 +115,12 @@ def test_indexes_with_vectors_and_no_encoder_train_without_them(collection, tmp_
         task = Task(tmp_path / "index", tmp_path, judgements, queries, FirstStage(), 20, params, encode)
         model = rs.load(train_model(task, lambda _: None))
         assert ("dense.cosine" in model.feature_names) == expected
+
+
+def test_a_process_that_was_killed_leaves_no_number_to_end(tmp_path):
+    lock = tmp_path / ".training.lock"
+    lock.write_text("123456")
+    assert not is_training(tmp_path)
+    assert lock.read_text() == ""
+    lock.write_text("123456")
+    assert not end_training(tmp_path)

@@ -137,14 +137,17 @@ def _whole_lines(stream: TextStream, size: int) -> Iterator[pa.Buffer]:
     Arrow reads ahead in a thread of its own. If that thread used objects of Python, a program that ends early, as after
     an error, would be aborted.
     """
-    rest, room = b"", memoryview(bytearray(size))
+    pieces, room = list[bytes](), memoryview(bytearray(size))  # pieces of a line that has not ended
     while n := stream.readinto(room):
-        content = rest + room[:n]
-        end = 1 + content.rfind(b"\n")
-        rest = content[end:]
-        if content[:end].strip():
-            yield _arrow_buffer(content[:end])
-    if rest.strip():
+        piece = bytes(room[:n])
+        end = 1 + piece.rfind(b"\n")
+        if end:
+            lines = b"".join([*pieces, piece[:end]])
+            pieces = []
+            if lines.strip():
+                yield _arrow_buffer(lines)
+        pieces.append(piece[end:])
+    if (rest := b"".join(pieces)).strip():
         yield _arrow_buffer(rest)
 
 

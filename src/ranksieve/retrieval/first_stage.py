@@ -66,7 +66,7 @@ class FirstStage:
     rrf_k
         For "hybrid": the constant of reciprocal rank fusion.
     pool
-        For "hybrid": how many documents of each list are fused.
+        For "hybrid": how many documents of each list are fused; more where more candidates are wanted.
 
     Examples
     --------

@@ -121,7 +121,7 @@ class Searcher:
         if self.stage.model == DENSE:
             return self._by_vectors(prepared, k)
         if self.stage.model == HYBRID:
-            pool, share = min(int(self.stage.pool), self.index.n_docs), self.stage.dense_share
+            pool, share = min(max(int(self.stage.pool), k), self.index.n_docs), self.stage.dense_share
             both = self._by_words(prepared, pool), self._by_vectors(prepared, pool)
             points = points_of("rrf", k=self.stage.rrf_k) if share is None else points_of("sum", "min-max")
             weights = (1.0, 1.0) if share is None else (1.0 - share, share)

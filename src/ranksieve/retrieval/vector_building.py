@@ -47,15 +47,15 @@ class VectorSource:
         progress: Callable[[int, int], None] | None,
     ) -> dict[str, int]:
         """Write the vectors of all documents; returns the sizes of what was written."""
-        row_bytes, done, graph = 0, 0, None
+        row_bytes, done, graph, kind = 0, 0, None, ""
         for vectors in self._blocks(ids, texts, notes):
             if not done:
                 self.dtype, row_bytes = vectors.dtype.str, vectors.shape[1] * vectors.itemsize
+                kind = _kind(vectors)
                 graph = GraphBuilder(vectors.shape[1], self.similarity) if self.hnsw else None
-            if vectors.shape[1] * vectors.itemsize != row_bytes:
+            if _kind(vectors) != kind:
                 raise DataError(
-                    f"the encoder returned {vectors.dtype} vectors of dimension {vectors.shape[1]} after others of "
-                    f"{row_bytes} bytes; expected the same for all documents"
+                    f"the encoder returned {_kind(vectors)} after {kind}; expected the same for all documents"
                 )
             lengths = lengths_of(vectors)
             zeros = (ids[done + row] for row in np.flatnonzero(lengths == 0).tolist())
@@ -119,3 +119,7 @@ def vector_source(vectors: Any, ids: Any, similarity: str, *, hnsw: bool, has_te
     if is_svd:
         return VectorSource(similarity, hnsw, svd=svd_dimension(vectors))
     return VectorSource(similarity, hnsw, encode=vectors)
+
+
+def _kind(vectors: np.ndarray) -> str:
+    return f"{vectors.dtype} vectors of dimension {vectors.shape[1]}"

@@ -102,6 +102,7 @@ def run_task(task: Task) -> None:
 
     try:
         with _lock(task.folder, tries=40) as handle:  # one that looks whether there is a lock has it for a moment
+            os.ftruncate(handle, 0)  # a process that was killed has left its number
             os.write(handle, str(os.getpid()).encode())
             try:
                 train_model(task, report)
@@ -228,7 +229,8 @@ def _new_file(folder: Path) -> Path:
 def is_training(folder: Path) -> bool:
     """Whether a process trains in a folder."""
     try:
-        with _lock(folder):
+        with _lock(folder) as handle:
+            os.ftruncate(handle, 0)  # nobody is to be ended who has the number of a process that was killed
             return False
     except BlockingIOError:
         return True
