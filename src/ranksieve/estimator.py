@@ -21,6 +21,7 @@ from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.importance import importance
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import Forest, forest_of
+from ranksieve.forest.matrix import encoded
 from ranksieve.forest.model import Model
 from ranksieve.parameter_table import canonical, table, unknown_parameter
 from ranksieve.params import Params
@@ -274,6 +275,8 @@ class Ranker(BaseEstimator):
 
     def _scores(self, matrix: Any, names: Sequence[str] | None, *, contributions: bool = False) -> np.ndarray:
         self._check_features(matrix.shape[1], names)
+        if names is not None:
+            matrix = encoded(matrix, self.model_)
         if contributions:
             return forest_of(self).predict(matrix, threads=self.threads or None, contributions=True)
         return self.model_.predict(matrix, threads=self.threads or None)

@@ -15,6 +15,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.forest import concatenate
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.forest.matrix import encoded
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -105,12 +106,13 @@ def test_lightgbm_models_with_categories(tmp_path):
     assert forest.categories == {"brand": list(names), "size": ["l", "m", "s"]}
     codes = np.column_stack([table["price"], table["brand"].cat.codes, table["size"].cat.codes]).astype(float)
     codes[::7, 1], codes[::9, 2], codes[3, 1] = np.nan, -1, 999
-    assert forest.predict(codes).tobytes() == booster.predict(codes).tobytes()
+    rows = encoded(codes, forest)
+    assert forest.predict(rows).tobytes() == booster.predict(codes).tobytes()
     again = lightgbm.Booster(model_str=to_text(forest))
     assert again.predict(table).tobytes() == booster.predict(table).tobytes()
     assert again.pandas_categorical == booster.pandas_categorical
     np.testing.assert_allclose(
-        forest.predict(codes, contributions=True), booster.predict(codes, pred_contrib=True), rtol=1e-7, atol=1e-9
+        forest.predict(rows, contributions=True), booster.predict(codes, pred_contrib=True), rtol=1e-7, atol=1e-9
     )
 
 

@@ -20,6 +20,7 @@ from ranksieve.data.letor import TextSource
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError, param
 from ranksieve.forest.forest import Forest, concatenate
+from ranksieve.forest.matrix import encoded
 from ranksieve.models.blend import Blend
 from ranksieve.models.linear import one_feature
 from ranksieve.models.load import load
@@ -77,7 +78,8 @@ class ModelBase:
         if isinstance(given, Binned):
             found = _scores_of_bins(self.model, given, self.name)
         else:
-            parts = [np.asarray(self.model.predict(rows), dtype=SCORE) for rows in _rows(given, binned)]
+            blocks = (encoded(rows, self.model) for rows in _rows(given, binned))
+            parts = [np.asarray(self.model.predict(rows), dtype=SCORE) for rows in blocks]
             found = np.concatenate([part.ravel() for part in parts])
         if len(found) != binned.lists.n_docs:
             raise ModelError(

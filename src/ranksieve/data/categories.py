@@ -113,17 +113,34 @@ class Categorical:
     def _known(name: str, kind: pa.DataType, names: Sequence[str], place: str) -> Encoder | None:
         if not names and is_number(kind):
             return None
-        if names and pa.types.is_floating(kind):
-            raise DataError(
-                f"{place}: column {name!r} holds {kind} values, but is categorical in the model, with categories such "
-                f"as {some_of(names, 3)}; give texts or whole numbers"
-            )
-        if not names:
-            raise DataError(
-                f"{place}: column {name!r} holds {kind} values, but the model has numbers for its categories; give the "
-                "numbers that it was trained with"
-            )
+        if not names or pa.types.is_floating(kind):
+            raise other_categories(f"{place}: column {name!r} holds {kind} values", names)
         return Encoder(names, fixed=True)
+
+
+def other_categories(given: str, names: Sequence[str]) -> DataError:
+    """The error for a feature whose categories are given in another way than a model has them.
+
+    Parameters
+    ----------
+    given
+        What was given, as the beginning of the message.
+    names
+        The names of the categories in the model; empty where they have numbers and no names.
+    """
+    if names:
+        return DataError(
+            f"{given}, but is categorical in the model, with categories such as {some_of(names, 3)}; give a table with "
+            "texts or whole numbers"
+        )
+    return DataError(
+        f"{given}, but the model has numbers for its categories; give the numbers that it was trained with"
+    )
+
+
+def named(categories: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """The features whose categories have names."""
+    return {name: names for name, names in categories.items() if names}
 
 
 def is_number(kind: pa.DataType) -> bool:

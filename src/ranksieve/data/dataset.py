@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ranksieve.data.categories import Categorical, categorical_text, recoding
+from ranksieve.data.categories import Categorical, categorical_text, other_categories, recoding
 from ranksieve.data.features import (
     Described,
     FeatureInfo,
     choose_features,
     default_names,
     feature_number,
+    same_features,
     to_float,
 )
 from ranksieve.data.lists import Lists, id_array, list_facts, lists_from_runs, runs_of
@@ -194,17 +195,20 @@ class Dataset(Described):
 
         It is as it is if its features are others.
         """
-        return self._reordered(names)._recoded(categories)
+        data = self._reordered(names)
+        return data._recoded(names, categories) if same_features(data.feature_names, names) else data
 
-    def _recoded(self, categories: Mapping[str, Sequence[str]]) -> Dataset:
+    def _recoded(self, names: Sequence[str], categories: Mapping[str, Sequence[str]]) -> Dataset:
         """The data set with the numbers of a model's categories; those that the model does not have are missing."""
         tables: dict[int, np.ndarray] = {}
-        for number, name in enumerate(self.feature_names):
-            if name not in self.categories:
-                continue
-            if name not in categories:
+        for number, (name, expected) in enumerate(zip(self.feature_names, names, strict=True)):
+            if name in self.categories and expected not in categories:
                 raise DataError(f"{self.source}: feature {name!r} is categorical here, but was not in training")
-            table = recoding(self.categories[name], categories[name])
+            ours, theirs = self.categories.get(name, ()), categories.get(expected, ())
+            if bool(ours) != bool(theirs) and not np.isnan(self.column(number)).all():
+                held = f"texts such as {ours[0]!r}" if ours else "numbers"
+                raise other_categories(f"{self.source}: feature {name!r} holds {held}", theirs)
+            table = recoding(ours, theirs)
             if table is not None:
                 tables[number] = table
         if not tables:
@@ -213,7 +217,8 @@ class Dataset(Described):
         for number, table in tables.items():
             known = ~np.isnan(features[:, number])
             features[known, number] = table[features[known, number].astype(np.int64)]
-        return replace(self, features=features, info=replace(self.info, categories=categories))
+        info = replace(self.info, feature_names=tuple(names), categories=categories)
+        return replace(self, features=features, info=info)
 
     def _reordered(self, names: Sequence[str]) -> Dataset:
         if self.feature_names == tuple(names) or set(self.feature_names) != set(names):

@@ -80,6 +80,13 @@ def default_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"f{number}" for number in range(1, n_features + 1))
 
 
+def same_features(given: Sequence[str], expected: Sequence[str]) -> bool:
+    """Whether features are those of the training data in the same order; those without names are matched by number."""
+    given, expected = tuple(given), tuple(expected)
+    unnamed = {default_names(len(given)), tuple(f"Column_{number}" for number in range(len(given)))}  # LightGBM's
+    return len(given) == len(expected) and (given == expected or bool(unnamed & {given, expected}))
+
+
 def check_feature_names(given: Sequence[str], expected: Sequence[str], source: str) -> None:
     """Raise `DataError` unless the features are those of the training data in the same order.
 
@@ -91,8 +98,7 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
             f"{source}: {counted(feature=len(given))}; expected {len(expected)}, as in training; "
             "give the features of the training data"
         )
-    unnamed = {default_names(len(given)), tuple(f"Column_{number}" for number in range(len(given)))}  # LightGBM's
-    if given == expected or unnamed & {given, expected}:
+    if same_features(given, expected):
         return
     place = next(i for i, (a, b) in enumerate(zip(given, expected, strict=True)) if a != b)
     raise DataError(

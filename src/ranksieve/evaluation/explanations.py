@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.forest.forest import Forest, forest_of
+from ranksieve.forest.matrix import encoded
 from ranksieve.forest.score_file import read_for_models
 from ranksieve.text_formats import counted, some_of
 
@@ -125,7 +126,7 @@ class Explanation:
             return np.asarray(self.scores - self.contributions[:, numbers].sum(axis=1))
         reduced = self.features.copy()
         reduced[:, numbers] = np.nan
-        return self.model.predict(reduced)
+        return self.model.predict(encoded(reduced, self.model))
 
     def ranks_without(self, features: str | int | Sequence[str | int], *, by: str = "contribution") -> np.ndarray:
         """Rank of every document, from 1, by `scores_without` those features; compare with `ranks`."""
@@ -177,7 +178,7 @@ def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None
     (50,)
     """
     forest = forest_of(model)
-    data = read_for_models(data, [forest])
+    data = read_for_models(data, [forest]).in_order(forest.feature_names, forest.categories)
     one = data.take_queries([query_number(data.query_ids, query, data.source)])
     features = one.rows(0, one.n_docs)
     parts = forest.predict(one, contributions=True, threads=threads)

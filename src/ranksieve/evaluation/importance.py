@@ -11,6 +11,7 @@ from ranksieve.data.lists import Lists
 from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest, forest_of
+from ranksieve.forest.matrix import encoded
 
 KINDS = ("gain", "split", "contribution", "permutation")
 
@@ -83,7 +84,8 @@ def permutation_drops(
     if repeats < 1:
         raise ParameterError(param("repeats"), f" is {repeats}; expected a whole number from 1")
     wanted, lists = parse_metric(metric), data.lists
-    X = data.rows(0, data.n_docs).copy()
+    data = data.in_order(forest.feature_names, forest.categories)
+    X = encoded(data.rows(0, data.n_docs).copy(), forest)
     before = wanted.per_query(lists.labels, forest.predict(X, threads=threads), lists.offsets)
     drops = np.zeros((forest.n_features, lists.n_queries))
     drops[:, np.isnan(before)] = np.nan

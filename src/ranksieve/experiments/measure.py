@@ -23,6 +23,8 @@ from ranksieve.experiments.data_sets import Loaded, Part, load_values
 from ranksieve.experiments.spec import Cell
 from ranksieve.experiments.train_cell import scores_on_values
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.matrix import encoded
+from ranksieve.forest.score_file import fitted
 from ranksieve.models.blend import Blend
 from ranksieve.models.grades import Grades
 
@@ -183,7 +185,7 @@ def pairs_by_shared_leaves(cell: Cell, forest: Forest, lists: Lists) -> pa.Table
     kind = np.uint8 if forest.n_leaves.max(initial=0) <= 256 else np.int32
     leaves = np.concatenate(
         [
-            forest.predict_leaves(widened(block.features, forest.n_features, source.absent)).astype(kind)
+            forest.predict_leaves(fitted(block.features, "the model", forest, source)).astype(kind)
             for block in source.blocks()
         ]
     )
@@ -195,7 +197,7 @@ def pairs_by_shared_leaves(cell: Cell, forest: Forest, lists: Lists) -> pa.Table
 
 def scoring_times(cell: Cell, forest: Forest) -> dict[str, float]:
     """Microseconds per document on one thread, of the first trees at every stage and of all; the best of some runs."""
-    documents = _timed_documents(cell, forest.n_features)
+    documents = encoded(_timed_documents(cell, forest.n_features), forest)
     new_trees = forest.n_trees - base_trees(forest)
     parts = {str(stage): first_trees(forest, stage) for stage in cell.stages if stage < new_trees} | {"full": forest}
     return {name: _microseconds(part, documents) for name, part in parts.items()}

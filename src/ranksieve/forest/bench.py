@@ -16,6 +16,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import load_forest
+from ranksieve.forest.matrix import encoded
 from ranksieve.text_formats import counted
 
 AGREE = 1e-12  # of the largest score: rounding of another order of summation in float64
@@ -56,8 +57,9 @@ def bench(
     forest = model if isinstance(model, Forest) else load_forest(model)
     documents = _documents(forest, X)
     threads = threads or os.cpu_count() or 1
-    scores = forest.predict(documents, threads=threads)
-    ours = seconds(lambda: forest.predict(documents, threads=threads), repeat=repeat)
+    given = encoded(documents, forest)
+    scores = forest.predict(given, threads=threads)
+    ours = seconds(lambda: forest.predict(given, threads=threads), repeat=repeat)
     rows = [_row("ranksieve", ours, ours, len(documents), scores, scores, AGREE)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.txt"
@@ -109,7 +111,7 @@ def _documents(forest: Forest, X: Any) -> np.ndarray:
     if X is None:
         return random_documents(forest, RANDOM_DOCUMENTS)
     if isinstance(X, Dataset):
-        rows = X.rows(0, min(X.n_docs, MOST_DOCUMENTS))
+        rows = X.in_order(forest.feature_names, forest.categories).rows(0, min(X.n_docs, MOST_DOCUMENTS))
     else:
         rows = np.ascontiguousarray(X[:MOST_DOCUMENTS], np.float32)
     if rows.shape[1] != forest.n_features:

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from ranksieve.data.categories import Categorical
+from ranksieve.data.categories import Categorical, named, other_categories
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import match_features
+from ranksieve.data.tables import is_table, split_table
 from ranksieve.errors import DataError, ModelError
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted
 
 ROWS = 65_536  # of a sparse matrix or a regrouped data set that are made dense at a time
+
+
+class Encoded(np.ndarray):
+    """Rows in which categories have the model's numbers already, for models whose categories have names."""
+
+
+def encoded(rows: np.ndarray, model: Any) -> np.ndarray:
+    """Rows that a reader made for a model, so that `predict` takes the numbers in them as its categories' own."""
+    return rows.view(Encoded) if named(_categories(model)) else rows
+
+
+def _categories(model: Any) -> Mapping[str, Sequence[str]]:
+    found: Mapping[str, Sequence[str]] = dict(getattr(model, "info", None) or {}).get("categories", {})
+    return found
 
 
 class Matrix(NamedTuple):
@@ -41,10 +56,15 @@ def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
         raise DataError(f"the data is the file name {os.fspath(X)!r}; give what rs.read({os.fspath(X)!r}) returns")
     if isinstance(X, Dataset):
         _check_features(X.n_features, model)
-        X = X.in_order(model.feature_names, model.info.get("categories", {}))
+        X = X.in_order(model.feature_names, _categories(model))
         order = match_features(X.feature_names, model.feature_names, X.source)
         blocks = X.blocks(ROWS)
         return X.n_docs, (flat(rows if order is None else rows[:, order]) for rows in blocks)
+    if isinstance(X, Encoded):
+        X = X.view(np.ndarray)
+    elif not is_table(X):
+        for name, names in named(_categories(model)).items():
+            raise other_categories(f"the array: feature {name!r} holds numbers", names)
     if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64):
         X = _plain(X, model)
     if X.ndim == 1:
@@ -76,9 +96,7 @@ def _plain(X: Any, model: Model) -> Any:
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
     if not (isinstance(X, np.ndarray) and X.dtype.kind in "iubf"):
-        from ranksieve.data.tables import split_table
-
-        X = split_table(X, model.feature_names, Categorical(known=model.info.get("categories", {}))).features
+        X = split_table(X, model.feature_names, Categorical(known=_categories(model))).features
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     return X

@@ -16,6 +16,7 @@ from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read, read_source
 from ranksieve.errors import DataError, param
+from ranksieve.forest.matrix import encoded
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted
 
@@ -91,7 +92,7 @@ def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> D
     if source.feature_names is not None:
         check_feature_names(source.feature_names, model.feature_names, source.path)
     info = replace(data.info, feature_names=model.feature_names)
-    return replace(data, features=fitted(data.features, name, model, source), info=info)
+    return replace(data, features=np.asarray(fitted(data.features, name, model, source)), info=info)
 
 
 def fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.ndarray:
@@ -104,4 +105,4 @@ def fitted(features: np.ndarray, name: str, model: Model, source: Source) -> np.
             f"{source.path}: has {counted(feature=width)} but {name} was trained on {model.n_features}; "
             f"give data with the same features{advice}"
         )
-    return widened(features, model.n_features, source.absent)
+    return encoded(widened(features, model.n_features, source.absent), model)

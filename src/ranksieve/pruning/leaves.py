@@ -15,6 +15,7 @@ from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.matrix import encoded
 from ranksieve.forest.score_file import fitted, open_for
 from ranksieve.kernels.compile_trees import compile_binned
 from ranksieve.kernels.leaf_numbers import leaves_of_binned
@@ -64,10 +65,11 @@ def find_leaves(forest: Forest, data: Any, *, missing: str | None = None) -> Lea
         return LeafNumbers(_of_bins(forest, data), data.lists, data.source)
     if isinstance(data, Dataset):
         check_feature_names(data.feature_names, forest.feature_names, data.source)
+        data = data.in_order(forest.feature_names, forest.categories)
         numbers = _empty(data.n_docs, forest)
         start = 0
         for block in data.blocks():
-            numbers[start : start + len(block)] = forest.predict_leaves(block)
+            numbers[start : start + len(block)] = forest.predict_leaves(encoded(block, forest))
             start += len(block)
         return LeafNumbers(numbers, data.lists, data.source)
     return _of_source(forest, data)

@@ -9,6 +9,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.errors import DataError, ModelError
+from ranksieve.forest.matrix import encoded
 
 pd = pytest.importorskip("pandas")
 
@@ -52,7 +53,7 @@ def test_xgboost(one_hot, ending, tmp_path):
     np.testing.assert_allclose(forest.predict(frame), expected, rtol=1e-5, atol=1e-6)
     codes = np.column_stack([frame["price"], as_categories["brand"].cat.codes, as_categories["size"].cat.codes])
     codes[:, 1:] = np.where(codes[:, 1:] < 0, np.nan, codes[:, 1:])
-    np.testing.assert_allclose(forest.predict(codes), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(forest.predict(encoded(codes, forest)), expected, rtol=1e-5, atol=1e-6)
     left = (forest.categorical & forest.default_left).any()
     missing = {"missing": "never"} if left else {}
     forest.save(tmp_path / "ours.txt", **missing)
