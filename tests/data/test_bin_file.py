@@ -227,6 +227,46 @@ def test_progress_is_reported(small_memory, path):
     assert seen[-1][1] == 1.0
 
 
+def test_a_file_that_is_replaced_while_it_is_used_stays_the_same(tmp_path):
+    path, other = tmp_path / "x.bins", tmp_path / "y.bins"
+    path.write_bytes(bytes([1] * 64))
+    file = BinFile(path, 4, 16)
+    other.write_bytes(bytes([2] * 16))  # also shorter
+    os.replace(other, path)
+    assert (file.mapped == 1).all() and (file.read(0, np.empty((4, 16), np.uint8)) == 1).all()
+
+
+def test_the_file_that_was_verified_is_used(small_memory, path, tmp_path, monkeypatch):
+    expected = from_file(path)
+    verify = bin_store.verify
+
+    def replaced_afterwards(*given):
+        verify(*given)
+        (tmp_path / "other").write_bytes(b"x")
+        os.replace(tmp_path / "other", f"{path}.bins")
+
+    monkeypatch.setattr(bin_store, "verify", replaced_afterwards)
+    assert_same(from_file(path), expected)
+
+
+@pytest.mark.parametrize("regrouped", [False, True])
+@pytest.mark.skipif(sys.platform == "win32", reason="open files cannot be replaced")
+def test_the_file_that_was_written_is_used(small_memory, tmp_path, data, monkeypatch, regrouped):
+    path = tmp_path / "train.parquet"
+    rs.io.write_parquet(data if regrouped else small_dataset(n_queries=15), path)
+    expected = bin_data(path, max_bins=16)
+    assert (expected.lists.order is not None) == regrouped
+    end = bin_store.FileSink.__exit__
+
+    def replaced_afterwards(*given):
+        end(*given)
+        (tmp_path / "other").write_bytes(b"x")
+        os.replace(tmp_path / "other", f"{path}.bins")
+
+    monkeypatch.setattr(bin_store.FileSink, "__exit__", replaced_afterwards)
+    assert_same(from_file(path), expected)
+
+
 def test_rows_are_read_as_they_were_written(small_memory, tmp_path):
     rng = np.random.default_rng(0)
     bins = rng.integers(0, 256, (500, 16), dtype=np.uint8)
@@ -234,6 +274,7 @@ def test_rows_are_read_as_they_were_written(small_memory, tmp_path):
     for part in np.split(bins, [3, 100, 101, 430]):
         writer.append(part)
     writer.finish({}, {})
+    writer.close()
     file = BinFile(tmp_path / "x.bins", 500, 16)
     np.testing.assert_array_equal(file.mapped, bins)
     np.testing.assert_array_equal(np.concatenate([block.copy() for _, block in file.blocks()]), bins)

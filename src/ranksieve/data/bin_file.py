@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import os
 import threading
 import weakref
 import zipfile
@@ -18,6 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +48,15 @@ def block_rows(width: int) -> int:
 
 
 class BinFile:
-    """The bins of a file, which is open; `bytes_read` counts what was read of it."""
+    """The bins of a file; `bytes_read` counts what was read of it.
 
-    def __init__(self, path: Path, n_rows: int, width: int) -> None:
+    The file is opened once, or given as `file`. What another process puts at the same path later is not read.
+    """
+
+    def __init__(self, path: Path, n_rows: int, width: int, file: FileIO | None = None) -> None:
         self.path, self.n_rows, self.width = path, n_rows, width
         self.bytes_read = 0
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (open as long as this object)
+        self._file = open(path, "rb", buffering=0) if file is None else file  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
 
@@ -62,7 +67,8 @@ class BinFile:
     @cached_property
     def mapped(self) -> np.ndarray:
         """All bins as an array, whose pages are read when they are used. Writing to it does not change the file."""
-        return np.asarray(np.memmap(self.path, BIN, mode="c", shape=(self.n_rows, self.width)))
+        with self._lock:  # memmap moves the position in the file
+            return np.asarray(np.memmap(self._file, BIN, mode="c", shape=(self.n_rows, self.width)))
 
     def remove(self) -> None:
         """Remove the file, which stays usable; at the end of the program where open files cannot be removed."""
@@ -141,8 +147,8 @@ class BinWriter:
 
     def __init__(self, path: Path, width: int) -> None:
         self.n_rows = 0
-        self._path, self._width = path, width
-        self._file = open(path, "wb", buffering=0)  # noqa: SIM115 (closed by finish or close)
+        self._width = width
+        self._file = open(path, "w+b", buffering=0)  # noqa: SIM115 (closed by close)
         self._checksums: list[int] = []
         self._checked = 0  # rows in the last block that has a checksum
 
@@ -159,15 +165,19 @@ class BinWriter:
         self.n_rows += len(bins)
 
     def finish(self, note: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Write the archive, and close the file."""
-        self.close()
+        """Write the archive."""
         arrays = {**arrays, CHECKSUMS: np.array(self._checksums, np.uint32)}
         whole = {"format": FORMAT, "shape": [self.n_rows, self._width], **note}
-        with zipfile.ZipFile(self._path, "a") as archive:  # appends an archive to a file that is none
+        with zipfile.ZipFile(self._file, "w") as archive:  # from the current position on
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
             archive.writestr(NOTE, json.dumps(whole))
+
+    def reader(self, path: Path) -> BinFile:
+        """The same file, for reading, also after `close`; `path` is the name that it will have."""
+        file = open(os.dup(self._file.fileno()), "rb", buffering=0)  # noqa: SIM115 (closed by BinFile)
+        return BinFile(path, self.n_rows, self._width, file)
 
     def close(self) -> None:
         self._file.close()
@@ -185,10 +195,24 @@ class BinFileError(Exception):
     """A bin file that is damaged, incomplete, or no bin file."""
 
 
-def read_note(path: Path) -> dict[str, Any]:
+def open_bins(path: Path) -> tuple[BinFile, dict[str, Any]]:
+    """A bin file and its note, or `BinFileError`."""
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by BinFile)
+    except OSError as error:
+        raise BinFileError(f"{error}") from error
+    try:
+        note = read_note(file)
+    except BinFileError:
+        file.close()
+        raise
+    return BinFile(path, *note["shape"], file), note
+
+
+def read_note(file: Path | FileIO) -> dict[str, Any]:
     """The note of a bin file, or `BinFileError`."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             note = json.loads(archive.read(NOTE))
             n_rows, width = note["shape"]
             fits = note["format"] == FORMAT and min(info.header_offset for info in archive.filelist) == n_rows * width
@@ -199,16 +223,16 @@ def read_note(path: Path) -> dict[str, Any]:
     return note
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
+def read_arrays(file: BinFile) -> dict[str, np.ndarray]:
     """The arrays of the archive; zipfile checks their checksums."""
     arrays = {}
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file._file) as archive:
             for name in archive.namelist():
                 if name != NOTE:
-                    with archive.open(name) as file:
-                        arrays[name.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
-                        file.read()  # the checksum is compared at the end
+                    with archive.open(name) as member:
+                        arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
+                        member.read()  # the checksum is compared at the end
     except UNREADABLE as error:
         raise BinFileError(f"{error}" or type(error).__name__) from error
     return arrays

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.bin_file import CHECKSUMS, BinFile, BinFileError, BinWriter, read_arrays, read_note, verify
+from ranksieve.data.bin_file import CHECKSUMS, BinFile, BinFileError, BinWriter, open_bins, read_arrays, verify
 from ranksieve.data.binning import Binning
 from ranksieve.data.blocks import Source
 from ranksieve.data.dataset import BLOCK_ROWS
@@ -149,13 +150,12 @@ class BinStore:
         if path is None or not path.is_file():
             return None
         try:
-            note = read_note(path)
+            file, note = open_bins(path)
             n_docs, width = note["shape"]
             if note.get("key") != key or self.fits(n_docs, width, beside=beside):
                 return None
             self.check_room(n_docs, width, source.path)
-            arrays = read_arrays(path)
-            file = BinFile(path, n_docs, width)
+            arrays = read_arrays(file)
             verify(file, arrays[CHECKSUMS], lambda done: self.listener.prepare(f"checking {path.name}", done))
             stored = _from_arrays(file, note, arrays, source.path)
         except (BinFileError, KeyError, TypeError) as error:
@@ -203,6 +203,7 @@ class FileSink:
         self._store, self._path, self._width, self._key, self._keep = store, path, width, key, keep
         self._stack = contextlib.ExitStack()
         self._room = np.zeros((0, width), BIN)
+        self._file: BinFile | None = None  # what was written, where files can be renamed while they are open
 
     def __enter__(self) -> FileSink:
         try:
@@ -232,24 +233,31 @@ class FileSink:
 
     def finish(self, lists: Lists, binning: Binning, info: FeatureInfo) -> None:
         """Write what else there is. If rows had to be regrouped by query, the bins are written again in that order."""
+        writer = self._writer
         if lists.order is None:
-            self._writer.finish(*_to_arrays(self._key, lists, binning, info))
+            writer.finish(*_to_arrays(self._key, lists, binning, info))
         else:
             self._writer.close()
             mapped = np.memmap(self._unfinished, BIN, mode="r", shape=(lists.n_docs, self._width))
             with scratch_path(self._path) as path:
-                ordered = BinWriter(path, self._width)
-                self._stack.callback(ordered.close)
+                writer = BinWriter(path, self._width)
+                self._stack.callback(writer.close)
                 for start in range(0, lists.n_docs, BLOCK_ROWS):
-                    ordered.append(mapped[lists.order[start : start + BLOCK_ROWS]])
-                ordered.finish(*_to_arrays(self._key, lists, binning, info))
+                    writer.append(mapped[lists.order[start : start + BLOCK_ROWS]])
+                writer.finish(*_to_arrays(self._key, lists, binning, info))
                 del mapped
+                if sys.platform == "win32":  # open files cannot be renamed there
+                    writer.close()
                 os.replace(path, self._unfinished)
+        if sys.platform == "win32":
+            writer.close()
+        else:
+            self._file = writer.reader(self._path)
         self._stored = lists, binning, info
 
     def stored(self) -> StoredBins:
         """The bins; after the context."""
-        file = BinFile(self._path, self._stored[0].n_docs, self._width)
+        file = self._file or BinFile(self._path, self._stored[0].n_docs, self._width)
         return self._store.opened(StoredBins(file, *self._stored), keep=self._keep)
 
 
