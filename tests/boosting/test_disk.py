@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numba import typeof
 
 import ranksieve as rs
+from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.disk_scores import DiskScores, _Near
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
@@ -18,6 +20,7 @@ from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.disk_rows import DiskRows, _largest
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
+from ranksieve.params import Params
 from samples import small_dataset
 
 MORE = {"max_bins": 32, "trees": 9, "leaves": 7, "min_docs": 3, "learning_rate": 0.3, "min_negatives": 2, "threads": 2}
@@ -220,6 +223,11 @@ def test_rows_in_memory_are_always_those_of_the_file(small_memory, data, steps):
         kept = np.flatnonzero(disk.slots >= 0)
         assert len(np.unique(disk.slots[kept])) == len(kept) <= 90
         np.testing.assert_array_equal(disk.bins.bins[disk.slots[kept]], binned.bins[kept])
+
+
+def test_kernels_compiled_for_training_in_memory_are_used(small_memory, data):
+    grower = DiskGrower(in_file(data, MANY), Params(**MORE), threads=1)
+    assert typeof(grower._all_columns) == typeof(grower._choose_columns(np.random.default_rng(0)))
 
 
 def test_the_number_of_threads_does_not_matter(small_memory, data):

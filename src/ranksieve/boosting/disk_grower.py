@@ -19,7 +19,7 @@ from ranksieve.data.binned import Binned
 from ranksieve.dtypes import FIXED, ROW
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.gain import SplitRules
-from ranksieve.kernels.histograms import Columns, TreeRows, sum_leaf
+from ranksieve.kernels.histograms import TreeRows, sum_leaf
 from ranksieve.params import Params
 
 
@@ -91,7 +91,7 @@ class DiskGrower(SumGrower):
         super().__init__(data, params, threads=threads)
         self._listener = listener  # until it has been told that selections are too large
         self.ahead, self._disk, self._n_columns = params.leaves, data.disk, data.binning.n_features
-        self._all_columns = Columns(self._n_bins, np.ones(len(self._n_bins), np.bool_), self._signs, self._borders)
+        self._all_columns = self._columns_of(np.ones(len(self._n_bins), np.int8))
 
     def _take_bins(self, data: Binned) -> np.ndarray:
         return data.bins  # for their number; columns are chosen when rows are read
