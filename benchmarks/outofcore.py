@@ -62,6 +62,11 @@ class Collection(GeneratedSource):
         return list(self.files)
 
 
+def bin_file(folder: Path, n_queries: int) -> Path:
+    (path,) = folder.glob(f"two-stage-{n_queries}.*.bins")
+    return path
+
+
 def prepare_parquet(folder: Path) -> dict[str, Any]:
     path = folder / "two-stage.parquet"
     store = FileStore("4G", str(folder), keep=False)
@@ -144,7 +149,7 @@ def train(folder: Path, n_queries: int, trees: int, memory: str) -> dict[str, An
     seconds, (calls, disk) = np.array(model.info["seconds"]), np.diff(read, axis=0).T / 1e9
     return {
         "memory": memory or "all bins in memory",
-        "documents": read_note(folder / f"two-stage-{n_queries}.bins")["shape"][0],
+        "documents": read_note(bin_file(folder, n_queries))["shape"][0],
         "start to end, s": round(time.perf_counter() - started),
         "first tree (everything), s": round(float(seconds[0]), 2),
         "s per tree, 2 to 20": round(float(seconds[1:20].mean()), 3),
@@ -200,7 +205,7 @@ def main() -> None:
                 rows.append(run("train", folder, given.small, given.trees, memory))
             texts = {(folder / f"{given.small}-{one}.txt").read_bytes() for one in ("all", given.small_memory)}
             assert len(texts) == 1, "the model files differ"
-            os.unlink(folder / f"two-stage-{given.small}.bins")
+            os.unlink(bin_file(folder, given.small))
         if given.large:
             rows.append(run("write_bins", folder, given.large))
             rows.append(run("train", folder, given.large, given.trees, given.memory))

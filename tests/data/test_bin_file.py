@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -172,11 +173,28 @@ def test_files_can_be_elsewhere_and_can_be_removed(small_memory, path, tmp_path)
         from_file(path, folder=str(folder))
     folder.mkdir()
     from_file(path, folder=str(folder))
-    assert os.listdir(folder) == ["train.parquet.bins"]
+    (name,) = os.listdir(folder)
+    assert re.fullmatch(r"train\.parquet\.[0-9a-f]{8}\.bins", name)
     removed = from_file(path, folder=str(folder), keep=False)
     assert os.listdir(folder) == []
     assert_same(removed, bin_data(path, max_bins=16))
     next(removed.disk.file.blocks())
+
+
+def test_files_of_one_name_have_bin_files_of_their_own(small_memory, tmp_path, monkeypatch):
+    folder = tmp_path / "bins"
+    folder.mkdir()
+    paths = [tmp_path / fold / "train.parquet" for fold in ("Fold1", "Fold2")]
+    for seed, part in enumerate(paths):
+        part.parent.mkdir()
+        rs.io.write_parquet(small_dataset(15, seed=seed), part)
+    written = [from_file(part, folder=str(folder)) for part in paths]
+    assert len(os.listdir(folder)) == 2
+    monkeypatch.setattr(ParquetSource, "blocks", None)  # reading the source would fail
+    for part, expected in zip(paths, written, strict=True):
+        assert_same(from_file(part, folder=str(folder)), expected)
+    monkeypatch.chdir(tmp_path)  # a relative path of the same file
+    np.testing.assert_array_equal(from_file(Path("Fold2/train.parquet"), folder=str(folder)).bins, written[1].bins)
 
 
 def test_bins_of_arrays_are_in_a_temporary_file(small_memory, data, tmp_path):

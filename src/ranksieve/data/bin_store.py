@@ -38,6 +38,7 @@ WORK_BYTES = 96 << 20  # blocks that are read, histograms
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
 ENDING = ".bins"
+HASH_DIGITS = 8  # in the names of bin files that are not beside their data
 CUTS = ("thresholds", "offsets", "features")  # arrays of a `Binning`
 CODES = "codes_"  # and the beginning of the names of others
 
@@ -140,9 +141,13 @@ class BinStore:
         return hashlib.sha256(json.dumps([fingerprint, cuts, categories]).encode()).hexdigest()
 
     def path(self, files: Sequence[str]) -> Path:
-        """The bin file of a data set that is made of files."""
+        """The bin file of a data set that is made of files; in a given folder its name has a hash of their paths."""
         first, more = Path(files[0]), f"+{len(files) - 1}" if len(files) > 1 else ""
-        return (first.absolute().parent if self.folder == AUTO else Path(self.folder)) / f"{first.name}{more}{ENDING}"
+        if self.folder == AUTO:
+            return first.absolute().parent / f"{first.name}{more}{ENDING}"
+        paths = "\0".join(str(Path(file).absolute()) for file in files)
+        digest = hashlib.sha256(os.fsencode(paths)).hexdigest()[:HASH_DIGITS]
+        return Path(self.folder) / f"{first.name}{more}.{digest}{ENDING}"
 
     def find(self, source: Source, key: str | None, *, beside: bool = False) -> StoredBins | None:
         """The bins that an earlier run has written, verified; None if there are none, or if they fit into memory."""
