@@ -19,7 +19,9 @@ from ranksieve.data import bin_store
 from ranksieve.data.bin_file import BinFile, BinWriter, block_rows
 from ranksieve.data.bin_store import BinStore, Listener
 from ranksieve.data.binned import Binned, bin_data, bin_like
+from ranksieve.data.binning import Binning
 from ranksieve.data.parquet import ParquetSource
+from ranksieve.data.read import open_data
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.text_formats import file_size
 from samples import small_dataset
@@ -100,6 +102,18 @@ def test_validation_bins_depend_on_the_training_bins(small_memory, path, tmp_pat
     in_file = bin_like(valid, train, store=store)
     assert in_file.disk is not None
     np.testing.assert_array_equal(in_file.bins, bin_like(valid, train).bins)
+
+
+def test_validation_bins_depend_on_the_categories_of_each_feature(path):
+    """Also where the codes of all features, one after the other, are the same."""
+    every = [{0: [1, 2], 1: [3]}, {0: [1], 1: [2, 3]}, {0: [1, 2, 3]}, {1: [1, 2, 3]}, {0: [1, 2, 3], 1: []}]
+    empty, features = np.zeros(0, np.float32), np.arange(2)
+    source, store = open_data(path), BinStore()
+    keys = set()
+    for codes in every:
+        arrays = {feature: np.array(some, np.int64) for feature, some in codes.items()}
+        keys.add(store.key(source, {}, Binning(empty, np.zeros(3, np.int64), features, arrays)))
+    assert len(keys) == len(every)
 
 
 @pytest.mark.parametrize("place", [0, 5_000, -400, -3_000])

@@ -135,8 +135,9 @@ class BinStore:
             return None
         cuts: Any = dict(most)
         if binning is not None:
-            codes = (binning.codes[feature] for feature in sorted(binning.codes))
-            cuts = _digest(binning.thresholds, binning.offsets, binning.features, *codes)
+            coded = sorted(binning.codes)
+            codes = (binning.codes[feature] for feature in coded)
+            cuts = _digest(binning.thresholds, binning.offsets, binning.features, np.array(coded, np.int64), *codes)
         categories = {name: list(names) for name, names in source.categories.items()}
         return hashlib.sha256(json.dumps([fingerprint, cuts, categories]).encode()).hexdigest()
 
@@ -304,7 +305,9 @@ def _from_arrays(file: BinFile, note: dict[str, Any], arrays: dict[str, np.ndarr
 
 
 def _digest(*arrays: np.ndarray) -> str:
+    """Of the lengths and contents of arrays."""
     total = hashlib.sha256()
     for array in arrays:
+        total.update(f"{len(array)} ".encode())
         total.update(np.ascontiguousarray(array).tobytes())
     return total.hexdigest()
