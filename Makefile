@@ -8,8 +8,10 @@ LOWEST := .venv-lowest
 demo: $(VENV)/.ready-demo
 	$(BIN)/ranksieve demo --out demo
 
+# a process per core; kernels that several would compile at once are compiled before
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest
+	$(BIN)/ranksieve warm-up
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # kernels as plain Python, so that the interpreter checks every index; a part of the tests, as loops are slow
 test-nojit: $(VENV)/.ready-test
