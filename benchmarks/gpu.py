@@ -14,8 +14,10 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve.boosting.gpu.grower import GpuGrower
+from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
+from ranksieve.boosting.tree import Tree, to_trees
 from ranksieve.cuda import device
 from ranksieve.cuda.bins import send_bins
 from ranksieve.cuda.growth import TreeSpace
@@ -92,6 +94,45 @@ def long_row(train: Binned, valid: Binned) -> dict:
     }  # fmt: skip
 
 
+def bandwidth_row(train: Binned) -> dict:
+    """Bytes a second of a copy on the GPU, and of one tree's scores added to those of all documents.
+
+    The latter reads and writes a score of 8 bytes, and reads a bin for each split on the way to the leaf.
+    """
+    model = rs.train(train, device="cuda", trees=2, **RUNS["selgb 1%"], **SETTINGS)
+    tree = to_trees(model, train.binning)[1]
+    scores = GpuScores(send_bins(train.bins, words=False, columns=True), np.zeros(train.lists.n_docs), 64)
+    space = device.empty(1 << 31, np.uint8), device.empty(1 << 31, np.uint8)
+    seconds = []
+    for run in (lambda: space[1].copy_to_device(space[0], stream=device.stream()), lambda: scores.add(tree)):
+        times = []
+        for _ in range(8):
+            device.synchronize()
+            start = time.perf_counter()
+            run()
+            device.synchronize()
+            times.append(time.perf_counter() - start)
+        seconds.append(min(times))
+    leaves = np.unique(
+        model.take([1]).predict_leaves(train.bins[:5000, :FEATURES].astype(np.float32)), return_counts=True
+    )
+    depth = float(np.average(leaf_depths(tree)[leaves[0]], weights=leaves[1]))
+    moved = (16 + depth) * train.lists.n_docs
+    copied, added = 2 * (1 << 31) / seconds[0], moved / seconds[1]
+    row = {"run": "bandwidth", "copy, TB/s": round(copied / 1e12, 2), "add a tree, ms": round(1000 * seconds[1], 3)}
+    return {**row, "splits a document": round(depth, 2), "at least, TB/s": round(added / 1e12, 2)}
+
+
+def leaf_depths(tree: Tree) -> np.ndarray:
+    """The number of splits above each leaf."""
+    depths, above = np.zeros(len(tree.leaf_values), int), np.zeros(len(tree.splits), int)
+    for number, split in enumerate(tree.splits):
+        for child in split[3:5]:
+            target, place = (above, child) if child >= 0 else (depths, ~child)
+            target[place] = above[number] + 1
+    return depths
+
+
 def quality_row(train: Binned, valid: Binned) -> dict:
     """NDCG@10 of the same run on both devices."""
     options = {"trees": 50, **RUNS["selgb 5%"], **SETTINGS}
@@ -146,6 +187,7 @@ def main() -> None:
     for name in RUNS:
         keep(tree_row(name, "cuda", train, options.trees))
     keep(long_row(train, valid))
+    keep(bandwidth_row(train))
     for name in RUNS if options.cpu_trees else ():
         keep(tree_row(name, "cpu", train, options.cpu_trees))
 

@@ -90,9 +90,9 @@ class Batches(NamedTuple):
 @kernel(registers=40)
 def add_trees(words, n_docs, n_words, batches, scores, steps):
     """Add trees, batch by batch, to the scores of documents; a thread has a document. Counts the steps of the last."""
-    near_values = cuda.shared.array(0, float64)
-    shared = cuda.shared.array(0, uint32)
-    near_tests, ranks = shared[2 * NODES : 3 * NODES], shared[3 * NODES :]
+    near_values = cuda.shared.array(NODES, float64)
+    near_tests = cuda.shared.array(NODES, uint32)
+    ranks = cuda.shared.array(0, uint32)
     t, n = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     number = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
     doc = min(number, n_docs - 1)
@@ -258,7 +258,7 @@ class RankedForest:
         scores = upload(np.zeros(n_docs))
         room = (most_shared() - VALUES_BYTES - TESTS_BYTES) // (4 * max(self._n_words, 1))
         threads = max(LEAST_DOCS, min(MOST_DOCS, room // WARP * WARP, -(-n_docs // WARP) * WARP))
-        shared = VALUES_BYTES + TESTS_BYTES + 4 * self._n_words * threads
+        shared = max(4 * self._n_words * threads, 4)
         most = min(n_docs, AT_A_TIME)
         ranks, steps, order = (
             empty(self._n_groups * most * GROUP, np.uint8),

@@ -60,16 +60,20 @@ def read_for_models(data: Any, systems: Iterable[Any]) -> Any:
 
 
 def score_blocks(
-    models: Mapping[str, Model], source: Source, threads: int | None = None
+    models: Mapping[str, Model], source: Source, threads: int | None = None, device: str = "cpu"
 ) -> Iterator[tuple[Block, dict[str, np.ndarray]]]:
-    """The blocks of a file, in its order, with the scores of their rows by each model."""
+    """The blocks of a file, in its order, with the scores of their rows by each model.
+
+    With another device than cpu, the models are forests.
+    """
+    options: dict[str, Any] = {"threads": threads} if device == "cpu" else {"threads": threads, "device": device}
     for model in models.values():
         if source.feature_names is not None:
             check_feature_names(source.feature_names, model.feature_names, source.path)
     width = 0
     for block in source.blocks():
         width = max(width, block.features.shape[1])
-        yield block, {name: model.predict(fitted(block.features, name, model, source), threads=threads)
+        yield block, {name: model.predict(fitted(block.features, name, model, source), **options)
                       for name, model in models.items()}  # fmt: skip
     check_narrow(source, width, max(model.n_features for model in models.values()))
 
