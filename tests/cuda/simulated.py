@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,9 +16,13 @@ from ranksieve.boosting.gpu.grower import GpuGrower
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.cuda.bins import send_bins
-from ranksieve.cuda.device import overwrite
+from ranksieve.cuda.device import download, overwrite, upload
+from ranksieve.cuda.forest import DeviceForest
 from ranksieve.cuda.growth import TreeSpace
+from ranksieve.cuda.ranked_forest import RankedForest, pack_trees
 from ranksieve.data.binned import bin_data
+from ranksieve.forest.float32 import floor_single
+from ranksieve.forest.scorer import make_columns
 from ranksieve.params import Params
 
 
@@ -62,6 +67,25 @@ def same_forest(**options) -> bool:
     )
 
 
+def same_scores() -> bool:
+    """Whether scores by ranks, with several batches of trees, and scores by values are the CPU's."""
+    data = lists(12, 5)
+    model = rs.train(data, trees=4, leaves=9, min_docs=1)
+    forest = replace(model, zero_missing=np.arange(len(model.feature)) % 2 == 0)
+    documents = np.random.default_rng(6).normal(size=(37, 4)).astype(np.float32)
+    documents[::5, 0], documents[::7, 1] = 0.0, np.nan
+    values, offsets = forest.scaled_leaf_values(), (forest.split_offsets, forest.leaf_offsets)
+    columns, _, column, cut = make_columns(forest)
+    by_rank = (column, cut, forest.left, forest.right, forest.default_left)
+    by_value = (forest.feature, forest.threshold, forest.left, forest.right, forest.default_left, forest.zero_missing)
+    trees = pack_trees(by_rank, values, *offsets, most_nodes=20)
+    edges = {np.dtype(np.float32): floor_single(columns.thresholds).astype(np.float32)}
+    ranked = RankedForest(columns.feature, columns.zero_missing, edges, columns.starts, trees)
+    want, there = forest.predict(documents), upload(documents)
+    found = [download(one.score(there)) for one in (ranked, DeviceForest(by_value, values, *offsets))]
+    return len(trees.batches) > 3 and all(np.array_equal(want, scores) for scores in found)
+
+
 def message(**options) -> str:
     try:
         rs.train(lists(3, 4), trees=1, device="cuda", **options)
@@ -78,6 +102,7 @@ CHECKS = {
     "lambdamart, map": lambda: same_forest(algo="lambdamart", objective="map", metric="map"),
     "sieve, rows": lambda: same_forest(algo="sieve", row_fraction=0.8),
     "mart": lambda: same_forest(algo="mart", trees=1),
+    "scores": same_scores,
     "oblivious": lambda: message(algo="oblivious-mart"),
     "leaves": lambda: message(leaves=2000),
 }

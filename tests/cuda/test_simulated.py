@@ -29,6 +29,10 @@ def test_a_run_has_the_cpus_splits_metrics_and_scores(results: dict, name: str) 
     assert results[name] is True
 
 
+def test_scores_by_ranks_and_by_values_are_the_cpus(results: dict) -> None:
+    assert results["scores"] is True
+
+
 def test_what_does_not_run_on_a_gpu_says_so(results: dict) -> None:
     assert results["oblivious"] == (
         "algo='oblivious-mart' does not run on a GPU: its trees are oblivious; use device='cpu'"

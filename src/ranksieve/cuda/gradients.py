@@ -44,7 +44,7 @@ class Lambdas:
             powers, ranked = empty(n_docs, np.float64), empty(n_docs, np.float64)
             integers = [empty(n_docs, np.int32) for _ in range(5)]
             above, sums = empty(n_sums, np.float64), empty(n_sums, np.float64)
-            found = Space(scores, gains, powers, *integers, ranked, above, sums)
+            found = Space(*(scores, gains, powers, *integers, ranked, above, sums))
             self._spaces[name] = found
         return found
 

@@ -47,7 +47,7 @@ from ranksieve.kernels import growing
 
 leaf_node, net_gain, set_bounds = shared(growing.leaf_node), shared(growing.net_gain), shared(growing.set_bounds)
 
-LEAST_ROWS = 2 * THREADS  # that a block sums
+LEAST_ROWS = THREADS  # that a block sums
 MOST_NODES = 2 * (MOST_LEAVES + MOST_AHEAD)
 
 

@@ -26,7 +26,7 @@ VALUES_BYTES, TESTS_BYTES = 8 * NODES, 4 * NODES
 MOST_COLUMNS = 2048
 MOST_DOCS = WARP if SIMULATED else 896  # of a block
 LEAST_DOCS = WARP if SIMULATED else 128
-STEPS = 1 if SIMULATED else 4  # between two looks whether a warp is done
+STEPS = 1 if SIMULATED else 8  # between two looks whether a warp is done
 LEAF = 0xFF000000
 ZERO = float(np.float32(1e-35))  # as in `kernels.quantize`
 AT_A_TIME = 1 << 20  # documents
@@ -197,6 +197,7 @@ def pack_trees(
     leaf_values: np.ndarray,
     split_offsets: np.ndarray,
     leaf_offsets: np.ndarray,
+    most_nodes: int = NODES,
 ) -> RankedTrees:
     """Trees of up to 2,047 leaves; splits are column, cut, left, right and missing left.
 
@@ -209,7 +210,7 @@ def pack_trees(
     first = np.cumsum(sizes) - sizes
     n_nodes, batches = int(sizes.sum()), [0]
     for start, size in zip(first.tolist(), sizes.tolist(), strict=True):
-        if start + size - batches[-1] >= NODES:
+        if start + size - batches[-1] >= most_nodes:
             batches.append(start)
     batches.append(n_nodes)
     batch_of = np.searchsorted(batches[1:-1], first, side="right") if len(batches) > 2 else np.zeros(len(first), int)
