@@ -216,7 +216,7 @@ class Ranker(BaseEstimator):
     def _table(self, X: Features) -> Table:
         """The features as in training."""
         known = Categorical(known=self.model_.info.get("categories", {}))
-        return split_table(X, getattr(self, "feature_names_in_", None), known)
+        return split_table(X, tuple(getattr(self, "feature_names_in_", ())) or None, known)
 
     def score(
         self,
