@@ -16,7 +16,10 @@ from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import bin_data
 from ranksieve.errors import DataError, ModelError, ParameterError
+from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.models.blend import Blend
+from ranksieve.models.linear import one_feature
 from ranksieve.params import Params
 
 pd = pytest.importorskip("pandas")
@@ -180,8 +183,51 @@ def test_pruning_and_continued_training(data):
     longer = rs.train(data, trees=3, init=model, **params)
     assert longer.n_trees == 11
     np.testing.assert_array_equal(longer.first(8).predict(data), model.predict(data))
-    with pytest.raises(ModelError, match="different categories"):
-        rs.train(rs.read(table(5), categorical="brand"), trees=2, init=model, **params)
+
+
+@pytest.mark.parametrize("kind", ["forest", "file", "estimator", "blend", "grades", "numbers", "no categories"])
+def test_a_base_with_other_categories_is_refused_before_training(data, kind, tmp_path):
+    params = {"algo": "lambdamart", "trees": 2, "leaves": 6, "verbose": False, **SMALL}
+    frame = table()
+    numbers = frame.assign(brand=frame["brand"].str[6:].astype(float), size=frame["size"].cat.codes)
+    others = {"numbers": rs.read(numbers, categorical="brand,size"), "no categories": rs.read(numbers)}
+    base = rs.train(others.get(kind, data), **(params | {"algo": "mcrank"} if kind == "grades" else params))
+    if kind == "file":
+        base.save(tmp_path / "base.txt")
+        base = tmp_path / "base.txt"
+    elif kind == "blend":
+        first_stage = one_feature("bm25", data.feature_names)
+        base = Blend((first_stage, base), np.ones(2), data.feature_names)
+    elif kind == "estimator":
+        base = rs.Ranker(algo="lambdamart", trees=2, leaves=6, **SMALL).fit(
+            frame.drop(columns=["label", "qid"]), frame["label"], qid=frame["qid"], categorical="brand"
+        )
+    trees = []
+    with pytest.raises(ModelError, match="and the training data have different categories of 'brand'"):
+        rs.train(rs.read(table(5), categorical="brand"), init=base, callbacks=[trees.append], **params)
+    assert trees == []
+
+
+@pytest.mark.parametrize("algo", ["lambdamart", "mcrank"])
+def test_a_base_of_the_same_categories_scores_as_it_does_alone(data, algo):
+    params = {"trees": 2, "leaves": 6, "verbose": False, **SMALL}
+    base = rs.train(data, algo=algo, **params)
+    frame = table(5)
+    first_stage = one_feature("bm25", data.feature_names, {"categories": data.categories})
+    for start in (base, Blend((first_stage, base), np.ones(2), data.feature_names)):
+        longer = rs.train(data, algo="lambdamart", init=start, **params)
+        new = longer.take([2, 3]) if isinstance(longer, Forest) else longer.models[1]
+        np.testing.assert_allclose(longer.predict(frame), start.predict(frame) + new.predict(frame), rtol=1e-9)
+
+
+def test_a_feature_as_base_reads_categories_too(data, tmp_path):
+    model = rs.train(data, algo="lambdamart", init="bm25", trees=2, leaves=6, verbose=False, **SMALL)
+    frame = table(5)
+    expected = frame["bm25"].astype(np.float32) + model.models[1].predict(frame)
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-9)
+    model.save(tmp_path / "model.json")
+    back = rs.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(back.predict(rs.read(frame, categorical="brand")), model.predict(frame))
 
 
 def test_rare_categories_count_as_missing(data):

@@ -21,8 +21,9 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError, param
 from ranksieve.forest.forest import Forest, concatenate
 from ranksieve.forest.matrix import encoded
+from ranksieve.forest.model import TrainedModel
 from ranksieve.models.blend import Blend
-from ranksieve.models.linear import one_feature
+from ranksieve.models.linear import Linear, one_feature
 from ranksieve.models.load import load
 from ranksieve.text_formats import some_of
 
@@ -139,7 +140,8 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base
     if isinstance(init, str) and init in train_set.feature_names:
         if Path(init).exists():
             raise ParameterError(param("init", init), f" is a feature and a file; write ./{init} to mean the file")
-        return ModelBase(one_feature(init, train_set.feature_names), init)
+        # it reads the data that the new trees read
+        return ModelBase(one_feature(init, train_set.feature_names, train_set.info.for_model()), init)
     if isinstance(init, str | os.PathLike):
         if not Path(init).exists():
             raise ModelError(
@@ -150,7 +152,7 @@ def make_base(init: Any, constant: float, train_set: Binned, given: Any) -> Base
         model = load(init, n_features=len(train_set.feature_names))
         return _model_base(model, str(init), train_set, given)
     inner = getattr(init, "model_", None)
-    if isinstance(inner, Forest):  # an estimator around a forest
+    if isinstance(inner, TrainedModel):  # of an estimator
         init = inner
     if hasattr(init, "predict"):
         return _model_base(init, type(init).__name__, train_set, given)
@@ -169,6 +171,7 @@ def _model_base(model: Any, name: str, train_set: Binned, given: Any) -> ModelBa
             check_feature_names(names, train_set.feature_names, f"init={name}")
         except DataError as error:
             raise ModelError("the base model does not fit the training data: ", *error.parts) from error
+    _check_categories(model, name, train_set)
     absent = dict(getattr(model, "info", None) or {}).get("missing")
     here = train_set.info.missing
     if isinstance(given, TextSource) and absent is not None and absent != here:
@@ -181,6 +184,35 @@ def _model_base(model: Any, name: str, train_set: Binned, given: Any) -> ModelBa
             "; both must read absent features alike",
         )
     return ModelBase(model, name)
+
+
+def _check_categories(model: Any, name: str, train_set: Binned) -> None:
+    """Raise `ModelError` unless the numbers of categories are the same for the base model and the training data.
+
+    Features that the base does not use may differ. Models of other libraries have no names to compare.
+    """
+    if isinstance(model, Blend):
+        for part in model.models:
+            _check_categories(part, name, train_set)
+    elif isinstance(model, TrainedModel):
+        theirs = model.info.get("categories", {})
+        for feature in _used(model):
+            ours = train_set.feature_names[feature]
+            if list(train_set.categories.get(ours, ())) != list(theirs.get(model.feature_names[feature], ())):
+                raise ModelError(
+                    param("init", name),
+                    f" and the training data have different categories of {ours!r}; train the base on data that has "
+                    "the same categories in the same order",
+                )
+
+
+def _used(model: TrainedModel) -> list[int]:
+    """Features that a base model may use; trees with categories are joined with new ones, which must know them all."""
+    if isinstance(model, Forest) and not model.has_categories:
+        return sorted(set(model.feature.tolist()))
+    if isinstance(model, Linear):
+        return [int(feature) for feature in np.flatnonzero(model.weights)]
+    return list(range(model.n_features))
 
 
 def _rows(given: Any, binned: Binned) -> Iterator[np.ndarray]:

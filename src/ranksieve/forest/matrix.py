@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import match_features
 from ranksieve.data.tables import is_table, split_table
 from ranksieve.errors import DataError, ModelError
-from ranksieve.forest.model import Model
+from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.text_formats import counted
 
 ROWS = 65_536  # of a sparse matrix or a regrouped data set that are made dense at a time
@@ -26,11 +26,11 @@ class Encoded(np.ndarray):
 
 def encoded(rows: np.ndarray, model: Any) -> np.ndarray:
     """Rows that a reader made for a model, so that `predict` takes the numbers in them as its categories' own."""
-    return rows.view(Encoded) if named(_categories(model)) else rows
+    return rows.view(Encoded) if isinstance(model, TrainedModel) else rows
 
 
-def _categories(model: Any) -> Mapping[str, Sequence[str]]:
-    found: Mapping[str, Sequence[str]] = dict(getattr(model, "info", None) or {}).get("categories", {})
+def _categories(model: Model) -> Mapping[str, Sequence[str]]:
+    found: Mapping[str, Sequence[str]] = model.info.get("categories", {})
     return found
 
 
