@@ -44,6 +44,16 @@ def test_predict_streams(trained, files, run, tmp_path):
     assert np.array_equal(np.loadtxt(scores), rs.load(path).predict(rs.read(files / "test.txt")))
 
 
+def test_only_forests_are_scored_on_a_gpu(trained, files, run, tmp_path):
+    path, scores = trained[0], tmp_path / "scores.txt"
+    if not isinstance(rs.load(path), rs.Forest):
+        done = run("predict", path, files / "test.txt", "--out", scores, "--device", "cuda")
+        assert done.code != 0
+        assert "only forests are scored on a GPU; use --device cpu" in " ".join(done.output.split())
+        assert not scores.exists()
+    assert run("predict", path, files / "test.txt", "--out", scores, "--device", "auto").code == 0
+
+
 def test_evaluate_beside_a_forest(trained, model, files, run):
     path, _, size, _ = trained
     outcome = run("evaluate", model, path, files / "test.txt")
