@@ -55,7 +55,9 @@ def small_memory(monkeypatch):
     from ranksieve.data import bin_file, bin_store
 
     monkeypatch.setattr(bin_store, "resident_memory", lambda: 0)
-    for name, value in {"WORK_BYTES": 0, "LEAST_ROWS": 8, "DOC_BYTES": 4, "WHOLE_BYTES": 0}.items():
+    monkeypatch.setattr(bin_store, "sample_bytes", lambda n_rows, n_features: 0)
+    sizes = {"WORK_BYTES": 0, "FEATURE_BYTES": 0, "LEAST_ROWS": 8, "DOC_BYTES": 4, "WHOLE_BYTES": 0}
+    for name, value in sizes.items():
         monkeypatch.setattr(bin_store, name, value)
     monkeypatch.setattr(bin_file, "BLOCK_BYTES", 1_024)
     monkeypatch.setattr(bin_file, "NEAR_BYTES", 64)

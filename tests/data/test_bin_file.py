@@ -166,7 +166,9 @@ from ranksieve.data import bin_file, bin_store
 from ranksieve.data.binned import bin_data
 bin_file.BinWriter.finish = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
 bin_store.resident_memory = lambda: 0
-bin_store.WORK_BYTES, bin_store.DOC_BYTES, bin_store.WHOLE_BYTES, bin_store.LEAST_ROWS = 0, 4, 0, 8
+bin_store.sample_bytes = lambda n_rows, n_features: 0
+bin_store.WORK_BYTES = bin_store.FEATURE_BYTES = bin_store.WHOLE_BYTES = 0
+bin_store.DOC_BYTES, bin_store.LEAST_ROWS = 4, 8
 bin_data(sys.argv[1], max_bins=16, store=bin_store.BinStore("9K"))
 """
 
@@ -230,6 +232,86 @@ def test_several_files_have_one_bin_file(small_memory, tmp_path):
 def test_a_limit_below_the_scores_is_refused(small_memory, path):
     with pytest.raises(ParameterError, match=r"memory='1K' is too little for \d+ documents of .*; give at least 1M"):
         from_file(path, "1K")
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """A program of 100 MB; constants that make sums easy."""
+    monkeypatch.setattr(bin_store, "resident_memory", lambda: 100_000_000)
+    monkeypatch.setattr(bin_store, "available_memory", lambda: 500_000_000)
+    given = {"WORK_BYTES": 10_000_000, "FEATURE_BYTES": 100_000, "DOC_BYTES": 50, "WHOLE_BYTES": 10}
+    for name, value in given.items():
+        monkeypatch.setattr(bin_store, name, value)
+
+
+def test_bins_are_in_memory_up_to_the_limit(sizes):
+    """100 features take 10 MB, and a document 150 bytes: 500,000 fit beside 120 MB."""
+    store = BinStore("195000000")
+    assert store.fits(500_000, 100) and not store.fits(500_001, 100)
+    assert store.create(None, None, 200_000, 100) is None
+    assert store.fits(300_000, 100) and not store.fits(300_001, 100)
+    free = BinStore()  # 70% of what is free
+    assert free.fits(3_500_000, 100) and not free.fits(3_500_001, 100)
+
+
+@pytest.mark.parametrize(("memory", "left"), [("195000000", 75_000_000), ("auto", 330_000_000)])
+def test_rows_in_memory_take_what_the_limit_leaves(sizes, tmp_path, memory, left):
+    store, files = BinStore(memory), []
+    for n_rows in (1_000_000, 250_000):
+        path = tmp_path / f"{n_rows}"
+        path.touch()
+        files.append(BinFile(path, n_rows, 100))
+        store.opened(bin_store.StoredBins(files[-1], None, None, None))
+    left -= 1_250_000 * 50
+    assert [store.room(file) for file in files] == [min(left * 4 // 500, 10**6), min(left // 500, 250_000)]
+
+
+def test_a_limit_below_the_scores_or_the_sample_is_refused_at_the_last_byte(sizes):
+    store = BinStore("195000000")
+    store.check_room(1_248_293, 100, "x")  # 60 bytes each, and 1,024 rows
+    with pytest.raises(ParameterError, match=r"too little for 1,248,294 documents of x: .* give at least 205M"):
+        store.check_room(1_248_294, 100, "x")
+    store.check_sample(10**9, 184, "x")  # 90,112 rows × 184 features of 4 bytes are 66.3 MB, beside 128.4 MB
+    with pytest.raises(ParameterError, match=r"too little for x: the rows that thresholds .* give at least 205M"):
+        store.check_sample(10**9, 185, "x")
+    store.check_sample(50_000, 185, "x")
+
+
+LIMITED = """
+import re, sys
+import ranksieve as rs
+
+def train(path, memory):
+    rs.train(path, memory=memory, trees=2, leaves=8, threads=1, algo="lambdamart", keep_bins=False)
+
+small, large = sys.argv[1:]
+train(small, "4G")  # compiles kernels
+try:
+    train(large, "1M")
+except rs.errors.ParameterError as error:
+    memory = re.search("give at least (.*)", str(error))[1]
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # the peak begins anew
+train(large, memory)
+with open("/proc/self/status") as file:
+    peak = next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
+print(int(memory.removesuffix("M")) << 20, peak)
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the peak of a process cannot be measured")
+def test_the_process_stays_below_the_least_limit(tmp_path):
+    """The rows that thresholds are computed from take 72 MB, and the buffers of a reader more."""
+    rng = np.random.default_rng(0)
+    for name, n_docs in (("small", 2_000), ("large", 40_000)):
+        X = rng.integers(0, 1_000, (n_docs, 448)).astype(np.float32)
+        given = rs.Dataset.from_arrays(X, (X[:, 0] > 900).astype(int), qid=np.arange(n_docs) // 100)
+        rs.io.write_parquet(given, tmp_path / f"{name}.parquet")
+    command = [sys.executable, "-c", LIMITED, tmp_path / "small.parquet", tmp_path / "large.parquet"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    limit, peak = map(int, ended.stdout.split())
+    assert peak <= limit
 
 
 def test_without_a_limit_bins_go_to_a_file_if_they_take_most_of_the_memory(small_memory, path, monkeypatch, caplog):

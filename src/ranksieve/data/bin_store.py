@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.bin_file import CHECKSUMS, BinFile, BinFileError, BinWriter, open_bins, read_arrays, verify
-from ranksieve.data.binning import Binning
+from ranksieve.data.binning import Binning, sample_bytes
 from ranksieve.data.blocks import Source
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.disk_rows import WHOLE_BYTES
@@ -34,7 +34,8 @@ from ranksieve.text_formats import AUTO, file_size, read_size
 LOG = logging.getLogger("ranksieve")
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
 DOC_BYTES = 43  # of a document besides its bins: label, scores, and places in work arrays
-WORK_BYTES = 96 << 20  # blocks that are read, histograms
+WORK_BYTES = 48 << 20  # libraries and kernels that are loaded, blocks of the bin file
+FEATURE_BYTES = 448 << 10  # of a feature: blocks and buffers of data that is read, or histograms
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
 ENDING = ".bins"
@@ -109,23 +110,35 @@ class BinStore:
         if self._limit is None:
             return n_bytes <= SHARE * (self._free or 0)
         n_docs += self._in_memory // width
-        return self._started + WORK_BYTES + n_bytes + n_docs * DOC_BYTES <= self._limit
+        return self._used(width) + n_bytes + n_docs * DOC_BYTES <= self._limit
 
     def room(self, file: BinFile) -> int:
         """How many rows of a file can be in memory at a time. Files share the memory by their numbers of documents."""
-        used = self._started + self._in_memory + WORK_BYTES + self._in_files * DOC_BYTES
+        used = self._used(file.width) + self._in_memory + self._in_files * DOC_BYTES
         left = (self._total - used) * file.n_rows / max(self._in_files, 1)
         return int(min(max(left // file.width, min(LEAST_ROWS, file.n_rows)), file.n_rows))
+
+    def _used(self, width: int) -> int:
+        """Bytes that the program takes besides documents."""
+        return self._started + WORK_BYTES + width * FEATURE_BYTES
 
     def check_room(self, n_docs: int, width: int, source: str) -> None:
         """Refuse a limit that is too low for the scores of so many documents."""
         per_doc = DOC_BYTES + WHOLE_BYTES
-        least = self._started + WORK_BYTES + (self._in_files + n_docs) * per_doc + LEAST_ROWS * width
+        least = self._used(width) + (self._in_files + n_docs) * per_doc + LEAST_ROWS * width
+        self._refuse_below(least, f"{n_docs:,} documents of {source}: scores and gradients", n_docs * per_doc, width)
+
+    def check_sample(self, n_docs: int, width: int, source: str) -> None:
+        """Refuse a limit that is too low for the rows that thresholds are computed from."""
+        n_bytes = sample_bytes(n_docs, width)
+        least = self._used(width) + self._in_memory + self._in_files * DOC_BYTES + n_bytes
+        self._refuse_below(least, f"{source}: the rows that thresholds are computed from", n_bytes, width)
+
+    def _refuse_below(self, least: int, what: str, n_bytes: int, width: int) -> None:
         if self._limit is not None and least > self._limit:
             raise ParameterError(
-                param("memory", self.memory), f" is too little for {n_docs:,} documents of {source}: scores and "
-                f"gradients alone take {file_size(n_docs * per_doc)}, and the program {file_size(self._started)}; "
-                f"give at least {-(-least * 11 // 10 >> 20)}M",
+                param("memory", self.memory), f" is too little for {what} alone take {file_size(n_bytes)}, and the "
+                f"program {file_size(self._used(width))}; give at least {-(-least * 11 // 10 >> 20)}M",
             )  # fmt: skip
 
     def key(self, source: Source, most: Mapping[str, int], binning: Binning | None) -> str | None:

@@ -104,6 +104,10 @@ class _Place:
             sink = self.store.create(source, key, n_docs, width, beside=self.beside)
         return sink or MemorySink(n_docs, width)
 
+    def check_sample(self, n_docs: int, width: int, source: str) -> None:
+        if self.store is not None:
+            self.store.check_sample(n_docs, width, source)
+
     def report(self, doing: str, source: Source) -> None:
         if self.store is not None:
             self.store.listener.prepare(doing, source.fraction_read)
@@ -145,6 +149,7 @@ class MemorySink:
 def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, place: _Place) -> Binned:
     sketch = BinningSketch(**most, categories=data.categories, names=data.feature_names)
     if binning is None:
+        place.check_sample(data.n_docs, data.n_features, data.source)
         for block in data.blocks():
             sketch.add(block, source=data.source)
         binning = sketch.finish()
@@ -195,9 +200,13 @@ def _first_pass(
         categories=source.categories,
         names=source.feature_names or (),
     )
-    width = 0
+    if binning is None:
+        place.check_sample(source.n_docs or 0, source.n_features or 0, name)
+    width = n_docs = 0
     for block in read_ahead(source):
+        n_docs += block.n_docs
         if binning is None:
+            place.check_sample(n_docs, block.features.shape[1], name)  # of text, which is not known before
             sketch.add(block.features, source=name)
         elif sink is not None:
             _check_width(block.features.shape[1], binning, name, narrower=True)

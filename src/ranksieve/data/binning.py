@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksieve.data.blocks import widened
 from ranksieve.data.categories import MOST
+from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.dtypes import BIN, FEATURE, MAX_BINS, MISSING_BIN, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
@@ -203,7 +203,7 @@ class BinningSketch:
         """The thresholds of all rows added."""
         self._shrink()
         width = len(self._counts)
-        sample = [widened(rows, width, self._fill) for _, rows in self._kept]
+        sample = [rows for _, rows in self._kept]
         self._kept = []
         cuts = np.empty(self._max_bins, FEATURE)
         pieces = []
@@ -218,7 +218,7 @@ class BinningSketch:
                 values = self._distinct[f, : self._counts[f]]
                 max_bins = len(values)
             else:
-                values = np.sort(np.concatenate([rows[:, f] for rows in sample]))
+                values = np.sort(np.concatenate([_column(rows, f, self._fill) for rows in sample]))
                 values = values[: len(values) - np.isnan(values).sum()]
                 max_bins = self._max_bins
             n_cuts = kernels.quantile_cuts(values, max(max_bins, 1), cuts)
@@ -251,8 +251,19 @@ class BinningSketch:
             return
         hashes = np.concatenate([h for h, _ in self._kept])
         self._limit = np.partition(hashes, self._sample_rows - 1)[self._sample_rows - 1]
-        self._kept = [(h[h <= self._limit], rows[h <= self._limit]) for h, rows in self._kept]
+        for place, (h, rows) in enumerate(self._kept):  # one after the other, so that few rows are there twice
+            self._kept[place] = h[h <= self._limit], rows[h <= self._limit]
         self._n_kept = sum(len(h) for h, _ in self._kept)
+
+
+def sample_bytes(n_rows: int, n_features: int) -> int:
+    """The most that the sample of a sketch of so many rows takes."""
+    return min(n_rows, SAMPLE_ROWS * 5 // 4 + BLOCK_ROWS) * n_features * np.dtype(FEATURE).itemsize
+
+
+def _column(rows: np.ndarray, feature: int, fill: float) -> np.ndarray:
+    """A feature of rows; rows that were read before it occurred first do not have it."""
+    return rows[:, feature] if feature < rows.shape[1] else np.full(len(rows), fill, FEATURE)
 
 
 def _hash(numbers: np.ndarray) -> np.ndarray:
