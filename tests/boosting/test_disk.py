@@ -83,8 +83,10 @@ def test_a_limit_of_memory_is_a_parameter(small_memory, data, tmp_path, caplog):
     assert (tmp_path / "train.parquet.bins").exists() and "are kept in" in caplog.text
     same(model, rs.train(path, negatives=0.1, **MORE))
     assert not {"memory", "bin_folder", "keep_bins"} & set(model.info["params"])
-    rs.train(path, memory="5K", keep_bins=False, bin_folder=str(tmp_path), **MORE)
+    rs.train(path, memory="5K", keep_bins=False, **MORE)
     assert [one.name for one in tmp_path.iterdir()] == ["train.parquet"]
+    rs.train(path, memory="5K", bin_folder=str(tmp_path), **MORE)
+    assert len(list(tmp_path.glob("train.parquet.*.bins"))) == 1
 
 
 def test_the_estimator_has_the_parameter(small_memory, data, caplog):
