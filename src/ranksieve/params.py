@@ -205,6 +205,11 @@ class Params:
         return int(self.early_stopping * self.bag)
 
     @property
+    def bin_limits(self) -> dict[str, int]:
+        """The most bins of a feature, as arguments of `bin_data`."""
+        return {"max_bins": self.max_bins, "max_cat_bins": self.max_cat_bins}
+
+    @property
     def newton_gain(self) -> bool:
         """Whether splits are chosen by the gain with second derivatives."""
         return bool(self.gain == "newton")

@@ -241,6 +241,31 @@ def test_rare_categories_count_as_missing(data):
     assert set(model.set_codes[np.repeat(model.feature == 1, np.diff(model.set_offsets))].tolist()) <= set(kept)
 
 
+def test_each_limit_of_bins_is_for_its_own_kind_of_features(data):
+    params = {"trees": 2, "leaves": 6, "verbose": False, **SMALL}
+    binned = bin_data(data, max_bins=8)
+    assert binned.binning.n_bins.max() > 20
+    for algo in ("lambdamart", "mcrank"):
+        assert rs.train(binned, algo=algo, max_bins=8, **params).info["params"]["max_bins"] == 8
+    with pytest.raises(DataError, match="has more than max_cat_bins=8 bins; bin it again"):
+        rs.train(binned, algo="lambdamart", max_cat_bins=8, **params)
+    with pytest.raises(DataError, match="has more than max_bins=7 bins; bin it again"):
+        rs.train(binned, algo="lambdamart", max_bins=7, **params)
+
+
+@pytest.mark.parametrize("algo", ["xcleaver", "tuned"])
+def test_the_most_categories_are_used_wherever_forests_are_trained(data, algo):
+    params = {"trees": 3, "leaves": 6, "max_bins": 8, "max_cat_bins": 4, **SMALL}
+    if algo == "tuned":
+        model = rs.tune(data, valid=data, trials=1, space={"learning_rate": [0.1]}, algo="lambdamart", **params).model
+    else:
+        model = rs.train(data, valid=data, algo=algo, base="lambdamart", grow=3, verbose=False, **params)
+    codes = bin_data(data, max_cat_bins=4).binning.codes
+    for split in np.flatnonzero(model.categorical).tolist():
+        assert set(model.set_of(split).tolist()) <= set(codes[int(model.feature[split])].tolist())
+    assert model.categorical.any()
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -48,9 +48,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     """
     params = job.params
     given, store = open_data(job.data, missing=job.missing), store_of(params, job.callbacks)
-    train_set = bin_data(
-        given, max_bins=params.max_bins, max_cat_bins=params.max_cat_bins, binning=job.binning, store=store
-    )
+    train_set = bin_data(given, **params.bin_limits, binning=job.binning, store=store)
     if train_set.lists.n_docs < 2 * params.min_docs:
         text = "no tree can split %s into leaves of min_docs=%d; all documents get one score; lower min_docs"
         LOG.warning(text, counted(document=train_set.lists.n_docs), params.min_docs)

@@ -90,7 +90,7 @@ def demo(
     spec = load_spec(out / "demo.toml")
     compile_tasks(KERNELS)  # so that compiling does not count as training
     show_note(f"generating {counted(query=queries)}…")
-    loaded = load(spec.cells[0].data, spec.cells[0].params.max_bins)
+    loaded = load(spec.cells[0].data, spec.cells[0].params.bin_limits)
     n_docs = sum(part.binned.lists.n_docs for part in (loaded.train, loaded.valid, loaded.test))
     show_note(f"{counted(document=n_docs)} with {counted(feature=loaded.train.binned.binning.n_features)}")
     results = run_experiment(spec, out / "results", jobs=1, callback_for=_progress)

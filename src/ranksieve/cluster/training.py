@@ -115,9 +115,10 @@ class Cluster:
         """Train the forest of a job, whose data sets are partitions."""
         self._check(job)
         threads = workers_of(self.client, self.workers)
-        most = {name: getattr(job.params, name) for name in ("max_bins", "max_cat_bins")}
         options: dict[str, Any] = {"missing": job.missing}
-        sets = {TRAIN: PartitionedData.scan(self.client, job.data, options, {} if job.binning else most)}
+        sets = {
+            TRAIN: PartitionedData.scan(self.client, job.data, options, {} if job.binning else job.params.bin_limits)
+        }
         options = options | wanted_of(sets[TRAIN].names, sets[TRAIN].categories)
         for name, given in _partitions_of(job.valid).items():
             sets[name] = PartitionedData.scan(self.client, given, options, {})

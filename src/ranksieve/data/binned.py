@@ -17,7 +17,7 @@ from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data
 from ranksieve.dtypes import BIN, MAX_BINS
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, param
 from ranksieve.kernels.histograms import LANES
 from ranksieve.text_formats import counted
 
@@ -66,10 +66,10 @@ def bin_data(
     A `store` keeps bins in a file if they do not fit into memory, `beside` those of a training set.
     """
     data = open_data(data, missing=missing)
-    if isinstance(data, Binned):
-        _check_same_binning(data, binning, max_bins)
-        return data
     most, place = {"max_bins": max_bins, "max_cat_bins": max_cat_bins}, _Place(store, beside)
+    if isinstance(data, Binned):
+        _check_same_binning(data, binning, most)
+        return data
     if isinstance(data, Dataset):
         return _bin_dataset(data, most, binning, place)
     return _bin_source(data, most, binning, place)
@@ -229,11 +229,13 @@ def _second_pass(source: Source, binning: Binning, sink: MemorySink | FileSink, 
         del block  # free it before the next is read
 
 
-def _check_same_binning(data: Binned, binning: Binning | None, max_bins: int) -> None:
+def _check_same_binning(data: Binned, binning: Binning | None, most: dict[str, int]) -> None:
     """Raise `DataError` if the data was binned with other thresholds."""
     if binning is None:
-        if data.binning.n_bins.max(initial=1) > max_bins:
-            raise DataError(f"{data.source}: has more than max_bins={max_bins} bins; bin it again")
+        n_bins, by_set = data.binning.n_bins, data.binning.categorical
+        for (name, limit), chosen in zip(most.items(), (~by_set, by_set), strict=True):
+            if n_bins[chosen].max(initial=1) > limit:
+                raise DataError(f"{data.source}: has more than ", param(name, limit), " bins; bin it again")
         return
     if not binning.same_as(data.binning):
         raise DataError(f"{data.source}: was binned with other thresholds; use bin_data(..., binning=train.binning)")

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.binning import Binning
 from ranksieve.data.blocks import Block, Source
 from ranksieve.data.data_file import NAMED, DataFile, SpooledPath
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
@@ -232,16 +231,16 @@ def _beside(folder: Path | None, file: str | None) -> str | None:
     return file if file is None or folder is None else str(folder / file)
 
 
-def load(data: DataSpec, max_bins: int) -> Loaded:
+def load(data: DataSpec, bin_limits: Mapping[str, int]) -> Loaded:
     """The data set in bins, with the thresholds of its training part; the last one is kept in memory."""
-    return _load(json.dumps(data.identity(), sort_keys=True), data, max_bins)
+    return _load(json.dumps(data.identity(), sort_keys=True), data, tuple(bin_limits.items()))
 
 
 @lru_cache(maxsize=1)
-def _load(identity: str, data: DataSpec, max_bins: int) -> Loaded:
+def _load(identity: str, data: DataSpec, bin_limits: tuple[tuple[str, int], ...]) -> Loaded:
     train, valid, test = data.sources()
-    first = _part(train, max_bins, None)
-    others = [_part(source, max_bins, first.binned.binning) for source in (valid, test)]
+    first = _part(train, **dict(bin_limits))
+    others = [_part(source, binning=first.binned.binning) for source in (valid, test)]
     return Loaded(first, *others)
 
 
@@ -282,9 +281,9 @@ class _RecordingSource(Source):
         self.n_docs, self.n_features = self._source.n_docs, self._source.n_features
 
 
-def _part(source: Source, max_bins: int, binning: Binning | None) -> Part:
+def _part(source: Source, **binning: Any) -> Part:
     recorded = _RecordingSource(source)
-    binned = bin_data(recorded, max_bins=max_bins, binning=binning)
+    binned = bin_data(recorded, **binning)
     order = slice(None) if binned.lists.order is None else binned.lists.order
     has_ids = sum(map(len, recorded.ids)) == binned.lists.n_docs
     return Part(

@@ -77,7 +77,7 @@ class TrainOptions:
 
 def load_cell(cell: Cell, out: Path) -> CellData:
     """Load a cell's data and draw its sample."""
-    loaded = load(cell.data, cell.params.max_bins)
+    loaded = load(cell.data, cell.params.bin_limits)
     return CellData(cell, loaded, _sampled_rows(cell, out, loaded.train))
 
 

@@ -36,7 +36,7 @@ def train_xcleaver(job: TrainingJob) -> Forest:
     """
     params = job.params
     store = store_of(params)
-    train_set = bin_data(job.data, max_bins=params.max_bins, missing=job.missing, store=store)
+    train_set = bin_data(job.data, **params.bin_limits, missing=job.missing, store=store)
     valid = named_sets(job.valid).values()
     sets = [bin_like(given, train_set, missing=job.missing, store=store) for given in valid]
     judge = "valid" if sets else "train"

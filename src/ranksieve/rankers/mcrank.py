@@ -78,7 +78,7 @@ class GradesValidSet:
 def train_mcrank(job: TrainingJob) -> Grades:
     """Grow one tree per output and round until validation stops improving or there are `trees` rounds."""
     params = job.params
-    data = bin_data(job.data, max_bins=params.max_bins, max_cat_bins=params.max_cat_bins, missing=job.missing)
+    data = bin_data(job.data, **params.bin_limits, missing=job.missing)
     lists = data.lists
     QueryLabels.of(lists).check_grades(data.source, pairs=False)
     warn_of_positions(lists, params)

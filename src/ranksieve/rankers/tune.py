@@ -138,7 +138,7 @@ class _Search:
         self._data, self._valid = data, first
         if base.algorithm.is_forest:
             store = store_of(base)
-            self._data = bin_data(data, max_bins=base.max_bins, missing=missing, store=store)
+            self._data = bin_data(data, **base.bin_limits, missing=missing, store=store)
             self._valid = bin_like(first, self._data, missing=missing, store=store)
         self._best: tuple[float, dict[str, Any], Model] | None = None
         self._n_done, self._cut = 0, False
