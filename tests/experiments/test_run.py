@@ -207,7 +207,7 @@ def test_files_split_by_query_and_into_folds(tmp_path):
     rs.io.write_parquet(data, tmp_path / "all.parquet")
     (one,) = DataSpec("web", file="all.parquet").checked(tmp_path)
     assert one.has_first_stage()
-    loaded = load(one, 255)
+    loaded = load(one, {"max_bins": 255})
     parts = rs.split(data)
     for part, expected in zip((loaded.train, loaded.valid, loaded.test), parts, strict=True):
         assert part.binned.lists.query_ids.tolist() == expected.query_ids.tolist()
@@ -215,7 +215,7 @@ def test_files_split_by_query_and_into_folds(tmp_path):
         np.testing.assert_array_equal(part.first_stage, expected.column("bm25f"))
     folds = DataSpec("web", file="all.parquet", folds=3).checked(tmp_path)
     assert [fold.title for fold in folds] == ["web fold 1", "web fold 2", "web fold 3"]
-    tested = [query for fold in folds for query in load(fold, 255).test.binned.lists.query_ids]
+    tested = [query for fold in folds for query in load(fold, {"max_bins": 255}).test.binned.lists.query_ids]
     assert sorted(tested) == data.query_ids.tolist()
 
 
