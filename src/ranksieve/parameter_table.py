@@ -174,7 +174,10 @@ class Core:
         10.0,
         "Smoothing where categories are sorted for a split; categories with fewer documents in a leaf are not used",
     )
-    cat_l2: float = number(10.0, "L2 regularisation of splits by categories, added to l2")
+    cat_l2: float = number(
+        10.0, "L2 regularisation added to l2 where the set of a split is chosen; values of leaves have l2 alone, where "
+        "LightGBM adds cat_l2 too",
+    )  # fmt: skip
     min_docs_per_group: int = integer(100, "Smallest number of documents added to a set of categories at a time", 1)
     base: str = choice("lambdamart", "Algorithm that grows the trees (xcleaver)", tuple(FORESTS))
     grow: int = integer(400, "Trees grown per round (xcleaver)", 1)
