@@ -134,7 +134,7 @@ def _split_columns(
     encoders = categorical.of({name: column.type for name, column in columns.items()}, "the table")
     for name, column in columns.items():
         if encoders.get(name) is None:
-            check_numeric(name, column.type)
+            check_numeric(name, column.type, in_memory=True)
     features = np.empty((n_rows, len(columns)), dtype=FEATURE)
     fill_rows(columns, encoders, features)
     if qid is not None and qid.null_count:
@@ -153,17 +153,21 @@ def plain(column: Any) -> Any:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = "") -> None:
-    """Raise `DataError` for a column that does not hold numbers; booleans are numbers."""
+def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = "", in_memory: bool = False) -> None:
+    """Raise `DataError` for a column that does not hold numbers; booleans are numbers.
+
+    Where a table is given `in_memory`, there is no parameter that leaves out columns.
+    """
     if not is_number(kind):
+        leave_out = ["drop it"] if in_memory else ["leave it out, ", param("ignore", name)]
         if is_list(kind) and not role:
             raise DataError(
-                f"{place}column {name!r} holds lists; leave it out, ", param("ignore", name), ", or use a feature of 0 "
-                "and 1 for each value in them, ", param("categorical", name),
+                f"{place}column {name!r} holds lists; ", *leave_out, ", or use a feature of 0 and 1 for each value in "
+                "them, ", param("categorical", name),
             )  # fmt: skip
         remedy: list[str | ParamName] = ["name the column to use, ", param(role, "NAME"), ", or encode it as numbers"]
         if not role:
-            remedy = ["leave it out, ", param("ignore", name), ", or use its categories, ", param("categorical", name)]
+            remedy = [*leave_out, ", or use its categories, ", param("categorical", name)]
         raise DataError(f"{place}column {name!r} holds {kind} values; expected numbers; ", *remedy)
 
 
@@ -231,7 +235,8 @@ class TableSource(Source):
                 check_numeric(name, schema.field(name).type, place=f"{place}: ")
         self._check_schema(schema, place)
         first_stage = info.first_stage if options.first_stage is None else options.first_stage
-        categories = {**info.categories, **names_of(self._encoders)}
+        found = {**info.categories, **names_of(self._encoders)}
+        categories = {name: found[name] for name in names if name in found}
         self.info = FeatureInfo(
             names, feature_number(first_stage, names), place, info.absent, info.candidates, categories
         )
