@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.bin_store import BinStore, FileSink, StoredBins
-from ranksieve.data.binning import Binning, BinningSketch
+from ranksieve.data.binning import Binning, BinningSketch, check_codes
 from ranksieve.data.blocks import Source, check_narrow, give_back_memory, read_ahead, widened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_rows import DiskRows
@@ -242,6 +242,8 @@ def _check_same_binning(data: Binned, binning: Binning | None, most: dict[str, i
 
 
 def _fill(sink: MemorySink | FileSink, block: np.ndarray, binning: Binning, source: str) -> None:
+    for feature in binning.codes:
+        check_codes(block[:, feature], feature, source)
     binning.transform(block, sink.room(len(block), source))
     sink.done(len(block))
 

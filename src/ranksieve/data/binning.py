@@ -73,7 +73,7 @@ class Binning:
         kernels.to_bins(np.ascontiguousarray(block), self._column_of, *self._heaps, out)
         for feature, table in self._bins_of_codes.items():
             values = block[:, feature]
-            known = (values > -1.0) & (values < len(table))
+            known = (values >= 0.0) & (values < len(table))
             bins = np.full(len(values), MISSING_BIN, BIN)
             bins[known] = table[values[known].astype(np.int64)]
             out[:, self._column_of[feature]] = bins
@@ -161,13 +161,8 @@ class BinningSketch:
             if feature >= block.shape[1]:
                 continue
             values = block[:, feature]
+            check_codes(values, feature, source)
             values = values[values >= 0]  # not NaN, and negative ones are missing too
-            wrong = values[(values != np.floor(values)) | (values >= MOST)]
-            if len(wrong):
-                raise DataError(
-                    f"{source}: feature {feature + 1} is categorical and holds {wrong[0]:g}; expected whole numbers "
-                    f"from 0 to {MOST - 1:,}, or texts"
-                )
             codes, times = np.unique(values.astype(np.int64), return_counts=True)
             counts.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
 
@@ -264,6 +259,20 @@ def sample_bytes(n_rows: int, n_features: int) -> int:
 def _column(rows: np.ndarray, feature: int, fill: float) -> np.ndarray:
     """A feature of rows; rows that were read before it occurred first do not have it."""
     return rows[:, feature] if feature < rows.shape[1] else np.full(len(rows), fill, FEATURE)
+
+
+def check_codes(values: np.ndarray, feature: int, source: str) -> None:
+    """Raise `DataError` for values of a categorical feature that are no numbers of categories.
+
+    NaN and negative whole numbers are missing.
+    """
+    with np.errstate(invalid="ignore"):
+        wrong = values[~np.isnan(values) & ((values != np.floor(values)) | (values >= MOST))]
+    if len(wrong):
+        raise DataError(
+            f"{source}: feature {feature + 1} is categorical and holds {wrong[0]:g}; expected whole numbers from 0 to "
+            f"{MOST - 1:,}, or texts"
+        )
 
 
 def _hash(numbers: np.ndarray) -> np.ndarray:
