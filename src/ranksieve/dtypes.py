@@ -31,3 +31,5 @@ FIXED = np.int64  # fixed-point sums: integer addition is associative, so any th
 MISSING_BIN = 255  # the bin of NaN; values use bins 0..254
 MAX_BINS = 255  # how many bins values may use
 MAX_POSITION = 1000  # the last rank that may have a bias of its own
+
+MOST_FEATURES = 1_000_000  # rows are scored densely; a mistyped number must not cost all memory

@@ -74,8 +74,20 @@ def test_parquet_keeps_names_and_letor_refuses_them(tmp_path):
     back = rs.read(tmp_path / "packed.parquet")
     np.testing.assert_array_equal(back.features, data.features)
     assert back.categories == data.categories
-    with pytest.raises(DataError, match="'brand' has names of categories, which LETOR text cannot hold; write Parquet"):
-        write_letor(data, tmp_path / "data.txt")
+    pd.DataFrame(COLUMNS).to_csv(tmp_path / "data.csv", index=False)
+    source = open_data(rs.DataFile(tmp_path / "data.csv", categorical="brand"))  # not read yet
+    for given in (data, source):
+        with pytest.raises(DataError, match="'brand' has names of categories, which LETOR text cannot hold"):
+            write_letor(given, tmp_path / "data.txt")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "packed.parquet"]
+
+
+def test_an_ignored_column_of_parquet_has_no_categories(tmp_path):
+    data = rs.read(pd.DataFrame({**COLUMNS, "code": [3, 0, 3, 1, 1, 0]}), categorical="brand,code")
+    write_parquet(data, tmp_path / "packed.parquet")
+    assert rs.read(tmp_path / "packed.parquet", ignore="brand,code").categories == {}
+    file = rs.DataFile(tmp_path / "packed.parquet", ignore="brand,code")
+    assert rs.train(file, algo="ranksvm", verbose=False).feature_names == ("price",)
 
 
 def test_letor_text_has_numbers(tmp_path):
@@ -85,6 +97,44 @@ def test_letor_text_has_numbers(tmp_path):
     assert {feature: codes.tolist() for feature, codes in binned.binning.codes.items()} == {1: [3, 0, 7], 2: [0, 1]}
     with pytest.raises(DataError, match="features of LETOR text have numbers, as in '3,7-9'"):
         rs.read(path, categorical="brand")
+    for use in (rs.read, bin_data, lambda file: rs.train(file, trees=1, min_docs=1, verbose=False)):
+        with pytest.raises(
+            DataError, match=r"no feature is named 'f30', .*categorical; there are 3 features, f1 to f3"
+        ):
+            use(rs.DataFile(path, categorical="2,30"))
+    for wrong in ("1-999999999", "3-2"):
+        with pytest.raises(
+            DataError, match=f"'{wrong}' is to be categorical; expected numbers of features from 1 to 1"
+        ):
+            rs.read(path, categorical=wrong)
+
+
+def test_validation_text_may_leave_out_the_last_categorical_feature(tmp_path):
+    (tmp_path / "train.txt").write_text("1 qid:1 1:0.5 2:3\n0 qid:1 1:0.1\n2 qid:2 2:3 3:1\n0 qid:2 2:7\n")
+    (tmp_path / "valid.txt").write_text("1 qid:4 1:0.5 2:7\n0 qid:4 1:0.1\n0 qid:8 2:3\n")
+    train = bin_data(rs.DataFile(tmp_path / "train.txt", categorical="2,3"))
+    with pytest.warns(rs.errors.RanksieveWarning, match="no feature beyond 2 occurs"):
+        valid = bin_like(rs.DataFile(tmp_path / "valid.txt", categorical="2,3"), train)
+    column = int(np.flatnonzero(train.binning.features == 1)[0])
+    assert valid.bins[:, column].tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("wrong", [-0.5, 1.5, 2.0**24])
+def test_validation_data_holds_whole_numbers_too(wrong):
+    train = bin_data(rs.Dataset.from_arrays([[0.0], [1.0], [-1.0]], [1, 0, 0], group=[1, 2], categorical="f1"))
+    assert train.bins[:, 0].tolist() == [0, 1, 255]
+    data = rs.Dataset.from_arrays([[0.0], [1.0], [wrong]], [1, 0, 0], group=[1, 2], categorical="f1")
+    for use in (bin_data, lambda given: bin_like(given, train)):
+        with pytest.raises(DataError, match=r"feature 1 is categorical and holds .*; expected whole numbers"):
+            use(data)
+
+
+def test_texts_in_memory_are_to_be_dropped():
+    frame = pd.DataFrame({"price": COLUMNS["price"], "brand": BRANDS})
+    for use in (rs.Dataset.from_arrays, rs.Ranker().fit):
+        with pytest.raises(DataError) as caught:
+            use(frame, COLUMNS["label"], qid=COLUMNS["qid"])
+        assert str(caught.value).endswith("; drop it, or use its categories, categorical='brand'")
 
 
 def test_validation_data_has_the_numbers_of_the_training_data():

@@ -208,8 +208,8 @@ class PartitionedData:
         width = -(-binning.n_features // LANES) * LANES
         more = len(self.partitions) - 1
         source = self.partitions[0].name + (f" and {more} more" if more else "")
-        info = replace(self.scans[0].info, feature_names=names, source=source, categories=self.categories)
-        return Binned(np.empty((0, width), BIN), empty, binning, info)
+        info = replace(self.scans[0].info, source=source, categories=self.categories).with_names(binning.n_features)
+        return Binned(np.empty((0, width), BIN), empty, binning, replace(info, feature_names=names))
 
 
 def _names(scan: PartitionScan) -> tuple[str, ...] | None:

@@ -27,8 +27,16 @@ class FeatureInfo:
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of categorical features, by number
 
     def with_names(self, n_features: int) -> FeatureInfo:
-        """The same with the names f1, f2, … where there are none."""
-        return self if self.feature_names else replace(self, feature_names=default_names(n_features))
+        """The same with the names f1, f2, … where there are none; all features must be known."""
+        if self.feature_names:
+            return self
+        names = default_names(n_features)
+        for name in sorted(self.categories.keys() - set(names)):
+            raise DataError(
+                f"{self.source}: no feature is named {name!r}, which is to be categorical; there are "
+                f"{counted(feature=n_features)}, f1 to f{n_features}"
+            )
+        return replace(self, feature_names=names)
 
     @property
     def missing(self) -> str:

@@ -20,7 +20,7 @@ from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.letor_lines import EXAMPLE, Lines, chunks, parse
 from ranksieve.data.letor_side_files import ENDINGS, SideFiles
-from ranksieve.dtypes import OFFSET
+from ranksieve.dtypes import MOST_FEATURES, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path
 from ranksieve.kernels import letor as kernel
@@ -41,7 +41,7 @@ class TextSource(Source):
         for name, names in named(options.categorical.known or {}).items():
             raise other_categories(f"{path}: is LETOR text, in which feature {name!r} holds numbers", names)
         first_stage = _feature_number(path, options.first_stage)
-        numbers = _categorical(path, options.categorical.chosen)
+        numbers = _categorical(path, options.categorical.chosen) if options.categorical.known is None else []
         self.info = FeatureInfo(
             (), first_stage, str(path), options.absent, categories={f"f{number}": [] for number in numbers}
         )
@@ -143,7 +143,13 @@ def _categorical(path: str, text: str) -> list[int]:
         match = re.fullmatch(r"f?([1-9][0-9]{0,8})(?:-f?([1-9][0-9]{0,8}))?", part)
         if match is None:
             raise DataError(f"{path}: no feature is named {part!r}; features of LETOR text have numbers, as in '3,7-9'")
-        numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not first <= last <= MOST_FEATURES:
+            raise DataError(
+                f"{path}: {part!r} is to be categorical; expected numbers of features from 1 to {MOST_FEATURES:,}, and "
+                "ranges from the lower to the higher one"
+            )
+        numbers += range(first, last + 1)
     return numbers
 
 
@@ -175,15 +181,12 @@ def write_letor(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
     0 qid:7 1:0.1 2:2 # docid = b
     <BLANKLINE>
     """
-    named = [name for name, names in data.categories.items() if names]
-    if named:
-        raise DataError(
-            f"{data.source}: {named[0]!r} has names of categories, which LETOR text cannot hold; write Parquet"
-        )
+    _check_no_names(data)
     sides: dict[str, list[np.ndarray]] = {"weight": [], "position": []}
     with atomic_path(path) as temporary:
         with create_text(temporary, Path(path).suffix) as file:
             for number, block in enumerate(blocks_of(data)):
+                _check_no_names(data)  # a table's are known when it is read
                 # The highest feature is named once, even if it is 0, so that the number of features survives.
                 file.write("".join(_block_lines(block, name_last=number == 0)).encode())
                 for name, values in (("weight", block.weights), ("position", block.positions)):
@@ -195,6 +198,11 @@ def write_letor(data: Dataset | Source, path: str | os.PathLike[str]) -> None:
     for name in (name for name, values in sides.items() if values):
         with atomic_path(_side_path(path, name)) as temporary:
             temporary.write_text("".join(f"{value!r}\n" for value in np.concatenate(sides[name]).tolist()))
+
+
+def _check_no_names(data: Dataset | Source) -> None:
+    for name in named(data.categories):
+        raise DataError(f"{data.source}: {name!r} has names of categories, which LETOR text cannot hold; write Parquet")
 
 
 def _side_path(path: str | os.PathLike[str], name: str) -> Path:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranksieve.dtypes import MOST_FEATURES
 from ranksieve.errors import ModelError
 from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.nodes import MOST_FEATURES, REMEDY, Nodes, reading, to_forest
+from ranksieve.forest.formats.nodes import REMEDY, Nodes, reading, to_forest
 
 LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}  # where NaN goes: as it is, NaN > border is false
 UNSIGNED = (1 << 32) - 1  # of a hash, which is signed in some places

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.features import default_names
+from ranksieve.dtypes import MOST_FEATURES
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import DTYPES, NO_CODES, Forest
 
 REMEDY = "the file was changed or is not whole: copy it again, or save it again"
-MOST_FEATURES = 1_000_000  # rows are scored densely; a mistyped number must not cost all memory
 
 
 @dataclass(frozen=True)
