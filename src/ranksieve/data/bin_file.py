@@ -206,7 +206,8 @@ def open_bins(path: Path) -> tuple[BinFile, dict[str, Any]]:
     except BinFileError:
         file.close()
         raise
-    return BinFile(path, *note["shape"], file), note
+    n_rows, width = note["shape"]
+    return BinFile(path, n_rows, width, file), note
 
 
 def read_note(file: Path | FileIO) -> dict[str, Any]:
