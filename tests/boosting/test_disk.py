@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,17 +15,19 @@ from numba import typeof
 import ranksieve as rs
 from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.disk_scores import DiskScores, _Near
+from ranksieve.boosting.disk_training import passes_per_tree
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.disk_rows import DiskRows, _largest
+from ranksieve.data.disk_rows import SPARE_SHARE, DiskRows, _largest
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
 from ranksieve.params import Params
 from samples import small_dataset
 
 MORE = {"max_bins": 32, "trees": 9, "leaves": 7, "min_docs": 3, "learning_rate": 0.3, "min_negatives": 2, "threads": 2}
+PASSES = Path(__file__).parents[2] / "benchmarks" / "results" / "disk_passes.json"
 MANY, FEW = 150, 40  # rows in memory, of the 500 below: those of a selection, and fewer
 
 
@@ -130,8 +134,19 @@ def test_wrong_sizes_are_refused(data):
 
 
 def test_lambdamart_says_how_long_a_tree_takes(small_memory, data, caplog):
-    rs.train(in_file(data, MANY), algo="lambdamart", **{**MORE, "trees": 1})
-    assert re.search(r"every tree reads the [\d.]+ kB of bins about 6 times, in about 0\.\d\d s; ", caplog.text)
+    for room, times in ((MANY, 3), (FEW, 4)):  # levels of 7 leaves, and half of their number
+        caplog.clear()
+        rs.train(in_file(data, room), algo="lambdamart", **{**MORE, "trees": 1})
+        assert re.search(
+            rf"every tree reads the [\d.]+ kB of bins about {times} times, in about 0\.\d\d s; ", caplog.text
+        )
+
+
+def test_the_estimated_passes_are_about_those_measured():
+    for row in json.loads(PASSES.read_text())["rows"]:
+        passes = passes_per_tree(row["leaves"], (1.0 - SPARE_SHARE) * row["share of rows in memory"])
+        assert passes == row["estimate"]
+        assert 0.6 < passes / row["times the file is read per tree, mean"] < 1.5
 
 
 def test_a_selection_that_does_not_fit_into_memory_is_reported_once(small_memory, data, caplog):

@@ -17,7 +17,7 @@ from ranksieve.params import Params
 from ranksieve.rules import AUTO, traits_of
 from ranksieve.text_formats import duration, file_size
 
-PASSES_PER_LEVEL = 2  # of a balanced tree; a tree grown leaf by leaf is deeper
+ENOUGH = 0.12  # share of the rows in memory from which on a tree reads the file about once for each level
 SAMPLE_BLOCKS = 8  # that are read to estimate the speed of the disk
 SECONDS_PER_BIN = 1e-9  # of one thread and one pass, for one bin of one document
 
@@ -53,12 +53,21 @@ def report_disk_time(
     if data.disk is None or (traits_of(params.selection_rule).is_periodic and params.bag == 1):
         return
     file = data.disk.file
-    passes = PASSES_PER_LEVEL * (params.leaves - 1).bit_length()
+    passes = passes_per_tree(params.leaves, data.disk.room / file.n_rows)
     seconds = passes * file.n_bytes * (_seconds_per_byte(file) + SECONDS_PER_BIN / threads)
     listener_of(callbacks).note(
         f"every tree reads the {file_size(file.n_bytes)} of bins about {passes} times, in about {duration(seconds)}; "
         "trees on selected rows, such as those of selgb, take much less time"
     )
+
+
+def passes_per_tree(leaves: int, share: float) -> int:
+    """About how often a tree on all rows reads the file, with a share of the rows in memory.
+
+    Measured with benchmarks/disk_passes.py: once for each level of a balanced tree, or once for two leaves if there is
+    little memory.
+    """
+    return (leaves - 1).bit_length() if share >= ENOUGH else -(-leaves // 2)
 
 
 def _seconds_per_byte(file: BinFile) -> float:
