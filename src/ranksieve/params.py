@@ -205,7 +205,7 @@ class Params:
         return int(self.early_stopping * self.bag)
 
     @property
-    def bin_limits(self) -> dict[str, int]:
+    def bin_limits(self) -> dict[str, Any]:
         """The most bins of a feature, as arguments of `bin_data`."""
         return {"max_bins": self.max_bins, "max_cat_bins": self.max_cat_bins}
 
