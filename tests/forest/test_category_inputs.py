@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse
 
 import ranksieve as rs
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ModelError
 from ranksieve.evaluation.explanations import explain
 from ranksieve.evaluation.importance import permutation_drops
 from ranksieve.forest.bench import bench
+from ranksieve.models.blend import blend
 from ranksieve.pruning.leaves import find_leaves
 
 pd = pytest.importorskip("pandas")
@@ -120,3 +121,11 @@ def test_the_estimator_takes_tables_and_refuses_arrays():
     assert ranker.score(X, frame["label"], qid=frame["qid"]) > 0.5
     with pytest.raises(DataError, match="'brand' holds numbers, but is categorical"):
         ranker.predict(np.column_stack([codes(frame), frame["x"]]))
+
+
+def test_blends_keep_the_names_of_categories(model):
+    mixed = blend([model, rs.train(table(), categorical="brand", **PARAMS | {"trees": 2})], [0.5, 2.0], {})
+    assert mixed.categories == model.categories
+    np.testing.assert_allclose(mixed.predict(table(1)), mixed.predict(rs.read(table(1), categorical="brand")))
+    with pytest.raises(ModelError, match="different categories"):
+        blend([model, rs.train(table(1), categorical="brand", **PARAMS)], [1.0, 1.0], {})

@@ -84,8 +84,15 @@ def blend(
     return replace(concatenate(parts), info=dict(info))
 
 
-def _reading(models: Sequence[Any], missing: str | None) -> dict[str, str]:
-    """What an absent feature is for all of the models; empty where none of them has it in its info."""
+def _reading(models: Sequence[Any], missing: str | None) -> dict[str, Any]:
+    """How data is read for all of the models: what an absent feature is, and the categories; where they have these."""
+    categories = [found for model in models if (found := dict(getattr(model, "info", None) or {}).get("categories"))]
+    if any(found != categories[0] for found in categories):
+        raise ModelError("the models were trained with different categories; train all of them on the same data")
+    return {**_absent(models, missing), **({"categories": categories[0]} if categories else {})}
+
+
+def _absent(models: Sequence[Any], missing: str | None) -> dict[str, str]:
     if missing is not None:
         check_missing(missing)
         return {"missing": missing}
