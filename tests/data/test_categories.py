@@ -14,7 +14,7 @@ from ranksieve.data.binned import bin_data, bin_like
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.letor import write_letor
 from ranksieve.data.parquet import write_parquet
-from ranksieve.data.read import open_data, read_source
+from ranksieve.data.read import open_data, read_like, read_source
 from ranksieve.errors import DataError
 
 pd = pytest.importorskip("pandas")
@@ -151,6 +151,20 @@ def test_validation_data_has_the_numbers_of_the_training_data():
         bin_like(train, bin_data(numbers))
     with pytest.raises(DataError, match=r"holds .*string values; expected numbers"):
         bin_like(other, bin_data(numbers))
+
+
+def test_bins_and_open_files_with_other_numbers_are_refused(tmp_path):
+    train = rs.read(pd.DataFrame(COLUMNS), categorical="brand")
+    other = pd.DataFrame({**COLUMNS, "brand": ["a", "z", "ü b", "a", None, "new"]})
+    other.to_csv(tmp_path / "other.csv", index=False)
+    binned, file = bin_data(train), rs.DataFile(tmp_path / "other.csv", categorical="brand")
+    bins = bin_data(rs.read(other, categorical="brand"), binning=binned.binning)
+    for use in (lambda: bin_like(bins, binned), lambda: bin_like(open_data(file), binned),
+                lambda: read_like(open_data(file), train)):  # fmt: skip
+        with pytest.raises(DataError, match="its categories of 'brand' have other numbers than in training"):
+            use()
+    np.testing.assert_array_equal(read_like(file, train).features[:, 1], [1, 0, 2, 1, np.nan, np.nan])
+    assert bin_like(binned, binned) is binned
 
 
 def test_parts_that_are_read_as_one_share_their_numbers(tmp_path):

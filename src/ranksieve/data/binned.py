@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve.data.bin_store import BinStore, FileSink, StoredBins
 from ranksieve.data.binning import Binning, BinningSketch, check_codes
 from ranksieve.data.blocks import Source, check_narrow, give_back_memory, read_ahead, widened
+from ranksieve.data.categories import check_numbers
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_rows import DiskRows
 from ranksieve.data.features import Described, FeatureInfo, check_feature_names
@@ -80,6 +81,7 @@ def bin_like(given: Any, train_set: Binned, *, missing: str = "zero", store: Bin
     data = open_data(given, missing=missing, wanted=train_set.feature_names, categories=train_set.categories)
     binned = bin_data(data, binning=train_set.binning, store=store, beside=True)
     check_feature_names(binned.feature_names, train_set.feature_names, binned.source)
+    check_numbers(binned.info, train_set.info)
     return binned
 
 

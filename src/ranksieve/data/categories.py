@@ -174,6 +174,21 @@ def recoding(given: Sequence[str], expected: Sequence[str]) -> np.ndarray | None
     return np.array([numbers.get(name, np.nan) for name in given], FEATURE)
 
 
+def check_numbers(given: Any, train: Any) -> None:
+    """Raise `DataError` where data has other numbers of categories than the training data; both are a `FeatureInfo`.
+
+    What is binned or opened already cannot be translated.
+    """
+    for name, expected in zip(given.feature_names, train.feature_names, strict=True):
+        ours, theirs = list(given.categories.get(name, ())), list(train.categories.get(expected, ()))
+        common = min(len(ours), len(theirs))
+        if ours[:common] != theirs[:common]:
+            raise DataError(
+                f"{given.source}: its categories of {name!r} have other numbers than in training; give a file name, a "
+                "table or a Dataset, which are translated"
+            )
+
+
 def check_no_categories(info: Any, what: str) -> None:
     """Refuse data with categories where they cannot be used."""
     if info.categories:

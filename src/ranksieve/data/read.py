@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranksieve.data.blocks import Source, check_narrow, widened
-from ranksieve.data.categories import Categorical, Encoder, categorical_text
+from ranksieve.data.categories import Categorical, Encoder, categorical_text, check_numbers
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
 from ranksieve.data.data_file import NEEDED, DataFile, ReadOptions, spool_pipe
@@ -183,6 +183,7 @@ def read_like(given: Any, train_set: Dataset, *, missing: str = "zero") -> Datas
         features = widened(data.features, train_set.n_features, data.absent)
         data = replace(data, features=features, info=replace(data.info, feature_names=train_set.feature_names))
     check_feature_names(data.feature_names, train_set.feature_names, data.source)
+    check_numbers(data.info, train_set.info)
     return data
 
 
