@@ -16,7 +16,7 @@ from experiment_samples import SPEC, fail_or_die, write_spec
 
 import ranksieve as rs
 from ranksieve.errors import DataError
-from ranksieve.experiments.data_sets import DataSpec, load
+from ranksieve.experiments.data_sets import DataSpec, load, load_values
 from ranksieve.experiments.pool import Job, JobError, run_jobs
 from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
@@ -217,6 +217,23 @@ def test_files_split_by_query_and_into_folds(tmp_path):
     assert [fold.title for fold in folds] == ["web fold 1", "web fold 2", "web fold 3"]
     tested = [query for fold in folds for query in load(fold, {"max_bins": 255}).test.binned.lists.query_ids]
     assert sorted(tested) == data.query_ids.tolist()
+
+
+def test_files_share_the_numbers_of_categories(tmp_path):
+    brands = {"train": "bcab", "valid": "abcx", "test": "xcba"}
+    for name, letters in brands.items():
+        rows = [f"{i % 2},{i // 2},{letter},{i}\n" for i, letter in enumerate(letters)]
+        (tmp_path / f"{name}.csv").write_text("label,qid,brand,x\n" + "".join(rows))
+    files = {name: f"{name}.csv" for name in brands}
+    (spec,) = DataSpec("shop", **files, categorical="brand").checked(tmp_path)
+    loaded, values = load(spec, {"max_bins": 255}), load_values(spec)
+    codes = {"a": 2, "b": 0, "c": 1, "x": 255}  # bins: the most frequent one first
+    column = int(np.flatnonzero(loaded.train.binned.binning.features == 0)[0])
+    for name, letters in brands.items():
+        bins = getattr(loaded, name).binned.bins[:, column].tolist()
+        assert bins == [codes[letter] for letter in letters]
+        assert [values[name].categories["brand"][int(code)] for code in values[name].features[:, 0]] == list(letters)
+    assert list(values["train"].categories["brand"]) == list(values["test"].categories["brand"])
 
 
 def test_folds_are_pooled(tmp_path):

@@ -17,6 +17,7 @@ import numpy as np
 
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.blocks import Block, Source
+from ranksieve.data.categories import Encoder
 from ranksieve.data.data_file import NAMED, DataFile, SpooledPath
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.generators import GeneratedSource, cubic, two_stage
@@ -146,14 +147,19 @@ class DataSpec:
             return self.generate == "two-stage"
         return self._open(self.file or self.train).first_stage is not None  # type: ignore[arg-type]
 
-    def _open(self, path: str) -> Source:
+    def _open(self, path: str, encoders: dict[str, Encoder] | None = None) -> Source:
         file = DataFile(path, **{name: getattr(self, name) for name in NAMED})
-        return open_data(file, missing=self.missing, first_stage=self.first_stage)
+        return open_data(file, missing=self.missing, first_stage=self.first_stage, encoders=encoders)
 
-    def sources(self) -> list[Source]:
-        """Training, validation and test data, each to be read in blocks."""
+    def sources(self, encoders: dict[str, Encoder] | None = None) -> list[Source]:
+        """Training, validation and test data, each to be read in blocks.
+
+        The files share the numbers of categories, which are those of the training data if it is read first. Other data
+        has the same ones if `encoders` are given.
+        """
+        encoders = {} if encoders is None else encoders
         if self.train is not None:
-            return [self._open(getattr(self, key)) for key in FILES]
+            return [self._open(getattr(self, key), encoders) for key in FILES]
         if self.generate is not None:
             return self._generated()
         assert self.file is not None
@@ -164,14 +170,17 @@ class DataSpec:
         else:
             parts = list(fold_queries(len(ids), self.folds, seed=self.seed))[self.fold]
         return [
-            JoinedSource([Piece(self._open(self.file), frozenset(ids[q] for q in part))], name=f"{self.file} ({name})")
+            JoinedSource(
+                [Piece(self._open(self.file, encoders), frozenset(ids[q] for q in part))], name=f"{self.file} ({name})"
+            )
             for part, name in zip(parts, FILES, strict=True)
         ]
 
-    def background_source(self) -> Source | None:
+    def background_source(self, encoders: dict[str, Encoder] | None = None) -> Source | None:
         """Lists of another domain, for a model that is to be adapted."""
         if self.background is not None:
-            return JoinedSource([Piece(self._open(path)) for path in self.background], distinct=True)
+            encoders = {} if encoders is None else encoders
+            return JoinedSource([Piece(self._open(path, encoders)) for path in self.background], distinct=True)
         if self.background_queries is None:
             return None
         assert self.background_seed is not None
@@ -251,8 +260,9 @@ def load_values(data: DataSpec) -> dict[str, Dataset]:
 
 @lru_cache(maxsize=1)
 def _load_values(identity: str, data: DataSpec) -> dict[str, Dataset]:
-    sources = dict(zip(FILES, data.sources(), strict=True))
-    background = data.background_source()
+    encoders: dict[str, Encoder] = {}
+    sources = dict(zip(FILES, data.sources(encoders), strict=True))
+    background = data.background_source(encoders)
     if background is not None:
         sources[BACKGROUND] = background
     train = read_source(sources.pop("train"))
