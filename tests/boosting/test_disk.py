@@ -14,7 +14,7 @@ from numba import typeof
 
 import ranksieve as rs
 from ranksieve.boosting.disk_grower import DiskGrower
-from ranksieve.boosting.disk_scores import DiskScores, _Near
+from ranksieve.boosting.disk_scores import DiskScores, _Priority
 from ranksieve.boosting.disk_training import passes_per_tree
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
@@ -187,39 +187,39 @@ def test_scores_are_those_of_bins_in_memory(small_memory, data):
     np.testing.assert_array_equal(a.all(), b.all())
 
 
-def test_nearness_is_the_distance_to_the_lowest_selected_score(small_memory, data):
+def test_priority_is_the_distance_to_the_lowest_selected_score(small_memory, data):
     scores = DiskScores(in_file(data, FEW))
-    scores._settled[:] = np.random.default_rng(1).normal(size=data.n_docs)
+    scores._all_scores[:] = np.random.default_rng(1).normal(size=data.n_docs)
     rows = np.flatnonzero(data.labels == 0).astype(np.int32)
     offsets = np.searchsorted(rows, data.lists.offsets)
     floors = np.linspace(-1.0, 1.0, data.n_queries)
-    near = _Near(scores, rows, offsets, floors, False)
+    priority = _Priority(scores, rows, offsets, floors, False)
     expected = np.full(data.n_docs, -np.inf)
     for q, (start, stop) in enumerate(zip(data.lists.offsets[:-1], data.lists.offsets[1:], strict=True)):
         for row in range(start, stop):
             if data.labels[row] == 0:
-                expected[row] = scores._settled[row] - floors[q]
+                expected[row] = scores._all_scores[row] - floors[q]
     for first, last in ((0, data.n_docs), (0, 5), (13, 200), (199, data.n_docs), (7, 8)):
-        np.testing.assert_array_equal(near(first, last), expected[first:last])
+        np.testing.assert_array_equal(priority(first, last), expected[first:last])
 
 
 def test_memory_holds_the_rows_asked_for_and_the_nearest(small_memory, data):
     binned = in_file(data, 80)
     disk: DiskRows = binned.disk
-    nearness = np.random.default_rng(2).normal(size=data.n_docs)
+    priority = np.random.default_rng(2).normal(size=data.n_docs)
     rows = np.array([3, 77, 300], np.int32)
-    disk.renew(rows, None, lambda first, last: nearness[first:last])
+    disk.refill(rows, None, lambda first, last: priority[first:last])
     kept = np.flatnonzero(disk.slots >= 0)
     assert set(rows) <= set(kept) and 60 <= len(kept) <= 70
     np.testing.assert_array_equal(disk.bins.bins[disk.slots[kept]], binned.bins[kept])
     others = np.setdiff1d(np.arange(data.n_docs), kept)
-    assert nearness[np.setdiff1d(kept, rows)].mean() > 1.0 > nearness[others].mean()
+    assert priority[np.setdiff1d(kept, rows)].mean() > 1.0 > priority[others].mean()
     more = np.array([4, 78], np.int32)
     assert disk.load(more) and (disk.slots[more] >= 0).all()
     np.testing.assert_array_equal(disk.take(rows), binned.bins[rows])
 
 
-@given(st.lists(st.tuples(st.sampled_from(["load", "take", "renew", "borrow"]), st.integers(0, 2**32)), max_size=12))
+@given(st.lists(st.tuples(st.sampled_from(["load", "take", "refill", "buffer"]), st.integers(0, 2**32)), max_size=12))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_in_memory_are_always_those_of_the_file(small_memory, data, steps):
     binned = in_file(data, 90)
@@ -227,16 +227,16 @@ def test_rows_in_memory_are_always_those_of_the_file(small_memory, data, steps):
     for name, seed in steps:
         rng = np.random.default_rng(seed)
         rows = np.flatnonzero(rng.random(data.n_docs) < 0.1 * rng.random()).astype(np.int32)
-        nearness = rng.normal(size=data.n_docs)
+        priority = rng.normal(size=data.n_docs)
         if name == "load":
             assert not disk.load(rows) or (disk.slots[rows] >= 0).all()
         elif name == "take":
             np.testing.assert_array_equal(disk.take(rows), binned.bins[rows])
-        elif name == "renew":
-            disk.renew(rows, None, lambda first, last, nearness=nearness: nearness[first:last])
+        elif name == "refill":
+            disk.refill(rows, None, lambda first, last, priority=priority: priority[first:last])
             assert (disk.slots[rows] >= 0).all()
         else:
-            disk.borrow()[:] = 7
+            disk.buffer()[:] = 7
         kept = np.flatnonzero(disk.slots >= 0)
         assert len(np.unique(disk.slots[kept])) == len(kept) <= 90
         np.testing.assert_array_equal(disk.bins.bins[disk.slots[kept]], binned.bins[kept])

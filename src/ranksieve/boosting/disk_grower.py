@@ -107,7 +107,7 @@ class DiskGrower(SumGrower):
         self._report_size(target)
         columns, key = self._choose_columns(rng), self._draw_key(rng)
         self._target, self._numbers = target, np.zeros(len(target.grad), np.uint16)
-        self._small = SmallLeaves(self._disk.borrow(), len(self._n_bins))
+        self._small = SmallLeaves(self._disk.buffer(), len(self._n_bins))
         self._waiting: list[LeafSplit] = []  # splits of leaves that are not in memory
         self._sizes: np.ndarray = np.zeros(0, np.int64)
         tree = self._grow_on_sums(Extent.of(target.grad, target.hess), columns, key)

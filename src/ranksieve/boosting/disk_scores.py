@@ -30,23 +30,23 @@ class DiskScores(Scores):
 
     def all(self) -> np.ndarray:
         """The scores of every document."""
-        if self._n_settled < self._n_trees:
-            trees = self._compiled(self._n_settled)
+        if self._n_scored < self._n_trees:
+            trees = self._compiled(self._n_scored)
             for first, bins in self._rows.file.blocks():
-                add_trees_binned(bins, trees, self._settled[first : first + len(bins)])
-            self._n_settled = self._n_trees
-        return self._settled
+                add_trees_binned(bins, trees, self._all_scores[first : first + len(bins)])
+            self._n_scored = self._n_trees
+        return self._all_scores
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The scores of some documents."""
-        if self._n_settled == self._n_trees:
-            return self._settled[rows]
-        self._copy_settled()
-        behind = np.sort(rows[self._done[rows] < self._n_trees])
-        if not self._rows.load(behind):
-            self._settle(rows if self._rows.fits(len(rows)) else rows[:0])
-            return self._settled[rows]
-        catch_up_rows(self._rows.bins, behind, self._descent(), self._n_trees, self._values, self._done)
+        if self._n_scored == self._n_trees:
+            return self._all_scores[rows]
+        self._copy_all()
+        stale = np.sort(rows[self._done[rows] < self._n_trees])
+        if not self._rows.load(stale):
+            self._score_all(rows if self._rows.fits(len(rows)) else rows[:0])
+            return self._all_scores[rows]
+        catch_up_rows(self._rows.bins, stale, self._descent(), self._n_trees, self._values, self._done)
         return self._values[rows]
 
     def choose(
@@ -67,15 +67,15 @@ class DiskScores(Scores):
         self._bins = self._rows.bins
         lists = offsets, thresholds, lows, highs, new.starts
         while True:
-            _, n_wanted, lowest_heads = self._improve(new, candidates, lists, lowest)
-            if not n_wanted:
+            _, n_requested, lowest_heads = self._improve(new, candidates, lists, lowest)
+            if not n_requested:
                 break
-            wanted = self._rows.wanted()
-            if not self._rows.load(wanted):
-                self._settle(wanted[:0], _Near(self, candidates, offsets, lowest_heads, lowest))
+            requested = self._rows.requested()
+            if not self._rows.load(requested):
+                self._score_all(requested[:0], _Priority(self, candidates, offsets, lowest_heads, lowest))
         chosen = new.rows
         if self._rows.fits(len(chosen)) and not self._rows.load(chosen):
-            self._settle(chosen, _Near(self, candidates, offsets, self._floors(new, lowest), lowest))
+            self._score_all(chosen, _Priority(self, candidates, offsets, self._floors(new, lowest), lowest))
         return new
 
     def _floors(self, choice: Choice, lowest: bool) -> np.ndarray:
@@ -88,25 +88,25 @@ class DiskScores(Scores):
             floors[some] = np.minimum.reduceat(scores, (np.cumsum(choice.sizes) - choice.sizes)[some])
         return floors - ceilings[self._n_trees]
 
-    def _settle(self, rows: np.ndarray, near: _Near | None = None) -> None:
+    def _score_all(self, rows: np.ndarray, priority: _Priority | None = None) -> None:
         """Score all documents while the file is read, and have rows, and those near a selection, in memory."""
-        trees = self._compiled(self._n_settled) if self._n_settled < self._n_trees else None
+        trees = self._compiled(self._n_scored) if self._n_scored < self._n_trees else None
 
         def score(first: int, bins: np.ndarray) -> None:
             if trees is not None:
-                add_trees_binned(bins, trees, self._settled[first : first + len(bins)])
+                add_trees_binned(bins, trees, self._all_scores[first : first + len(bins)])
 
-        self._rows.renew(rows, score, near)
-        self._n_settled = self._n_trees
+        self._rows.refill(rows, score, priority)
+        self._n_scored = self._n_trees
 
 
-class _Near:
+class _Priority:
     """How near documents, all of them scored, are to being among the best candidates of their query."""
 
     def __init__(
         self, scores: DiskScores, candidates: np.ndarray, offsets: np.ndarray, lowest_heads: np.ndarray, lowest: bool
     ) -> None:
-        self._scores, self._candidates, self._offsets = scores._settled, candidates, offsets
+        self._scores, self._candidates, self._offsets = scores._all_scores, candidates, offsets
         sign, ceilings = scores._bounds(lowest)
         self._sign, self._floors = sign, lowest_heads + ceilings[scores.n_trees]
 
@@ -117,6 +117,6 @@ class _Near:
         end = int(np.searchsorted(self._offsets, high))
         sizes = np.diff(np.clip(self._offsets[begin : end + 1], low, high))
         floors = np.repeat(self._floors[begin:end], sizes)
-        nearness = np.full(last - first, -np.inf)
-        nearness[rows - first] = self._sign * self._scores[rows] - floors
-        return nearness
+        priority = np.full(last - first, -np.inf)
+        priority[rows - first] = self._sign * self._scores[rows] - floors
+        return priority

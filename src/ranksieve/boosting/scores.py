@@ -65,8 +65,8 @@ class Scores:
     def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
         n_docs = data.lists.n_docs
         self._bins = RowBins(data.bins, np.empty(0, np.int32))
-        self._settled = np.full(n_docs, start, SCORE)  # every document's score under the first `_n_settled` trees
-        self._n_settled = 0
+        self._all_scores = np.full(n_docs, start, SCORE)  # every document's score under the first `_n_scored` trees
+        self._n_scored = 0
         self._values = np.empty(0, SCORE)  # document d's score under its first `_done[d]` trees
         self._done = np.empty(0, np.int32)
         self._heads: dict[bool, np.ndarray] = {}  # see kernels.lazy_scores; of scores, and of negated scores
@@ -118,9 +118,9 @@ class Scores:
         self._ceilings[t + 1] = self._ceilings[t] + tree.leaf_values.max()
         self._negated_ceilings[t + 1] = self._negated_ceilings[t] - tree.leaf_values.min()
         self._n_trees += 1
-        if leaves is not None and self._n_settled == t:
-            leaves.add_to(self._settled, tree.leaf_values)
-            self._n_settled = self._n_trees
+        if leaves is not None and self._n_scored == t:
+            leaves.add_to(self._all_scores, tree.leaf_values)
+            self._n_scored = self._n_trees
 
     def _add_sets(self, sets: np.ndarray, bins: np.ndarray, node: int) -> None:
         """Number a tree's sets after those of the trees before it; `bins` are those of its splits, from `node` on."""
@@ -134,16 +134,16 @@ class Scores:
 
     def all(self) -> np.ndarray:
         """The scores of every document."""
-        if self._n_settled < self._n_trees:
-            add_trees_binned(self._bins.bins, self._compiled(self._n_settled), self._settled)
-            self._n_settled, self._n_walked = self._n_trees, 0
-        return self._settled
+        if self._n_scored < self._n_trees:
+            add_trees_binned(self._bins.bins, self._compiled(self._n_scored), self._all_scores)
+            self._n_scored, self._n_walked = self._n_trees, 0
+        return self._all_scores
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The scores of some documents."""
-        if self._n_settled == self._n_trees:
-            return self._settled[rows]
-        self._copy_settled()
+        if self._n_scored == self._n_trees:
+            return self._all_scores[rows]
+        self._copy_all()
         catch_up_rows(self._bins, rows, self._descent(), self._n_trees, self._values, self._done)
         return self._values[rows]
 
@@ -176,7 +176,7 @@ class Scores:
         makes this one fast and does not change it.
         """
         new = Choice.fresh(highs) if last is None else last.with_room(highs)
-        if not new.sizes.any() or self._n_walked > WALKED_SHARE * len(self._settled):
+        if not new.sizes.any() or self._n_walked > WALKED_SHARE * len(self._all_scores):
             self.all()
         self._n_walked += self._improve(new, candidates, (offsets, thresholds, lows, highs, new.starts), lowest)[0]
         return new
@@ -185,7 +185,7 @@ class Scores:
         self, choice: Choice, candidates: np.ndarray, lists: tuple[np.ndarray, ...], lowest: bool
     ) -> tuple[int, int, np.ndarray]:
         """Make the last choice the new one; returns what `best_per_query` returns."""
-        self._copy_settled()
+        self._copy_all()
         sign, ceilings = self._bounds(lowest)
         if lowest not in self._heads:
             self._heads[lowest] = np.empty(len(self._values), np.float32)
@@ -199,18 +199,18 @@ class Scores:
         """The sign of scores, and what trees can add to them at most."""
         return (-1.0, self._negated_ceilings) if lowest else (1.0, self._ceilings)
 
-    def _copy_settled(self) -> None:
+    def _copy_all(self) -> None:
         """Let the single scores begin where all documents are."""
-        if self._n_copied == self._n_settled:
+        if self._n_copied == self._n_scored:
             return
         if self._n_copied < 0:
             give_back_memory()  # what the first trees, which see everything, needed
-            self._values = np.empty_like(self._settled)
-            self._done = np.empty(len(self._settled), np.int32)
-        self._values[:] = self._settled
-        self._done.fill(self._n_settled)
+            self._values = np.empty_like(self._all_scores)
+            self._done = np.empty(len(self._all_scores), np.int32)
+        self._values[:] = self._all_scores
+        self._done.fill(self._n_scored)
         self._heads.clear()
-        self._n_copied, self._n_walked = self._n_settled, 0
+        self._n_copied, self._n_walked = self._n_scored, 0
 
     def _descent(self) -> Descent:
         return Descent(

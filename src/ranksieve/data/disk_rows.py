@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.data.bin_file import BinFile
 from ranksieve.dtypes import BIN, ROW
-from ranksieve.kernels.lazy_scores import ABSENT, WANTED
+from ranksieve.kernels.lazy_scores import ABSENT, REQUESTED
 from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
@@ -20,7 +20,7 @@ SPARE_SHARE = 0.125  # of the memory for rows, which stays free for rows that ar
 class DiskRows:
     """The bins of a data set in a file: row r is at `slots[r]` of a matrix in memory, or not in memory.
 
-    Memory is filled whenever the whole file is read, with the rows that are needed most, see `renew`. In between, few
+    Memory is filled whenever the whole file is read, with the rows that are needed most, see `refill`. In between, few
     rows that are missing are read on their own.
     """
 
@@ -49,9 +49,9 @@ class DiskRows:
         """How many rows can be in memory at a time, beside others that are needed now and then."""
         return int((1.0 - SPARE_SHARE) * len(self._matrix))
 
-    def wanted(self) -> np.ndarray:
-        """The rows that a kernel has marked as wanted."""
-        rows = np.flatnonzero(self.slots == WANTED).astype(ROW)
+    def requested(self) -> np.ndarray:
+        """The rows that a kernel has marked as requested."""
+        rows = np.flatnonzero(self.slots == REQUESTED).astype(ROW)
         self.slots[rows] = ABSENT
         return rows
 
@@ -70,31 +70,31 @@ class DiskRows:
         """The bins of the training rows of a tree."""
         self._taken = rows
         if not self.load(rows):
-            self.renew(rows)
+            self.refill(rows)
         return np.take(self._matrix, self.slots[rows], axis=0)
 
-    def borrow(self) -> np.ndarray:
+    def buffer(self) -> np.ndarray:
         """Memory for other rows while a tree is grown on all; none of the rows is in memory then."""
         self.slots.fill(ABSENT)
         self._n_kept = 0
         return self._matrix[: max(len(self._matrix) - self.file.n_rows * WHOLE_BYTES // self.file.width, 1)]
 
-    def renew(
+    def refill(
         self,
         rows: np.ndarray,
         on_block: Callable[[int, np.ndarray], None] | None = None,
-        nearness: Callable[[int, int], np.ndarray] | None = None,
+        priority: Callable[[int, int], np.ndarray] | None = None,
     ) -> None:
         """Read the whole file, and fill the memory anew.
 
-        With `rows`, the last training rows if there is room for them, and those other rows whose `nearness` is
+        With `rows`, the last training rows if there is room for them, and those other rows whose `priority` is
         largest: a number for each of the rows first:last, negative infinity for rows that are not needed. Without it,
         rows that are in memory stay there if there is room for them. `on_block` gets every block with the number of its
         first row before that.
         """
         n_rows, room = self.file.n_rows, self.room
         marks = np.zeros(n_rows, np.bool_)
-        if nearness is None and self._n_kept + len(rows) <= len(self._matrix):
+        if priority is None and self._n_kept + len(rows) <= len(self._matrix):
             marks[self.slots >= 0] = True
         if len(rows) + len(self._taken) <= room:
             marks[self._taken] = True
@@ -107,8 +107,8 @@ class DiskRows:
             if on_block is not None:
                 on_block(first, bins)
             kept = marks[first:last]
-            if nearness is not None:
-                near = _largest(np.where(kept, -np.inf, nearness(first, last)), spare * last // n_rows - n_near)
+            if priority is not None:
+                near = _largest(np.where(kept, -np.inf, priority(first, last)), spare * last // n_rows - n_near)
                 n_near += len(near)
                 kept[near] = True
             inside = np.flatnonzero(kept)

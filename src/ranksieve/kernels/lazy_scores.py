@@ -5,7 +5,7 @@ leaves of the first t trees, document d cannot score above `scores[d] + ceilings
 does not change until d is scored again, `scores[d] - ceilings[done[d]]`, is kept as `heads[d]`, in single precision:
 all heads are read for every tree, at the speed of memory.
 
-Where only some rows are in memory, a query that needs others is left as it is, and these rows are marked as WANTED.
+Where only some rows are in memory, a query that needs others is left as it is, and these rows are marked as REQUESTED.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from ranksieve.kernels.metrics import top_k
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.traverse_binned import catch_up
 
-ABSENT, WANTED = -1, -2  # slots of rows that are not in memory
+ABSENT, REQUESTED = -1, -2  # slots of rows that are not in memory
 ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves
 
 
@@ -50,26 +50,26 @@ def lowest_needed(values, threshold, low, high):
 
 
 @njit(cache=True, nogil=True)
-def want_rows(rows, start, stop, n_trees, done, slots):
+def request_rows(rows, start, stop, n_trees, done, slots):
     """Mark those of rows[start:stop] that lack a tree and are not in memory; returns how many there are."""
-    n_wanted = 0
+    n_requested = 0
     for i in range(start, stop if len(slots) > 0 else start):
         if done[rows[i]] < n_trees and slots[rows[i]] < 0:
-            slots[rows[i]] = WANTED
-            n_wanted += 1
-    return n_wanted
+            slots[rows[i]] = REQUESTED
+            n_requested += 1
+    return n_requested
 
 
 @njit(cache=True, nogil=True)
 def best_of_some(first, last, row_bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, given):
-    """`best_per_query` for some queries; `given` is (sizes, scores, done, heads, walks, wanted, lowest heads)."""
+    """`best_per_query` for some queries; `given` is (sizes, scores, done, heads, walks, requested, lowest heads)."""
     offsets, thresholds, lows, highs, starts = lists
-    sizes, scores, done, heads, n_walks, n_wanted, lowest_heads = given
+    sizes, scores, done, heads, n_walks, n_requested, lowest_heads = given
     slots = row_bins.slots
     for q in range(first, last):
         low, high, start = lows[q], highs[q], starts[q]
-        n_wanted[q] = want_rows(chosen, start, start + sizes[q], n_trees, done, slots)
-        if n_wanted[q] > 0:
+        n_requested[q] = request_rows(chosen, start, start + sizes[q], n_trees, done, slots)
+        if n_requested[q] > 0:
             continue
         walks = catch_up(start, start + sizes[q], row_bins, chosen, forest, n_trees, scores, done)
         known = np.empty(sizes[q], np.float64)
@@ -85,8 +85,8 @@ def best_of_some(first, last, row_bins, forest, n_trees, sign, ceilings, candida
             rows[n_near] = candidates[i]
             n_near += heads[uintp(candidates[i])] >= lowest_head
         lowest_heads[q], n_walks[q] = lowest_head, walks
-        n_wanted[q] = want_rows(rows, 0, n_near, n_trees, done, slots)
-        if n_wanted[q] > 0:
+        n_requested[q] = request_rows(rows, 0, n_near, n_trees, done, slots)
+        if n_requested[q] > 0:
             continue
         walks += catch_up(0, n_near, row_bins, rows, forest, n_trees, scores, done)
         values = np.empty(n_near, np.float64)
@@ -129,11 +129,11 @@ def best_per_query(row_bins, forest, n_trees, sign, ceilings, candidates, lists,
     choice; sizes are 0 where there is none. With `sign` -1 scores count negated, and `ceilings` are theirs.
     Candidates of a query are ascending. `lists` is (offsets, thresholds, lows, highs, starts), an entry per query each.
 
-    Returns the number of tree walks, the number of rows that were marked as WANTED, and for each query the head below
-    which no row matters; that is infinite where it is not known yet.
+    Returns the number of tree walks, the number of rows that were marked as REQUESTED, and for each query the head
+    below which no row matters; that is infinite where it is not known yet.
     """
-    n_walks, n_wanted = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
+    n_walks, n_requested = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
     lowest_heads = np.full(len(sizes), np.inf)
-    given = sizes, scores, done, heads, n_walks, n_wanted, lowest_heads
+    given = sizes, scores, done, heads, n_walks, n_requested, lowest_heads
     run_parts(best_of_some, len(sizes), (row_bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, given))
-    return n_walks.sum(), n_wanted.sum(), lowest_heads
+    return n_walks.sum(), n_requested.sum(), lowest_heads

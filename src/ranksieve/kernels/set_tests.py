@@ -63,7 +63,7 @@ def set_tests(column: np.ndarray, goes_left: np.ndarray) -> tuple[SetTests, np.n
 
 
 @njit(cache=True, nogil=True)
-def turn_over(square):
+def transpose_bits(square):
     """The transpose of 64 words of 64 bits, in place: bit j of word i and bit i of word j change places.
 
     Blocks of 32, 16, … 1 bits off the diagonal are exchanged (Warren, Hacker's Delight, 7-3).
@@ -92,7 +92,7 @@ def make_set_tests(columns, n_groups, stride, sets, first_row, words_per_row, bi
             for word in range(n_words):
                 for i in range(64):
                     square[i] = table[np.int64(columns[place + i]) * n_words + word]
-                turn_over(square)
+                transpose_bits(square)
                 row = first_row + sets.starts[u] + 64 * word
                 for k in range(min(64, n_tests - 64 * word)):
                     bits[words_per_row * (row + k) + g] = square[k]
