@@ -198,7 +198,8 @@ NEAREST = {
 # Names that a field of a rule cannot have: arguments of `train` and `prune`, options of the commands, and names that
 # `Ranker` and `Params` use otherwise.
 RESERVED = frozenset((
-    "algorithm", "all_trees", "as_dict", "binning", "callbacks", "categorical", "check_used", "checkpoint",
+    "algorithm", "all_trees", "as_dict", "bin_limits", "binning", "callbacks", "categorical", "check_used",
+    "checkpoint",
     "checkpoint_every", "checkpoint_minutes", "cluster", "copies", "counter", "data", "docid", "drop_unused",
     "exchange", "fallback", "fit", "forest_algorithm", "from_mapping", "get_metadata_routing", "get_params", "help",
     "ignore", "init", "judge_on", "label", "load_files", "local_workers", "missing", "model", "newton_gain",

@@ -355,7 +355,7 @@ def test_vectors_in_every_command(corpus, run, tmp_path):
 
 
 def test_feature_sets_for_engines(index, run, tmp_path):
-    outcome = run("feature-set", index, "--format", "solr", "--select", "bm25.*", "--select", "window.*", "--out",
+    outcome = run("feature-set", index, "--engine", "solr", "--select", "bm25.*", "--select", "window.*", "--out",
                   tmp_path / "set.json")  # fmt: skip
     assert outcome.code == 0 and "features without a counterpart: 4 (bm25.all, " in outcome.output
     names = [one["name"] for one in json.loads((tmp_path / "set.json").read_text())]

@@ -14,7 +14,7 @@ import pytest
 
 from ranksieve.data.data_file import DataFile, spool_pipe
 from ranksieve.data.read import open_data, read
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError
 
 TEXT = "2 qid:1 1:0.5\n0 qid:1 1:0.25\n1 qid:2 1:1\n"
 
@@ -115,3 +115,9 @@ def test_standard_input_that_is_closed(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(DataError, match=r"^standard input is closed; send data"):
         spool_pipe("-")
+
+
+@pytest.mark.parametrize("wrong", [True, 3, [1.5, 2]])
+def test_categorical_takes_names(wrong):
+    with pytest.raises(ParameterError, match=r"categorical is .*; expected names of columns, such as 'brand,genre'"):
+        DataFile("train.csv", categorical=wrong)

@@ -10,6 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ranksieve
 from naive_forest import naive_leaf, naive_scores, random_forest
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ModelError, ParameterError
@@ -205,6 +206,21 @@ def test_every_form_of_documents() -> None:
     np.testing.assert_array_equal(dict(forest.staged_predict(data))[5], scores)
     whole = rng.integers(-2, 3, (30, 4))
     np.testing.assert_array_equal(forest.predict(whole), naive_scores(forest, whole))
+
+
+def test_tables_without_a_feature_are_not_scored_by_position() -> None:
+    pd = pytest.importorskip("pandas")
+    data = Dataset.from_arrays(np.zeros((4, 3)), [0, 1, 0, 1], qid=[1, 1, 2, 2], feature_names=["bm25", "age", "links"])
+    model = ranksieve.train(data, trees=1, leaves=2, min_docs=1)
+    table = pd.DataFrame(np.ones((2, 3)), columns=["bm25", "age", "links"])
+    expected = model.predict(table)
+    np.testing.assert_array_equal(model.predict(table.assign(label=9, qid=1)), expected)
+    np.testing.assert_array_equal(model.predict(pd.DataFrame(np.ones((2, 3)))), expected)  # no names
+    for wrong in (table.drop(columns="age").assign(label=9), table.rename(columns={"age": "Age"})):
+        with pytest.raises(DataError, match=r"was 'age' in training|'age' is missing"):
+            model.predict(wrong)
+    with pytest.raises(DataError, match="2 features; expected 3, as in training; 'age' is missing"):
+        model.predict(table.drop(columns="age"))
 
 
 def test_documents_that_do_not_fit_are_refused() -> None:

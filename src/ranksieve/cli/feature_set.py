@@ -18,7 +18,7 @@ def feature_set(
     index: IndexArgument,
     out: Annotated[Path, out_option("JSON file to write.")],
     engine: Annotated[
-        str, typer.Option("--format", metavar="elasticsearch|opensearch|solr", help="Search engine.")
+        str, typer.Option(metavar="elasticsearch|opensearch|solr", help="Search engine.")
     ] = "elasticsearch",
     select: Annotated[
         list[str] | None,

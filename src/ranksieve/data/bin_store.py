@@ -204,8 +204,10 @@ class BinStore:
         _check_space(path, n_bytes)
         free = f"more than {SHARE:.0%} of the free memory, {file_size(self._free or 0)}"
         why = "" if self._limit is not None else f", {free}"
-        self.listener.note(f"the bins of {name} take {file_size(n_bytes)}{why}; they are kept in {path}")
-        return FileSink(self, path, width, key, keep=self.keep and not temporary)
+        keep = self.keep and not temporary
+        what = "they are kept" if keep else "during the training they are"
+        self.listener.note(f"the bins of {name} take {file_size(n_bytes)}{why}; {what} in {path}")
+        return FileSink(self, path, width, key, keep=keep)
 
     def opened(self, stored: StoredBins, *, keep: bool | None = None) -> StoredBins:
         """Count the documents of a file that is used from now on."""

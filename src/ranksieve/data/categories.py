@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, param
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.text_formats import features_text, some_of
 
 MOST = 1 << 24  # the numbers of categories are exact in float32
@@ -157,7 +157,12 @@ def categorical_text(given: str | Sequence[str] | None) -> str:
     >>> categorical_text(["genre", "brand"]), categorical_text(None)
     ('genre,brand', '')
     """
-    return features_text(given) if given is not None else ""
+    if given is None:
+        return ""
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    if isinstance(given, bool | int) or not all(isinstance(name, str | int) for name in names):
+        raise ParameterError(param("categorical"), f" is {given!r}; expected names of columns, such as 'brand,genre'")
+    return features_text(names)
 
 
 def recoding(given: Sequence[str], expected: Sequence[str]) -> np.ndarray | None:

@@ -89,9 +89,13 @@ def default_names(n_features: int) -> tuple[str, ...]:
 
 
 def same_features(given: Sequence[str], expected: Sequence[str]) -> bool:
-    """Whether features are those of the training data in the same order; those without names are matched by number."""
+    """Whether features are those of the training data in the same order; those without names are matched by number.
+
+    Such are `f1`, `f2`, … of LETOR, LightGBM's `Column_0`, …, and 0, 1, … of pandas.
+    """
     given, expected = tuple(given), tuple(expected)
-    unnamed = {default_names(len(given)), tuple(f"Column_{number}" for number in range(len(given)))}  # LightGBM's
+    numbers = range(len(given))
+    unnamed = {default_names(len(given)), *(tuple(f"{start}{n}" for n in numbers) for start in ("Column_", ""))}
     return len(given) == len(expected) and (given == expected or bool(unnamed & {given, expected}))
 
 
@@ -102,8 +106,9 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
     """
     given, expected = tuple(given), tuple(expected)
     if len(given) != len(expected):
+        missing = next((f"; {name!r} is missing" for name in expected if name not in given), "")
         raise DataError(
-            f"{source}: {counted(feature=len(given))}; expected {len(expected)}, as in training; "
+            f"{source}: {counted(feature=len(given))}; expected {len(expected)}, as in training{missing}; "
             "give the features of the training data"
         )
     if same_features(given, expected):

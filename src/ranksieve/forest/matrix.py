@@ -11,7 +11,7 @@ import scipy.sparse
 
 from ranksieve.data.categories import Categorical, named, other_categories
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.features import match_features
+from ranksieve.data.features import check_feature_names, match_features
 from ranksieve.data.tables import is_table, split_table
 from ranksieve.errors import DataError, ModelError
 from ranksieve.forest.model import Model, TrainedModel
@@ -96,7 +96,10 @@ def _plain(X: Any, model: Model) -> Any:
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
     if not (isinstance(X, np.ndarray) and X.dtype.kind in "iubf"):
-        X = split_table(X, model.feature_names, Categorical(known=_categories(model))).features
+        table = split_table(X, model.feature_names, Categorical(known=_categories(model)))
+        if table.names is not None:
+            check_feature_names(table.names, model.feature_names, "the table")
+        X = table.features
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     return X
