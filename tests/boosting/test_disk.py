@@ -96,7 +96,7 @@ def test_a_limit_of_memory_is_a_parameter(small_memory, data, tmp_path, caplog):
 def test_the_estimator_has_the_parameter(small_memory, data, caplog):
     X, y, qid = np.asarray(data.features), data.labels, np.repeat(np.arange(data.n_queries), data.lists.sizes)
     ranker = rs.Ranker(memory="5K", negatives=0.1, **MORE).fit(X, y, qid=qid)
-    assert "are kept in" in caplog.text
+    assert "during the training they are in" in caplog.text
     same(ranker.model_, rs.train(data, negatives=0.1, **MORE))
 
 
