@@ -54,7 +54,10 @@ class ParquetSource(TableSource):
 
     def _count_values(self, name: str) -> Counter[str]:
         with self._open() as file:
-            return self._reading(lambda: count_values(b.column(name) for b in file.iter_batches(columns=[name])))
+            found: Counter[str] = self._reading(
+                lambda: count_values(batch.column(name) for batch in file.iter_batches(columns=[name]))
+            )
+            return found
 
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         done, n_docs = 0, self.n_docs or 1
