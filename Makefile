@@ -8,10 +8,12 @@ LOWEST := .venv-lowest
 demo: $(VENV)/.ready-demo
 	$(BIN)/ranksieve demo --out demo
 
-# a process per core; kernels that several would compile at once are compiled before
+# a process per core; kernels that several would compile at once are compiled before. Tests that kill the workers of a
+# cluster depend on time, so these run alone
 test: $(VENV)/.ready-test
 	$(BIN)/ranksieve warm-up
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/cluster
+	$(BIN)/python -m pytest tests/cluster
 
 # kernels as plain Python, so that the interpreter checks every index; a part of the tests, as loops are slow
 test-nojit: $(VENV)/.ready-test
