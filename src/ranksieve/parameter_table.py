@@ -175,8 +175,8 @@ class Core:
         "Smoothing where categories are sorted for a split; categories with fewer documents in a leaf are not used",
     )
     cat_l2: float = number(
-        10.0, "L2 regularisation added to l2 where the set of a split is chosen; values of leaves have l2 alone, where "
-        "LightGBM adds cat_l2 too",
+        10.0, "L2 regularisation added to l2 for splits by a set of several categories, in the gain and in the values "
+        "of the two leaves",
     )  # fmt: skip
     min_docs_per_group: int = integer(100, "Smallest number of documents added to a set of categories at a time", 1)
     base: str = choice("lambdamart", "Algorithm that grows the trees (xcleaver)", tuple(FORESTS))

@@ -66,6 +66,10 @@ def test_the_first_set_is_the_naive_best(seed, gain, n_categories):
     assert np.flatnonzero(tree.sets[0]).tolist() == expected
     whole = grad.sum() ** 2 / (hess.sum() + 0.5 if gain == "newton" else 400)
     np.testing.assert_allclose(tree.gains[0], best - whole, rtol=1e-4)
+    left = np.isin(binned.bins[:, 0], expected)
+    l2 = params.l2 + (params.cat_l2 if n_categories > params.max_cat_to_onehot else 0.0)
+    values = [grad[side].sum() / (hess[side].sum() + l2) for side in (left, ~left)]
+    np.testing.assert_allclose(tree.leaf_values, values, rtol=1e-6)
 
 
 @given(st.integers(0, 2**32), st.integers(2, 7))
@@ -99,21 +103,24 @@ def test_leaves_hold_the_rows_that_walk_into_them(data):
     np.testing.assert_array_equal(tree.sets, trees[1][0].sets)
 
 
-def test_lightgbm_finds_the_same_sets():
+@pytest.mark.parametrize("n_categories", [30, 4])
+def test_lightgbm_grows_the_same_tree(n_categories):
     rng = np.random.default_rng(4)
-    codes = rng.integers(0, 30, 3000)
+    codes = rng.integers(0, n_categories, 3000)
     labels = np.random.default_rng(1).normal(size=30)[codes] + rng.normal(size=3000)
     labels -= labels.min()
     theirs = lightgbm.train(
         {"objective": "regression", "verbose": -1, "num_leaves": 4, "learning_rate": 0.1, "lambda_l2": 1.0,
-         "min_data_in_leaf": 20, "num_threads": 1, "min_data_in_bin": 1},
+         "min_data_in_leaf": 20, "num_threads": 1, "min_data_in_bin": 1, "max_cat_to_onehot": 5},
         lightgbm.Dataset(codes[:, None].astype(float), labels, categorical_feature=[0]), 1,
     )  # fmt: skip
     data = rs.Dataset.from_arrays(codes[:, None], labels, group=[1000, 2000], categorical="1")
-    ours = rs.train(data, algo="mart", trees=1, leaves=4, min_docs=20, l2=1.0, verbose=False, threads=1)
+    params = {"l2": 1.0, "learning_rate": 0.1, "max_cat_to_onehot": 5}
+    ours = rs.train(data, algo="mart", trees=1, leaves=4, min_docs=20, **params, verbose=False, threads=1)
     theirs = rs.from_model(theirs)
     assert [ours.set_of(split).tolist() for split in range(3)] == [theirs.set_of(split).tolist() for split in range(3)]
     np.testing.assert_array_equal(ours.leaf_count, theirs.leaf_count)
+    np.testing.assert_allclose(ours.leaf_values, theirs.leaf_values, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

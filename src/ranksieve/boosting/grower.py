@@ -133,7 +133,7 @@ class Grower:
         splits[:, 0] = self._columns[splits[:, 0]]
         by_set = splits[:, 1] == A_SET
         splits[by_set, 1] = ~np.arange(by_set.sum())
-        values = self._values(scale, totals, hess_totals)
+        values = self._values(scale, totals, hess_totals, self._set_l2(grown.splits, len(totals)))
         if len(self._signs):
             values = np.clip(values, *np.ldexp(grown.limits, -scales.split.grad_exponent).T)
         return Tree(
@@ -146,9 +146,19 @@ class Grower:
             sets=to_sets(grown.splits[by_set, 1 + SET :]),
         )
 
-    def _values(self, scale: Scale, totals: np.ndarray, hess_totals: np.ndarray) -> np.ndarray:
+    def _set_l2(self, splits: np.ndarray, n_leaves: int) -> np.ndarray:
+        """What is added to `l2` for each leaf: `cat_l2` for the two of a split by a set of several categories."""
+        several = (splits[:, 1] == A_SET) & (self._n_bins[splits[:, 0]] > self._params.max_cat_to_onehot)
+        children = splits[several, 3:5]
+        added = np.zeros(n_leaves)
+        added[~children[children < 0]] = self._params.cat_l2
+        return added
+
+    def _values(
+        self, scale: Scale, totals: np.ndarray, hess_totals: np.ndarray, added_l2: np.ndarray | float = 0.0
+    ) -> np.ndarray:
         """The values of nodes with these sums."""
-        used = scale.hess_sum(hess_totals) + self._params.l2
+        used = scale.hess_sum(hess_totals) + self._params.l2 + added_l2
         return np.divide(scale.grad_sum(totals), used, out=np.zeros(len(totals)), where=used > SMALLEST_WEIGHT)
 
     def _place(self, target: TreeTarget, scales: Scales) -> TreeRows:
