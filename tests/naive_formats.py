@@ -126,23 +126,42 @@ def evaluate_solr(text: str, X: np.ndarray, names: tuple[str, ...]) -> np.ndarra
 def evaluate_vespa(text: str, X: np.ndarray, dtype: type) -> np.ndarray:
     """Vespa's `lightgbm`: left where x < threshold, or where not x >= threshold if default_left is set.
 
+    A split by categories is left where the text is in the list. `X` has the numbers of categories; a text is looked up
+    by its place in `pandas_categorical`, which has a list for each feature that has values in `feature_infos`.
+
     Vespa evaluates the expression in float64, or as a compiled forest, with thresholds, features and leaves in float32
     and sums in float64.
     """
     model = json.loads(text)
-    assert model["objective"] in ("lambdarank", "regression") and model["pandas_categorical"] is None
+    assert model["objective"] in ("lambdarank", "regression")
+    infos = [model["feature_infos"][name] for name in model["feature_names"]]
+    categorical = [number for number, info in enumerate(infos) if info["values"]]
+    texts = dict(zip(categorical, model["pandas_categorical"] or [], strict=True))
 
     def open_node(node):
         if "left_child" not in node:
             return dtype(node["leaf_value"])
+        children = node["left_child"], node["right_child"]
+        if node["decision_type"] == "==":
+            names = texts[node["split_feature"]]
+            wanted = [names[int(number)] for number in node["threshold"].split("||")]
+            assert not node["default_left"]
+            return node["split_feature"], lambda x: np.isin([_text(names, code) for code in x], wanted), *children
         assert node["decision_type"] == "<="
         with np.errstate(over="ignore"):
             threshold = dtype(node["threshold"])
         test = (lambda x: ~(x >= threshold)) if node["default_left"] else (lambda x: x < threshold)
-        return node["split_feature"], test, node["left_child"], node["right_child"]
+        return node["split_feature"], test, *children
 
     trees = [tree["tree_structure"] for tree in model["tree_info"]]
     return _sum(trees, X.astype(dtype), open_node, np.float64)
+
+
+def _text(names: list[str], code: float) -> str:
+    """The text of a document: the category's name, another where no split has it, empty where it is missing."""
+    if np.isnan(code):
+        return ""
+    return names[int(code)] if 0 <= code < len(names) else f"unknown {code}"
 
 
 def _open_xml(output: type):

@@ -116,14 +116,6 @@ def test_lightgbm_models_with_categories(tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["xgboost", "elasticsearch", "ranklib", "quickrank", "solr", "vespa", "onnx", "c"])
-def test_formats_without_categories_name_the_feature(name, tmp_path):
-    forest, _ = case(4)
-    with pytest.raises(ModelError, match="categories of f2, f4, which this format cannot express"):
-        forest.save(tmp_path / "model", format=name)
-    assert not (tmp_path / "model").exists()
-
-
 def test_missing_categories_that_go_left_are_refused_in_lightgbm_text(tmp_path):
     forest, X = case(6)
     forest = dataclasses.replace(forest, default_left=forest.default_left | forest.categorical)

@@ -82,10 +82,10 @@ def levels(left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray) -> li
     return found
 
 
-def checked_values(forest: Forest, *, categories: bool = False) -> np.ndarray:
+def checked_values(forest: Forest, *, numerical_only: str = "") -> np.ndarray:
     """Weighted leaf values of a forest that can be written; refuses arrays that are not trees, and infinite values.
 
-    Splits by category are refused too, unless the format can express them.
+    `numerical_only` names a consumer that has no splits by categories; they are refused then.
     """
     broken = first_broken(forest.left, forest.right, forest.split_offsets, forest.leaf_offsets)
     if broken is not None:
@@ -96,11 +96,12 @@ def checked_values(forest: Forest, *, categories: bool = False) -> np.ndarray:
         raise ModelError(
             f"a split uses feature {forest.feature.max()} but the forest names {forest.n_features}; name every feature"
         )
-    if forest.has_categories and not categories:
+    if forest.has_categories and numerical_only:
         names = dict.fromkeys(forest.feature_names[number] for number in forest.feature[forest.categorical])
         raise ModelError(
-            f"the model splits by the categories of {some_of(list(names))}, which this format cannot express; use ",
-            param("format", "lightgbm"), ", or train without these features",
+            f"the model splits by sets of categories of {some_of(list(names))}, and {numerical_only} only compares "
+            "features with thresholds; use ", param("format", "lightgbm"), ", xgboost, vespa or c, or train without "
+            "these features",
         )  # fmt: skip
     values = forest.scaled_leaf_values()
     if not np.isfinite(values).all() or np.isnan(forest.threshold).any():

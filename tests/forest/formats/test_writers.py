@@ -9,8 +9,6 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import json
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -152,30 +150,12 @@ def test_onnxruntime_rounds_our_score_once(seed):
     np.testing.assert_array_equal(scores[:, 0], forest.predict(X, dtype=np.float32))
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """Compile C and load it; skips where there is no compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("c")
-
-    def compile_and_load(text: str) -> ctypes.CDLL:
-        source, library = folder / "model.c", folder / f"{abs(hash(text))}.so"
-        source.write_text(text)
-        warnings = ["-std=c89", "-Wall", "-Wextra", "-pedantic", "-Werror"]
-        subprocess.run([compiler, *warnings, "-O2", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
-        return ctypes.CDLL(str(library))
-
-    return compile_and_load
-
-
 @pytest.mark.parametrize("seed", range(4))
-def test_compiled_c_gives_the_same_bits(compiled, seed):
+def test_compiled_c_gives_the_same_bits(compiled_c, seed):
     forest, rng = make_forest(seed)
     zero_missing = rng.random(len(forest.feature)) < 0.3
     forest = dataclasses.replace(forest, zero_missing=zero_missing, feature_names=("a */ b", "/* c", "\n", "d"))
-    library = compiled(to_c(forest, Options(name="my-model")))
+    library = compiled_c(to_c(forest, Options(name="my-model")))
     X = hard_documents(forest, 300, rng, infinite=True)
     scores = np.empty(len(X))
     library.my_model_scores(
@@ -188,10 +168,10 @@ def test_compiled_c_gives_the_same_bits(compiled, seed):
     assert np.array(got).tobytes() == forest.predict(wide).tobytes()
 
 
-def test_forests_without_trees_and_trees_without_splits(compiled):
+def test_forests_without_trees_and_trees_without_splits(compiled_c):
     for n_trees, forest in ((0, empty_forest(["a", "b"])), (3, random_forest(np.random.default_rng(0), max_leaves=1))):
         X = np.zeros((2, forest.n_features), np.float32)
-        library = compiled(to_c(forest))
+        library = compiled_c(to_c(forest))
         library.model_score.restype = ctypes.c_double
         assert library.model_score(X.ctypes.data_as(ctypes.c_void_p)) == forest.predict(X)[0]
         assert len(json.loads(to_dump(forest))) == len(json.loads(to_solr(forest))["params"]["trees"]) == n_trees

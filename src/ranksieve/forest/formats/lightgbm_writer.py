@@ -42,8 +42,8 @@ def to_text(
     >>> to_text(empty_forest(["bm25"])).splitlines()[:3]
     ['tree', 'version=v4', 'num_class=1']
     """
-    values = checked_values(forest, categories=True)
-    _check_sets(forest)
+    values = checked_values(forest)
+    check_sets(forest, "LightGBM sends them right")
     trees = _tree_texts(forest, values)
     options = f" num_class:{classes}" + " sigmoid:1" * (objective == "multiclassova")
     objective = _objective(forest) if objective is None else objective + options
@@ -111,13 +111,13 @@ def _tree_texts(forest: Forest, values: np.ndarray) -> list[str]:
     return texts
 
 
-def _check_sets(forest: Forest) -> None:
-    """Refuse categorical splits that send missing values left: LightGBM sends them right."""
+def check_sets(forest: Forest, reason: str) -> None:
+    """Refuse categorical splits that send missing values left, as XGBoost's may; `reason` is what a consumer does."""
     left = forest.categorical & forest.default_left
     if left.any():
         name = forest.feature_names[forest.feature[np.argmax(left)]]
         raise ModelError(
-            f"a split by the categories of {name!r} sends missing values left, and LightGBM sends them right; give ",
+            f"a split by the categories of {name!r} sends missing values left, and {reason}; give ",
             param("missing", "never"), " if there are none",
         )  # fmt: skip
 
@@ -140,18 +140,22 @@ def _set_lines(sets: list[np.ndarray]) -> list[str]:
     return [f"cat_boundaries={' '.join(map(str, boundaries))}", f"cat_threshold={' '.join(map(str, words))}"]
 
 
+def category_numbers(forest: Forest) -> dict[int, list[int]]:
+    """The categorical features, and the numbers of their categories: those with names, and those in sets."""
+    numbers = {
+        at: {0, *range(len(forest.categories[name]))}
+        for at, name in enumerate(forest.feature_names) if name in forest.categories
+    }  # fmt: skip
+    for split in np.flatnonzero(forest.categorical).tolist():
+        numbers.setdefault(int(forest.feature[split]), {0}).update(forest.set_of(split).tolist())
+    return {at: sorted(numbers[at]) for at in sorted(numbers)}
+
+
 def _feature_infos(forest: Forest) -> Iterator[str]:
     """What LightGBM notes of each feature: its categories, or the range of its values."""
-    split_by = set(forest.feature[forest.categorical].tolist())
-    for number, name in enumerate(forest.feature_names):
-        if number not in split_by and name not in forest.categories:
-            yield "[-inf:inf]"
-            continue
-        sets = [
-            forest.set_of(split) for split in np.flatnonzero(forest.categorical & (forest.feature == number)).tolist()
-        ]
-        named = np.arange(len(forest.categories.get(name, ())))
-        yield ":".join(map(str, np.unique(np.concatenate([[0], named, *sets]).astype(np.int64)).tolist()))
+    numbers = category_numbers(forest)
+    for at in range(forest.n_features):
+        yield ":".join(map(str, numbers[at])) if at in numbers else "[-inf:inf]"
 
 
 def _pandas_categories(forest: Forest) -> str:

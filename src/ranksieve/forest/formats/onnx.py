@@ -45,7 +45,7 @@ def _attributes(forest: Forest, options: Options) -> dict[str, Any]:
     """The operator's arrays: every tree's splits, then its leaves, numbered through the tree."""
     from onnx import TensorProto, helper
 
-    values = checked_values(forest)
+    values = checked_values(forest, numerical_only="ONNX's TreeEnsembleRegressor")
     check_missing(forest, "ONNX", None, options)
     n_splits, n_leaves = np.diff(forest.split_offsets), forest.n_leaves
     # the place of each split and each leaf among all nodes of all trees

@@ -31,7 +31,7 @@ SLACK = np.float32(1e-6)  # NODE_SPLIT_SLACK of Solr
 
 def to_solr(forest: Forest, options: Options = DEFAULT) -> str:
     """The JSON to upload to a model store; it lists the features that trees use, and is named as the file."""
-    values = checked_values(forest)
+    values = checked_values(forest, numerical_only="Solr")
     check_missing(forest, "Solr", None, options)
     check_names(forest, "Solr")
     leaves = single_texts(single_values(values, "Solr"))

@@ -3,19 +3,24 @@
 Vespa sends `x < threshold` left where LightGBM tests `x <= threshold`, and compares in float64 or, where its compiled
 forests apply, in float32. The threshold written is the float32 above, so that both send every float32 document to the
 same leaf as the forest.
+
+A split by categories is `feature in ["a", "b"]`: in Vespa categories are texts. The dump has their numbers, "0||3", and
+Vespa looks the names up in `pandas_categorical`, which has one list per feature with `values` in `feature_infos`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ranksieve.errors import ModelError
 from ranksieve.forest.float32 import above_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.lightgbm_writer import internal, is_regression
+from ranksieve.forest.formats.lightgbm_writer import category_numbers, check_sets, internal, is_regression
 from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, check_names, nested, single_values
 from ranksieve.forest.structure import checked_values
 
@@ -30,7 +35,9 @@ def to_vespa(forest: Forest, options: Options = DEFAULT) -> str:
     single_values(values, "Vespa")
     check_missing(forest, "Vespa", None, options)
     check_names(forest, "Vespa")
-    names = vespa_names(forest)
+    check_sets(forest, "a text that is missing is the empty text in Vespa, which goes right")
+    names, numbers = vespa_names(forest), category_numbers(forest)
+    named = [_category_names(forest, feature, numbers[feature]) for feature in numbers]
     used, times = np.unique(forest.feature, return_counts=True)
     header = {
         "name": "tree",
@@ -43,20 +50,41 @@ def to_vespa(forest: Forest, options: Options = DEFAULT) -> str:
         "average_output": False,
         "feature_names": names,
         "monotone_constraints": [],
-        "feature_infos": {name: {"min_value": -LARGEST, "max_value": LARGEST, "values": []} for name in names},
+        "feature_infos": {
+            name: {"min_value": numbers[at][0], "max_value": numbers[at][-1], "values": numbers[at]}
+            if at in numbers
+            else {"min_value": -LARGEST, "max_value": LARGEST, "values": []}
+            for at, name in enumerate(names)
+        },
     }
     footer = {
         "feature_importances": dict(zip([names[number] for number in used], times.tolist(), strict=True)),
-        "pandas_categorical": None,
+        "pandas_categorical": named or None,
     }
     trees = ",\n".join(_trees(forest, values)) or _one_leaf(0, "0.0", 0)  # an expression needs a term
     return f'{_members(header)},\n"tree_info": [\n{trees}\n],\n{_members(footer)}'.join(("{", "}\n"))
+
+
+def _category_names(forest: Forest, feature: int, numbers: Sequence[int]) -> list[str]:
+    """The texts of a feature's categories by number; the numbers themselves where they have no names."""
+    names = list(forest.categories.get(forest.feature_names[feature], ()))
+    names += map(str, range(len(names), numbers[-1] + 1))
+    for name in names:
+        if set(name) & set('"\\\n'):
+            raise ModelError(
+                f"the category {name!r} of {forest.feature_names[feature]!r} holds a quotation mark, a backslash or a "
+                "line break, which Vespa's importer does not quote; rename it and train again"
+            )
+    return names
 
 
 def _trees(forest: Forest, values: np.ndarray) -> list[str]:
     means, weights = internal(forest, values)
     thresholds = above_single(forest.threshold).astype(np.float64)
     threshold = list(map(repr, np.where(np.isinf(thresholds), ANY, thresholds).tolist()))
+    for split in np.flatnonzero(forest.categorical).tolist():
+        threshold[split] = f'"{"||".join(map(str, forest.set_of(split).tolist()))}"'
+    decision = np.where(forest.categorical, "==", "<=").tolist()
     gain, mean, weight, leaf_value, leaf_weight = map(
         _texts, (forest.gain, means, weights, values, forest.leaf_weight)
     )  # fmt: skip
@@ -74,7 +102,7 @@ def _trees(forest: Forest, values: np.ndarray) -> list[str]:
         def before(at: int, depth: int) -> str:
             return (
                 f'{{"split_index": {at - first_split}, "split_feature": {feature[at]}, "split_gain": {gain[at]}, '
-                f'"threshold": {threshold[at]}, "decision_type": "<=", "default_left": {default_left[at]}, '
+                f'"threshold": {threshold[at]}, "decision_type": "{decision[at]}", "default_left": {default_left[at]}, '
                 f'"missing_type": "NaN", "internal_value": {mean[at]}, "internal_weight": {weight[at]}, '
                 f'"internal_count": {split_count[at]}, "left_child": '
             )
@@ -88,17 +116,19 @@ def _trees(forest: Forest, values: np.ndarray) -> list[str]:
         root = nested(
             forest, tree, before=before, between=lambda *_: ', "right_child": ', after=lambda *_: "}", leaf=leaf
         )
-        return _tree(tree, n_leaves, root)
+        n_sets = int(forest.categorical[first_split : forest.split_offsets[tree + 1]].sum())
+        return _tree(tree, n_leaves, n_sets, root)
 
     return [tree_text(tree) for tree in range(forest.n_trees)]
 
 
 def _one_leaf(tree: int, value: str, count: int) -> str:
-    return _tree(tree, 1, f'{{"leaf_value": {value}, "leaf_count": {count}}}')
+    return _tree(tree, 1, 0, f'{{"leaf_value": {value}, "leaf_count": {count}}}')
 
 
-def _tree(tree: int, n_leaves: int, root: str) -> str:
-    return f'{{"tree_index": {tree}, "num_leaves": {n_leaves}, "num_cat": 0, "shrinkage": 1, "tree_structure": {root}}}'
+def _tree(tree: int, n_leaves: int, n_sets: int, root: str) -> str:
+    numbers = f'"tree_index": {tree}, "num_leaves": {n_leaves}, "num_cat": {n_sets}, "shrinkage": 1'
+    return f'{{{numbers}, "tree_structure": {root}}}'
 
 
 def _texts(values: np.ndarray) -> list[str]:
@@ -148,7 +178,11 @@ def rank_profile(forest: Forest, file: str) -> str:
     """
     names = vespa_names(forest)
     used = [(names[number], forest.feature_names[number]) for number in np.unique(forest.feature)]
-    listed = [f"    #   {name}" + (f"  (feature {given!r})" if given != name else "") for name, given in used]
+    texts = {forest.feature_names[number] for number in forest.feature[forest.categorical]}
+    listed = [
+        f"    #   {name}" + (f"  (feature {given!r})" if given != name else "") + "  (a text)" * (given in texts)
+        for name, given in used
+    ]
     about = ["    # features: rank features of Vespa as they are; define the others, as in", *listed]
     about[0] += " function NAME() { expression: bm25(title) }"
     name = re.sub(r"\W+", "_", file.partition(".")[0], flags=re.ASCII)

@@ -19,10 +19,16 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.float32 import above_single, below_single, single_texts, to_single
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats import ubjson
-from ranksieve.forest.formats.lightgbm_writer import internal, is_regression
+from ranksieve.forest.formats.lightgbm_writer import category_numbers, internal, is_regression
 from ranksieve.forest.formats.nodes import REMEDY, Nodes, parse_count, parse_number, reading, to_forest
 from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, check_names, nested, single_values
-from ranksieve.forest.formats.xgboost_categories import category_names, sets_of
+from ranksieve.forest.formats.xgboost_categories import (
+    category_names,
+    encodings_of,
+    sets_of,
+    sets_to_right,
+    stored_sets,
+)
 from ranksieve.forest.structure import checked_values
 
 # Objectives whose prediction is the plain sum of base score and leaves; "custom" ones are not stored.
@@ -156,10 +162,13 @@ def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
     """
     values = checked_values(forest)
     check_missing(forest, "XGBoost", None, options)
+    forest = sets_to_right(forest)
     leaves = single_values(values, "XGBoost")
     named = forest.feature_names != default_names(forest.n_features)
+    is_category = np.isin(np.arange(forest.n_features), list(category_numbers(forest)))
     regression = is_regression(forest)
     model = _object(
+        **encodings_of(forest),
         gbtree_model_param={"num_parallel_tree": "1", "num_trees": str(forest.n_trees)},
         iteration_indptr=list(range(forest.n_trees + 1)),
         tree_info=[0] * forest.n_trees,
@@ -169,7 +178,7 @@ def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
         attributes={},
         # without names XGBoost takes any array; with names it requires the same ones
         feature_names=list(forest.feature_names) if named else [],
-        feature_types=["float"] * forest.n_features if named else [],
+        feature_types=["c" if one else "float" for one in is_category] if named or is_category.any() else [],
         gradient_booster=_object(model=model, name="gbtree"),
         learner_model_param={
             "base_score": "0E0",
@@ -235,15 +244,12 @@ def _tree_texts(forest: Forest, values: np.ndarray, leaves: np.ndarray) -> Itera
             parents=np.concatenate([[NO_PARENT], np.repeat(split_nodes, 2)]),
             split_indices=by_node(forest.feature[splits], 0),
             default_left=by_node(forest.default_left[splits].astype(int), 0),
-            split_type=np.zeros(n_splits + n_leaves, int),
+            split_type=by_node(forest.categorical[splits].astype(int), 0),
             split_conditions=by_node(conditions[splits], leaves[own]),
             base_weights=by_node(means[splits], leaves[own]),
             loss_changes=by_node(gains[splits], np.float32(0)),
             sum_hessian=by_node(hessians[splits], leaf_hessians[own]),
-            categories=[],
-            categories_nodes=[],
-            categories_segments=[],
-            categories_sizes=[],
+            **stored_sets(forest, splits, split_nodes),
             tree_param={
                 "num_deleted": "0",
                 "num_feature": str(forest.n_features),
@@ -256,7 +262,7 @@ def _tree_texts(forest: Forest, values: np.ndarray, leaves: np.ndarray) -> Itera
 def to_dump(forest: Forest, options: Options = DEFAULT) -> str:
     """The JSON list of trees that `Booster.get_dump(dump_format="json")` gives: `model/xgboost+json` of the plugins
     for Elasticsearch and OpenSearch. They add float32 leaves, and identify features by name."""
-    values = checked_values(forest)
+    values = checked_values(forest, numerical_only="the plugin")
     check_missing(forest, "the plugin", None, options)
     check_names(forest, "the plugin")
     leaves, conditions = single_texts(single_values(values, "the plugin")), single_texts(above_single(forest.threshold))

@@ -1,8 +1,12 @@
-"""Categories in XGBoost's models: the sets of a tree's splits, and the names of the categories."""
+"""Categories in XGBoost's models: the sets of a tree's splits, and the names of the categories.
+
+A category in the set of a split goes right in XGBoost, and left in a forest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +14,7 @@ import numpy as np
 
 from ranksieve.data.categories import MOST
 from ranksieve.errors import ModelError
+from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.nodes import REMEDY, Nodes
 
 
@@ -45,3 +50,45 @@ def sets_of(tree: dict[str, Any], where: str) -> dict[int, np.ndarray]:
         raise ModelError(f"{where} has a category that is not a number from 0 to {MOST - 1:,}; {REMEDY}")
     parts = zip(nodes.tolist(), starts.tolist(), sizes.tolist(), strict=True)
     return {node: np.unique(categories[start : start + size]) for node, start, size in parts}
+
+
+def sets_to_right(forest: Forest) -> Forest:
+    """The forest with the sides of its categorical splits exchanged, as XGBoost has them."""
+    swapped = forest.categorical
+    return replace(
+        forest,
+        left=np.where(swapped, forest.right, forest.left),
+        right=np.where(swapped, forest.left, forest.right),
+        default_left=forest.default_left ^ swapped,
+    )
+
+
+def stored_sets(forest: Forest, splits: slice, nodes: np.ndarray) -> dict[str, np.ndarray]:
+    """The sets of a tree's splits, whose nodes have these numbers, as `sets_of` reads them."""
+    by_set = np.flatnonzero(forest.categorical[splits])
+    by_set = by_set[np.argsort(nodes[by_set])]
+    sets = [forest.set_of(splits.start + split) for split in by_set.tolist()]
+    sizes = np.array([len(codes) for codes in sets], np.int64)
+    return {
+        "categories": np.concatenate([np.empty(0, np.int64), *sets]),
+        "categories_nodes": nodes[by_set],
+        "categories_segments": np.cumsum(sizes) - sizes,
+        "categories_sizes": sizes,
+    }
+
+
+def encodings_of(forest: Forest) -> dict[str, Any]:
+    """The names of categories as XGBoost stores them since 3.1; it finds the numbers of those in a DataFrame by them.
+
+    Nothing where there are none, or some are not ASCII.
+    """
+    names = [list(forest.categories.get(feature, ())) for feature in forest.feature_names]
+    if not any(names) or not all(name.isascii() for some in names for name in some):
+        return {}
+    encodings = [
+        {"offsets": np.cumsum([0, *map(len, some)]).tolist() if some else [], "values": list("".join(some).encode())}
+        for some in names
+    ]
+    order = [number for some in names for number in sorted(range(len(some)), key=some.__getitem__)]
+    segments = np.cumsum([0, *map(len, names)]).tolist()
+    return {"cats": {"enc": encodings, "feature_segments": segments, "sorted_idx": order}}

@@ -195,7 +195,7 @@ class _XmlHandler:
 
 def to_ranklib(forest: Forest, options: Options = DEFAULT) -> str:
     """The text of a LambdaMART model of RankLib, which the plugins for Elasticsearch and OpenSearch read, too."""
-    values = checked_values(forest)
+    values = checked_values(forest, numerical_only="RankLib")
     check_missing(forest, "RankLib (missing is 0)", forest.threshold >= 0, options)
     leaves = single_texts(single_values(values, "RankLib"))
     most_leaves = int(forest.n_leaves.max(initial=0))
@@ -210,7 +210,7 @@ def to_ranklib(forest: Forest, options: Options = DEFAULT) -> str:
 
 def to_quickrank(forest: Forest, options: Options = DEFAULT) -> str:
     """The text of a LAMBDAMART model of QuickRank."""
-    values = checked_values(forest)
+    values = checked_values(forest, numerical_only="QuickRank")
     check_missing(forest, "QuickRank", np.zeros(len(forest.feature), dtype=bool), options)
     facts = {
         "type": "LAMBDAMART",
