@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import sys
+import traceback
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ranksieve.errors import ParameterError, param
+from ranksieve.errors import DataError, ParameterError, param
 
+FILE_MODULE = "ranksieve_file_"  # begins the names of modules made of files
 _sent: dict[str, str] = {}  # sources of files that another process has sent, for machines without these files
 
 
@@ -31,6 +35,34 @@ def import_function(name: str, *, parameter: str, signature: str) -> Any:
     return found
 
 
+@contextlib.contextmanager
+def calling(what: str, signature: str) -> Iterator[None]:
+    """Turn any error of a user's function into a `DataError` that says where it failed.
+
+    `what` begins the message, as in `feature 'age' failed on the query 'red'`; `signature` says what the function gets
+    and returns.
+    """
+    try:
+        yield
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise DataError(
+            f"{what}: {type(error).__name__}: {error} ({place.filename}:{place.lineno}); it {signature}"
+        ) from error
+
+
+def function_name(function: Any) -> str:
+    """The name of a function, as `file.py:function` or `package.module:function`; of others, the name of their type."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    name = getattr(function, "__qualname__", "")
+    if module is None or not name:
+        return type(function).__name__
+    home = module.__name__
+    if home.startswith(FILE_MODULE):
+        home = Path(module.__file__ or home).name
+    return f"{home}:{name}"
+
+
 def read_source(name: str) -> dict[str, str]:
     """The file of a `file.py:function` and its text, for another process; empty where there is none."""
     home = name.rpartition(":")[0]
@@ -47,7 +79,7 @@ def _load_file(path: str) -> ModuleType:
     is_sent = path in _sent and not Path(path).is_file()
     version = zlib.crc32(_sent[path].encode()) if is_sent else Path(path).stat().st_mtime_ns
     place = Path(path).resolve()
-    name = f"ranksieve_file_{zlib.crc32(str(place).encode()):08x}_{version:x}_{place.stem}"
+    name = f"{FILE_MODULE}{zlib.crc32(str(place).encode()):08x}_{version:x}_{place.stem}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, place)
         assert spec is not None and spec.loader is not None

@@ -45,6 +45,7 @@ def test_arrays_files_and_parts_make_the_same_index(tmp_path, dtype):
         "dimension": 4,
         "dtype": {"f4": "float32", "f2": "float16"}[dtype],
         "similarity": "cosine",
+        "encoder": "arrays or files",
         "encodes queries": False,
         "hnsw": False,
     }
@@ -125,6 +126,7 @@ def test_vectors_that_cannot_be_used_are_refused(tmp_path, settings, message):
         ({"vectors": "svd:0"}, "vectors is 'svd:0'; expected a dimension from 1, as in 'svd:128'"),
         ({"vectors": "svd:x"}, "vectors is 'svd:x'"),
         ({"vectors": "svd"}, "vectors is 'svd'"),
+        ({"vectors": "lsa:64"}, "vectors is 'lsa:64', which is no file; expected FILE.npy, svd:N as in svd:128, or a"),
         ({"vectors": "svd:4", "texts": False}, "texts is off, but an encoder reads the stored texts"),
         ({"vectors": "svd:4", "vector_ids": IDS}, "vector_ids are for arrays and files"),
         ({"vector_ids": IDS}, "vector_ids needs vectors"),

@@ -154,7 +154,7 @@ def test_features_are_as_defined(dense):
 def test_only_what_needs_vectors_needs_them(dense):
     assert retrieve(dense, QUERIES, 5).n_queries == 3
     assert "dense.dot" not in extract_features(dense, QUERIES, select="!dense.*").feature_names
-    message = r"no vectors are given for the queries 1, 2, 7; the index encodes no queries by itself.*query_vectors"
+    message = r"no vectors are given for the queries 1, 2, 7; the index .*query_vectors.*encode.*select='!dense\.\*'"
     for call in (lambda: extract_features(dense, QUERIES), lambda: retrieve(dense, QUERIES, 5, "hybrid")):
         with pytest.raises(ParameterError, match=message):
             call()
@@ -241,6 +241,8 @@ def test_the_share_is_tuned_on_judged_queries(dense):
 def test_parameters_out_of_range(values, message):
     with pytest.raises(ParameterError, match=message):
         FirstStage("hybrid", **values)
+    with pytest.raises(ParameterError, match=r"model is 'hybird'; did you mean 'hybrid'[?] expected one of bm25f"):
+        FirstStage("hybird")
 
 
 def test_a_model_uses_vectors_in_both_stages(dense, svd, tmp_path):
@@ -261,6 +263,58 @@ def test_a_model_uses_vectors_in_both_stages(dense, svd, tmp_path):
         rs.Pipeline(plain, model, stage="bm25f")
     hits = search(svd, "engine wing", 3, "hybrid")
     assert [hit.rank for hit in hits] == [1, 2, 3]
+
+
+def test_models_of_another_encoder_are_refused_or_warned_of(dense, svd, tmp_path):
+    """Features of vectors of another encoder are wrong; the same one fitted again gives slightly different ones."""
+    data = extract_features(svd, QUERIES, judgements=JUDGED, select=["dense.*"])
+    assert data.candidates["encoder"] == svd.encoder_info
+    model = rs.train(data, **TRAINING)
+    model.save(tmp_path / "model.txt")
+    assert rs.load(tmp_path / "model.txt").info["candidates"]["encoder"]["digest"] == svd.encoder_info["digest"]
+    pipeline = rs.Pipeline(svd, tmp_path / "model.txt")
+    assert pipeline.difference() is None
+    other = extract_features(dense, QUERIES, judgements=JUDGED, select=["dense.*"], query_vectors=BY_ID)
+    message = r"another encoder \(arrays or files, dimension 7\) than those .* trained on \(svd:5, dimension 5\)"
+    with pytest.raises(ModelError, match=f"the index {dense.path}: its vectors are of {message}"):
+        rs.Pipeline(dense, model)
+    with pytest.raises(ModelError, match=f"arrays: its vectors are of {message}"):
+        model.predict(other)
+    rs.io.write_parquet(other, tmp_path / "other.parquet")
+    with pytest.raises(ModelError, match=f"other.parquet: its vectors are of {message}"):
+        rs.evaluate(model, tmp_path / "other.parquet")
+    again = Index.build(random_documents(N_DOCS - 5), tmp_path / "again", fields=["title", "body"], vectors="svd:5")
+    assert (
+        "the encoder svd:5 of the index was fitted on other texts than in training"
+        in rs.Pipeline(again, model, warn=False).difference()
+    )
+    plain = rs.train(extract_features(svd, QUERIES, judgements=JUDGED, select=["bm25*"]), **TRAINING)
+    assert rs.Pipeline(dense, plain).difference() is None
+
+
+def test_models_warn_of_functions_with_other_names(tmp_path):
+    def first(texts):
+        return np.array([[len(text), 1.0] for text in texts])
+
+    def second(texts):
+        return first(texts)
+
+    kept = {}
+    for encode in (first, second):
+        kept[encode] = Index.build(
+            random_documents(20), tmp_path / encode.__name__, fields=["title", "body"], vectors=encode
+        )
+    assert kept[first].encoder_info["name"].endswith(".first")
+    data = extract_features(kept[first], QUERIES, judgements=JUDGED, select=["dense.*"], query_vectors=first)
+    model = rs.train(data, **TRAINING)
+    assert rs.Pipeline(kept[first], model, encode=first).difference() is None
+    found = rs.Pipeline(kept[second], model, encode=second).difference()
+    assert "test_vectors:" in found and "if these are different encoders, train on features of this index" in found
+
+
+def test_fewer_documents_than_dimensions_are_noted(tmp_path):
+    index = Index.build(random_documents(9), tmp_path / "index", fields=["title", "body"], vectors="svd:1000")
+    assert index.vectors.dimension == 9 and "because there are fewer documents: 1 (9 of 1000)" in index.notes[-1]
 
 
 def test_models_warn_of_other_candidates_where_features_of_vectors_depend_on_them(dense):

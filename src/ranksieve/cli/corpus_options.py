@@ -74,7 +74,7 @@ def vectors_or_function(given: str, parameter: str) -> Any:
 
 def vector_facts(facts: Mapping[str, Any]) -> str:
     """What an index says about its vectors, in one line."""
-    parts = [f"dimension {facts['dimension']}", facts["dtype"], facts["similarity"]]
+    parts = [f"from {facts['encoder']}", f"dimension {facts['dimension']}", facts["dtype"], facts["similarity"]]
     parts += ["an encoder for queries"] if facts["encodes queries"] else []
     return ", ".join([*parts, *(["an HNSW graph"] if facts["hnsw"] else [])])
 

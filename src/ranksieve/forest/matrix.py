@@ -14,9 +14,11 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import check_feature_names, match_features
 from ranksieve.data.tables import is_table, split_table
 from ranksieve.errors import DataError, ModelError
+from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.text_formats import counted
 
+DENSE, RELATIVE = "dense.", "relative."  # how names of features of vectors begin; both are in front of some
 ROWS = 65_536  # of a sparse matrix or a regrouped data set that are made dense at a time
 
 
@@ -50,12 +52,50 @@ class Matrix(NamedTuple):
         return self.values.reshape(shape) if self.column_step == 1 else self.values.reshape(shape[::-1]).T
 
 
+def check_encoder(model: Any, candidates: Mapping[str, Any] | None, source: str) -> None:
+    """Refuse features of vectors for a model that was trained on those of another encoder.
+
+    What made the vectors is known from the provenance of the candidates, that of the model's training data and the
+    given one. Names of functions may differ for the same encoder.
+    """
+    trained, given = encoder_of(model.info.get("candidates")), encoder_of(candidates)
+    if trained is None or given is None:
+        return
+    fitted = [str(one["name"]).startswith("svd:") for one in (trained, given)]
+    if trained["dimension"] == given["dimension"] and fitted[0] == fitted[1]:
+        return
+    if any(name.removeprefix(RELATIVE).startswith(DENSE) for name in used_features(model)):
+        raise ModelError(
+            f"{source}: its vectors are of another encoder ({_encoder_text(given)}) than those that the model was "
+            f"trained on ({_encoder_text(trained)}), so its features dense.* mean something else; use the encoder of "
+            "training, or train on features of this one"
+        )
+
+
+def encoder_of(candidates: Any) -> Mapping[str, Any] | None:
+    """What made the vectors, where a provenance of candidates has it."""
+    found = candidates.get("encoder") if isinstance(candidates, Mapping) else None
+    return found if isinstance(found, Mapping) and {"name", "dimension"} <= found.keys() else None
+
+
+def _encoder_text(encoder: Mapping[str, Any]) -> str:
+    return f"{encoder['name']}, dimension {encoder['dimension']}"
+
+
+def used_features(model: Model) -> list[str]:
+    """The features that scores depend on; all of them for models other than forests."""
+    if not isinstance(model, Forest):
+        return list(model.feature_names)
+    return [model.feature_names[number] for number in np.unique(model.feature)]
+
+
 def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
     """Number of documents, and the documents in one piece or several, in the order of their rows (or of the lists)."""
     if isinstance(X, str | os.PathLike):
         raise DataError(f"the data is the file name {os.fspath(X)!r}; give what rs.read({os.fspath(X)!r}) returns")
     if isinstance(X, Dataset):
         _check_features(X.n_features, model)
+        check_encoder(model, X.candidates, X.source)
         X = X.in_order(model.feature_names, _categories(model))
         order = match_features(X.feature_names, model.feature_names, X.source)
         blocks = X.blocks(ROWS)

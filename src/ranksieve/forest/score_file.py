@@ -16,7 +16,7 @@ from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read, read_source
 from ranksieve.errors import DataError, param
-from ranksieve.forest.matrix import encoded
+from ranksieve.forest.matrix import check_encoder, encoded
 from ranksieve.forest.model import Model
 from ranksieve.text_formats import counted
 
@@ -70,6 +70,7 @@ def score_blocks(
     for model in models.values():
         if source.feature_names is not None:
             check_feature_names(source.feature_names, model.feature_names, source.path)
+        check_encoder(model, source.candidates, source.path)
     width = 0
     for block in source.blocks():
         width = max(width, block.features.shape[1])

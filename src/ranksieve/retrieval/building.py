@@ -151,7 +151,7 @@ def build_index(
             writer.close()
         shutil.rmtree(folder / RUNS)
         numbers = tuple(settings.number_names())
-        info = None if source is None else VectorInfo(source.dtype, settings.similarity)
+        info = None if source is None else VectorInfo(source.dtype, settings.similarity, source.function)
         Header(tuple(fields), numbers, sizes, tuple(notes), writer.checksums, settings.stage, info).write(folder)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.retrieval.runs import rows_of
 from ranksieve.retrieval.vector_files import VectorTable, row_of_ids
 from ranksieve.text_formats import counted, some_of
+from ranksieve.user_functions import calling
 
 Encode = Callable[[list[str]], Any]
 
@@ -106,14 +106,9 @@ def svd_dimension(name: str) -> int:
 
 def encoded(encode: Encode, texts: Sequence[str], dimension: int | None = None) -> np.ndarray:
     """What a function makes of texts, checked; of the given dimension if there is one."""
-    try:
+    failure = f"the encoder failed on {counted(text=len(texts))}"
+    with calling(failure, "gets a list of texts and returns an array with one row for each"):
         made = np.asarray(encode(list(texts)))
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        raise DataError(
-            f"the encoder failed on {counted(text=len(texts))}: {type(error).__name__}: {error} ({place.filename}:"
-            f"{place.lineno}); it gets a list of texts and returns an array with one row for each"
-        ) from error
     if made.ndim != 2 or len(made) != len(texts) or dimension not in (None, made.shape[1]):
         expected = (len(texts), "dimension" if dimension is None else dimension)
         raise DataError(
@@ -188,7 +183,8 @@ class QueryVectors:
             raise ParameterError(
                 f"no vectors are given for the queries {some_of(missing, 3)}; the index encodes no queries by itself, "
                 "and features dense.* and the first stages dense and hybrid need their vectors: give ",
-                param("query_vectors"), ", or index with svd:128 as ", param("vectors"),
+                param("query_vectors"), " (a pipeline and the service: ", param("encode"), "), leave the features out "
+                "with ", param("select", "!dense.*"), ", or index with svd:128 as ", param("vectors"),
             )  # fmt: skip
         found = np.stack([self._given[id] for id in ids]) if len(ids) else self._none()
         if found.shape[1] != self._dimension:

@@ -116,6 +116,11 @@ DENSE = {  # of indexes with vectors
 }
 
 
+def is_dense(name: str) -> bool:
+    """Whether a feature is one of vectors."""
+    return name.removeprefix(RELATIVE) in DENSE
+
+
 def depends_on_candidates(name: str) -> bool:
     """Whether a feature depends on the candidates and scores of the first stage, not on query and document alone."""
     kinds = (FIRST, FEEDBACK, NEIGHBOURS, DENSE_TOP)

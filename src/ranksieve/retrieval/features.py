@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -37,6 +36,7 @@ from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import Prepared
 from ranksieve.retrieval.searching import Candidates
 from ranksieve.text_formats import counted
+from ranksieve.user_functions import calling
 
 UserFeature = Callable[[str, np.ndarray], Any]
 JELINEK_MERCER_MIX = 0.5
@@ -263,7 +263,9 @@ class FeatureExtractor:
         parts = [np.empty(0, FEATURE)]
         for number, text in enumerate(texts):
             docs, _ = candidates.list_of(number)
-            values = _made_by_user(name, make, text, self.index.ids[docs])
+            failure = f"feature {name!r} failed on the query {text[:80]!r}"
+            with calling(failure, "gets a query's text and the ids of documents, and returns one number for each"):
+                values = np.asarray(make(text, self.index.ids[docs]), dtype=FEATURE)
             if values.shape != docs.shape or np.isinf(values).any():
                 what = f"an array of shape {values.shape}" if values.shape != docs.shape else "an infinite number"
                 raise DataError(
@@ -272,17 +274,6 @@ class FeatureExtractor:
                 )
             parts.append(values)
         return np.concatenate(parts)
-
-
-def _made_by_user(name: str, make: UserFeature, text: str, ids: np.ndarray) -> np.ndarray:
-    try:
-        return np.asarray(make(text, ids), dtype=FEATURE)
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        raise DataError(
-            f"feature {name!r} failed on the query {text[:80]!r}: {type(error).__name__}: {error} ({place.filename}:"
-            f"{place.lineno}); it gets a query's text and the ids of documents, and returns one number for each"
-        ) from error
 
 
 def saturated(weights: np.ndarray) -> np.ndarray:

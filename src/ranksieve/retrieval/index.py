@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from ranksieve.files import restore_folder
 from ranksieve.retrieval.analysis import ALL
 from ranksieve.retrieval.building import IndexSettings, build_index
 from ranksieve.retrieval.corpus import Corpus, Document
-from ranksieve.retrieval.encoders import SvdEncoder
+from ranksieve.retrieval.encoders import SVD, SvdEncoder
 from ranksieve.retrieval.first_stage import as_first_stage
 from ranksieve.retrieval.graphs import Graph
 from ranksieve.retrieval.index_header import FORMAT
@@ -25,6 +27,7 @@ from ranksieve.retrieval.texts import unpacked
 from ranksieve.retrieval.vectors import StoredVectors
 from ranksieve.text_formats import counted
 
+FILES = "arrays or files"  # in place of an encoder's name
 UNKNOWN = -1  # in place of a term that occurs nowhere
 ENTRIES = ("docs", "fields", "tfs", "position_starts")  # arrays with one value per term, document and field
 FORWARD = ("forward_terms", "forward_tfs", "forward_firsts")
@@ -68,6 +71,7 @@ class Index:
         self.stage = header.stage
         self.notes = header.notes
         self._vector_info = header.vectors
+        self._encoder_checksums = [header.checksums[name] for name in ("encoder_weights", "encoder_components")]
 
     @classmethod
     def build(
@@ -185,6 +189,7 @@ class Index:
             "dimension": vectors.dimension,
             "dtype": vectors.dtype,
             "similarity": vectors.similarity,
+            "encoder": (self.encoder_info or {})["name"],
             "encodes queries": self.encoder is not None,
             "hnsw": self.sizes["graph_bytes"] > 0,
         }
@@ -296,6 +301,21 @@ class Index:
         if not self.sizes["encoder_buckets"]:
             return None
         return SvdEncoder(*map(self._arrays.whole, ("encoder_weights", "encoder_components")))
+
+    @property
+    def encoder_info(self) -> dict[str, Any] | None:
+        """What made the vectors of the documents, which models that use them store; None without vectors.
+
+        Its `name` is svd:128 or such, the name of a function, or FILES; an encoder that was fitted on the corpus has a
+        `digest`.
+        """
+        vectors, info = self.vectors, self._vector_info
+        if vectors is None or info is None:
+            return None
+        if not self.sizes["encoder_buckets"]:
+            return {"name": info.function or FILES, "dimension": vectors.dimension}
+        digest = crc32(json.dumps(self._encoder_checksums).encode())
+        return {"name": f"{SVD}{vectors.dimension}", "dimension": vectors.dimension, "digest": f"{digest:08x}"}
 
     @cached_property
     def graph(self) -> Graph | None:

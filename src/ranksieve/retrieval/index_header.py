@@ -62,6 +62,7 @@ class VectorInfo:
 
     dtype: str
     similarity: str
+    function: str = ""  # the name of the function that made them, where one did
 
     @classmethod
     def from_dict(cls, values: dict[str, str] | None, sizes: dict[str, int]) -> VectorInfo | None:
@@ -98,7 +99,7 @@ class Header:
             "fields": [field.as_dict() for field in self.fields],
             "numbers": list(self.numbers),
             "stage": None if self.stage is None else self.stage.as_dict(),
-            "vectors": None if self.vectors is None else vars(self.vectors),
+            "vectors": None if self.vectors is None else {name: v for name, v in vars(self.vectors).items() if v},
             "sizes": self.sizes,
             "notes": list(self.notes),
             "checksums": self.checksums,

@@ -17,6 +17,7 @@ from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.encoders import as_query_vectors
+from ranksieve.retrieval.feature_names import is_dense
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
@@ -201,7 +202,7 @@ def write_features(
 
     with collected_notes(notes) as collected:
         first_stage = None if extractor.first_stage is None else extractor.names.index(extractor.first_stage)
-        info = FeatureInfo(extractor.names, first_stage, candidates=pairs.provenance.as_dict())
+        info = FeatureInfo(extractor.names, first_stage, candidates=_origin(pairs, extractor))
         write_blocks(counted(), path, info, query_ids=pairs.queries)
     return Written(counts["queries"], counts["docs"], counts["positives"], len(extractor.names))
 
@@ -269,7 +270,13 @@ def to_dataset(pairs: Pairs, extractor: FeatureExtractor, notes: Notes) -> Datas
         feature_names=extractor.names,
         first_stage=extractor.first_stage,
     )
-    return replace(data, info=replace(data.info, candidates=pairs.provenance.as_dict()))
+    return replace(data, info=replace(data.info, candidates=_origin(pairs, extractor)))
+
+
+def _origin(pairs: Pairs, extractor: FeatureExtractor) -> dict[str, Any]:
+    """What data and models store of the candidates: their provenance, and what made the vectors that features use."""
+    encoder = extractor.index.encoder_info if any(map(is_dense, extractor.names)) else None
+    return {**pairs.provenance.as_dict(), **({} if encoder is None else {"encoder": encoder})}
 
 
 def _nothing(notes: Notes) -> DataError:

@@ -12,14 +12,15 @@ import numpy as np
 
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning, param
 from ranksieve.evaluation.explanations import Explanation
-from ranksieve.forest.forest import Forest, forest_of
+from ranksieve.forest.forest import forest_of
+from ranksieve.forest.matrix import check_encoder, encoder_of, used_features
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
 from ranksieve.retrieval.encoders import Encode, GivenVectors, as_query_vectors, vectors_of
-from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates, depends_on_list
+from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates, depends_on_list, is_dense
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
-from ranksieve.retrieval.index import Index
+from ranksieve.retrieval.index import FILES, Index
 from ranksieve.retrieval.labelling import Pairs, Provenance
 from ranksieve.retrieval.notes import Notes, collected_notes
 from ranksieve.retrieval.queries import Queries, as_queries
@@ -113,6 +114,7 @@ class Pipeline:
         self._has_searched = False
         self.searcher = Searcher(self.index, chosen, threads, query_vectors=encode)
         self._extractor = FeatureExtractor(self.index, self._needed(extra or {}), extra, threads)
+        check_encoder(self.model, {"encoder": self.index.encoder_info}, f"the index {self.index.path}")
         names = self._extractor.names
         order = [names.index(name) for name in self.model.feature_names]
         self._order = None if order == list(range(len(names))) else np.array(order)
@@ -298,10 +300,12 @@ class Pipeline:
         return None if found is None else str(found)
 
     def _difference(self, pairs: Pairs) -> RanksieveWarning | None:
-        trained_on, used = self._trained_on, _used_features(self.model)
-        if trained_on is None or not any(map(depends_on_candidates, used)):
+        trained_on, used = self._trained_on, used_features(self.model)
+        if trained_on is None:
             return None
-        return _difference(trained_on, pairs, used)
+        found = _difference(trained_on, pairs, used) if any(map(depends_on_candidates, used)) else None
+        trained = encoder_of(self.model.info.get("candidates"))
+        return found or _encoder_difference(trained, self.index.encoder_info, used)
 
 
 def _difference(trained_on: Provenance, pairs: Pairs, used: list[str]) -> RanksieveWarning | None:
@@ -333,12 +337,20 @@ def _difference(trained_on: Provenance, pairs: Pairs, used: list[str]) -> Ranksi
     )
 
 
+def _encoder_difference(trained: Any, given: Any, used: list[str]) -> RanksieveWarning | None:
+    """The warning on vectors that may be of another encoder; `check_encoder` refuses those that certainly are."""
+    if None in (trained, given) or trained == given or FILES in (trained["name"], given["name"]):
+        return None
+    if not any(map(is_dense, used)):
+        return None
+    if trained["name"] != given["name"]:
+        what = f"vectors of {trained['name']}, and the index has those of {given['name']}; if these are different "
+        return RanksieveWarning(f"the model was trained on {what}encoders, train on features of this index")
+    return RanksieveWarning(
+        f"the encoder {given['name']} of the index was fitted on other texts than in training, so features dense.* "
+        "differ a little; if the ranking becomes worse, train on features of this index"
+    )
+
+
 def _name(provenance: Provenance) -> str:
     return "a run" if provenance.stage is None else str(provenance.first_stage())
-
-
-def _used_features(model: Model) -> list[str]:
-    """The features that scores depend on; all of them for models other than forests."""
-    if not isinstance(model, Forest):
-        return list(model.feature_names)
-    return [model.feature_names[number] for number in np.unique(model.feature)]

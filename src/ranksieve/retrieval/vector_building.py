@@ -16,6 +16,7 @@ from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.storage import IndexWriter
 from ranksieve.retrieval.vector_files import VectorTable, as_ids, row_of_ids
 from ranksieve.retrieval.vectors import SIMILARITIES, lengths_of
+from ranksieve.user_functions import function_name
 
 BLOCK_DOCS = 1024  # encoded and written at a time
 
@@ -37,6 +38,11 @@ class VectorSource:
     encode: Encode | None = None
     svd: int | None = None  # dimension of an encoder to fit and to store
     dtype: str = ""  # known once vectors are written
+
+    @property
+    def function(self) -> str:
+        """The name of the user's function, if the vectors come from one."""
+        return "" if self.encode is None or isinstance(self.encode, SvdEncoder) else function_name(self.encode)
 
     def write(
         self,
@@ -89,6 +95,9 @@ class VectorSource:
             spread = np.unique(np.linspace(0, len(ids) - 1, min(FITTED_TEXTS, len(ids))).astype(np.int64))
             some = [text[:LONGEST_TEXT] for doc in spread.tolist() for text in texts.read([doc])]
             self.encode = SvdEncoder.fit(some, self.svd)
+            if (dimension := self.encode.components.shape[1]) < self.svd:
+                remark = "encoders have fewer dimensions than were asked for, because there are fewer documents"
+                notes.add(remark, f"{dimension} of {self.svd}")
         assert self.encode is not None
         yield from (encoded(self.encode, texts.read(some)) for some in blocks)
 
@@ -108,6 +117,11 @@ def vector_source(vectors: Any, ids: Any, similarity: str, *, hnsw: bool, has_te
     if hnsw:
         check_extra()
     is_svd = isinstance(vectors, str) and f"{vectors}:".startswith(SVD) and not os.path.exists(vectors)
+    if isinstance(vectors, str) and not (is_svd or vectors.endswith(".npy") or os.path.exists(vectors)):
+        raise ParameterError(
+            param("vectors"), f" is {vectors!r}, which is no file; expected FILE.npy, svd:N as in svd:128, or a "
+            "function (on the command line FILE.py:FUNCTION)",
+        )  # fmt: skip
     if not (is_svd or callable(vectors)):
         return VectorSource(similarity, hnsw, VectorTable.of(vectors), as_ids(ids))
     if ids is not None:

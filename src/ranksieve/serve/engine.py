@@ -13,8 +13,7 @@ import numpy as np
 from ranksieve.errors import DataError, ParameterError, did_you_mean, param
 from ranksieve.evaluation.explanations import Explanation
 from ranksieve.retrieval.encoders import Encode
-from ranksieve.retrieval.feature_names import DENSE as DENSE_FEATURES
-from ranksieve.retrieval.feature_names import RELATIVE, layout_of
+from ranksieve.retrieval.feature_names import RELATIVE, is_dense, layout_of
 from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import Provenance
@@ -98,9 +97,7 @@ class Engine:
         """Refuse a first stage or a model that no query has vectors for."""
         users = [f"the first stage {self.stage()}"] if self.stage().uses_vectors else []
         users += [
-            f"the model {served.name}"
-            for served in self.models.all()
-            if any(name.removeprefix(RELATIVE) in DENSE_FEATURES for name in served.model.feature_names)
+            f"the model {served.name}" for served in self.models.all() if any(map(is_dense, served.model.feature_names))
         ]
         if users and not self._encodes:
             raise ParameterError(
