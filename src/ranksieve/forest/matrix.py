@@ -55,14 +55,11 @@ class Matrix(NamedTuple):
 def check_encoder(model: Any, candidates: Mapping[str, Any] | None, source: str) -> None:
     """Refuse features of vectors for a model that was trained on those of another encoder.
 
-    What made the vectors is known from the provenance of the candidates, that of the model's training data and the
-    given one. Names of functions may differ for the same encoder.
+    What made the vectors is known from the provenance of the candidates: that of the training data, which the model
+    stores, and the given one. The same encoder may have other names, but not another dimension.
     """
     trained, given = encoder_of(model.info.get("candidates")), encoder_of(candidates)
-    if trained is None or given is None:
-        return
-    fitted = [str(one["name"]).startswith("svd:") for one in (trained, given)]
-    if trained["dimension"] == given["dimension"] and fitted[0] == fitted[1]:
+    if trained is None or given is None or trained["dimension"] == given["dimension"]:
         return
     if any(name.removeprefix(RELATIVE).startswith(DENSE) for name in used_features(model)):
         raise ModelError(

@@ -20,7 +20,7 @@ from ranksieve.retrieval.encoders import Encode, GivenVectors, as_query_vectors,
 from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates, depends_on_list, is_dense
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
-from ranksieve.retrieval.index import FILES, Index
+from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import Pairs, Provenance
 from ranksieve.retrieval.notes import Notes, collected_notes
 from ranksieve.retrieval.queries import Queries, as_queries
@@ -339,12 +339,10 @@ def _difference(trained_on: Provenance, pairs: Pairs, used: list[str]) -> Ranksi
 
 def _encoder_difference(trained: Any, given: Any, used: list[str]) -> RanksieveWarning | None:
     """The warning on vectors that may be of another encoder; `check_encoder` refuses those that certainly are."""
-    if None in (trained, given) or trained == given or FILES in (trained["name"], given["name"]):
-        return None
-    if not any(map(is_dense, used)):
+    if None in (trained, given) or trained == given or not any(map(is_dense, used)):
         return None
     if trained["name"] != given["name"]:
-        what = f"vectors of {trained['name']}, and the index has those of {given['name']}; if these are different "
+        what = f"vectors from {trained['name']}, and the index has those from {given['name']}; if these are different "
         return RanksieveWarning(f"the model was trained on {what}encoders, train on features of this index")
     return RanksieveWarning(
         f"the encoder {given['name']} of the index was fitted on other texts than in training, so features dense.* "
