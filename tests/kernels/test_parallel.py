@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from ranksieve.kernels.growing import add_leaf_values
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.leaf_values import add_leaf_values
 from ranksieve.kernels.metrics import sort_rows
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.threads import using_threads

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import PART_ROWS, Extent, FixedPoint, Scales, factors_of, to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scales, to_fixed_point
 from ranksieve.boosting.grower import only_columns
 from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, SumGrower
 from ranksieve.boosting.training_rows import TreeTarget
@@ -20,7 +20,10 @@ from ranksieve.dtypes import FIXED, ROW
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.gain import SplitRules
 from ranksieve.kernels.histograms import TreeRows, sum_leaf
+from ranksieve.kernels.leaf_values import sum_leaves
 from ranksieve.params import Params
+
+PART_ROWS = 1 << 18  # training rows that are worked on at a time
 
 
 @dataclass(frozen=True)
@@ -245,11 +248,7 @@ class DiskGrower(SumGrower):
             members = np.argsort(self._numbers[part], kind="stable").astype(ROW)
             ends = np.searchsorted(self._numbers[part][members], np.arange(n_leaves + 1))
             bounds = np.stack([ends[:-1], ends[1:]], axis=1)
-            exponents = scale.grad_exponent, scale.hess_exponent
-            for values, exponent, out in zip((target.grad, target.hess), exponents, sums, strict=True):
-                here = np.empty(n_leaves, FIXED)
-                kernels.sum_leaves(members, bounds, values[part], factors_of(exponent), here)
-                out += here
+            sums += sum_leaves(members, bounds, target.grad[part], target.hess[part], scale.factors)
         sums[0] = (sums[0] << scale.count_bits) + np.bincount(self._numbers, minlength=n_leaves)
         return sums
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ranksieve.dtypes import FIXED, OFFSET
-from ranksieve.kernels.rounding import Packing, pack_rows
+from ranksieve.kernels.rounding import Packing, absolute_sum, largest_absolute, pack_rows, round_rows
 
-PART_ROWS = 1 << 18  # rows that are worked on at a time
 LEAST_BITS = 18  # of a gradient and of a second derivative that share an integer with a count
 
 
@@ -26,8 +25,7 @@ class Extent:
 
     @classmethod
     def of(cls, grad: np.ndarray, hess: np.ndarray) -> Extent:
-        largest = max((float(np.max(np.abs(part))) for part in parts_of(grad)), default=0.0)
-        return cls(len(grad), largest, float(np.max(hess, initial=0.0)))
+        return cls(len(grad), largest_absolute(grad), largest_absolute(hess))
 
     @classmethod
     def joined(cls, parts: Iterable[Extent]) -> Extent:
@@ -84,6 +82,11 @@ class Scale:
             hess_bits,
         )
 
+    @property
+    def factors(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """What turns gradients and second derivatives into their units, as `factors_of` gives it."""
+        return factors_of(self.grad_exponent), factors_of(self.hess_exponent)
+
     def grad_sum(self, total: np.ndarray) -> np.ndarray:
         """The gradient sum inside packed sums."""
         return np.ldexp((total >> (self.hess_bits + self.count_bits)).astype(np.float64), -self.grad_exponent)
@@ -135,14 +138,13 @@ def to_fixed_point(
     if scale.hess_bits:
         packed = np.empty(len(grad), FIXED)
         numbers = np.empty(0, OFFSET) if rows is None else rows.astype(OFFSET, copy=False)
-        factors = factors_of(scale.grad_exponent), factors_of(scale.hess_exponent)
-        packing = Packing(scale.count_bits, scale.hess_bits, *factors, scales.key)
+        packing = Packing(scale.count_bits, scale.hess_bits, *scale.factors, scales.key)
         pack_rows(grad, hess, numbers, first_row, packing, packed)
         return FixedPoint(packed, np.empty(0, FIXED))
-    packed = _rounded(grad, scale.grad_exponent)
-    np.left_shift(packed, scale.count_bits, out=packed)
-    packed += 1
-    return FixedPoint(packed, _rounded(hess if scales.n_planes == 2 else hess[:0], scale.hess_exponent))
+    packed, seconds = np.empty(len(grad), FIXED), np.empty(len(hess) if scales.n_planes == 2 else 0, FIXED)
+    round_rows(grad, scale.factors[0], scale.count_bits, 1, packed)
+    round_rows(hess[: len(seconds)], scale.factors[1], 0, 0, seconds)
+    return FixedPoint(packed, seconds)
 
 
 def factors_of(exponent: int) -> tuple[float, float]:
@@ -171,18 +173,4 @@ def _exponent(bits: int, n_rows: int, largest: float, total: int) -> int:
 
 
 def _absolute(values: np.ndarray, largest: float) -> int:
-    if largest <= 0.0:
-        return 0
-    exponent = 30 - math.frexp(largest)[1]
-    return sum(int(_rounded(np.abs(part), exponent).sum()) for part in parts_of(values))
-
-
-def parts_of(values: np.ndarray) -> Iterator[np.ndarray]:
-    """An array part by part, so that what is computed from each takes little memory."""
-    return (values[start : start + PART_ROWS] for start in range(0, len(values), PART_ROWS))
-
-
-def _rounded(values: np.ndarray, exponent: int) -> np.ndarray:
-    """`values · 2^exponent` as integers; with one array of working memory, not two."""
-    scaled = np.ldexp(values, exponent)
-    return np.rint(scaled, out=scaled).astype(np.int64)
+    return int(absolute_sum(values, factors_of(30 - math.frexp(largest)[1]))) if largest > 0.0 else 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, factors_of, to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, to_fixed_point
 from ranksieve.boosting.tree import Tree, to_sets
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import choose_features, monotone_signs
@@ -18,6 +18,7 @@ from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.category_splits import A_SET, SET
 from ranksieve.kernels.gain import SMALLEST_WEIGHT, SplitRules
 from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows
+from ranksieve.kernels.leaf_values import add_leaf_values, sum_leaves
 from ranksieve.params import Params
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Leaves:
 
     def add_to(self, scores: np.ndarray, leaf_values: np.ndarray) -> None:
         """Add each leaf's value to the scores of its rows."""
-        kernels.add_leaf_values(self.rows, self.bounds, leaf_values, scores)
+        add_leaf_values(self.rows, self.bounds, leaf_values, scores)
 
 
 class Grower:
@@ -180,11 +181,8 @@ class Grower:
 
     def _leaf_sums(self, target: TreeTarget, rows: TreeRows, bounds: np.ndarray, scale: Scale) -> np.ndarray:
         """The exact sums of each leaf: gradients with counts, and second derivatives."""
-        sums = np.empty((2, len(bounds)), FIXED)
-        exponents = scale.grad_exponent, scale.hess_exponent
-        for values, exponent, out in zip((target.grad, target.hess), exponents, sums, strict=True):
-            by_row = _by_row(values, target, len(rows.bins))
-            kernels.sum_leaves(rows.members, bounds, by_row, factors_of(exponent), out)
+        grad, hess = (_by_row(values, target, len(rows.bins)) for values in (target.grad, target.hess))
+        sums = sum_leaves(rows.members, bounds, grad, hess, scale.factors)
         sums[0] = (sums[0] << scale.count_bits) + (bounds[:, 1] - bounds[:, 0])
         return sums
 

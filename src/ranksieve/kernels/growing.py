@@ -283,32 +283,3 @@ def grow_tree(rows, columns, rules, hist, spare, bounds, state):
         fill_goes_left(split[1], split[2] == 1, split[1 + SET :], goes_left)
         border = divide_rows(rows.bins, rows.members, rows.scratch, low, high, split[0], goes_left)
         bounds[leaf, 1], bounds[new, 0], bounds[new, 1] = border, border, high
-
-
-@njit(cache=True, nogil=True)
-def sum_some_leaves(first_leaf, last_leaf, members, bounds, values, factors, out):
-    first, second = factors
-    for leaf in range(first_leaf, last_leaf):
-        total = np.int64(0)
-        for i in range(bounds[leaf, 0], bounds[leaf, 1]):
-            total += np.int64(np.rint(values[members[i]] * first * second))
-        out[leaf] = total
-
-
-@njit(cache=True, nogil=True)
-def sum_leaves(members, bounds, values, factors, out):
-    """Fixed-point sum of `values` over the rows of each leaf; the product of the factors is their unit's inverse."""
-    run_parts(sum_some_leaves, len(bounds), (members, bounds, values, factors, out))
-
-
-@njit(cache=True, nogil=True)
-def add_some_leaf_values(first, last, members, bounds, leaf_values, scores):
-    for leaf in range(first, last):
-        for i in range(bounds[leaf, 0], bounds[leaf, 1]):
-            scores[members[i]] += leaf_values[leaf]
-
-
-@njit(cache=True, nogil=True)
-def add_leaf_values(members, bounds, leaf_values, scores):
-    """Add each leaf's value to the scores of its rows."""
-    run_parts(add_some_leaf_values, len(bounds), (members, bounds, leaf_values, scores))

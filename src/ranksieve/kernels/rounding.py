@@ -1,7 +1,8 @@
-"""The gradient, the second derivative and the count of a row in one integer, rounded up or down at random.
+"""Gradients and second derivatives as integers.
 
-Rounding is unbiased: a value is rounded up with the probability of its fraction, so whole numbers stay as they are. The
-random numbers depend on a key and the row's number in the whole training set alone.
+Where the gradient, the second derivative and the count of a row share an integer, values are rounded up or down at
+random. Rounding is unbiased: a value is rounded up with the probability of its fraction, so whole numbers stay as they
+are. The random numbers depend on a key and the row's number in the whole training set alone.
 """
 
 import math
@@ -12,6 +13,8 @@ import numpy as np
 from ranksieve.kernels.counter_random import GOLDEN, mixed
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
+
+PART = 1 << 16  # values that a thread works on at a time
 
 
 class Packing(NamedTuple):
@@ -57,3 +60,49 @@ def pack_some(start, stop, grad, hess, rows, first, packing, out):
 def pack_rows(grad, hess, rows, first, packing, out):
     """The packed integers of rows with these numbers, all plus `first`; without numbers they are 0, 1, …"""
     run_parts(pack_some, len(grad), (grad, hess, rows, first, packing, out))
+
+
+@njit(cache=True, nogil=True)
+def round_some(start, stop, values, factors, shift, added, out):
+    for i in range(start, stop):
+        out[i] = (np.int64(np.rint(values[i] * factors[0] * factors[1])) << shift) + added
+
+
+@njit(cache=True, nogil=True)
+def round_rows(values, factors, shift, added, out):
+    """Values times both factors, rounded to the nearest integer, shifted to the left, plus `added`."""
+    run_parts(round_some, len(values), (values, factors, shift, added, out))
+
+
+@njit(cache=True, nogil=True)
+def largest_of_parts(first, last, values, out):
+    for part in range(first, last):
+        largest = 0.0
+        for i in range(part * PART, min((part + 1) * PART, len(values))):
+            largest = max(largest, abs(values[i]))
+        out[part] = largest
+
+
+@njit(cache=True, nogil=True)
+def largest_absolute(values):
+    """The largest absolute value; 0 where there is none."""
+    largest = np.zeros(-(-len(values) // PART) + 1)
+    run_parts(largest_of_parts, len(largest) - 1, (values, largest))
+    return largest.max()
+
+
+@njit(cache=True, nogil=True)
+def sum_parts(first, last, values, factors, out):
+    for part in range(first, last):
+        total = np.int64(0)
+        for i in range(part * PART, min((part + 1) * PART, len(values))):
+            total += np.int64(np.rint(abs(values[i]) * factors[0] * factors[1]))
+        out[part] = total
+
+
+@njit(cache=True, nogil=True)
+def absolute_sum(values, factors):
+    """The sum of absolute values times both factors, each rounded to the nearest integer."""
+    sums = np.zeros(-(-len(values) // PART), np.int64)
+    run_parts(sum_parts, len(sums), (values, factors, sums))
+    return sums.sum()
