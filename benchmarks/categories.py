@@ -29,6 +29,7 @@ from defaults import MOVIES
 from ranksieve.data.splits import fold_queries
 from ranksieve.evaluation.significance import randomization_test
 from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.forest.matrix import encoded
 from results import save
 from retrieval_quality import FIELDS, NUMBERS, read_collection
 
@@ -118,7 +119,7 @@ def by_ranksieve(algo: str, data: rs.Dataset, split: tuple[np.ndarray, ...]) -> 
     start = time.process_time()
     model = rs.train(train, valid=valid, algo=algo, verbose=False, **COMMON)
     spent = time.process_time() - start
-    rows, score = np.concatenate(list(test.blocks())), partial(model.predict, threads=1)
+    rows, score = encoded(np.concatenate(list(test.blocks())), model), partial(model.predict, threads=1)
     if algo == "lightgbm":  # its own scorer, of the same model
         import lightgbm
 
