@@ -62,3 +62,19 @@ def test_what_does_not_fit_is_refused(files, run, model):
         outcome = run("explain", model, files / "test.txt", *arguments)
         assert outcome.code == 2, outcome.output
         assert message in outcome.output
+
+
+def test_categories_are_described_and_explained_by_name(run, tmp_path):
+    rows = [f"{int(brand == 'acme')},{query},{brand},{doc / 10},d{doc}" for query in (1, 2) for doc, brand in
+            enumerate(["acme", "bolt", "acme", "", "cup", "bolt"] * 4)]  # fmt: skip
+    (tmp_path / "data.csv").write_text("\n".join(["label,qid,brand,price,docid", *rows]) + "\n")
+    described = run("describe", tmp_path / "data.csv", "--categorical", "brand").output
+    assert "acme (33.3%), bolt (33.3%), cup (16.7%)" in described and "4.2% zero, 0.0% missing" in described
+    train = ("train", tmp_path / "data.csv", "--categorical", "brand", "--trees", 3, "--min-docs", 1, "--leaves", 3)
+    assert run(*train, "--out", tmp_path / "model.txt").code == 0
+    explained = run("explain", tmp_path / "model.txt", tmp_path / "data.csv", "--query", 2).output
+    assert "brand=acme +" in explained
+    compared = run(
+        "explain", tmp_path / "model.txt", tmp_path / "data.csv", "--query", 2, "--above", "d0", "--below", "d1"
+    )
+    assert "acme" in compared.output and "bolt" in compared.output

@@ -125,7 +125,7 @@ def test_validation_data_holds_whole_numbers_too(wrong):
     assert train.bins[:, 0].tolist() == [0, 1, 255]
     data = rs.Dataset.from_arrays([[0.0], [1.0], [wrong]], [1, 0, 0], group=[1, 2], categorical="f1")
     for use in (bin_data, lambda given: bin_like(given, train)):
-        with pytest.raises(DataError, match=r"feature 1 is categorical and holds .*; expected whole numbers"):
+        with pytest.raises(DataError, match=r"feature 'f1' is categorical and holds .*; expected whole numbers"):
             use(data)
 
 
@@ -149,7 +149,7 @@ def test_validation_data_has_the_numbers_of_the_training_data():
     numbers = rs.read(pd.DataFrame({**COLUMNS, "brand": range(6)}))
     with pytest.raises(DataError, match="'brand' is categorical here, but was not in training"):
         bin_like(train, bin_data(numbers))
-    with pytest.raises(DataError, match=r"holds .*string values; expected numbers"):
+    with pytest.raises(DataError, match=r"column 'brand' holds text; expected numbers"):
         bin_like(other, bin_data(numbers))
 
 

@@ -79,7 +79,11 @@ def test_names_are_refused_where_the_model_has_numbers():
         plain.predict(data)
     with pytest.raises(DataError, match=NUMBERS_IN_THE_MODEL):
         rs.train(numbers, categorical="brand", valid=data, **PARAMS)
+    with pytest.raises(DataError, match=f"column 'brand' holds categories of text, but {NUMBERS_IN_THE_MODEL}"):
+        plain.predict(table().astype({"brand": "category"}))
     X = numbers[["brand", "x"]].to_numpy()
+    as_categories = numbers.astype({"brand": "category"})[["brand", "x"]]
+    np.testing.assert_array_equal(plain.predict(as_categories), plain.predict(X))
     np.testing.assert_array_equal(plain.predict(X), plain.predict(rs.read(numbers, categorical="brand")))
 
 
@@ -104,6 +108,10 @@ def test_numbers_of_another_data_set_are_translated_everywhere(model, tmp_path):
         np.testing.assert_array_equal(find_leaves(model, given).numbers, leaves)
     found = explain(model, other, 9)
     np.testing.assert_array_equal(found.scores, expected[60:])
+    brands = frame["brand"][60:].tolist()
+    (above, below), (difference, *_) = found.order[[0, -1]], found.why(found.order[0] + 1, found.order[-1] + 1)
+    assert (difference.feature, difference.value_above) == ("brand", brands[above])
+    assert str(difference).endswith(f"({brands[above]} against {brands[below]})")
     without = model.predict(frame.assign(brand=None))[60:]
     np.testing.assert_array_equal(found.scores_without("brand", by="missing"), without)
     same = other.in_order(model.feature_names, model.categories)

@@ -21,6 +21,8 @@ from ranksieve.text_formats import file_size
 if TYPE_CHECKING:
     from ranksieve.data.blocks import Source
 
+FREQUENT = 3  # categories of a feature that are named
+
 
 @reads_data("file", "data")
 def describe(
@@ -149,11 +151,17 @@ def _describe_data(source: Source) -> None:
 
     growing = ListBuilder(source.path)
     zeros = missing = values = 0
+    codes: dict[int, Counter[float]] = {}  # how often each category of a feature occurs
     for block in source.blocks():
         growing.append(block)
-        zeros += int(np.count_nonzero(block.features == 0))
-        missing += int(np.count_nonzero(np.isnan(block.features)))
-        values += block.features.size
+        names = [source.info.name_of(number) for number in range(block.features.shape[1])]
+        categorical = np.isin(names, list(source.categories))
+        for number in np.flatnonzero(categorical).tolist():
+            codes.setdefault(number, Counter()).update(block.features[:, number].tolist())
+        numbers = block.features[:, ~categorical]
+        zeros += int(np.count_nonzero(numbers == 0))
+        missing += int(np.count_nonzero(np.isnan(numbers)))
+        values += numbers.size
     lists = growing.finish()
     facts = [
         *list_facts(lists, source.n_features or 0),
@@ -162,13 +170,26 @@ def _describe_data(source: Source) -> None:
     if lists.positions is not None:
         facts.append(("positions", f"{lists.positions.min()} to {lists.positions.max()}"))
     if source.first_stage is not None:
-        names = source.feature_names or ()
-        name = names[source.first_stage] if names else f"f{source.first_stage + 1}"
-        facts.append(("first-stage score", name))
+        facts.append(("first-stage score", source.info.name_of(source.first_stage)))
     show_facts(facts)
+    if codes:
+        _show_categories(source, codes, lists.n_docs)
     grades = sorted(Counter(lists.labels.tolist()).items())
     shown = grades if len(grades) <= 20 else [*grades[:10], *grades[-10:]]
     show_table(
         ["label", "documents", "share"],
         [[f"{label:g}", f"{count:,}", f"{count / lists.n_docs:.2%}"] for label, count in shown],
+    )
+
+
+def _show_categories(source: Source, counts: dict[int, Counter[float]], n_docs: int) -> None:
+    """The categorical features of a data file."""
+    rows = []
+    for number, found in sorted(counts.items()):
+        name = source.info.name_of(number)
+        names, known = source.categories[name], Counter({int(code): n for code, n in found.items() if code >= 0})
+        most = [f"{names[code] if names else code} ({n / n_docs:.1%})" for code, n in known.most_common(FREQUENT)]
+        rows.append([name, f"{len(known):,}", ", ".join(most), f"{1 - known.total() / n_docs:.1%}"])
+    show_table(
+        ["categorical feature", "categories", "most frequent", "missing"], rows, numbers=("categories", "missing")
     )

@@ -125,8 +125,8 @@ def _show_query(found: Explanation, top: int) -> None:
                 found.documents[d],
                 f"{found.labels[d]:g}",
                 f"{found.scores[d]:.4f}",
-                ", ".join(f"{found.feature_names[f]} {parts[f]:+.3f}" for f in up if parts[f] > 0),
-                ", ".join(f"{found.feature_names[f]} {parts[f]:+.3f}" for f in down if parts[f] < 0),
+                ", ".join(_named(found, d, f) for f in up if parts[f] > 0),
+                ", ".join(_named(found, d, f) for f in down if parts[f] < 0),
             ]
         )
     show_table(["rank", "document", "label", "score", "raised by", "lowered by"], rows, numbers=("label", "score"))
@@ -167,6 +167,8 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
 
 
 def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
+    from ranksieve.evaluation.explanations import value_text
+
     a, b = found.document(above), found.document(below)
     ranks, names = found.ranks, found.documents
     show_facts(
@@ -181,7 +183,7 @@ def _show_why(found: Explanation, above: str, below: str, top: int) -> None:
         show_line(f"{names[a]} is ranked below {names[b]}, not above it")
     differences = found.why(above, below)
     rows = [
-        [item.feature, _number(item.value_above), _number(item.value_below), f"{item.above:+.4f}",
+        [item.feature, value_text(item.value_above), value_text(item.value_below), f"{item.above:+.4f}",
          f"{item.below:+.4f}", f"{item.difference:+.4f}"]
         for item in differences[:top]
     ]  # fmt: skip
@@ -217,5 +219,7 @@ def _show_left_out(top: int, **number: int) -> None:
         show_line(f"the first {top} of {counted(**number)}; --top shows more")
 
 
-def _number(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.4g}"
+def _named(found: Explanation, document: int, feature: int) -> str:
+    """A feature and what it adds to a document's score; with the name of the category, where it has one."""
+    value, part = found.value(document, feature), found.contributions[document, feature]
+    return f"{found.feature_names[feature]}{f'={value}' if isinstance(value, str) else ''} {part:+.3f}"

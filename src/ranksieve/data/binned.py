@@ -159,7 +159,7 @@ def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, p
     lists = replace(data.lists, order=None)  # blocks are in the order of the lists
     with place.create(None, None, data.n_docs, binning) as sink:
         for block in data.blocks():
-            _fill(sink, block, binning, data.source)
+            _fill(sink, block, binning, data.info)
         sink.finish(lists, binning, data.info)
     return replace(place.binned(sink, lists, binning, data.info), lists=data.lists)
 
@@ -212,7 +212,7 @@ def _first_pass(
             sketch.add(block.features, source=name)
         elif sink is not None:
             _check_width(block.features.shape[1], binning, name, narrower=True)
-            _fill(sink, widened(block.features, binning.n_features, source.absent), binning, name)
+            _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.info)
         width = max(width, block.features.shape[1])
         growing.append(block)
         place.report("reading the data", source)
@@ -226,7 +226,7 @@ def _first_pass(
 def _second_pass(source: Source, binning: Binning, sink: MemorySink | FileSink, place: _Place) -> None:
     """Write the bins."""
     for block in read_ahead(source):
-        _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.path)
+        _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.info)
         place.report("binning the data", source)
         del block  # free it before the next is read
 
@@ -243,10 +243,10 @@ def _check_same_binning(data: Binned, binning: Binning | None, most: dict[str, i
         raise DataError(f"{data.source}: was binned with other thresholds; use bin_data(..., binning=train.binning)")
 
 
-def _fill(sink: MemorySink | FileSink, block: np.ndarray, binning: Binning, source: str) -> None:
+def _fill(sink: MemorySink | FileSink, block: np.ndarray, binning: Binning, info: FeatureInfo) -> None:
     for feature in binning.codes:
-        check_codes(block[:, feature], feature, source)
-    binning.transform(block, sink.room(len(block), source))
+        check_codes(block[:, feature], info.name_of(feature), info.source)
+    binning.transform(block, sink.room(len(block), info.source))
     sink.done(len(block))
 
 

@@ -143,7 +143,7 @@ class BinningSketch:
         if (bad >= 0).any():
             feature = int(np.argmax(bad >= 0))
             raise DataError(
-                f"{source}: feature {feature + 1} of row {self._n_rows + bad[feature] + 1} is infinite; "
+                f"{source}: feature {self._name(feature)!r} of row {self._n_rows + bad[feature] + 1} is infinite; "
                 "features must be finite, or NaN where missing"
             )
         self._count_codes(block, source)
@@ -161,7 +161,7 @@ class BinningSketch:
             if feature >= block.shape[1]:
                 continue
             values = block[:, feature]
-            check_codes(values, feature, source)
+            check_codes(values, self._name(feature), source)
             values = values[values >= 0]  # not NaN, and negative ones are missing too
             codes, times = np.unique(values.astype(np.int64), return_counts=True)
             counts.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
@@ -224,14 +224,16 @@ class BinningSketch:
         offsets = np.concatenate([[0], np.cumsum(sizes[features])]).astype(OFFSET)
         return Binning(np.concatenate([pieces[f] for f in features]), offsets, features, codes)
 
+    def _name(self, feature: int) -> str:
+        return self._names[feature] if self._names else f"f{feature + 1}"
+
     def _widen(self, width: int) -> None:
         known = len(self._counts)
         new = width - known
         if new <= 0:
             return
         for feature in range(known, width):
-            name = self._names[feature] if self._names else f"f{feature + 1}"
-            if name in self._categories:
+            if self._name(feature) in self._categories:
                 before = 0 if np.isnan(self._fill) else self._n_rows
                 self._code_counts[feature] = Counter({int(self._fill): before} if before else {})
         self._distinct = np.concatenate([self._distinct, np.zeros((new, self._max_bins), FEATURE)])
@@ -261,7 +263,7 @@ def _column(rows: np.ndarray, feature: int, fill: float) -> np.ndarray:
     return rows[:, feature] if feature < rows.shape[1] else np.full(len(rows), fill, FEATURE)
 
 
-def check_codes(values: np.ndarray, feature: int, source: str) -> None:
+def check_codes(values: np.ndarray, feature: str, source: str) -> None:
     """Raise `DataError` for values of a categorical feature that are no numbers of categories.
 
     NaN and negative whole numbers are missing.
@@ -270,7 +272,7 @@ def check_codes(values: np.ndarray, feature: int, source: str) -> None:
         wrong = values[~np.isnan(values) & ((values != np.floor(values)) | (values >= MOST))]
     if len(wrong):
         raise DataError(
-            f"{source}: feature {feature + 1} is categorical and holds {wrong[0]:g}; expected whole numbers from 0 to "
+            f"{source}: feature {feature!r} is categorical and holds {wrong[0]:g}; expected whole numbers from 0 to "
             f"{MOST - 1:,}, or texts"
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -111,10 +111,11 @@ class Categorical:
 
     @staticmethod
     def _known(name: str, kind: pa.DataType, names: Sequence[str], place: str) -> Encoder | None:
-        if not names and is_number(kind):
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not names and is_number(plain):
             return None
-        if not names or pa.types.is_floating(kind):
-            raise other_categories(f"{place}: column {name!r} holds {kind} values", names)
+        if not names or pa.types.is_floating(plain):
+            raise other_categories(f"{place}: column {name!r} holds {kind_text(kind)}", names)
         return Encoder(names, fixed=True)
 
 
@@ -147,6 +148,29 @@ def is_number(kind: pa.DataType) -> bool:
     """Whether a column holds numbers; booleans are numbers."""
     checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
     return any(check(kind) for check in checks)
+
+
+KINDS: dict[str, Callable[[pa.DataType], bool]] = {
+    "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    "whole numbers": pa.types.is_integer,
+    "numbers": is_number,
+    "dates or times": pa.types.is_temporal,
+    "records": pa.types.is_struct,
+    "lists": pa.types.is_nested,
+}
+
+
+def kind_text(kind: pa.DataType) -> str:
+    """What a column holds, in words.
+
+    Examples
+    --------
+    >>> kind_text(pa.string()), kind_text(pa.dictionary(pa.int32(), pa.string()))
+    ('text', 'categories of text')
+    """
+    if pa.types.is_dictionary(kind):
+        return f"categories of {kind_text(kind.value_type)}"
+    return next((words for words, check in KINDS.items() if check(kind)), f"{kind} values")
 
 
 def categorical_text(given: str | Sequence[str] | None) -> str:

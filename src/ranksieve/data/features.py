@@ -38,6 +38,10 @@ class FeatureInfo:
             )
         return replace(self, feature_names=names)
 
+    def name_of(self, feature: int) -> str:
+        """The name of a feature, by its number from 0."""
+        return self.feature_names[feature] if self.feature_names else f"f{feature + 1}"
+
     @property
     def missing(self) -> str:
         """How absent features were read, "zero" or "nan"."""

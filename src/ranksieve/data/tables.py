@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import scipy.sparse
 
 from ranksieve.data.blocks import Block, Source, give_back_memory
-from ranksieve.data.categories import Categorical, Encoder, is_number
+from ranksieve.data.categories import Categorical, Encoder, is_number, kind_text
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.features import FeatureInfo, feature_number, to_float
@@ -158,7 +158,7 @@ def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = 
 
     Where a table is given `in_memory`, there is no parameter that leaves out columns.
     """
-    if not is_number(kind):
+    if not is_number(kind.value_type if pa.types.is_dictionary(kind) else kind):
         leave_out = ["drop it"] if in_memory else ["leave it out, ", param("ignore", name)]
         if is_list(kind) and not role:
             raise DataError(
@@ -168,7 +168,7 @@ def check_numeric(name: str, kind: pa.DataType, *, place: str = "", role: str = 
         remedy: list[str | ParamName] = ["name the column to use, ", param(role, "NAME"), ", or encode it as numbers"]
         if not role:
             remedy = [*leave_out, ", or use its categories, ", param("categorical", name)]
-        raise DataError(f"{place}column {name!r} holds {kind} values; expected numbers; ", *remedy)
+        raise DataError(f"{place}column {name!r} holds {kind_text(kind)}; expected numbers; ", *remedy)
 
 
 def _to_numpy(column: Any) -> np.ndarray:
@@ -177,6 +177,7 @@ def _to_numpy(column: Any) -> np.ndarray:
 
 def to_numbers(column: Any, dtype: Any = FEATURE) -> np.ndarray:
     """An Arrow column as floats: null is NaN, and finite numbers beyond the type's range stop at its largest."""
+    column = plain(column)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     elif pa.types.is_decimal(column.type):
@@ -257,7 +258,7 @@ class TableSource(Source):
                 plain(pa.array([], kind)).cast(pa.string())
             except (pa.ArrowException, TypeError) as error:
                 raise DataError(
-                    f"{place}: column {name!r} holds {kind} values; expected whole numbers or texts"
+                    f"{place}: column {name!r} holds {kind_text(kind)}; expected whole numbers or texts"
                 ) from error
 
     @abstractmethod

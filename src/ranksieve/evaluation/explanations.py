@@ -32,8 +32,8 @@ class Difference:
     """
 
     feature: str
-    value_above: float
-    value_below: float
+    value_above: float | str  # a category by its name, where it has one
+    value_below: float | str
     above: float  # contribution to the score of the upper document
     below: float
 
@@ -43,7 +43,19 @@ class Difference:
         return self.above - self.below
 
     def __str__(self) -> str:
-        return f"{self.feature} {self.difference:+.4f} ({self.value_above:.4g} against {self.value_below:.4g})"
+        above, below = map(value_text, (self.value_above, self.value_below))
+        return f"{self.feature} {self.difference:+.4f} ({above} against {below})"
+
+
+def value_text(value: float | str) -> str:
+    """The value of a feature as text: a number, the name of a category, or a dash where it is missing.
+
+    Examples
+    --------
+    >>> value_text(0.123456), value_text("acme"), value_text(float("nan"))
+    ('0.1235', 'acme', '–')
+    """
+    return value if isinstance(value, str) else "–" if np.isnan(value) else f"{value:.4g}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -100,11 +112,15 @@ class Explanation:
         a, b = self.document(above), self.document(below)
         ours, theirs = self.contributions[a], self.contributions[b]
         found = [
-            Difference(self.feature_names[f], float(self.features[a, f]), float(self.features[b, f]),
-                       float(ours[f]), float(theirs[f]))
+            Difference(self.feature_names[f], self.value(a, f), self.value(b, f), float(ours[f]), float(theirs[f]))
             for f in np.flatnonzero((ours != 0.0) | (theirs != 0.0))
         ]  # fmt: skip
         return sorted(found, key=lambda item: -abs(item.difference))
+
+    def value(self, document: int, feature: int) -> float | str:
+        """A document's value of a feature, both by number; a category by its name, where it has one."""
+        number, names = float(self.features[document, feature]), self.model.categories.get(self.feature_names[feature])
+        return str(names[int(number)]) if names and 0 <= number < len(names) else number
 
     def scores_without(self, features: str | int | Sequence[str | int], *, by: str = "contribution") -> np.ndarray:
         """Scores of the documents without some features, given by name or by number from 0.

@@ -108,7 +108,7 @@ def _contributions(service: Service, found: Explanation) -> dict[str, Any]:
             {
                 "feature": found.feature_names[f],
                 "meaning": service.engine.meaning(found.feature_names[f]),
-                "value": _number(found.features[0, f]),
+                "value": _value(found.value(0, f)),
                 "contribution": float(parts[f]),
             }
             for f in largest
@@ -122,8 +122,8 @@ def _differences(service: Service, found: Explanation) -> dict[str, Any]:
             {
                 "feature": one.feature,
                 "meaning": service.engine.meaning(one.feature),
-                "value_above": _number(one.value_above),
-                "value_below": _number(one.value_below),
+                "value_above": _value(one.value_above),
+                "value_below": _value(one.value_below),
                 "difference": one.difference,
             }
             for one in found.why(*found.documents)
@@ -131,9 +131,9 @@ def _differences(service: Service, found: Explanation) -> dict[str, Any]:
     }
 
 
-def _number(value: float) -> float | None:
-    """A number as JSON can hold it."""
-    return float(value) if math.isfinite(value) else None
+def _value(value: float | str) -> float | str | None:
+    """A feature's value as JSON can hold it."""
+    return value if isinstance(value, str) or math.isfinite(value) else None
 
 
 def grade(service: Service, given: Grade) -> Response:

@@ -64,15 +64,15 @@ class ExplainRequest(Body):
 class Contribution(BaseModel):
     feature: str
     meaning: str
-    value: float | None
+    value: float | str | None
     contribution: float
 
 
 class Difference(BaseModel):
     feature: str
     meaning: str
-    value_above: float | None
-    value_below: float | None
+    value_above: float | str | None
+    value_below: float | str | None
     difference: float
 
 

@@ -152,7 +152,7 @@ function settings(hit) {
   };
 }
 
-const format = (value) => value === null ? "missing" : String(Number(value.toPrecision(4)));
+const format = (value) => value === null ? "missing" : typeof value === "string" ? value : String(Number(value.toPrecision(4)));
 
 function bars(list, value, detail) {
   const shown = list.slice(0, MOST_BARS), most = Math.max(...shown.map((one) => Math.abs(value(one))), 1e-12);
