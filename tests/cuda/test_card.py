@@ -137,6 +137,8 @@ def test_documents_on_the_gpu_are_scored_without_a_copy(dtype: Any) -> None:
     want = model.predict(documents)
     assert np.array_equal(model.predict(documents, device="cuda"), want)
     assert np.array_equal(model.predict(documents, trees=7, device="cuda"), model.predict(documents, trees=7))
+    for n in (40, 2000):  # blocks of fewer documents, and of more again
+        assert np.array_equal(model.predict(documents[:n], device="cuda"), want[:n])
     given = [device.upload(documents)]
     for name, convert in (("cupy", "asarray"), ("torch", "as_tensor")):
         library = pytest.importorskip(name)

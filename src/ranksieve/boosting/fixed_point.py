@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranksieve.dtypes import FIXED, OFFSET
-from ranksieve.kernels.rounding import Packing, absolute_sum, largest_absolute, pack_rows, round_rows
+from ranksieve.kernels.rounding import Packing, absolute_sum, fitting_shift, largest_absolute, pack_rows, round_rows
 
 LEAST_BITS = 18  # of a gradient and of a second derivative that share an integer with a count
 
@@ -57,15 +57,12 @@ class Scale:
     @classmethod
     def exact(cls, extent: Extent, sums: tuple[int, int]) -> Scale:
         """Powers of two such that no sum overflows: gradients by their absolute sum, derivatives by n · max."""
-        count_bits = _count_bits(extent.n)
-        grad_exponent = hess_exponent = 0
-        if extent.largest_grad > 0.0:
-            unit = math.frexp(extent.largest_grad)[1]  # largest < 2^unit
-            # the sum of |gradient| is below (its integer + n) · 2^(unit - 30)
-            grad_exponent = 61 - count_bits - (sums[0] + extent.n).bit_length() - (unit - 30)
+        rooms = Rooms.of(extent.n)
+        grad_exponent = _exponent(rooms.exact, extent.n, extent.largest_grad, sums[0])
+        hess_exponent = 0
         if extent.largest_hess > 0.0:
-            hess_exponent = 61 - count_bits - math.frexp(extent.largest_hess)[1]
-        return cls(count_bits, grad_exponent, hess_exponent)
+            hess_exponent = 61 - rooms.count_bits - math.frexp(extent.largest_hess)[1]
+        return cls(rooms.count_bits, grad_exponent, hess_exponent)
 
     @classmethod
     def packed(cls, extent: Extent, sums: tuple[int, int]) -> Scale:
@@ -73,13 +70,12 @@ class Scale:
 
         Values are rounded up or down at random, see `kernels.rounding`.
         """
-        count_bits = _count_bits(extent.n)
-        hess_bits = (63 - count_bits) // 2
+        rooms = Rooms.of(extent.n)
         return cls(
-            count_bits,
-            _exponent(63 - count_bits - hess_bits, extent.n, extent.largest_grad, sums[0]),
-            _exponent(hess_bits, extent.n, extent.largest_hess, sums[1]),
-            hess_bits,
+            rooms.count_bits,
+            _exponent(rooms.grad, extent.n, extent.largest_grad, sums[0]),
+            _exponent(rooms.hess, extent.n, extent.largest_hess, sums[1]),
+            rooms.hess_bits,
         )
 
     @property
@@ -98,6 +94,30 @@ class Scale:
     def count(self, total: np.ndarray) -> np.ndarray:
         """How many rows packed sums are of."""
         return total & ((1 << self.count_bits) - 1)
+
+
+class Rooms(NamedTuple):
+    """What sums over so many rows may be at most: exact ones of gradients, and the two of a packed integer.
+
+    By Bernstein's inequality the sum of values rounded at random is more than t above that of the values with a
+    probability below exp(-t² / (2 V + t)), where V, the variance, is at most the sum: below e^-128 for
+    t = 16 √(2^bits) + 144. So much is left free.
+    """
+
+    count_bits: int
+    hess_bits: int
+    exact: int
+    grad: int
+    hess: int
+
+    @classmethod
+    def of(cls, n_rows: int) -> Rooms:
+        count_bits = max(int(n_rows).bit_length(), 1)
+        hess_bits = (63 - count_bits) // 2
+        grad, hess = (
+            (1 << bits) - 1 - 16 * math.isqrt(1 << bits) - 144 for bits in (63 - count_bits - hess_bits, hess_bits)
+        )
+        return cls(count_bits, hess_bits, (1 << (61 - count_bits)) - 1, grad, hess)
 
 
 class Scales(NamedTuple):
@@ -119,7 +139,7 @@ class Scales(NamedTuple):
 
 def fits_one_integer(n_rows: int) -> bool:
     """Whether gradients, second derivatives and counts of so many rows share one integer: below 2^28 rows."""
-    return (64 - _count_bits(n_rows)) // 2 >= LEAST_BITS
+    return (64 - Rooms.of(n_rows).count_bits) // 2 >= LEAST_BITS
 
 
 @dataclass(frozen=True)
@@ -152,24 +172,12 @@ def factors_of(exponent: int) -> tuple[float, float]:
     return math.ldexp(1.0, exponent // 2), math.ldexp(1.0, exponent - exponent // 2)
 
 
-def _count_bits(n_rows: int) -> int:
-    return max(int(n_rows).bit_length(), 1)
-
-
-def _exponent(bits: int, n_rows: int, largest: float, total: int) -> int:
-    """The largest e such that the sum of values · 2^e, rounded at random, fits into so many bits.
-
-    By Bernstein's inequality the sum of the rounded values is more than t above that of the values with a probability
-    below exp(-t² / (2 V + t)), where V, the variance, is at most the sum: below e^-128 for t = 16 √(2^bits) + 144.
-    """
+def _exponent(room: int, n_rows: int, largest: float, total: int) -> int:
+    """The largest e such that the sum of |values| · 2^e is at most `room`; `total` is the sum as in `Extent.sums`."""
     if largest == 0.0:
         return 0
-    room = (1 << bits) - 1 - 16 * math.isqrt(1 << bits) - 144
-    most = total + n_rows  # the sum of the values is below most · 2^(unit - 30)
-    shift = room.bit_length() - most.bit_length()
-    if (most << max(shift, 0)) > (room << max(-shift, 0)):
-        shift -= 1
-    return shift + 30 - math.frexp(largest)[1]
+    # the sum of the values is below (total + n) · 2^(unit - 30) where the largest one is below 2^unit
+    return fitting_shift(total + n_rows, room) + 30 - math.frexp(largest)[1]
 
 
 def _absolute(values: np.ndarray, largest: float) -> int:

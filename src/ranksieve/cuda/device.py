@@ -108,7 +108,7 @@ class Kernel:
         self._shared = shared
         # linked as it is: an optimising linker would fuse multiplications and additions
         self._kernel = cuda.jit(function) if SIMULATED else cuda.jit(function, lto=False, max_registers=registers)
-        self._prepared: set[Any] = set()
+        self._prepared: dict[Any, int] = {}  # types of arguments: the most shared memory so far
 
     def __getitem__(self, size: tuple[Any, ...]) -> Callable[..., None]:
         shared = size[2] if len(size) > 2 else self._shared
@@ -117,10 +117,10 @@ class Kernel:
 
     def _run(self, launch: Callable[..., None], args: tuple[Any, ...], shared: int) -> None:
         types = tuple(self._kernel.typeof_pyval(arg) for arg in args)
-        if (types, shared) not in self._prepared:
+        if shared > self._prepared.get(types, -1):  # less than before is allowed already
             with _separate_operations():
                 self._prepare(types, shared)
-            self._prepared.add((types, shared))
+            self._prepared[types] = shared
         launch(*args)
 
     def _prepare(self, types: tuple[Any, ...], shared: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numba import cuda
 
 from ranksieve.cuda.device import SIMULATED, empty, kernel, upload
-from ranksieve.cuda.lambdas import Documents, Metric, Space, lambdas
+from ranksieve.cuda.lambdas import NEAR, NEAR_BYTES, Documents, Metric, Space, far_lambdas, near_lambdas
 from ranksieve.kernels.lambdas import NDCG
 
 SPACE_BYTES = 2 * 8 + 5 * 4  # of a document, without the sums that other metrics than NDCG need
@@ -60,6 +60,9 @@ class Lambdas:
             self._no_rows if rows is None else rows, rows is not None, offsets,
         )  # fmt: skip
         threads = 32 if SIMULATED else 64 if longest <= 256 else 128 if longest <= 1024 else 256
-        lambdas[n_lists, threads](
-            metric, documents, self._space(n_docs, n_lists, EVERY if rows is None else SOME), *out
-        )
+        space = self._space(n_docs, n_lists, EVERY if rows is None else SOME)
+        room = -(-longest // 32) * 32
+        if longest <= NEAR:
+            near_lambdas[n_lists, threads, NEAR_BYTES * room](metric, documents, space, room, *out)
+        else:
+            far_lambdas[n_lists, threads](metric, documents, space, room, *out)

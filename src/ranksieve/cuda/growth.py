@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ from ranksieve.cuda.tree_tables import (
 )
 
 RESIDENT = 3  # blocks of a multiprocessor that sum histograms at a time, by their shared memory
-PLANNERS = min(THREADS, 256)  # threads that plan a round
+PLANNERS = THREADS  # threads that plan a round
 FIRST_ROUNDS, MORE_ROUNDS = 12, 4  # launched for the first tree, and where a tree needs more
 
 
@@ -72,20 +71,6 @@ class SearchedNodes(NamedTuple):
     sums: np.ndarray
 
 
-@dataclass(frozen=True)
-class TreeSettings:
-    """The numbers of a tree, in the order of `tree_tables`."""
-
-    numbers: tuple[int, ...]
-    floats: tuple[float, ...]
-
-    def packed(self) -> np.ndarray:
-        out = np.zeros(2 * N_SETTINGS, np.int64)
-        out[: len(self.numbers)] = self.numbers
-        out[N_SETTINGS : N_SETTINGS + len(self.floats)].view(np.float64)[:] = self.floats
-        return out
-
-
 class Growth:
     """Grows trees of up to `max_leaves` leaves on columns with these numbers of bins."""
 
@@ -104,10 +89,14 @@ class Growth:
         self.n_columns, self.n_signs = len(n_bins), len(signs)
         self._sent = Mail(2 * N_SETTINGS, np.int64)
         numbers = self._sent.there
-        self._settings = Settings(numbers[:N_SETTINGS], numbers[N_SETTINGS:].view(np.float64))
+        bits = numbers[N_SETTINGS:]
+        self._settings = Settings(numbers[:N_SETTINGS], bits.view(np.float64), bits)
         self._work = self._allocate()
         self._lately = deque([min(max_leaves, FIRST_ROUNDS)], maxlen=8)
-        self._extent = Mail(8, np.int64)  # largest values, sums, factors
+        extent = empty(8, np.int64)
+        self._extent = extents.Sums(
+            extent[:2].view(np.float64), extent[:2], extent[2:4], extent[4:].view(np.float64), extent[4:]
+        )
 
     def _allocate(self) -> Work:
         """The space of a tree; what the host reads is one array."""
@@ -133,41 +122,29 @@ class Growth:
         )  # fmt: skip
         return Work(zeros((self._max_leaves + MOST_AHEAD) * self._n_groups * CELLS), plan, found, nodes)
 
-    def extent(self, space: TreeSpace) -> tuple[tuple[float, float], tuple[int, int]]:
-        """The largest |gradient| and second derivative of the rows, and their sums, see `extents`."""
-        space.replays.run("extent", lambda: self._launch_extent(space))
-        synchronize()
-        found = self._extent.here
-        grad, hess = found[:2].view(np.float64).tolist()
-        return (grad, hess), (int(found[2]), int(found[3]))
+    def run(
+        self, space: TreeSpace, allowed: np.ndarray, numbers: tuple[int, ...], floats: tuple[float, ...]
+    ) -> SearchedNodes:
+        """Divide and search the nodes of a tree, whose settings are in the order of `tree_tables`.
 
-    def _launch_extent(self, space: TreeSpace) -> None:
-        buffer, blocks, n_rows = self._extent.there, self._blocks(space), space.n_rows_there
-        largest, sums, factors = buffer[:2].view(np.float64), buffer[2:4], buffer[4:8]
-        extents.clear[1, 32](largest, sums)
-        extents.largest[blocks, THREADS](space.grad, space.hess, n_rows, largest)
-        extents.set_factors[1, 32](buffer, factors)
-        extents.absolute_sums[blocks, THREADS](space.grad, space.hess, n_rows, factors.view(np.float64), sums)
-        self._extent.receive()
-
-    def run(self, space: TreeSpace, allowed: np.ndarray, settings: TreeSettings) -> SearchedNodes:
-        """Divide and search the nodes of a tree; they are there until the next tree.
-
-        How many rounds that takes is seen afterwards: as many are launched as trees took lately.
+        The nodes are there until the next tree. How many rounds it takes is seen afterwards: as many are launched as
+        trees took lately.
         """
-        self._sent.open()[:] = settings.packed()
+        sent = self._sent.open()
+        sent[: len(numbers)] = numbers
+        sent[N_SETTINGS : N_SETTINGS + len(floats)].view(np.float64)[:] = floats
         if not np.array_equal(allowed, self._allowed_here):
             self._allowed_here = allowed
             overwrite(self._allowed, allowed)
         n_rounds = min(_rounded_up(max(self._lately)), max(self._max_leaves - 1, 1))
         space.replays.run(f"tree of {n_rounds} rounds", lambda: self._launch_tree(space, n_rounds))
         synchronize()
-        numbers = self._nodes.numbers
-        while not numbers[IS_DONE]:
+        found = self._nodes.numbers
+        while not found[IS_DONE]:
             space.replays.run("more rounds", lambda: self._launch_rounds(space, MORE_ROUNDS))
             synchronize()
-        self._lately.append(int(numbers[N_ROUNDS]))
-        return SearchedNodes(numbers, *(part[: numbers[N_NODES]] for part in self._nodes[1:]))
+        self._lately.append(int(found[N_ROUNDS]))
+        return SearchedNodes(found, *(part[: found[N_NODES]] for part in self._nodes[1:]))
 
     def _blocks(self, space: TreeSpace) -> int:
         return max(1, min(4 * n_multiprocessors(), -(-space.room // THREADS)))
@@ -179,11 +156,16 @@ class Growth:
 
     def _launch_tree(self, space: TreeSpace, n_rounds: int) -> None:
         work, settings, features, rows = self._work, self._settings, self._features, space.rows
+        gradients, blocks = (space.grad, space.hess), self._blocks(space)
+        extents.clear[1, 32](self._extent)
+        extents.largest[blocks, THREADS](*gradients, space.n_rows_there, self._extent)
+        extents.set_factors[1, 32](self._extent)
+        extents.absolute_sums[blocks, THREADS](*gradients, space.n_rows_there, self._extent)
         self._sent.send()
-        tree_start.reset[4 * n_multiprocessors(), THREADS](features, settings, work, rows.members)
-        tree_start.pack[self._blocks(space), THREADS](
-            space.grad, space.hess, space.numbers, space.numbered, settings, rows.packed, work.nodes.totals
-        )  # fmt: skip
+        tree_start.reset[4 * n_multiprocessors(), THREADS](features, settings, work, rows.members, self._extent)
+        tree_start.pack[blocks, THREADS](
+            *gradients, space.numbers, space.numbered, settings, rows.packed, work.nodes.totals
+        )
         tree_start.begin[1, 1](settings, work)
         tree_start.sum_root[(self._parts(space), self._n_groups), THREADS](rows, features, settings, work.hist)
         self._launch_search(space, 1)

@@ -2,7 +2,7 @@
 
 Every pair has a document above the truncation. These few are taken some at a time, against all documents that they pair
 with: a thread adds to its own documents, and sums over all threads are added to the few. So every sum has one owner and
-one order, and a run repeats bit for bit.
+one order, and a run repeats bit for bit. Short lists, those of a selection, are in shared memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from numba import cuda, float64, int32
 
 from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, WARP, add_over_warp, max_over_block, rank_flags
-from ranksieve.cuda.device import kernel, shared
+from ranksieve.cuda.device import Kernel, shared
 from ranksieve.cuda.ranking import BUCKETS, FEW, list_chosen, order_chosen
 from ranksieve.kernels import lambdas as cpu
 from ranksieve.kernels.lambdas import FURTHEST, NDCG
@@ -25,6 +25,9 @@ running_sums, first_positives, swap_change = (
 CHUNK = 4  # documents above the truncation that are taken at a time
 TOTALS = MOST_WARPS * 2 * CHUNK
 SINGLE = 2 * CHUNK
+NEAR = 512  # documents of a list that is in shared memory
+NEAR_FLOATS = 5
+NEAR_BYTES = NEAR_FLOATS * (8 + 4)  # of a document
 
 
 class Metric(NamedTuple):
@@ -49,16 +52,16 @@ class Documents(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Work space, a number for each place of the lists."""
+    """Work space in global memory, a number for each place of the lists."""
 
     scores: Any  # these and gains where documents are listed
     gains: Any
     powers: Any
-    places: Any  # of the ranked documents, ascending
-    order: Any  # the same, best first
-    ranks: Any  # from 1 on; 0: beyond the truncation
-    heads: Any  # places of the documents with a gain
-    few: Any  # places of ranked documents with a gain, and then of those without
+    places: Any
+    order: Any
+    ranks: Any
+    heads: Any
+    few: Any
     ranked_gains: Any
     above: Any  # see `kernels.lambdas.running_sums`; one number more for each list
     sums: Any
@@ -75,75 +78,86 @@ class Swap(NamedTuple):
 
 
 class List(NamedTuple):
-    """One list."""
+    """One list: a number for each of its documents, and work space."""
 
+    n: int
     scores: Any
     gains: Any
-    first: int
-    n: int
+    powers: Any  # of scores, relative to the highest
+    grad: Any
+    hess: Any
+    ranks: Any  # from 1 on; 0: beyond the truncation
+    heads: Any  # places of the documents with a gain
+    few: Any  # places of ranked documents with a gain, and then of those without
+    places: Any  # of the ranked documents, ascending
+    order: Any  # the same, best first
+
+
+class Scale(NamedTuple):
+    """What the pairs of a list are scaled by."""
+
     inverse: float  # of the ideal value
     spread: bool  # scores are not all the same
     close: bool  # no power of a score difference overflows
 
 
 @cuda.jit(device=True)
-def load_list(documents, space, scores, first, n, grad, hess, maxima):
-    """Copy a list of some documents, and clear its gradients; returns the highest score, and minus the lowest."""
+def load_list(documents, docs, first, copied, maxima):
+    """Copy a list, and clear its gradients; returns the highest score, and minus the lowest."""
     highest, lowest = -math.inf, -math.inf
-    for i in range(first + cuda.threadIdx.x, first + n, cuda.blockDim.x):
-        if documents.listed:
-            row = documents.rows[i]
-            space.scores[i], space.gains[i] = documents.scores[row], documents.gains[row]
-        score = scores[i]
-        space.ranks[i] = 0
-        grad[i], hess[i] = 0.0, 0.0
+    for i in range(cuda.threadIdx.x, docs.n, cuda.blockDim.x):
+        if copied:
+            row = documents.rows[first + i] if documents.listed else first + i
+            docs.scores[i], docs.gains[i] = documents.scores[row], documents.gains[row]
+        score = docs.scores[i]
+        docs.ranks[i] = 0
+        docs.grad[i], docs.hess[i] = 0.0, 0.0
         highest, lowest = max(highest, score), max(lowest, -score)
     return max_over_block(highest, lowest, maxima)
 
 
 @cuda.jit(device=True)
-def rank_list(docs, space, depth, highest, counts, work):
+def rank_list(docs, ranked_gains, depth, highest, counts, work):
     """Ranks up to `depth`; the powers of all scores."""
-    first = docs.first
-    list_chosen(docs.scores[first:], docs.n, depth, space.places[first:], 0, counts, work)
-    order_chosen(docs.scores[first:], space.places[first:], depth, space.order[first:], work[5])
+    list_chosen(docs.scores, docs.n, depth, docs.places, 0, counts, work)
+    order_chosen(docs.scores, docs.places, depth, docs.order, work[5])
     for rank in range(cuda.threadIdx.x, depth, cuda.blockDim.x):
-        place = first + space.order[first + rank]
-        space.ranks[place] = rank + 1
-        space.ranked_gains[first + rank] = docs.gains[place]
-    for i in range(first + cuda.threadIdx.x, first + docs.n, cuda.blockDim.x):
-        space.powers[i] = math.exp(docs.scores[i] - highest)
+        place = docs.order[rank]
+        docs.ranks[place] = rank + 1
+        ranked_gains[rank] = docs.gains[place]
+    for i in range(cuda.threadIdx.x, docs.n, cuda.blockDim.x):
+        docs.powers[i] = math.exp(docs.scores[i] - highest)
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def find_heads(docs, space, counts):
+def find_heads(docs, counts):
     """The places of documents that have a gain and are not ranked; returns how many."""
-    t, first, n_heads = cuda.threadIdx.x, docs.first, int32(0)
+    t, n_heads = cuda.threadIdx.x, int32(0)
     for tile in range(0, docs.n, cuda.blockDim.x):
-        i = first + min(tile + t, docs.n - 1)
-        flag = tile + t < docs.n and docs.gains[i] > 0.0 and space.ranks[i] == 0
+        i = min(tile + t, docs.n - 1)
+        flag = tile + t < docs.n and docs.gains[i] > 0.0 and docs.ranks[i] == 0
         before, n_here = rank_flags(flag, counts)
         if flag:
-            space.heads[first + n_heads + before] = tile + t
+            docs.heads[n_heads + before] = tile + t
         n_heads += n_here
     cuda.syncthreads()
     return n_heads
 
 
 @cuda.jit(device=True)
-def sort_ranked(docs, space, depth, counts):
+def sort_ranked(docs, depth, counts):
     """Places of the ranked documents: first those with a gain, then the others; returns how many have one."""
-    t, first, n_with, n_without = cuda.threadIdx.x, docs.first, int32(0), int32(0)
+    t, n_with, n_without = cuda.threadIdx.x, int32(0), int32(0)
     for tile in range(0, depth, cuda.blockDim.x):
         inside = tile + t < depth
-        place = space.order[first + min(tile + t, depth - 1)]
-        has_gain = docs.gains[first + place] > 0.0
+        place = docs.order[min(tile + t, depth - 1)]
+        has_gain = docs.gains[place] > 0.0
         before, n_here = rank_flags(inside and has_gain, counts)
         if inside and has_gain:
-            space.few[first + n_with + before] = place
+            docs.few[n_with + before] = place
         elif inside:
-            space.few[first + depth - 1 - (n_without + t - before)] = place
+            docs.few[depth - 1 - (n_without + t - before)] = place
         n_without += min(depth - tile, cuda.blockDim.x) - n_here
         n_with += n_here
     cuda.syncthreads()
@@ -164,11 +178,11 @@ def change_of(metric, swap, head, other, inverse):
 
 
 @cuda.jit(device=True)
-def pair_of(metric, swap, docs, head, other):
+def pair_of(metric, swap, scale, head, other):
     """λ and w of a pair of documents, each gain, rank, score and power; the head has the larger gain."""
-    change, distance = change_of(metric, swap, head, other, docs.inverse), head[2] - other[2]
-    width = 0.01 + abs(distance) if metric.normalize and docs.spread else 1.0
-    if docs.close:
+    change, distance = change_of(metric, swap, head, other, scale.inverse), head[2] - other[2]
+    width = 0.01 + abs(distance) if metric.normalize and scale.spread else 1.0
+    if scale.close:
         total = head[3] + other[3]
         both = 1.0 / (total * width)  # one division for two
         chance = other[3] * (both * width)
@@ -180,27 +194,27 @@ def pair_of(metric, swap, docs, head, other):
 
 
 @cuda.jit(device=True)
-def add_chunk(metric, swap, docs, space, few, n_few, heads, n_many, grad, hess, totals):
-    """Add the pairs of up to CHUNK ranked documents, from `few` of `space.few`, with many; returns a thread's sum of λ.
+def add_chunk(metric, swap, scale, docs, few, n_few, heads, n_many, totals):
+    """Add the pairs of up to CHUNK ranked documents, from `few` of `docs.few`, with many; returns a thread's sum of λ.
 
     Many are the documents at `heads`, none of which is ranked, or else all of the list.
     """
-    first, pushed = docs.first, 0.0
+    pushed = 0.0
     sums = cuda.local.array(SINGLE, float64)
     for k in range(SINGLE):
         sums[k] = 0.0
     for m in range(cuda.threadIdx.x, n_many, cuda.blockDim.x):
-        j = first + (space.heads[first + m] if heads else m)
-        gain, rank, pushes, bends, any_pair = docs.gains[j], space.ranks[j], 0.0, 0.0, False
-        other = gain, rank, docs.scores[j], space.powers[j]
+        j = docs.heads[m] if heads else m
+        gain, rank, pushes, bends, any_pair = docs.gains[j], docs.ranks[j], 0.0, 0.0, False
+        other = gain, rank, docs.scores[j], docs.powers[j]
         for c in range(CHUNK):
-            i = first + space.few[few + min(c, n_few - 1)]
-            here, at = docs.gains[i], space.ranks[i]
+            i = docs.few[few + min(c, n_few - 1)]
+            here, at = docs.gains[i], docs.ranks[i]
             # of two ranked documents with a gain, the pair is that of the better one
             if c < n_few and here != gain and not (rank > 0 and gain > 0.0 and here > 0.0 and rank < at):
-                one = here, at, docs.scores[i], space.powers[i]
+                one = here, at, docs.scores[i], docs.powers[i]
                 is_head = here > gain
-                push, bend = pair_of(metric, swap, docs, one if is_head else other, other if is_head else one)
+                push, bend = pair_of(metric, swap, scale, one if is_head else other, other if is_head else one)
                 pushed += push
                 push = push if is_head else -push
                 sums[2 * c] += push
@@ -209,8 +223,8 @@ def add_chunk(metric, swap, docs, space, few, n_few, heads, n_many, grad, hess, 
                 bends += bend
                 any_pair = True
         if any_pair:
-            grad[j] += pushes
-            hess[j] += bends
+            docs.grad[j] += pushes
+            docs.hess[j] += bends
     lane, warp = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP
     for k in range(SINGLE):
         total = add_over_warp(sums[k])
@@ -219,31 +233,25 @@ def add_chunk(metric, swap, docs, space, few, n_few, heads, n_many, grad, hess, 
     cuda.syncthreads()
     c = cuda.threadIdx.x
     if c < n_few:
-        i = first + space.few[few + c]
+        i = docs.few[few + c]
         for other_warp in range((cuda.blockDim.x + WARP - 1) // WARP):
-            grad[i] += totals[other_warp * SINGLE + 2 * c]
-            hess[i] += totals[other_warp * SINGLE + 2 * c + 1]
+            docs.grad[i] += totals[other_warp * SINGLE + 2 * c]
+            docs.hess[i] += totals[other_warp * SINGLE + 2 * c + 1]
     cuda.syncthreads()
     return pushed
 
 
 @cuda.jit(device=True)
-def add_pairs(metric, swap, docs, space, depth, n_with, n_heads, grad, hess, totals):
+def add_pairs(metric, swap, scale, docs, depth, n_with, n_heads, totals):
     """Add all pairs of a list; returns this thread's sum of λ.
 
     Ranked documents with a gain pair with all others; those without, with documents that are not ranked and have one.
     """
     pushed = 0.0
     for few in range(0, n_with, CHUNK):
-        n_few = min(n_with - few, CHUNK)
-        pushed += add_chunk(
-            metric, swap, docs, space, docs.first + few, n_few, False, docs.n, grad, hess, totals
-        )  # fmt: skip
+        pushed += add_chunk(metric, swap, scale, docs, few, min(n_with - few, CHUNK), False, docs.n, totals)
     for few in range(n_with, depth if n_heads > 0 else 0, CHUNK):
-        n_few = min(depth - few, CHUNK)
-        pushed += add_chunk(
-            metric, swap, docs, space, docs.first + few, n_few, True, n_heads, grad, hess, totals
-        )  # fmt: skip
+        pushed += add_chunk(metric, swap, scale, docs, few, min(depth - few, CHUNK), True, n_heads, totals)
     return pushed
 
 
@@ -273,38 +281,71 @@ def swap_of(metric, space, q, first, depth, box):
     return Swap(depth, above, sums, box[0], box[1])
 
 
-@kernel(registers=80)
-def lambdas(metric, documents, space, grad, hess):
-    """λ and w of every list, at its places."""
-    box = cuda.shared.array(2, int32)
-    counts = cuda.shared.array(MOST_WARPS, int32)
-    buckets = cuda.shared.array(BUCKETS, int32)
-    found = cuda.shared.array(3, int32)
-    places_of_few = cuda.shared.array(FEW, int32)
-    cut = cuda.shared.array(1, float64)
-    maxima = cuda.shared.array(MAXIMA, float64)
-    few = cuda.shared.array(FEW, float64)
-    totals = cuda.shared.array(TOTALS, float64)
-    work = buckets, found, places_of_few, cut, maxima, few
-    q = cuda.blockIdx.x
-    first = documents.offsets[q]
-    n = documents.offsets[q + 1] - first
-    scores = space.scores if documents.listed else documents.scores
-    gains = space.gains if documents.listed else documents.gains
-    highest, lowest = load_list(documents, space, scores, first, n, grad, hess, maxima)
-    if metric.ideals[q] <= 0.0 or n < 2:
-        return
-    depth = min(len(metric.by_rank), n)
-    docs = List(scores, gains, first, n, 1.0 / metric.ideals[q], highest != -lowest, highest + lowest < FURTHEST)
-    rank_list(docs, space, depth, highest, counts, work)
-    swap = swap_of(metric, space, q, first, depth, box)
-    n_heads = find_heads(docs, space, counts)
-    n_with = sort_ranked(docs, space, depth, counts)
-    pushed = add_pairs(metric, swap, docs, space, depth, n_with, n_heads, grad, hess, totals)
-    factor = normal_factor(pushed, totals) if metric.normalize else 1.0
-    for i in range(first + cuda.threadIdx.x, first + n, cuda.blockDim.x):
-        weight = factor
-        if documents.weighted:
-            weight *= documents.weights[documents.rows[i] if documents.listed else i]
-        grad[i] *= weight
-        hess[i] *= weight
+@cuda.jit(device=True)
+def near_list(n, room, floats, integers):
+    """A list in shared memory with room for `room` documents: five floats, then five integers of each."""
+    after = 2 * NEAR_FLOATS * room
+    return List(
+        n, floats[:room], floats[room : 2 * room], floats[2 * room : 3 * room], floats[3 * room : 4 * room],
+        floats[4 * room : 5 * room], integers[after : after + room], integers[after + room : after + 2 * room],
+        integers[after + 2 * room : after + 3 * room], integers[after + 3 * room : after + 4 * room],
+        integers[after + 4 * room : after + 5 * room],
+    )  # fmt: skip
+
+
+@cuda.jit(device=True)
+def far_list(documents, space, first, n, grad, hess):
+    """A list in global memory."""
+    scores = space.scores[first:] if documents.listed else documents.scores[first:]
+    gains = space.gains[first:] if documents.listed else documents.gains[first:]
+    return List(
+        n, scores, gains, space.powers[first:], grad[first:], hess[first:], space.ranks[first:], space.heads[first:],
+        space.few[first:], space.places[first:], space.order[first:],
+    )  # fmt: skip
+
+
+def _lambda_kernel(near: bool) -> Kernel:
+    """The kernel for lists that are all in shared memory, or all in global memory."""
+
+    def lambdas(metric, documents, space, room, grad, hess):
+        """λ and w of every list, at its places."""
+        box = cuda.shared.array(2, int32)
+        counts = cuda.shared.array(MOST_WARPS, int32)
+        buckets = cuda.shared.array(BUCKETS, int32)
+        found = cuda.shared.array(3, int32)
+        places_of_few = cuda.shared.array(FEW, int32)
+        cut = cuda.shared.array(1, float64)
+        maxima = cuda.shared.array(MAXIMA, float64)
+        few = cuda.shared.array(FEW, float64)
+        totals = cuda.shared.array(TOTALS, float64)
+        work = buckets, found, places_of_few, cut, maxima, few
+        q = cuda.blockIdx.x
+        first = documents.offsets[q]
+        n = documents.offsets[q + 1] - first
+        if metric.ideals[q] <= 0.0 or n < 2:
+            for i in range(first + cuda.threadIdx.x, first + n, cuda.blockDim.x):
+                grad[i], hess[i] = 0.0, 0.0
+            return
+        if near:
+            docs = near_list(n, room, cuda.shared.array(0, float64), cuda.shared.array(0, int32))
+        else:
+            docs = far_list(documents, space, first, n, grad, hess)
+        highest, lowest = load_list(documents, docs, first, near or documents.listed, maxima)
+        depth = min(len(metric.by_rank), n)
+        scale = Scale(1.0 / metric.ideals[q], highest != -lowest, highest + lowest < FURTHEST)
+        rank_list(docs, space.ranked_gains[first:], depth, highest, counts, work)
+        swap = swap_of(metric, space, q, first, depth, box)
+        n_heads = find_heads(docs, counts)
+        n_with = sort_ranked(docs, depth, counts)
+        pushed = add_pairs(metric, swap, scale, docs, depth, n_with, n_heads, totals)
+        factor = normal_factor(pushed, totals) if metric.normalize else 1.0
+        for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            weight = factor
+            if documents.weighted:
+                weight *= documents.weights[documents.rows[first + i] if documents.listed else first + i]
+            grad[first + i], hess[first + i] = docs.grad[i] * weight, docs.hess[i] * weight
+
+    return Kernel(lambdas, registers=80)
+
+
+near_lambdas, far_lambdas = _lambda_kernel(near=True), _lambda_kernel(near=False)

@@ -100,7 +100,7 @@ def add_trees(words, n_docs, n_words, batches, scores, steps):
         doc = int64(batches.order[doc])
     for word in range(n_words):
         ranks[uint32(uint32(word) * n + t)] = words[(word // 8 * n_docs + doc) * 8 + word % 8]
-    total, count = scores[doc], int32(0)
+    total, count = scores[doc] if batches.first > 0 else 0.0, int32(0)
     for batch in range(batches.first, batches.last):
         first, size = batches.starts[batch], int32(batches.starts[batch + 1] - batches.starts[batch])
         cuda.syncthreads()
@@ -120,6 +120,13 @@ def add_trees(words, n_docs, n_words, batches, scores, steps):
                 node = next_node(test, word)
     if number < n_docs:
         scores[doc], steps[doc] = total, count
+
+
+@kernel
+def clear_counts(counts):
+    """Begin with zeros; one block."""
+    for i in range(cuda.threadIdx.x, KINDS, cuda.blockDim.x):
+        counts[i] = 0
 
 
 @kernel
@@ -246,6 +253,8 @@ class RankedForest:
         self._features, self._zero_missing = upload(padded), upload(zeros)
         self._edges = {dtype: upload(_edge_table(values, starts, self._n_groups)) for dtype, values in edges.items()}
         self._trees = RankedTrees(*map(upload, trees))
+        self._kept: tuple[Any, Any, Any] | None = None
+        self._cursors = empty(KINDS, np.int32)
 
     @staticmethod
     def fits(n_columns: int, most_leaves: int) -> bool:
@@ -256,18 +265,12 @@ class RankedForest:
     def score(self, rows: Any) -> Any:
         """Scores of documents on the device, float32 or float64."""
         n_docs = rows.shape[0]
-        scores = upload(np.zeros(n_docs))
-        room = (most_shared() - VALUES_BYTES - TESTS_BYTES) // (4 * max(self._n_words, 1))
-        threads = max(LEAST_DOCS, min(MOST_DOCS, room // WARP * WARP, -(-n_docs // WARP) * WARP))
-        shared = max(4 * self._n_words * threads, 4)
-        most = min(n_docs, AT_A_TIME)
-        ranks, steps, order = (
-            empty(self._n_groups * most * GROUP, np.uint8),
-            empty(most, np.int32),
-            empty(most, np.int32),
-        )
+        scores = empty(n_docs, np.float64)
+        ranks, steps, order = self._space(min(n_docs, AT_A_TIME))
         for start in range(0, n_docs, AT_A_TIME):
             n = min(AT_A_TIME, n_docs - start)
+            threads = self._threads(n)
+            shared = max(4 * self._n_words * threads, 4)
             self._rank(rows[start : start + n], ranks)
             last = len(self._trees.batches) - 1
             for first, stop in ((0, min(1, last)), (1, last)):  # sorted after the first
@@ -280,12 +283,23 @@ class RankedForest:
                     )
         return scores
 
+    def _space(self, n: int) -> tuple[Any, Any, Any]:
+        """Memory for the ranks, steps and order of n documents; kept for the next call."""
+        if self._kept is None or len(self._kept[1]) < n:
+            self._kept = empty(self._n_groups * n * GROUP, np.uint8), empty(n, np.int32), empty(n, np.int32)
+        return self._kept
+
+    def _threads(self, n: int) -> int:
+        """Documents of a block: as many as fit, and as many for each of the four schedulers of a multiprocessor."""
+        room = (most_shared() - VALUES_BYTES - TESTS_BYTES) // (4 * max(self._n_words, 1))
+        return max(LEAST_DOCS, min(MOST_DOCS, room // LEAST_DOCS * LEAST_DOCS, -(-n // LEAST_DOCS) * LEAST_DOCS))
+
     def _sort(self, steps: Any, n: int, order: Any) -> None:
         """Sort documents by their steps."""
-        cursors = upload(np.zeros(KINDS, np.int32))
-        count_steps[max(1, min(4 * n_multiprocessors(), n // SORT_THREADS)), SORT_THREADS](steps, n, cursors)
-        start_kinds[1, SORT_THREADS](cursors)
-        sort_by_steps[-(-n // SORT_THREADS), SORT_THREADS](steps, n, cursors, order)
+        clear_counts[1, SORT_THREADS](self._cursors)
+        count_steps[max(1, min(4 * n_multiprocessors(), n // SORT_THREADS)), SORT_THREADS](steps, n, self._cursors)
+        start_kinds[1, SORT_THREADS](self._cursors)
+        sort_by_steps[-(-n // SORT_THREADS), SORT_THREADS](steps, n, self._cursors, order)
 
     def _rank(self, rows: Any, ranks: Any) -> None:
         dtype = np.dtype(rows.dtype)

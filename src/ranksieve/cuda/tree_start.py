@@ -8,6 +8,7 @@ from numba import cuda, int64, uint32
 from ranksieve.cuda.bins import GROUP, WORDS
 from ranksieve.cuda.blocks import sum_over_block
 from ranksieve.cuda.device import kernel, shared
+from ranksieve.cuda.extents import set_scales
 from ranksieve.cuda.histograms import CELLS, SHARED, cell_of, clear_sums, flush_sums, sum_rows
 from ranksieve.cuda.splitting import NO_SPLIT, count_of
 from ranksieve.cuda.tree_tables import (
@@ -35,8 +36,8 @@ packed_row = shared(rounding.packed_row)
 
 
 @kernel
-def reset(features, settings, work, members):
-    """A tree without nodes; the histograms that the last tree used are cleared."""
+def reset(features, settings, work, members, extent):
+    """A tree without nodes, and its scales; the histograms that the last tree used are cleared."""
     i, step = cuda.grid(1), cuda.gridsize(1)
     n_groups, nodes = len(features.widest), work.nodes
     for part in range(cuda.blockIdx.x, (work.plan.numbers[N_NODES] + 1) // 2 * n_groups, cuda.gridDim.x):
@@ -50,6 +51,7 @@ def reset(features, settings, work, members):
     if i == 0:
         nodes.totals[0], nodes.depths[0], nodes.slots[0] = 0, 0, 0
         nodes.limits[0, 0], nodes.limits[0, 1] = -np.inf, np.inf
+        set_scales(extent, settings.numbers, settings.float_bits, work.plan.numbers)
 
 
 @kernel

@@ -14,15 +14,17 @@ MOST_LEAVES = 1024  # of a tree on a GPU
 MOST_AHEAD = 32  # nodes that are divided before it is known that the tree splits them
 
 # the numbers of a tree, `Settings.numbers`; as many more are floats
-COUNT_BITS, HESS_BITS, MIN_DOCS, NEWTON, MAX_DEPTH, KEY, N_ROWS, N_SIGNS = range(8)
-HESS_UNIT, MIN_HESS, L2, GRAD_A, GRAD_B, HESS_A, HESS_B, EXACT_GRAD_A, EXACT_GRAD_B, EXACT_HESS_A, EXACT_HESS_B = range(
+COUNT_BITS, HESS_BITS, MIN_DOCS, NEWTON, MAX_DEPTH, KEY, N_ROWS, N_SIGNS, EXACT_ROOM, GRAD_ROOM, HESS_ROOM = range(11)
+# two factors of each scale, and the unit of second derivatives, are set on the GPU
+MIN_HESS, L2, GRAD_A, GRAD_B, HESS_A, HESS_B, EXACT_GRAD_A, EXACT_GRAD_B, EXACT_HESS_A, EXACT_HESS_B, HESS_UNIT = range(
     11
 )
 N_SETTINGS = 16
 
 # `Plan.numbers`: what the next round does
 N_TASKS, N_TILES, N_PARTS, PART_ROWS, N_NODES, N_LEAVES, N_ROUNDS, IS_DONE = range(8)
-N_NUMBERS = 8
+EXPONENTS = 8  # four: of gradients and second derivatives, packed and exact
+N_NUMBERS = 12
 
 # `Plan.tasks`: a node that the next round divides, and its two sides, of which the smaller is the first
 COLUMN, CUT, MISSING_LEFT, START, STOP, BUFFER, SMALL_START, SMALL_STOP, FIRST_TILE, FIRST_PART = range(10)
@@ -35,6 +37,7 @@ class Settings(NamedTuple):
 
     numbers: Any  # int64
     floats: Any  # float64
+    float_bits: Any  # the same as int64
 
 
 class Rows(NamedTuple):

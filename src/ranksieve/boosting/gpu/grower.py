@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import Extent, Scales, factors_of, fits_one_integer
+from ranksieve.boosting.fixed_point import Rooms, Scale, Scales, fits_one_integer
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
-from ranksieve.cuda.growth import Growth, SearchedNodes, TreeSettings, TreeSpace
-from ranksieve.cuda.tree_tables import MOST_LEAVES
+from ranksieve.cuda.growth import Growth, SearchedNodes
+from ranksieve.cuda.tree_tables import EXPONENTS, MOST_LEAVES
 from ranksieve.data.binned import Binned
 from ranksieve.errors import DeviceError, ParameterError, param
 from ranksieve.kernels.gain import SplitRules
@@ -50,8 +50,15 @@ class GpuGrower(Grower):
         """A tree fitted to the gradients of a `TreeSpace`."""
         allowed = np.zeros(self._growth.n_columns, np.bool_)
         allowed[self._columns] = self._choose_columns(rng).allowed[: len(self._columns)]
-        scales = self._scales(*self._extent(target), self._draw_key(rng))
-        nodes = self._growth.run(target, allowed, self._settings(target, scales))
+        rooms, key, p = Rooms.of(target.n_rows), self._draw_key(rng), self._params
+        hess_bits = rooms.hess_bits if self._with_hess else 0
+        nodes = self._growth.run(
+            target, allowed,
+            (rooms.count_bits, hess_bits, p.min_docs, self._newton, p.max_depth, key, target.n_rows,
+             self._growth.n_signs, rooms.exact, rooms.grad if hess_bits else rooms.exact, rooms.hess),
+            (p.min_hessian, p.l2),
+        )  # fmt: skip
+        scales = _scales(rooms.count_bits, hess_bits, nodes.numbers[EXPONENTS : EXPONENTS + 4].tolist(), key)
         grown, sums = self._grown(nodes, self._rules(scales.split))
         sums[0] = (sums[0] << scales.exact.count_bits) + (grown.bounds[:, 1] - grown.bounds[:, 0])
         if self._params.collapse > 0:
@@ -70,24 +77,11 @@ class GpuGrower(Grower):
         sums = nodes.sums[leaves].T.copy()
         return Grown(splits, gains, nodes.bounds[leaves, :2], sums[0], limits), sums
 
-    def _extent(self, target: TreeSpace) -> tuple[Extent, tuple[int, int]]:
-        """How large the gradients are, and the sums that the scales follow from."""
-        largest, (grads, hesses) = self._growth.extent(target)
-        return Extent(target.n_rows, *largest), (grads, hesses if self._with_hess else 0)
 
-    def _settings(self, target: TreeSpace, scales: Scales) -> TreeSettings:
-        """The numbers of a tree, in the order of `cuda.tree_tables`."""
-        rules, split, exact = self._rules(scales.split), scales.split, scales.exact
-        return TreeSettings(
-            numbers=(
-                rules.count_bits, rules.hess_bits, rules.min_docs, int(rules.newton), rules.max_depth, scales.key,
-                target.n_rows, self._growth.n_signs,
-            ),
-            floats=(
-                rules.hess_unit, rules.min_hess, rules.l2, *factors_of(split.grad_exponent),
-                *factors_of(split.hess_exponent), *factors_of(exact.grad_exponent), *factors_of(exact.hess_exponent),
-            ),
-        )  # fmt: skip
+def _scales(count_bits: int, hess_bits: int, exponents: list[int], key: int) -> Scales:
+    """The scales that the GPU has found, as in `Scales.of`."""
+    exact = Scale(count_bits, *exponents[2:])
+    return Scales(exact, Scale(count_bits, *exponents[:2], hess_bits) if hess_bits else exact, 1, key)
 
 
 def _collapsed(grown: Grown, sums: np.ndarray, tolerance: float) -> tuple[Grown, np.ndarray]:
