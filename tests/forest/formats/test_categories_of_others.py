@@ -61,6 +61,44 @@ def test_xgboost(one_hot, ending, tmp_path):
     assert rs.load(tmp_path / "ours.txt").predict(known).tobytes() == forest.predict(known).tobytes()
 
 
+@pytest.mark.parametrize("kind", ["names", "numbers", "mask"])
+def test_scikit_learn(kind):
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    frame = table()
+    y = grades(frame) + np.random.default_rng(1).normal(size=len(frame))
+    frame.loc[::9, "brand"] = None
+    if kind != "names":
+        frame["brand"] = frame["brand"].str[6:].astype(float) * 2  # 0, 2, 4, …
+        frame["size"] = frame["size"].map({"s": 3, "m": 5, "l": 0})
+    given = frame.astype({"brand": "category", "size": "category"}) if kind == "names" else frame
+    categorical = "from_dtype" if kind == "names" else ["brand", "size"]
+    if kind == "mask":
+        given, categorical = frame.to_numpy(), [False, True, True]
+    model = ensemble.HistGradientBoostingRegressor(
+        categorical_features=categorical, max_iter=12, max_leaf_nodes=8, min_samples_leaf=5, random_state=0
+    ).fit(given, y)
+    forest = rs.from_model(model)
+    assert forest.categorical.any() and not (forest.default_left & forest.categorical).any()
+    sizes = {"names": ["l", "m", "s"]}.get(kind, [])
+    assert forest.categories["f3" if kind == "mask" else "size"] == sizes
+    other = frame.copy()
+    other.loc[::7, "brand"] = "never seen" if kind == "names" else 99
+    other.loc[::5, "size"] = None
+    their_input = other.astype({"brand": "category", "size": "category"}) if kind == "names" else other
+    expected = model.predict(their_input.to_numpy() if kind == "mask" else their_input)
+    np.testing.assert_array_equal(forest.predict(their_input.to_numpy() if kind == "mask" else their_input), expected)
+
+
+def test_fractions_as_categories_of_scikit_learn_are_refused():
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    model = ensemble.HistGradientBoostingRegressor(categorical_features=[0], max_iter=2)
+    model.fit(np.tile([[0.5], [1.5]], (30, 1)), np.tile([0.0, 1.0], 30))
+    with pytest.raises(
+        ModelError, match=r"feature 'f1' has categories such as .*0\.5.*; expected texts or whole numbers"
+    ):
+        rs.from_model(model)
+
+
 def test_names_that_xgboost_has_cut_off_are_not_used(tmp_path):
     xgboost = pytest.importorskip("xgboost")
     frame = table()[["size"]].replace("m", "größe m")

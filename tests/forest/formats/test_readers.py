@@ -191,16 +191,13 @@ def test_scikit_learn_models_that_are_refused():
         (linear_model.LinearRegression(), "got LinearRegression; expected one of DecisionTreeRegressor"),
         (ensemble.RandomForestClassifier(2), "got RandomForestClassifier"),
         (ensemble.HistGradientBoostingRegressor(loss="poisson", max_iter=2), "loss 'poisson' transforms"),
-        (ensemble.HistGradientBoostingRegressor(categorical_features=[0], max_iter=2), "categorical splits"),
         (
             ensemble.GradientBoostingRegressor(init=linear_model.LinearRegression(), n_estimators=2),
             "expected a constant",
         ),
     ):
-        data = X.copy()
-        data[:, 0] = np.random.default_rng(0).integers(0, 9, len(X))
         with pytest.raises(ModelError, match=what):
-            rs.from_model(model.fit(data, labels + 5 * (data[:, 0] % 2)))
+            rs.from_model(model.fit(X, labels))
     with pytest.raises(ModelError, match="2 values per document"):
         rs.from_model(ensemble.RandomForestRegressor(2).fit(X, np.stack([labels, labels], axis=1)))
 

@@ -2,16 +2,24 @@
 
 `DecisionTree*`, `RandomForest*`, `ExtraTrees*` and `GradientBoosting*` turn features into float32 and compare them with
 float64 thresholds; `HistGradientBoosting*` uses float64. Both send `x <= threshold` left.
+
+`HistGradientBoosting*` numbers the categories of a feature, and puts categorical features before the others. Categories
+that it does not know go where missing ones do; in a forest they go right. So the sides of a split that sends missing
+ones left are exchanged.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranksieve.data.categories import MOST
+from ranksieve.data.features import default_names
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.formats.category_sets import codes_of_words
 from ranksieve.forest.formats.nodes import Nodes, to_forest
 
 READ = (
@@ -40,8 +48,13 @@ def from_sklearn(model: Any) -> Forest:
         check_is_fitted(model)
     except (NotFittedError, TypeError) as error:
         raise ModelError(f"got {type(model).__name__}, not a fitted model; fit it first") from error
+    names = getattr(model, "feature_names_in_", None)
+    names = default_names(model.n_features_in_) if names is None else tuple(map(str, names))
+    categories = {}
     if isinstance(model, HistGradientBoostingRegressor):
-        trees, weights, base = _histogram_trees(model), None, float(np.ravel(model._baseline_prediction)[0])
+        codes = _category_codes(model, names)
+        trees, weights, base = _histogram_trees(model, codes), None, float(np.ravel(model._baseline_prediction)[0])
+        categories = {names[feature]: list(known.names) for feature, known in codes.items()}
     elif isinstance(model, GradientBoostingRegressor):
         trees = [_nodes(tree.tree_) for tree in model.estimators_[:, 0]]
         weights, base = np.full(len(trees), model.learning_rate), _initial(model)
@@ -52,15 +65,18 @@ def from_sklearn(model: Any) -> Forest:
         trees, weights, base = [_nodes(model.tree_)], None, 0.0
     else:
         raise ModelError(f"got {type(model).__name__}; expected one of {READ}")
-    names = getattr(model, "feature_names_in_", None)
     return to_forest(
         trees,
         type(model).__name__,
         n_features=model.n_features_in_,
-        feature_names=None if names is None else [str(name) for name in names],
+        feature_names=names,
         weights=weights,
         base=base,
-        info={"params": {"objective": "regression"}, "read_from": "scikit-learn"},
+        info={
+            "params": {"objective": "regression"},
+            "read_from": "scikit-learn",
+            **({"categories": categories} if categories else {}),
+        },
     )
 
 
@@ -93,24 +109,64 @@ def _nodes(tree: Any) -> Nodes:
     )
 
 
-def _histogram_trees(model: Any) -> list[Nodes]:
+class Known(NamedTuple):
+    """The categories of a feature: the number that the forest has for each, and their names unless they are numbers."""
+
+    numbers: np.ndarray
+    names: Sequence[str]
+
+
+def _category_codes(model: Any, names: Sequence[str]) -> dict[int, Known]:
+    """The categories of each categorical feature, in the order of scikit-learn's numbers."""
+    if model._preprocessor is None:
+        return {}
+    found = {}
+    stored = model._preprocessor.named_transformers_["encoder"].categories_
+    for feature, values in zip(np.flatnonzero(model.is_categorical_).tolist(), stored, strict=True):
+        values = np.array([value for value in values.tolist() if value is not None and value == value])  # not NaN
+        if values.dtype.kind in "biuf" and ((values >= 0) & (values < MOST) & (values == np.floor(values))).all():
+            found[feature] = Known(values.astype(np.int64), ())
+        elif values.dtype.kind in "iU":
+            found[feature] = Known(np.arange(len(values)), values.astype(str).tolist())
+        else:
+            raise ModelError(
+                f"feature {names[feature]!r} has categories such as {values[0]}; expected texts or whole numbers, "
+                "fit with such categories"
+            )
+    return found
+
+
+def _histogram_trees(model: Any, codes: Mapping[int, Known]) -> list[Nodes]:
     if model.loss not in ("squared_error", "absolute_error", "quantile"):
         raise ModelError(
             f"loss {model.loss!r} transforms its output; fit with squared_error, absolute_error or quantile"
         )
+    order = np.arange(model.n_features_in_)
+    if codes:
+        order = np.concatenate([order[model.is_categorical_], order[~model.is_categorical_]])
     trees = []
     for (predictor,) in model._predictors:
         nodes = predictor.nodes
         is_leaf = nodes["is_leaf"].astype(bool)
-        if nodes["is_categorical"][~is_leaf].any():
-            raise ModelError("has categorical splits, only numerical ones are read; fit with these features as numbers")
+        feature, default_left = order[nodes["feature_idx"]], nodes["missing_go_to_left"].astype(bool)
+        left, right = (np.where(is_leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+        sets = {}
+        for node in np.flatnonzero(nodes["is_categorical"].astype(bool) & ~is_leaf).tolist():
+            numbers = codes[int(feature[node])].numbers
+            inside = np.isin(
+                np.arange(len(numbers)), codes_of_words(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][node]])
+            )
+            if default_left[node]:
+                left[node], right[node], inside = right[node], left[node], ~inside
+            sets[node], default_left[node] = np.sort(numbers[inside]), False
         trees.append(
             Nodes(
-                left=np.where(is_leaf, -1, nodes["left"].astype(np.int64)),
-                right=np.where(is_leaf, -1, nodes["right"].astype(np.int64)),
-                feature=nodes["feature_idx"].astype(np.int64),
+                left=left,
+                right=right,
+                feature=feature,
                 threshold=nodes["num_threshold"].astype(np.float64),
-                default_left=nodes["missing_go_to_left"].astype(bool),
+                default_left=default_left,
+                sets=sets,
                 value=nodes["value"].astype(np.float64),
                 gain=nodes["gain"].astype(np.float64),
                 count=nodes["count"].astype(np.int64),
