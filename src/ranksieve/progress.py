@@ -228,6 +228,11 @@ def shown_in_python(*, verbose: bool) -> Console | None:
     return console if is_shown else None
 
 
+def training_display(algo: str, title: str = "", **options: Any) -> ProgressDisplay:
+    """The display of an algorithm's training; a callback of `train`."""
+    return (PruningProgress if algo == "xcleaver" else TrainingProgress)(title or algo, **options)
+
+
 @contextmanager
 def training_progress(algo: str, *, verbose: bool = True) -> Iterator[tuple[Callable[[Any], None], ...]]:
     """Callbacks that show the progress of `train` in Python: on a terminal and in notebooks, never elsewhere."""
@@ -235,8 +240,7 @@ def training_progress(algo: str, *, verbose: bool = True) -> Iterator[tuple[Call
     if console is None:
         yield ()
         return
-    display = PruningProgress if algo == "xcleaver" else TrainingProgress
-    with display(algo, console=console) as progress:
+    with training_display(algo, console=console) as progress:
         yield (progress,)
 
 

@@ -164,3 +164,13 @@ def test_the_command_computes_the_same_in_processes(data, result, tmp_path):
     assert found == pytest.approx(expected, rel=1e-5, nan_ok=True)
     for number, model in enumerate(result.models, start=1):
         np.testing.assert_array_equal(rs.load(tmp_path / f"models/fold{number}.txt").predict(data), model.predict(data))
+
+
+def test_categorical_columns_of_the_toml_file_count(tmp_path):
+    rows = "".join(f"{n % 3},{n // 6},{'ab'[n % 2]},{n % 5}\n" for n in range(72))
+    (tmp_path / "data.csv").write_text("label,qid,brand,price\n" + rows)
+    (tmp_path / "params.toml").write_text('trees = 1\nleaves = 2\nmin-docs = 1\nthreads = 1\ncategorical = "brand"\n')
+    arguments = ["cv", f"{tmp_path}/data.csv", "--folds", "3", "--params", f"{tmp_path}/params.toml", "--quiet"]
+    outcome = CliRunner().invoke(app, [*arguments, "--out", f"{tmp_path}/models"])
+    assert outcome.exit_code == 0, outcome.output
+    assert rs.load(tmp_path / "models" / "fold1.txt").info["categories"] == {"brand": ["a", "b"]}

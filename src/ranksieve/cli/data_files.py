@@ -63,3 +63,12 @@ def _data_files(given: Path | list[Path] | None, columns: dict[str, str | None])
     if isinstance(given, list):
         return [_data_files(path, columns) for path in given]
     return None if given is None else DataFile(spool_pipe(given), **columns)
+
+
+def with_categories(files: Any, categorical: str | list[str] | None) -> Any:
+    """Data files, a list of them or None, with the categorical columns of a TOML file, where no option names any."""
+    from ranksieve.data.data_file import DataFile
+
+    if isinstance(files, list):
+        return [with_categories(file, categorical) for file in files]
+    return None if files is None else DataFile(files, categorical=categorical)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -11,7 +12,7 @@ import typer
 
 from ranksieve.cli.command import CHECKPOINT
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
-from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.data_files import reads_data, with_categories
 from ranksieve.cli.model_file import check_model_file, save_model, show_biases
 from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
@@ -71,17 +72,8 @@ def train(
     context.meta[CHECKPOINT] = checkpoint
     chosen = chosen_params(context, params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
-    data, valid, test = (_with_categories(files, context.params["categorical"]) for files in (data, valid, test))
-    if cluster is not None and local_workers:
-        raise ParameterError("--cluster and --local-workers are mutually exclusive")
-    if no_copies and cluster is None and not local_workers:
-        raise ParameterError("--no-copies needs --cluster or --local-workers")
-    if is_flag(context, "early_stopping") and chosen.early_stopping and not valid:
-        raise ParameterError("--early-stopping needs validation data; add --valid FILE")
-    if resume and checkpoint is None:
-        raise ParameterError("--resume needs --checkpoint DIR")
-    if checkpoint is not None:
-        check_folder(checkpoint)
+    data, valid, test = (with_categories(files, context.params["categorical"]) for files in (data, valid, test))
+    _check_options(context.params, explicit_stopping=is_flag(context, "early_stopping") and chosen.early_stopping > 0)
     read = (*data, *(valid or ()), test, init, params)
     check_model_file(out, *read, is_forest=init is None and chosen.algo in FORESTS)
     from ranksieve.boosting.checkpoint import CheckpointOptions
@@ -89,7 +81,7 @@ def train(
     from ranksieve.cli.compiling import TRAINING, compile_tasks, start_task
     from ranksieve.data.read import open_data
     from ranksieve.evaluation.metrics import metric_of
-    from ranksieve.progress import PruningProgress, TrainingProgress
+    from ranksieve.progress import training_display
 
     _check_extras(chosen.algo, on_cluster=cluster is not None or local_workers > 0)
     metric = metric_of(chosen)
@@ -100,12 +92,9 @@ def train(
         compile_tasks(TRAINING, quiet=quiet)
         scoring = start_task("scoring") if test else None
     doing = f"starting {counted(worker=local_workers)}, reading the data" if local_workers else "reading the data"
-    bar: PruningProgress | TrainingProgress = TrainingProgress(chosen.algo, doing=doing, quiet=quiet)
-    if chosen.algo == "xcleaver":
-        bar = PruningProgress(quiet=quiet)
     saved = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     try:
-        with bar as progress:
+        with training_display(chosen.algo, doing=doing, quiet=quiet) as progress:
             job = TrainingJob(data, chosen, valid, init, (progress,), missing, saved)
             model = _run(job, cluster, local_workers, copies=not no_copies)
     except InterruptedTraining as stopped:
@@ -122,13 +111,19 @@ def train(
     exit_if_interrupted(model.info.get("interrupted"))
 
 
-def _with_categories(files: Any, categorical: str | list[str] | None) -> Any:
-    """Data files with the categorical columns of a TOML file, where no option names any."""
-    from ranksieve.data.data_file import DataFile
-
-    if isinstance(files, list):
-        return [_with_categories(file, categorical) for file in files]
-    return None if files is None else DataFile(files, categorical=categorical)
+def _check_options(given: Mapping[str, Any], *, explicit_stopping: bool) -> None:
+    """Refuse options that exclude or lack others, and a folder that cannot be made."""
+    on_cluster = given["cluster"] is not None or given["local_workers"]
+    if given["cluster"] is not None and given["local_workers"]:
+        raise ParameterError("--cluster and --local-workers are mutually exclusive")
+    if given["no_copies"] and not on_cluster:
+        raise ParameterError("--no-copies needs --cluster or --local-workers")
+    if explicit_stopping and not given["valid"]:
+        raise ParameterError("--early-stopping needs validation data; add --valid FILE")
+    if given["resume"] and given["checkpoint"] is None:
+        raise ParameterError("--resume needs --checkpoint DIR")
+    if given["checkpoint"] is not None:
+        check_folder(Path(given["checkpoint"]))
 
 
 def _check_extras(algo: str, *, on_cluster: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.console import show_facts, show_table
-from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.data_files import reads_data, with_categories
 from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.options import chosen_params, given_flags, read_toml, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
@@ -44,7 +44,8 @@ def tune(
     Parameters that are given are the same in all trials; the search leaves them alone. The extra "tune" is needed.
     """
     chosen = chosen_params(context, params)
-    missing = context.params["missing"]
+    missing = context.params["missing"]  # the TOML file's value, if there is one and no option
+    data, valid = (with_categories(file, context.params["categorical"]) for file in (data, valid))
     journal = journal or out.with_name(f"{out.name}.trials")
     check_model_file(out, data, valid, params, is_forest=chosen.algo in FORESTS)
     from ranksieve.cli.compiling import TRAINING, compile_tasks

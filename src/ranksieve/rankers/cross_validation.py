@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve.boosting.job import TrainingJob
-from ranksieve.data.dataset import Dataset
 from ranksieve.data.read import read
 from ranksieve.data.splits import fold_queries
 from ranksieve.errors import ParameterError, param
@@ -18,11 +17,11 @@ from ranksieve.evaluation.evaluate import Evaluation, ResultTable, aligned, eval
 from ranksieve.evaluation.metrics import Metric, mean, metric_of
 from ranksieve.evaluation.significance import paired_t_test
 from ranksieve.html_tables import html_notes, html_table
-from ranksieve.progress import ProgressDisplay, shown_in_python, training_progress
-from ranksieve.rankers.fold_processes import Fit, FoldTraining, fit_here, fit_in_processes, fold_jobs
+from ranksieve.progress import ProgressDisplay, shown_in_python, training_display
+from ranksieve.rankers.fold_processes import Fold, FoldTraining, fit_in_processes, fold_jobs
 from ranksieve.rankers.train import parse_params, run
 
-OnFold = Callable[[int, Any], None]  # (number of the fold, its model)
+Trained = Generator[tuple[int, Any], None, None]  # numbers of folds, from 1, and their models
 NAME = "model"  # of the one system in `CrossValidation.evaluation`
 
 
@@ -167,61 +166,64 @@ def cv(
     wanted = (metric_of(parsed),) if metrics is None else wanted_metrics(metrics)
     if callbacks and jobs > 1:
         raise ParameterError(param("callbacks"), " run in this process; use ", param("jobs", 1))
-    documents = read(data, missing=missing)
-    jobs = 1 if callbacks else fold_jobs(jobs, folds, documents, parsed)
-
-    def fit(fold: int, train_set: Dataset, valid_set: Dataset) -> Any:
-        with training_progress(parsed.algo, verbose=verbose) as shown:
-            return run(TrainingJob(train_set, parsed, valid_set, None, (*callbacks, *shown), missing))
-
-    if jobs == 1:
-        return cross_validate(documents, folds, fit, wanted, seed=parsed.seed)
+    job = TrainingJob(read(data, missing=missing), parsed, callbacks=callbacks, missing=missing)
     console = shown_in_python(verbose=verbose)
-    with fold_progress(folds, jobs, quiet=console is None, console=console) as show_fold:
-        in_process = FoldTraining.of(parsed, missing, jobs)
-        return cross_validate(documents, folds, in_process, wanted, seed=parsed.seed, jobs=jobs, on_fold=show_fold)
+    return cross_validate(job, folds, wanted, jobs=jobs, display=None if console is None else {"console": console})
 
 
 def cross_validate(
-    data: Dataset,
+    job: TrainingJob,
     folds: int,
-    fit: Fit,
     metrics: tuple[Metric, ...],
     *,
-    seed: int = 0,
-    jobs: int = 1,
-    on_fold: OnFold = lambda fold, model: None,
+    jobs: int = 0,
+    display: Mapping[str, Any] | None = None,
+    on_fold: Callable[[int, Any], None] = lambda fold, model: None,
 ) -> CrossValidation:
-    """Fit a model on each fold's training data and measure it on the fold's test data.
+    """Train a model on each fold of a job's data and measure it on the fold's test queries.
 
-    Several `jobs` call `fit` in other processes. `on_fold` is called with each model in this one.
+    `display` holds options of `ProgressDisplay`; None shows no progress. `on_fold` is called with the number of a fold,
+    from 1, and its model as soon as that is trained.
     """
-    parts = list(fold_queries(data.n_queries, folds, seed=seed))
+    data = job.data
+    parts = list(fold_queries(data.n_queries, folds, seed=job.params.seed))
     values = {str(metric): np.full(data.n_queries, np.nan) for metric in metrics}
     tested_in = np.zeros(data.n_queries, dtype=np.int64)
     models: dict[int, Any] = {}
-    for number, model in fit_in_processes(data, parts, fit, jobs) if jobs > 1 else fit_here(data, parts, fit):
-        on_fold(number, model)
-        test = parts[number - 1][2]
-        measured = evaluate(model, data.take_queries(test), metrics)
-        for metric, found in values.items():
-            found[test] = measured.per_query(metric=metric)
-        tested_in[test] = number
-        models[number] = model
+    jobs = 1 if job.callbacks else fold_jobs(jobs, folds, data, job.params)
+    with closing(
+        _train_here(job, parts, display) if jobs == 1 else _in_processes(job, parts, display, jobs)
+    ) as trained:
+        for number, model in trained:
+            on_fold(number, model)
+            test = parts[number - 1][2]
+            measured = evaluate(model, data.take_queries(test), metrics)
+            for metric, found in values.items():
+                found[test] = measured.per_query(metric=metric)
+            tested_in[test] = number
+            models[number] = model
     by_fold = tuple(models[number] for number in sorted(models))
     return CrossValidation(Evaluation(data.query_ids, {NAME: values}, metrics), tested_in, by_fold)
 
 
-@contextmanager
-def fold_progress(folds: int, jobs: int, *, quiet: bool, console: Any = None) -> Iterator[OnFold]:
-    """Shows how many folds are finished, where several are trained at the same time."""
-    n_done = 0
-    doing = f"training {min(jobs, folds)} of {folds} folds at a time"
-    with ProgressDisplay("cross-validation", doing=doing, quiet=quiet, console=console) as display:
+def _train_here(job: TrainingJob, parts: Sequence[Fold], display: Mapping[str, Any] | None) -> Trained:
+    """One fold after the other."""
+    for number, (train, valid, _) in enumerate(parts, start=1):
+        fold = replace(job, data=job.data.take_queries(train), valid=job.data.take_queries(valid))
+        if display is None:
+            yield number, run(fold)
+            continue
+        title = f"fold {number} of {len(parts)}"
+        with training_display(job.params.algo, title, doing="binning the data", **display) as progress:
+            model = run(replace(fold, callbacks=(*job.callbacks, progress)))
+        yield number, model
 
-        def show(fold: int, model: Any) -> None:
-            nonlocal n_done
-            n_done += 1
-            display.update(n_done, folds, unit="fold", details=[f"fold {fold}: {model.size}"])
 
-        yield show
+def _in_processes(job: TrainingJob, parts: Sequence[Fold], display: Mapping[str, Any] | None, jobs: int) -> Trained:
+    """Several folds at a time, in the order in which they are finished."""
+    doing = f"training {jobs} of {len(parts)} folds at a time"
+    with ProgressDisplay("cross-validation", doing=doing, **(display or {"quiet": True})) as progress:
+        trained = fit_in_processes(job.data, parts, FoldTraining.of(job.params, job.missing, jobs), jobs)
+        for n_done, (number, model) in enumerate(trained, start=1):
+            progress.update(n_done, len(parts), unit="fold", details=[f"fold {number}: {model.size}"])
+            yield number, model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,6 @@ SECONDS_BETWEEN_LOOKS = 1.0
 VALUE_BYTES = 5  # of a fold's copy of a value: the float32, and its bin
 
 Fold = tuple[np.ndarray, ...]  # the numbers of training, validation and test queries
-Fit = Callable[[int, Dataset, Dataset], Any]  # (number of the fold, training data, validation data) → model
 
 
 def fold_jobs(jobs: int, folds: int, data: Dataset, params: Params) -> int:
@@ -67,7 +66,7 @@ class FoldTraining:
             params.replace(**shares).load_files(), missing, (name, known_metric(name).function), _own_rules(params)
         )
 
-    def __call__(self, fold: int, train_set: Dataset, valid_set: Dataset) -> Any:
+    def __call__(self, train_set: Dataset, valid_set: Dataset) -> Any:
         if self.own_metric[1] is not None:
             register_metric(*self.own_metric)
         load_rules()
@@ -84,12 +83,7 @@ def _own_rules(params: Params) -> tuple[tuple[str, str, Any], ...]:
     return tuple(one for one in known if not one[2].__module__.startswith("ranksieve."))
 
 
-def fit_here(data: Dataset, folds: Sequence[Fold], fit: Fit) -> Iterator[tuple[int, Any]]:
-    """The number and the model of each fold, one after the other."""
-    return (_fit_fold(data, number, fold, fit) for number, fold in enumerate(folds, start=1))
-
-
-def fit_in_processes(data: Dataset, folds: Sequence[Fold], fit: Fit, jobs: int) -> Iterator[tuple[int, Any]]:
+def fit_in_processes(data: Dataset, folds: Sequence[Fold], fit: FoldTraining, jobs: int) -> Iterator[tuple[int, Any]]:
     """The number and the model of each fold, in the order in which they are finished.
 
     The processes are those of joblib: they share one copy of the data, functions of scripts and notebooks are sent to
@@ -109,14 +103,10 @@ def fit_in_processes(data: Dataset, folds: Sequence[Fold], fit: Fit, jobs: int) 
         get_reusable_executor().shutdown(wait=True, kill_workers=True)  # they would wait for minutes
 
 
-def _fit_fold(data: Dataset, number: int, fold: Fold, fit: Fit) -> tuple[int, Any]:
-    train, valid, _ = fold
-    return number, fit(number, data.take_queries(train), data.take_queries(valid))
-
-
-def _fit_in_process(data: Dataset, number: int, fold: Fold, fit: Fit) -> tuple[int, Any]:
+def _fit_in_process(data: Dataset, number: int, fold: Fold, fit: FoldTraining) -> tuple[int, Any]:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    return _fit_fold(data, number, fold, fit)
+    train, valid, _ = fold
+    return number, fit(data.take_queries(train), data.take_queries(valid))
 
 
 def _end_with(parent: int) -> None:

@@ -117,19 +117,24 @@ def train(
     """
     parsed = parse_params(params)
     if categorical is not None:
-        if isinstance(data, Described):
-            raise ParameterError(
-                param("categorical"), " is for files and tables; give it to rs.read or Dataset.from_arrays here"
-            )
-        parts = data if cluster is not None and isinstance(data, list | tuple) else [data]
-        files = [one if isinstance(one, Described) else DataFile(one, categorical=categorical) for one in parts]
-        data = files if parts is data else files[0]
+        data = _with_categories(data, categorical, in_parts=cluster is not None and isinstance(data, list | tuple))
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     with training_progress(parsed.algo, verbose=verbose) as shown:
         if not shown:
             report_first_compile("growing")
         callbacks = (*callbacks, *shown)
         return run(TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning, cluster))
+
+
+def _with_categories(data: Any, categorical: str | Sequence[str], *, in_parts: bool) -> Any:
+    """Data files whose columns `categorical` hold categories."""
+    if isinstance(data, Described):
+        raise ParameterError(
+            param("categorical"), " is for files and tables; give it to rs.read or Dataset.from_arrays here"
+        )
+    parts = data if in_parts else [data]
+    files = [one if isinstance(one, Described) else DataFile(one, categorical=categorical) for one in parts]
+    return files if in_parts else files[0]
 
 
 def parse_params(given: Mapping[str, Any]) -> Params:
