@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import numpy as np
@@ -74,6 +75,21 @@ def test_the_card_of_a_file_has_its_time_and_the_model_has_none(model, data, tmp
     assert shown.exit_code == 0, shown.output
     assert f"| map | {rs.evaluate(model, data, 'map').mean():.4f} |" in shown.stdout
     assert shown.stdout.startswith("# model.txt\n") and "Measured on data.parquet:" in shown.stdout
+    written = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "card.md")])
+    assert written.stdout == f"model card  {tmp_path / 'card.md'}\n"
+    assert (tmp_path / "card.md").read_text() == shown.stdout
+    refused = CliRunner().invoke(app, ["describe", str(path), "--out", str(tmp_path / "card.md")])
+    assert "--out is for model cards; give --card" in refused.stderr
+
+
+def test_the_card_of_a_model_that_the_search_page_has_trained(model):
+    held_out = {"metric": "ndcg@10", "first_stage": 0.25, "model": 0.5, "p_value": 0.125, "n": 12}
+    trained = replace(model, info={**model.info, "held_out": held_out})
+    metrics = section(rs.io.model_card(trained), "Metrics")
+    assert "Tested in training, on 12 queries held out (p = 0.1250):" in metrics
+    assert "|  | ndcg@10 |\n|---|---|\n| model | 0.5000 |\n| first stage | 0.2500 |" in metrics
+    strange = replace(model, info={**model.info, "held_out": {**held_out, "n": "many"}})
+    assert section(rs.io.model_card(strange), "Metrics") == section(rs.io.model_card(model), "Metrics")
 
 
 @pytest.mark.filterwarnings("ignore:.*no feature beyond 2 occurs")

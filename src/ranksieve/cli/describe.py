@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ranksieve.cli.console import show_facts, show_table
+from ranksieve.cli.console import check_writable, show_facts, show_table
 from ranksieve.cli.corpus_options import vector_facts
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import show_biases
-from ranksieve.cli.shared_options import Missing, metric_option
+from ranksieve.cli.shared_options import Missing, metric_option, out_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import file_size
 
@@ -39,6 +39,7 @@ def describe(
     metric: Annotated[
         list[str] | None, metric_option("With --card: metric on the data.", show_default="ndcg@10, map, mrr")
     ] = None,
+    out: Annotated[Path | None, out_option("With --card: file to write.", show_default="standard output")] = None,
     missing: Missing = "zero",
 ) -> None:
     """Describe a data file, a model file, an index or a log of clicks."""
@@ -49,10 +50,12 @@ def describe(
     path = os.fspath(file)
     if verify and not os.path.isdir(path):
         raise ParameterError(f"--verify is for index folders, and {file} is a file; leave it out")
-    if not card and (data or metric):
-        raise ParameterError(f"{'--data' if data else '--metric'} is for model cards; give --card")
+    if not card and (data or metric or out):
+        raise ParameterError(
+            f"{'--data' if data else '--metric' if metric else '--out'} is for model cards; give --card"
+        )
     if card:
-        _write_card(path, data or [], metric)
+        _write_card(path, data or [], metric, out)
     elif os.path.isdir(path):
         _describe_index(path, verify)
     elif is_log(path):
@@ -63,12 +66,21 @@ def describe(
         _describe_data(open_data(file, missing=missing))
 
 
-def _write_card(path: str, data: list[Path], metric: list[str] | None) -> None:
+def _write_card(path: str, data: list[Path], metric: list[str] | None, out: Path | None) -> None:
     from ranksieve.evaluation.model_card import USUAL_METRICS, model_card
+    from ranksieve.files import atomic_text
 
     if os.path.isdir(path) or not is_model(path):
         raise ParameterError(f"--card is for model files, and {path} is none; leave it out")
-    typer.echo(model_card(path, {Path(one).name: one for one in data}, metrics=metric or USUAL_METRICS), nl=False)
+    if out is not None:
+        check_writable(out, path, *data)
+    card = model_card(path, {Path(one).name: one for one in data}, metrics=metric or USUAL_METRICS)
+    if out is None:
+        typer.echo(card, nl=False)
+        return
+    with atomic_text(out) as file:
+        file.write(card)
+    show_facts([("model card", str(out))])
 
 
 def is_model(path: str) -> bool:

@@ -22,7 +22,7 @@ from ranksieve.forest.score_file import read_for_models
 from ranksieve.forest.summary import data_size, summarize
 from ranksieve.models.load import load
 from ranksieve.parameter_table import table
-from ranksieve.text_formats import category_counts
+from ranksieve.text_formats import category_counts, counted
 
 TOP_FEATURES = 20
 USUAL_METRICS = ("ndcg@10", "map", "mrr")
@@ -128,12 +128,28 @@ def _metrics(
     ]
     if rows:
         parts += [f"In training, after {steps} {best:,}:", _table(["data", "metric", "value"], rows)]
+    if held_out := held_out_values(model.info):
+        n_queries = counted(query=held_out["n"])
+        values = [["model", f"{held_out['model']:.4f}"], ["first stage", f"{held_out['first_stage']:.4f}"]]
+        parts += [
+            f"Tested in training, on {n_queries} held out (p = {held_out['p_value']:.4f}):",
+            _table(["", held_out["metric"]], values),
+        ]
     found: dict[str, Evaluation] = {name: evaluate(model, one, metrics) for name, one in sets.items()}
     for name, evaluation in found.items():
         values = [[str(one), f"{evaluation.mean(metric=one):.4f}"] for one in evaluation.metrics]
         parts += [f"Measured on {_plain(name)}:", _table(["metric", "mean"], values)]
         parts.append("\n".join(f"- {_plain(line)}" for line in evaluation.conventions))
     return "\n\n".join(parts) or "None: there was no validation data, and the card was made without data."
+
+
+def held_out_values(info: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The metric on held-out queries that the search page stores with a model it has trained; None of other models."""
+    stored = info.get("held_out")
+    numbers = ("first_stage", "model", "p_value", "n")
+    if not isinstance(stored, Mapping) or not all(isinstance(stored.get(name), int | float) for name in numbers):
+        return None
+    return {**stored, "metric": str(stored.get("metric"))}
 
 
 def _parameters(params: Mapping[str, Any]) -> str:

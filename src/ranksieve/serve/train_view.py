@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ranksieve.evaluation.model_card import held_out_values
 from ranksieve.serve.service import Service
 from ranksieve.serve.training_task import FEWEST_QUERIES, Progress
-
-NUMBERS = ("first_stage", "model", "p_value", "n")
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,9 @@ def train_view(service: Service) -> TrainView:
     grades, texts = store.grades(), store.texts()
     judged = [some for id, some in grades.items() if id in texts]
     trained = [
-        Trained(one.name, one.model.size, dict(held_out or {}))
+        Trained(one.name, one.model.size, held_out)
         for one in service.models.all()
-        if _is_measured(held_out := one.model.info.get("held_out"))
+        if (held_out := held_out_values(one.model.info)) is not None
     ]
     return TrainView(
         sum(map(len, judged)),
@@ -54,8 +53,3 @@ def train_view(service: Service) -> TrainView:
         service.trainer.progress,
         trained,
     )
-
-
-def _is_measured(stored: Any) -> bool:
-    """Whether a model's file holds the numbers that training here stores."""
-    return isinstance(stored, Mapping) and all(isinstance(stored.get(name), int | float) for name in NUMBERS)
