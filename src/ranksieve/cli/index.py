@@ -16,74 +16,83 @@ from ranksieve.files import check_folder
 from ranksieve.text_formats import counted, duration, file_size
 
 VECTORS = "Vectors"
+Corpus = Annotated[
+    list[Path],
+    typer.Argument(metavar="CORPUS...", help="JSON Lines, TSV with a header, Parquet, or a folder of texts; "
+                   "several are indexed as one corpus."),
+]  # fmt: skip
+Fields = Annotated[
+    list[str] | None,
+    typer.Option("--field", "-f", metavar="FIELD", show_default="all text fields",
+                 help="Field to index: NAME, or NAME:OPTIONS=SOURCE~PATTERN. OPTIONS are lower, split, stop, stem "
+                 "and positions, or each with 'no' in front, separated by commas. For example, "
+                 "'file:nostem=path~[^/]+$' indexes what the pattern matches in the field 'path'."),
+]  # fmt: skip
+Numbers = Annotated[
+    list[str] | None, typer.Option("--number", "-n", metavar="FIELD", help="Numeric field to use as a feature.")
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD", show_default="id, _id, docno, doc_id or docid", help="Field with the documents' ids."
+    ),
+]
+Lower = Annotated[bool, typer.Option("--lower/--no-lower", help="Convert text to lower case.")]
+Split = Annotated[bool, typer.Option("--split/--no-split", help="Also split camelCase and snake_case.")]
+Stop = Annotated[str, typer.Option(metavar="WORDS", help="Stop words: english, none, or a file of words.")]
+Stem = Annotated[str, typer.Option(metavar="LANGUAGE", help="Snowball stemmer: english, german, …, or none.")]
+Positions = Annotated[
+    bool, typer.Option("--positions/--no-positions", help="Store positions, for phrase and proximity features.")
+]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory for texts and postings, such as 512M or 2G.")]
+Stage = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Default first stage of this index: a file written by "
+                 "'ranksieve retrieve --tune --save-stage'."),
+]  # fmt: skip
+Texts = Annotated[bool, typer.Option("--texts/--no-texts", help="Store the texts, which 'ranksieve serve' shows.")]
+Vectors = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE.npy|svd:N|FILE.py:FUNCTION", rich_help_panel=VECTORS,
+                 help="Vectors of the documents: a NumPy array (float32 or float16, one row per document; several "
+                 "are one below the other), svd:128 to fit an encoder on the texts that also encodes queries, or a "
+                 "function texts → array."),
+]  # fmt: skip
+VectorIds = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=VECTORS, show_default="the order of the corpus",
+                 help="Document ids in the order of the rows of --vectors, one per line."),
+]  # fmt: skip
+Similarity = Annotated[
+    str, typer.Option(metavar="cosine|dot", rich_help_panel=VECTORS, help="What makes vectors similar.")
+]
+Hnsw = Annotated[
+    bool,
+    typer.Option("--hnsw", rich_help_panel=VECTORS,
+                 help="Build a graph for approximate search, which --set ef=200 uses."),
+]  # fmt: skip
 
 
 def index(
-    corpus: Annotated[
-        list[Path],
-        typer.Argument(metavar="CORPUS...", help="JSON Lines, TSV with a header, Parquet, or a folder of texts; "
-                       "several are indexed as one corpus."),
-    ],
+    corpus: Corpus,
     out: Annotated[Path, out_option("Folder for the index.", metavar="DIR")],
-    field: Annotated[
-        list[str] | None,
-        typer.Option("--field", "-f", metavar="FIELD", show_default="all text fields",
-                     help="Field to index: NAME, or NAME:OPTIONS=SOURCE~PATTERN. OPTIONS are lower, split, stop, stem "
-                     "and positions, or each with 'no' in front, separated by commas. For example, "
-                     "'file:nostem=path~[^/]+$' indexes what the pattern matches in the field 'path'."),
-    ] = None,
-    number: Annotated[
-        list[str] | None, typer.Option("--number", "-n", metavar="FIELD", help="Numeric field to use as a feature.")
-    ] = None,
-    id: Annotated[
-        str | None,
-        typer.Option("--id", show_default="id, _id, docno, doc_id or docid",
-                     metavar="FIELD", help="Field with the documents' ids."),
-    ] = None,
-    lower: Annotated[bool, typer.Option("--lower/--no-lower", help="Convert text to lower case.")] = True,
-    split: Annotated[bool, typer.Option("--split/--no-split", help="Also split camelCase and snake_case.")] = True,
-    stop: Annotated[
-        str, typer.Option(metavar="WORDS", help="Stop words: english, none, or a file of words.")
-    ] = "english",
-    stem: Annotated[
-        str, typer.Option(metavar="LANGUAGE", help="Snowball stemmer: english, german, …, or none.")
-    ] = "english",
-    positions: Annotated[
-        bool, typer.Option("--positions/--no-positions", help="Store positions, for phrase and proximity features.")
-    ] = True,
-    memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="Memory for texts and postings, such as 512M or 2G.")
-    ] = "1G",
-    stage: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Default first stage of this index: a file written by "
-                     "'ranksieve retrieve --tune --save-stage'."),
-    ] = None,
-    texts: Annotated[
-        bool, typer.Option("--texts/--no-texts", help="Store the texts, which 'ranksieve serve' shows.")
-    ] = True,
-    vectors: Annotated[
-        list[str] | None,
-        typer.Option("--vectors", metavar="FILE.npy|svd:N|FILE.py:FUNCTION", rich_help_panel=VECTORS,
-                     help="Vectors of the documents: a NumPy array (float32 or float16, one row per document; several "
-                     "are one below the other), svd:128 to fit an encoder on the texts that also encodes queries, or a "
-                     "function texts → array."),
-    ] = None,
-    vector_ids: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=VECTORS, show_default="the order of the corpus",
-                     help="Document ids in the order of the rows of --vectors, one per line."),
-    ] = None,
-    similarity: Annotated[
-        str, typer.Option(metavar="cosine|dot", rich_help_panel=VECTORS, help="What makes vectors similar.")
-    ] = "cosine",
-    hnsw: Annotated[
-        bool,
-        typer.Option("--hnsw", rich_help_panel=VECTORS,
-                     help="Build a graph for approximate search, which --set ef=200 uses."),
-    ] = False,
+    field: Fields = None,
+    number: Numbers = None,
+    id: Id = None,
+    lower: Lower = True,
+    split: Split = True,
+    stop: Stop = "english",
+    stem: Stem = "english",
+    positions: Positions = True,
+    memory: Memory = "1G",
+    stage: Stage = None,
+    texts: Texts = True,
+    vectors: Vectors = None,
+    vector_ids: VectorIds = None,
+    similarity: Similarity = "cosine",
+    hnsw: Hnsw = False,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing index.")] = False,
-) -> None:  # fmt: skip
+) -> None:
     """Build an index of a corpus."""
     check_folder(out)
     from ranksieve.progress import ProgressDisplay
