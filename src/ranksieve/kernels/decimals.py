@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
+from llvmlite import ir
+from numba.core import types
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.lanes import BYTE, LONG, address, intrinsic
 
 EXACT_MANTISSA = 2**53  # whole numbers up to here are float64
 EXACT_POWER = 22  # powers of ten up to here are float64, so one multiplication or division rounds once
@@ -14,16 +15,83 @@ SAFE_DIGITS = 18  # so many decimal digits always fit int64
 LARGEST = 3.4028234663852886e38  # float32; finite numbers beyond it (Istella writes 1.8e308 for "none") stop there
 SMALLEST_NORMAL = 1.1754943508222875e-38
 FAR = np.int64(1_000_000_000)  # an exponent beyond anything; longer ones stop here
+DOUBT = 1e-14  # more than the relative error of three roundings of float64
 NOT_A_NUMBER, INFINITE = 1, 2
 
+# Eight characters as one number, the first in its lowest byte.
+ZEROS = np.uint64(0x3030303030303030)
+ABOVE_NINE = np.uint64(0x7676767676767676)  # added to a byte above 9, sets its highest bit
+HIGHEST_BITS = np.uint64(0x8080808080808080)
+PAIRS, FOURS, EIGHT = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
+TENS, HUNDREDS, TEN_THOUSANDS = np.uint64(10 << 8 | 1), np.uint64(100 << 16 | 1), np.uint64(10_000 << 32 | 1)
 
-@njit(cache=True, nogil=True)
+
+@intrinsic
+def load_word(typing, buffer, position):
+    """The eight bytes from `position` on."""
+
+    def code(context, builder, signature, arguments):
+        return builder.load(address(context, builder, signature.args[0], *arguments, LONG), align=1)
+
+    return types.uint64(buffer, types.intp), code
+
+
+@intrinsic
+def byte_at(typing, buffer, position):
+    """The byte at `position`, which is not negative: unlike `buffer[position]`, for which Numba allows that."""
+
+    def code(context, builder, signature, arguments):
+        byte = builder.load(address(context, builder, signature.args[0], *arguments, BYTE))
+        return builder.zext(byte, LONG)
+
+    return types.int64(buffer, types.intp), code
+
+
+@intrinsic
+def trailing_zeros(typing, word):
+    """The number of 0 bits below the lowest 1."""
+
+    def code(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), code
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def eight_digits(digits):
+    """The number that eight bytes from 0 to 9 spell: two bytes become one number in each of three steps."""
+    digits = ((digits & PAIRS) * TENS) >> np.uint64(8)
+    digits = ((digits & FOURS) * HUNDREDS) >> np.uint64(16)
+    return np.int64(((digits & EIGHT) * TEN_THOUSANDS) >> np.uint64(32))
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def take_digits(buffer, i, mantissa, powers):
+    """The digits from i on, appended to the mantissa, which wraps around beyond 18; and where they end."""
+    while i + 8 <= len(buffer):
+        digits = load_word(buffer, i) ^ ZEROS
+        others = ((digits + ABOVE_NINE) | digits) & HIGHEST_BITS
+        if others != 0:
+            n = trailing_zeros(others) >> 3
+            front = (digits << np.uint64(8)) << np.uint64(56 - 8 * n)  # zeros, then the n digits
+            return mantissa * np.int64(powers[n]) + eight_digits(front), i + n
+        mantissa = mantissa * 100_000_000 + eight_digits(digits)
+        i += 8
+    digit = byte_at(buffer, i) - 48
+    while digit >= 0 and digit <= 9:
+        mantissa = mantissa * 10 + digit
+        i += 1
+        digit = byte_at(buffer, i) - 48
+    return mantissa, i
+
+
+@njit(cache=True, nogil=True, _nrt=False)
 def first_digits(buffer, i, stop):
     """The first 18 significant digits of the decimal in i:stop and the power of ten that goes with them."""
     mantissa = exponent = np.int64(0)
     taken, after_point = 0, False
     while i < stop:
-        digit = np.int64(buffer[i]) - 48
+        digit = byte_at(buffer, i) - 48
         i += 1
         if digit < 0 or digit > 9:
             after_point = True
@@ -37,41 +105,37 @@ def first_digits(buffer, i, stop):
     return mantissa, exponent
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def scale(mantissa, exponent, powers):
     """mantissa * 10**exponent clamped to float32's range, and whether its float32 rounding is in doubt.
 
-    At most three roundings put it within 4 units of the last place of float64; only within that distance of the
-    middle between two float32 numbers could the cast to float32 differ from that of the exact number.
+    Where all numbers within its error have one float32, that of the exact number is the same.
     """
-    magnitude, rest = exponent, mantissa
-    while rest > 0:
-        magnitude += 1
-        rest //= 10
-    if magnitude > 40:
-        return LARGEST, False
-    if magnitude < -46:
-        return 0.0, False
+    if exponent < -EXACT_POWER or exponent > EXACT_POWER:
+        magnitude, rest = exponent, mantissa
+        while rest > 0:
+            magnitude += 1
+            rest //= 10
+        if magnitude > 40:
+            return LARGEST, False
+        if magnitude < -46:
+            return 0.0, False
     value = mantissa * powers[exponent] if exponent >= 0 else mantissa / powers[-exponent]
     if value > LARGEST:
         return LARGEST, False
     if value < SMALLEST_NORMAL:
         return value, True
-    # The distance to the middle of the float32 interval, in units of that interval.
-    _, power = math.frexp(value)
-    fraction = math.ldexp(value, 24 - power)
-    fraction -= np.floor(fraction)
-    return value, abs(fraction - 0.5) < 1e-7
+    return value, np.float32(value * (1.0 - DOUBT)) != np.float32(value * (1.0 + DOUBT))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def parse_word(buffer, i):
     """`nan`, or the kinds of infinity: the value, where it ends and its kind."""
-    a, b, c = buffer[i] | 32, 0, 0
+    a, b, c = byte_at(buffer, i) | 32, 0, 0
     if a == 105 or a == 110:
-        b = buffer[i + 1] | 32
+        b = byte_at(buffer, i + 1) | 32
         if b == 110 or b == 97:
-            c = buffer[i + 2] | 32
+            c = byte_at(buffer, i + 2) | 32
     if a == 110 and b == 97 and c == 110:
         return np.nan, i + 3, 0
     if a == 105 and b == 110 and c == 102:
@@ -79,48 +143,42 @@ def parse_word(buffer, i):
     return 0.0, i, NOT_A_NUMBER
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def parse_number(buffer, i, powers):
     """The number at i, the end of it, its kind (0 is fine) and whether its float32 rounding is in doubt.
 
-    Same as float32(float(text)) where not in doubt. Beyond 18 digits the mantissa wraps around and is taken anew.
+    Same as float32(float(text)) where not in doubt. Beyond 18 digits the mantissa wraps around and is read again.
     """
-    negative = buffer[i] == 45
-    if negative or buffer[i] == 43:
+    negative = byte_at(buffer, i) == 45
+    if negative or byte_at(buffer, i) == 43:
         i += 1
     start = i
-    mantissa = np.int64(0)
-    digit = np.int64(buffer[i]) - 48
-    while digit >= 0 and digit <= 9:
-        mantissa = mantissa * 10 + digit
-        i += 1
-        digit = np.int64(buffer[i]) - 48
+    mantissa, i = take_digits(buffer, i, np.int64(0), powers)
     n_digits = i - start
     exponent = np.int64(0)
-    if buffer[i] == 46:
-        i += 1
-        point = i
-        digit = np.int64(buffer[i]) - 48
-        while digit >= 0 and digit <= 9:
-            mantissa = mantissa * 10 + digit
-            i += 1
-            digit = np.int64(buffer[i]) - 48
+    if byte_at(buffer, i) == 46:
+        point = i + 1
+        mantissa, i = take_digits(buffer, point, mantissa, powers)
         n_digits += i - point
         exponent = point - i
     if n_digits == 0:
         value, i, kind = parse_word(buffer, start)
         return value, i, kind, False
+    first = start
+    while n_digits > SAFE_DIGITS and (byte_at(buffer, first) == 48 or byte_at(buffer, first) == 46):
+        n_digits -= byte_at(buffer, first) == 48  # zeros in front do not count
+        first += 1
     if n_digits > SAFE_DIGITS:
         mantissa, exponent = first_digits(buffer, start, i)
-    if buffer[i] == 101 or buffer[i] == 69:
+    if byte_at(buffer, i) == 101 or byte_at(buffer, i) == 69:
         i += 1
-        down = buffer[i] == 45
-        if down or buffer[i] == 43:
+        down = byte_at(buffer, i) == 45
+        if down or byte_at(buffer, i) == 43:
             i += 1
         start = i
         written = np.int64(0)
-        while buffer[i] >= 48 and buffer[i] <= 57:
-            written = min(written * 10 + np.int64(buffer[i]) - 48, FAR)
+        while byte_at(buffer, i) >= 48 and byte_at(buffer, i) <= 57:
+            written = min(written * 10 + byte_at(buffer, i) - 48, FAR)
             i += 1
         if i == start:
             return 0.0, i, NOT_A_NUMBER, False

@@ -21,27 +21,27 @@ LINE, QID, QID_STOP, COMMENT, COMMENT_STOP = range(5)
 TAB, FEED, RETURN, SPACE, HASH, COLON = 9, 10, 13, 32, 35, 58
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def skip_blanks(buffer, i):
     while buffer[i] == SPACE or buffer[i] == TAB or buffer[i] == RETURN:
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def skip_line(buffer, i):
     while buffer[i] != FEED:
         i += 1
     return i + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def ends_token(byte):
     """White space or a comment; other control bytes count too, and are met as the start of the next token."""
     return byte <= SPACE or byte == HASH
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def parse_head(buffer, i, row, powers, labels, span, doubtful):
     """Label and query id of a line: where the features begin, the outcome, and where it went wrong."""
     start = i
@@ -67,7 +67,7 @@ def parse_head(buffer, i, row, powers, labels, span, doubtful):
     return i, OK, i
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtful):
     """`f:v f:v # comment` into one row: the line's end, highest feature, how many, outcome, where it went wrong."""
     width = features.shape[1]
@@ -113,7 +113,7 @@ def parse_features(buffer, i, row, limit, absent, powers, features, span, doubtf
     return i + 1, highest, named, OK, i
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def parse_segment(buffer, start, stop, row, limit, absent, powers, features, labels, spans, doubtful, report):
     """All lines of start:stop into the rows from `row` on; `report`: highest feature, outcome, its place, values."""
     i = start
@@ -139,7 +139,7 @@ def parse_segment(buffer, start, stop, row, limit, absent, powers, features, lab
         row += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def count_segment(buffer, start, stop):
     """Lines and rows (lines that are neither blank nor a comment) of start:stop."""
     if start == stop:
@@ -162,7 +162,7 @@ def count_segment(buffer, start, stop):
     return lines, rows
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def mark_runs(buffer, spans, starts):
     """starts[r] = 1 where row r has another query id than the row before it."""
     for row in range(len(spans)):

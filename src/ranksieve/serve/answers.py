@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pydantic_core
 from starlette.responses import Response
 
+from ranksieve.data.features import to_float
+from ranksieve.data.letor_lines import POWERS
+from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.explanations import Explanation
+from ranksieve.kernels.json_matrix import parse_matrix
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.serve.engine import Ranking
 from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest
 from ranksieve.serve.service import Service
+
+FEATURES = re.compile(rb'"features"[ \t\n\r]*:[ \t\n\r]*')
 
 
 def json_response(content: Any, status: int = 200) -> Response:
@@ -41,10 +49,7 @@ def _hits(service: Service, found: Ranking, k: int) -> list[dict[str, Any]]:
 
 def rerank(service: Service, body: bytes) -> Response:
     """The answer to a body of JSON; feature vectors are not checked one number at a time, which would take long."""
-    try:
-        given = pydantic_core.from_json(body)
-    except ValueError as error:
-        raise DataError(f"the body is not JSON ({error})") from error
+    given = decode(body)
     if not isinstance(given, dict):
         raise DataError(f"the body is not an object with keys of {', '.join(RerankRequest.model_fields)}")
     vectors = given.pop("features", None)
@@ -60,9 +65,28 @@ def rerank(service: Service, body: bytes) -> Response:
     return json_response({"query": text, "model": name, "hits": _hits(service, found, len(documents))})
 
 
+def decode(body: bytes) -> Any:
+    """The value of a body of JSON; `features` are an array where they are rows of numbers of equal length."""
+    found = FEATURES.search(body)
+    if found is not None and body.endswith(b"}"):
+        values = np.empty(len(body) // 2, FEATURE)
+        end, n_rows, n_values = parse_matrix(np.frombuffer(body, np.uint8), found.end(), POWERS, values)
+        if n_rows:
+            with contextlib.suppress(ValueError):
+                rest = pydantic_core.from_json(body[: found.end()] + b"null" + body[end:])
+                if (
+                    isinstance(rest, dict) and "features" in rest and rest["features"] is None
+                ):  # not a key deeper inside
+                    return rest | {"features": values[:n_values].reshape(n_rows, -1)}
+    try:
+        return pydantic_core.from_json(body)
+    except ValueError as error:
+        raise DataError(f"the body is not JSON ({error})") from error
+
+
 def _matrix(vectors: Any) -> np.ndarray:
     try:
-        matrix = np.array(vectors, dtype=np.float32)
+        matrix = vectors if isinstance(vectors, np.ndarray) else to_float(np.array(vectors, dtype=np.float64))
     except (ValueError, TypeError, OverflowError) as error:
         raise DataError("the features are not lists of numbers of equal length; null stands for missing") from error
     if matrix.ndim != 2:

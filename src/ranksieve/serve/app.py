@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 import ranksieve
-from ranksieve.serve import api, pages
+from ranksieve.serve import answers, api, pages
 from ranksieve.serve.problems import add_handlers
 from ranksieve.serve.security import Guard
 from ranksieve.serve.service import Service
@@ -31,6 +31,7 @@ def create_app(settings: Settings, when_ready: Callable[[], None] | None = None)
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await service.start()
+        await service.run(answers.decode, b'{"features": [[1]]}')  # no request waits for its kernel to be compiled
         if when_ready is not None:
             when_ready()
         try:

@@ -1,0 +1,76 @@
+"""Rows of numbers in JSON to float32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksieve.kernels.decimals import byte_at, parse_number
+from ranksieve.kernels.jit import njit
+
+TAB, FEED, RETURN, SPACE, COMMA, MINUS, ZERO, NINE, OPEN, CLOSE = 9, 10, 13, 32, 44, 45, 48, 57, 91, 93
+NULL = 0x6C6C756E  # the letters, the first one lowest
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def skip_space(buffer, i):
+    byte = byte_at(buffer, i)
+    while byte <= SPACE and byte in (SPACE, FEED, RETURN, TAB):
+        i += 1
+        byte = byte_at(buffer, i)
+    return i
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def is_null(buffer, i):
+    letters = 0
+    for place in range(min(4, len(buffer) - i)):
+        letters |= byte_at(buffer, i + place) << (8 * place)
+    return letters == NULL
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def starts_number(buffer, i):
+    """Whether JSON allows a number to begin so: with a digit, but not with 0 and another digit."""
+    i += byte_at(buffer, i) == MINUS
+    digit = byte_at(buffer, i)
+    return ZERO <= digit <= NINE and (digit != ZERO or not ZERO <= byte_at(buffer, i + 1) <= NINE)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def parse_matrix(buffer, i, powers, values):
+    """The numbers of `[[1, null], [2.5, 3]]` at i: where it ends, and how many rows and numbers it has.
+
+    0 rows stand for anything else than rows of equal length, and for numbers whose float32 is in doubt. The buffer ends
+    with a character that is part of no number, so a scan that stops there needs no other bound.
+    """
+    n_rows, n_values, width = 0, 0, 0
+    if byte_at(buffer, i) != OPEN:
+        return i, 0, 0
+    while True:
+        i = skip_space(buffer, i + 1)
+        if byte_at(buffer, i) != OPEN:
+            return i, 0, 0
+        first = n_values
+        while True:
+            i = skip_space(buffer, i + 1)
+            if starts_number(buffer, i):
+                value, i, kind, doubtful = parse_number(buffer, i, powers)
+                if kind != 0 or doubtful:
+                    return i, 0, 0
+                values[n_values] = np.float32(value)
+            elif is_null(buffer, i):
+                values[n_values] = np.nan
+                i += 4
+            else:
+                return i, 0, 0
+            n_values += 1
+            i = skip_space(buffer, i)
+            if byte_at(buffer, i) != COMMA:
+                break
+        if byte_at(buffer, i) != CLOSE or (n_rows > 0 and n_values - first != width):
+            return i, 0, 0
+        n_rows, width = n_rows + 1, n_values - first
+        i = skip_space(buffer, i + 1)
+        if byte_at(buffer, i) != COMMA:
+            break
+    return (i + 1, n_rows, n_values) if byte_at(buffer, i) == CLOSE else (i, 0, 0)
