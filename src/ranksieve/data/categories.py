@@ -20,7 +20,8 @@ MOST = 1 << 24  # the numbers of categories are exact in float32
 class Encoder:
     """The categories of one feature: names, numbered from 0 in the order in which they are met.
 
-    Null and empty text are missing (NaN). With `fixed` names, those of a model, so are all other categories.
+    Null and empty text are missing (NaN). With `fixed` names, those of a model, so are all other categories. CatBoost's
+    models may have the empty text as a category, which null is then, too.
 
     Examples
     --------
@@ -36,6 +37,7 @@ class Encoder:
         self.names = list(names)
         self._numbers = {name: number for number, name in enumerate(self.names)}
         self._fixed = fixed
+        self._missing = self._numbers.get("", np.nan)
 
     def numbers(self, column: Any) -> np.ndarray:
         """The numbers of the categories in an Arrow column."""
@@ -46,13 +48,13 @@ class Encoder:
         if not pa.types.is_dictionary(chunk.type):
             chunk = chunk.cast(pa.string()).dictionary_encode()
         texts = chunk.dictionary.cast(pa.string()).to_pylist()
-        table = np.array([*map(self._number, texts), np.nan], FEATURE)
+        table = np.array([*map(self._number, texts), self._missing], FEATURE)
         places = chunk.indices.cast(pa.int64()).fill_null(len(texts))
         return table[places.to_numpy(zero_copy_only=False)]
 
     def _number(self, name: str | None) -> float:
         if not name:
-            return np.nan
+            return self._missing
         if name not in self._numbers and not self._fixed:
             if len(self.names) == MOST:
                 raise DataError(f"a feature has more than {MOST:,} categories; leave it out")
@@ -190,17 +192,19 @@ def categorical_text(given: str | Sequence[str] | None) -> str:
 
 
 def recoding(given: Sequence[str], expected: Sequence[str]) -> np.ndarray | None:
-    """The number that each category of `given` has in `expected`, NaN where it has none; None where all are the same.
+    """The number that each category of `given`, and last a missing one, has in `expected`; NaN where it has none.
+
+    None where all are the same.
 
     Examples
     --------
     >>> recoding(["war", "drama"], ["drama"]).tolist()
-    [nan, 0.0]
+    [nan, 0.0, nan]
     """
-    if not given or list(given) == list(expected)[: len(given)]:
-        return None
     numbers = {name: number for number, name in enumerate(expected)}
-    return np.array([numbers.get(name, np.nan) for name in given], FEATURE)
+    if not given or ("" not in numbers and list(given) == list(expected)[: len(given)]):
+        return None
+    return np.array([numbers.get(name, np.nan) for name in (*given, "")], FEATURE)
 
 
 def check_numbers(given: Any, train: Any) -> None:

@@ -215,8 +215,8 @@ class Dataset(Described):
             return self
         features = np.array(self.features, FEATURE)
         for number, table in tables.items():
-            known = ~np.isnan(features[:, number])
-            features[known, number] = table[features[known, number].astype(np.int64)]
+            codes = np.nan_to_num(features[:, number], nan=len(table) - 1).astype(np.int64)
+            features[:, number] = table[codes]
         info = replace(self.info, feature_names=tuple(names), categories=categories)
         return replace(self, features=features, info=info)
 

@@ -150,18 +150,70 @@ def test_catboost_one_hot(policy, tmp_path):
     with pytest.raises(DataError, match="is categorical in the model, with categories such as"):
         forest.predict(other.assign(brand=1.5))
     ranker.save_model(str(tmp_path / "nameless.json"), format="json")
-    with pytest.raises(ModelError, match="does not have the names of its categories"):
+    with pytest.raises(ModelError, match="does not have the names of all its categories"):
         rs.load(tmp_path / "nameless.json")
 
 
-def test_catboost_statistics_of_categories_are_refused(tmp_path):
+STATISTICS = {
+    "borders": {},
+    "lossguide": {"grow_policy": "Lossguide"},
+    "buckets": {"simple_ctr": "Buckets"},
+    "means": {"simple_ctr": "BinarizedTargetMeanValue"},
+    "counter": {"simple_ctr": "Counter"},
+}
+
+
+@pytest.mark.parametrize("kind", STATISTICS)
+def test_catboost_statistics_of_a_feature_are_sets_of_its_categories(kind, tmp_path):
     catboost = pytest.importorskip("catboost")
     frame = table()
-    pool = catboost.Pool(frame, grades(frame), group_id=GROUPS, cat_features=["brand", "size"])
+    frame.loc[::9, "brand"] = ""
+    grade = grades(frame) + 3 * frame["brand"].isin(["", "brand 2", "brand 3", "brand 5", "brand 8"])
+    pool = catboost.Pool(frame, grade, group_id=GROUPS, cat_features=["brand", "size"])
     ranker = catboost.CatBoostRanker(
-        iterations=3, depth=2, one_hot_max_size=2, verbose=False, thread_count=1, loss_function="QueryRMSE",
-        allow_writing_files=False,
+        iterations=10, depth=4, one_hot_max_size=2, max_ctr_complexity=1, verbose=False, thread_count=1, random_seed=1,
+        loss_function="QueryRMSE", allow_writing_files=False, **STATISTICS[kind],
     ).fit(pool)  # fmt: skip
     ranker.save_model(str(tmp_path / "model.json"), format="json", pool=pool)
-    with pytest.raises(ModelError, match=r"statistics of categories \(ctrs\).*one_hot_max_size"):
+    forest = rs.load(tmp_path / "model.json")
+    assert 1 in forest.feature[forest.categorical]
+    other = table(1)
+    other.loc[:60, "brand"], other.loc[30:90, "size"], other.loc[100:120, "brand"] = "never seen", "xxl", ""
+    np.testing.assert_allclose(forest.predict(other), ranker.predict(other), rtol=1e-12, atol=1e-12)
+    other.loc[100:120, "brand"] = None  # in CatBoost an empty text is a category
+    expected = ranker.predict(other.fillna(""))
+    np.testing.assert_allclose(forest.predict(other), expected, rtol=1e-12, atol=1e-12)
+    data = rs.read(other.assign(label=0, qid=GROUPS), categorical="brand,size")
+    np.testing.assert_allclose(forest.predict(data), expected, rtol=1e-12, atol=1e-12)
+    some = catboost.Pool(frame[:3], cat_features=["brand", "size"])
+    ranker.save_model(str(tmp_path / "some.json"), format="json", pool=some)
+    with pytest.raises(ModelError, match="does not have the names of all its categories"):
+        rs.load(tmp_path / "some.json")
+
+
+def test_catboost_statistics_with_several_borders_of_the_target(tmp_path):
+    catboost = pytest.importorskip("catboost")
+    frame = table()
+    pool = catboost.Pool(frame, grades(frame) + frame["price"], cat_features=["brand", "size"])
+    model = catboost.CatBoostRegressor(
+        iterations=10, depth=4, one_hot_max_size=2, max_ctr_complexity=1, verbose=False, thread_count=1, random_seed=1,
+        simple_ctr=["Borders:TargetBorderCount=3", "Buckets:TargetBorderCount=3"], allow_writing_files=False,
+    ).fit(pool)  # fmt: skip
+    model.save_model(str(tmp_path / "model.json"), format="json", pool=pool)
+    forest, other = rs.load(tmp_path / "model.json"), table(1)
+    np.testing.assert_allclose(forest.predict(other), model.predict(other), rtol=1e-12, atol=1e-12)
+
+
+def test_catboost_statistics_of_combinations_are_refused(tmp_path):
+    catboost = pytest.importorskip("catboost")
+    frame = table()
+    both = frame["brand"] + frame["size"]
+    grade = both.map({one: number % 3 for number, one in enumerate(sorted(set(both)))})
+    pool = catboost.Pool(frame, grade, cat_features=["brand", "size"])
+    model = catboost.CatBoostRegressor(
+        iterations=20, depth=4, one_hot_max_size=2, max_ctr_complexity=2, verbose=False, thread_count=1, random_seed=0,
+        allow_writing_files=False,
+    ).fit(pool)  # fmt: skip
+    model.save_model(str(tmp_path / "model.json"), format="json", pool=pool)
+    with pytest.raises(ModelError, match=r"statistics of combinations of categories .*train with max_ctr_complexity=1"):
         rs.load(tmp_path / "model.json")

@@ -125,6 +125,17 @@ def _sets(node: dict):
         yield from _sets(node["right_child"])
 
 
+def test_vespa_takes_sets_without_categories():
+    forest, X = case(3)
+    first = int(np.argmax(forest.categorical))
+    codes = np.delete(forest.set_codes, np.arange(*forest.set_offsets[first : first + 2]))
+    sizes = np.diff(forest.set_offsets)
+    sizes[first] = 0
+    forest = dataclasses.replace(forest, set_codes=codes, set_offsets=np.concatenate([[0], np.cumsum(sizes)]))
+    X[:, 1::2] = np.where((X[:, 1::2] >= 0) & (X[:, 1::2] < 40), np.floor(X[:, 1::2]), np.float32(np.nan))
+    np.testing.assert_allclose(evaluate_vespa(to_vespa(forest), X, np.float64), forest.predict(X), rtol=1e-12)
+
+
 def test_names_that_vespa_cannot_quote_are_refused():
     forest, _ = case(3)
     forest = dataclasses.replace(forest, info={"categories": {"f2": ['12" disc']}})

@@ -2,7 +2,7 @@
 
 CatBoost turns features into float32 and borders are float32; `x > border` goes right. Bit k of the leaf's number in an
 oblivious tree is set if split k goes right. Missing values count as smaller or larger than everything, by feature.
-A category is the hash of its text; the file has the texts of those that trees split by, where it was saved with `pool`.
+A category is the hash of its text; the file has the texts where it was saved with `pool`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ranksieve.dtypes import MOST_FEATURES
 from ranksieve.errors import ModelError
 from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
+from ranksieve.forest.formats.catboost_statistics import Statistic, table_hash
 from ranksieve.forest.formats.nodes import REMEDY, Nodes, reading, to_forest
 
 LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}  # where NaN goes: as it is, NaN > border is false
@@ -35,15 +36,10 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
     for kind in ("text_features", "embedding_features"):
         if kinds.get(kind):
             raise ModelError(f"{source}: uses {kind}, only numbers and categories are read; train without them")
-    if kinds.get("ctrs"):
-        raise ModelError(
-            f"{source}: uses statistics of categories (ctrs), only splits by one category are read; train with "
-            "one_hot_max_size of at least the number of categories"
-        )
     scale, (base, *more) = model["scale_and_bias"]
     if more:
         raise ModelError(f"{source}: gives several scores per document, expected one; train with a ranking objective")
-    features = Features(kinds, source)
+    features = Features(kinds, model.get("ctr_data") or {}, source)
     n_features = 1 + max((feature["flat_feature_index"] for feature in features.all), default=0)
     if n_features > MOST_FEATURES:
         raise ModelError(f"{source}: has {n_features:,} features, expected at most {MOST_FEATURES:,}; {REMEDY}")
@@ -71,60 +67,93 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
 class Features:
     """The features of a model: numerical ones, and categorical ones with the names of the categories it splits by."""
 
-    def __init__(self, kinds: dict[str, Any], source: str) -> None:
+    def __init__(self, kinds: dict[str, Any], tables: dict[str, Any], source: str) -> None:
         self.numerical = {feature["feature_index"]: feature for feature in kinds.get("float_features", ())}
         self.categorical = {feature["feature_index"]: feature for feature in kinds.get("categorical_features", ())}
         self.all = [*self.numerical.values(), *self.categorical.values()]
         self._names = {int(one["hash"]) & UNSIGNED: str(one["value"]) for one in kinds.get("cat_features_hash", ())}
         self._source = source
+        self._statistics = [Statistic(stored, tables, source) for stored in kinds.get("ctrs", ())]
+        # splits are numbered through all borders: of numbers, categories of their own, and statistics
+        sizes = [len(feature.get(key, ())) for key, some in (("borders", self.numerical), ("values", self.categorical))
+                 for feature in some.values()]  # fmt: skip
+        self._first_border = sum(sizes)
+        self._codes = {feature["feature_index"]: self._find_codes(feature) for feature in self.categorical.values()}
 
-    def codes(self, feature: dict[str, Any]) -> dict[int, int]:
-        """The numbers of a feature's categories by their hash."""
-        return {int(value) & UNSIGNED: number for number, value in enumerate(feature.get("values", ()))}
+    def _find_codes(self, feature: dict[str, Any]) -> dict[int, int]:
+        """The numbers of a feature's categories by their hash: those with splits of their own, or in statistics."""
+        found = [int(value) & UNSIGNED for value in feature.get("values", ())]
+        mine = (one.hashes for one in self._statistics if one.feature == feature["feature_index"])
+        hashes, named = set().union(*mine), {table_hash(value): value for value in self._names}
+        if not (hashes <= named.keys() and set(found) <= self._names.keys()):
+            raise ModelError(
+                f"{self._source}: does not have the names of all its categories; save it with "
+                'save_model(…, format="json", pool=the training data)'
+            )
+        found += sorted({named[one] for one in hashes} - set(found), key=self._names.__getitem__)
+        return {value: number for number, value in enumerate(found)}
 
     def categories(self) -> dict[str, Any]:
-        """The names of the categories, as the `info` of a forest has them."""
+        """The names of the categories, as the `info` of a forest has them.
+
+        A feature that no tree uses has one, the empty text: it may hold any texts.
+        """
         found = {}
         for feature in self.categorical.values():
-            unknown = [value for value in self.codes(feature) if value not in self._names]
-            if unknown:
-                raise ModelError(
-                    f"{self._source}: does not have the names of its categories; save it with "
-                    'save_model(…, format="json", pool=the training data)'
-                )
             name = str(feature.get("feature_id") or f"f{feature['flat_feature_index'] + 1}")
-            found[name] = [self._names[value] for value in self.codes(feature)]
+            found[name] = [self._names[value] for value in self._codes[feature["feature_index"]]] or [""]
         return {"categories": found} if found else {}
 
     def split(self, split: dict[str, Any], where: str) -> Split:
         """A split of a tree."""
         if split["split_type"] == "OneHotFeature":
-            feature = self.categorical[split["cat_feature_index"]]
-            number = self.codes(feature)[int(split["value"]) & UNSIGNED]
-            return Split(feature["flat_feature_index"], 0.0, False, np.array([number]))
+            return self._split_by_set(split["cat_feature_index"], {int(split["value"]) & UNSIGNED})
+        if split["split_type"] == "OnlineCtr":
+            return self._split_by_statistic(split, where)
         if split["split_type"] != "FloatFeature":
             raise ModelError(
-                f"{where} has a split of type {split['split_type']!r}, only FloatFeature and OneHotFeature are read; "
-                "train with one_hot_max_size of at least the number of categories"
+                f"{where} has a split of type {split['split_type']!r}, only FloatFeature, OneHotFeature and OnlineCtr "
+                "are read; train without text and embedding features"
             )
         feature = self.numerical[split["float_feature_index"]]
         left = LEFT[feature["nan_value_treatment"]]
         return Split(feature["flat_feature_index"], float(to_single(split["border"])), left)
 
+    def _split_by_statistic(self, split: dict[str, Any], where: str) -> Split:
+        """The set of categories on the other side than those that the training data did not have."""
+        place, border = int(split["split_index"]) - self._first_border, np.float32(split["border"])
+        for statistic in self._statistics:
+            if 0 <= place < len(statistic.borders) and statistic.borders[place] == border:
+                break
+            place -= len(statistic.borders)
+        else:
+            raise ModelError(f"{where} has a split on a statistic that the model does not have; {REMEDY}")
+        to_right = bool(statistic.value(None) <= border)
+        codes = self._codes[statistic.feature]
+        chosen = {value for value in codes if (statistic.value(value) > border) == to_right}
+        return self._split_by_set(statistic.feature, chosen, to_right)
+
+    def _split_by_set(self, feature: int, chosen: set[int], to_right: bool = True) -> Split:
+        """A split by the categories with these hashes."""
+        codes = self._codes[feature]
+        numbers = np.array(sorted(codes[value] for value in chosen), np.int64)
+        return Split(self.categorical[feature]["flat_feature_index"], 0.0, False, numbers, to_right)
+
 
 class Split(NamedTuple):
-    """A test: a number above the threshold goes right, or the category in `codes` does."""
+    """A test: a number above the threshold goes right, or a category in `codes` does; left without `to_right`."""
 
     feature: int
     threshold: float
     default_left: bool
     codes: np.ndarray | None = None
+    to_right: bool = True
 
 
 def _nodes(left: np.ndarray, right: np.ndarray, splits: Sequence[Split], value: np.ndarray, weight: Any) -> Nodes:
-    """The nodes of a tree; of a categorical split the sides are exchanged, for its category goes left here."""
+    """The nodes of a tree; the sides of a categorical split are exchanged where its categories go right."""
     sets = {node: split.codes for node, split in enumerate(splits) if split.codes is not None}
-    swapped = list(sets)
+    swapped = [node for node in sets if splits[node].to_right]
     left[swapped], right[swapped] = right[swapped], left[swapped]
     feature, threshold, default_left = (np.array([split[part] for split in splits]) for part in range(3))
     return Nodes(left, right, feature, threshold, default_left.astype(bool), value, weight=weight, sets=sets)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from ranksieve.forest.structure import checked_values
 
 FEATURE = re.compile(r"[A-Za-z_]\w*(\([\w\s,.$-]*\)(\.\w+)*)?", re.ASCII)  # a function, or a rank feature of Vespa
 LARGEST = 1e300  # stands for infinity, as in LightGBM's dumps
+NO_CATEGORY = "no category"  # the text in a set that is empty, which Vespa does not take
 ANY = 1e39  # above every float32; a float32 reader rounds it to infinity
 
 
@@ -37,7 +38,7 @@ def to_vespa(forest: Forest, options: Options = DEFAULT) -> str:
     check_names(forest, "Vespa")
     check_sets(forest, "a text that is missing is the empty text in Vespa, which goes right")
     names, numbers = vespa_names(forest), category_numbers(forest)
-    named = [_category_names(forest, feature, numbers[feature]) for feature in numbers]
+    named = {feature: _category_names(forest, feature, numbers[feature]) for feature in numbers}
     used, times = np.unique(forest.feature, return_counts=True)
     header = {
         "name": "tree",
@@ -59,9 +60,9 @@ def to_vespa(forest: Forest, options: Options = DEFAULT) -> str:
     }
     footer = {
         "feature_importances": dict(zip([names[number] for number in used], times.tolist(), strict=True)),
-        "pandas_categorical": named or None,
+        "pandas_categorical": list(named.values()) or None,
     }
-    trees = ",\n".join(_trees(forest, values)) or _one_leaf(0, "0.0", 0)  # an expression needs a term
+    trees = ",\n".join(_trees(forest, values, named)) or _one_leaf(0, "0.0", 0)  # an expression needs a term
     return f'{_members(header)},\n"tree_info": [\n{trees}\n],\n{_members(footer)}'.join(("{", "}\n"))
 
 
@@ -69,6 +70,10 @@ def _category_names(forest: Forest, feature: int, numbers: Sequence[int]) -> lis
     """The texts of a feature's categories by number; the numbers themselves where they have no names."""
     names = list(forest.categories.get(forest.feature_names[feature], ()))
     names += map(str, range(len(names), numbers[-1] + 1))
+    if any(
+        len(forest.set_of(split)) == 0 for split in np.flatnonzero(forest.categorical & (forest.feature == feature))
+    ):
+        names.append(NO_CATEGORY)
     for name in names:
         if set(name) & set('"\\\n'):
             raise ModelError(
@@ -78,12 +83,13 @@ def _category_names(forest: Forest, feature: int, numbers: Sequence[int]) -> lis
     return names
 
 
-def _trees(forest: Forest, values: np.ndarray) -> list[str]:
+def _trees(forest: Forest, values: np.ndarray, named: Mapping[int, Sequence[str]]) -> list[str]:
     means, weights = internal(forest, values)
     thresholds = above_single(forest.threshold).astype(np.float64)
     threshold = list(map(repr, np.where(np.isinf(thresholds), ANY, thresholds).tolist()))
     for split in np.flatnonzero(forest.categorical).tolist():
-        threshold[split] = f'"{"||".join(map(str, forest.set_of(split).tolist()))}"'
+        codes = forest.set_of(split).tolist() or [len(named[int(forest.feature[split])]) - 1]
+        threshold[split] = f'"{"||".join(map(str, codes))}"'
     decision = np.where(forest.categorical, "==", "<=").tolist()
     gain, mean, weight, leaf_value, leaf_weight = map(
         _texts, (forest.gain, means, weights, values, forest.leaf_weight)
