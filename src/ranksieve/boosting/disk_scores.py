@@ -49,34 +49,18 @@ class DiskScores(Scores):
         catch_up_rows(self._rows.bins, stale, self._descent(), self._n_trees, self._values, self._done)
         return self._values[rows]
 
-    def choose(
-        self,
-        candidates: np.ndarray,
-        offsets: np.ndarray,
-        thresholds: np.ndarray,
-        lows: np.ndarray,
-        highs: np.ndarray,
-        last: Choice | None = None,
-        *,
-        lowest: bool = False,
-    ) -> Choice:
-        """As `Scores.choose`."""
-        new = Choice.fresh(highs) if last is None else last.with_room(highs)
-        if not new.sizes.any():
-            self.all()
-        self._bins = self._rows.bins
-        lists = offsets, thresholds, lows, highs, new.starts
+    def _update(self, choice: Choice, candidates: np.ndarray, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
+        self._bins, offsets = self._rows.bins, lists[0]
         while True:
-            _, n_requested, lowest_heads = self._improve(new, candidates, lists, lowest)
+            _, n_requested, lowest_heads = self._improve(choice, candidates, lists, lowest)
             if not n_requested:
                 break
             requested = self._rows.requested()
             if not self._rows.load(requested):
                 self._score_all(requested[:0], _Priority(self, candidates, offsets, lowest_heads, lowest))
-        chosen = new.rows
+        chosen = choice.rows
         if self._rows.fits(len(chosen)) and not self._rows.load(chosen):
-            self._score_all(chosen, _Priority(self, candidates, offsets, self._floors(new, lowest), lowest))
-        return new
+            self._score_all(chosen, _Priority(self, candidates, offsets, self._floors(choice, lowest), lowest))
 
     def _floors(self, choice: Choice, lowest: bool) -> np.ndarray:
         """The lowest head of each query's chosen documents."""

@@ -176,15 +176,21 @@ class Scores:
         makes this one fast and does not change it.
         """
         new = Choice.fresh(highs) if last is None else last.with_room(highs)
-        if not new.sizes.any() or self._n_walked > WALKED_SHARE * len(self._all_scores):
+        if not new.sizes.any():
             self.all()
-        self._n_walked += self._improve(new, candidates, (offsets, thresholds, lows, highs, new.starts), lowest)[0]
+        self._update(new, candidates, (offsets, thresholds, lows, highs, new.starts), lowest)
         return new
+
+    def _update(self, choice: Choice, candidates: np.ndarray, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
+        """Make the last choice the new one; `lists` are those of `best_per_query`."""
+        if self._n_walked > WALKED_SHARE * len(self._all_scores):
+            self.all()
+        self._n_walked += self._improve(choice, candidates, lists, lowest)[0]
 
     def _improve(
         self, choice: Choice, candidates: np.ndarray, lists: tuple[np.ndarray, ...], lowest: bool
     ) -> tuple[int, int, np.ndarray]:
-        """Make the last choice the new one; returns what `best_per_query` returns."""
+        """Make the last choice the new one, as far as rows are in memory; returns what `best_per_query` returns."""
         self._copy_all()
         sign, ceilings = self._bounds(lowest)
         if lowest not in self._heads:
