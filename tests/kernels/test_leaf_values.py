@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ranksieve.kernels.leaf_values import PARTS, sum_leaves
+from ranksieve.kernels.leaf_values import PARTS, add_next_leaf_values, sum_leaves
 from ranksieve.threads import using_threads
 
 
@@ -20,3 +20,11 @@ def test_sums_of_leaves_are_exact_for_any_number_of_threads(n):
         with using_threads(threads):
             found = sum_leaves(members, bounds, grad, hess, ((2.0**20, 2.0**20), (2.0**15, 2.0**15)))
         assert found.tolist() == expected
+
+
+def test_the_next_tree_is_added_to_rows_that_have_the_trees_before():
+    members, bounds = np.array([5, 3, 0, 1], np.int32), np.array([[2, 4], [0, 2]])
+    scores, done = np.zeros(6), np.array([7, 7, 7, 6, 7, 7], np.int32)
+    add_next_leaf_values(members, bounds, np.array([1.0, 2.0]), 7, scores, done)
+    assert scores.tolist() == [1.0, 1.0, 0.0, 0.0, 0.0, 2.0]  # row 3 lacks a tree, 2 and 4 are in no leaf
+    assert done.tolist() == [8, 8, 7, 6, 7, 8]

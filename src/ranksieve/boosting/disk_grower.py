@@ -32,6 +32,10 @@ class LeafNumbers:
 
     numbers: np.ndarray
 
+    @property
+    def n_rows(self) -> int:
+        return len(self.numbers)
+
     def add_to(self, scores: np.ndarray, leaf_values: np.ndarray) -> None:
         """Add each leaf's value to the scores of its rows."""
         for start in range(0, len(scores), PART_ROWS):
@@ -104,7 +108,7 @@ class DiskGrower(SumGrower):
         self._block_sums = np.zeros((1, *self._hist.shape[1:]), FIXED)
 
     def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, Any]:
-        """A tree fitted to the gradients of some rows (None: all); also its leaves where every row took part."""
+        """A tree fitted to the gradients of some rows (None: all); also the leaves of these rows, if known."""
         if target.rows is not None and self._disk.fits(len(target.rows)):
             return super().grow(target, rng)
         self._report_size(target)

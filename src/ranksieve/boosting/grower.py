@@ -30,10 +30,14 @@ COPIED_ROWS = 65_536  # at a time, where only some columns are taken
 
 @dataclass(frozen=True)
 class Leaves:
-    """Which rows ended in which leaf: leaf l holds `rows[bounds[l, 0]:bounds[l, 1]]`."""
+    """Which training rows ended in which leaf: leaf l holds `rows[bounds[l, 0]:bounds[l, 1]]`."""
 
     rows: np.ndarray
     bounds: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows)
 
     def add_to(self, scores: np.ndarray, leaf_values: np.ndarray) -> None:
         """Add each leaf's value to the scores of its rows."""
@@ -77,7 +81,7 @@ class Grower:
         self._spare = np.empty((len(self._borders) - 2, *self._hist.shape[1:]), FIXED)
 
     def grow(self, target: TreeTarget, rng: np.random.Generator) -> tuple[Tree, Leaves | None]:
-        """A tree fitted to the gradients of some rows (None: all); also its leaves where every row took part."""
+        """A tree fitted to the gradients of some rows (None: all), and the leaves of these rows."""
         columns = self._choose_columns(rng)
         extent = Extent.of(target.grad, target.hess)
         scales = self._scales(extent, self._sums(extent, target), self._draw_key(rng))
@@ -85,7 +89,10 @@ class Grower:
         placed = self._place(target, scales)
         grown = self._split(placed, columns, self._rules(scales.split))
         grown = collapse(grown, self._params.collapse) if self._params.collapse > 0 else grown
-        leaves = Leaves(placed.members, grown.bounds) if len(placed.members) == len(self._bins) else None
+        members = placed.members
+        if target.rows is not None and len(placed.bins) == len(target.rows):  # a copy of these rows alone
+            members = target.rows[members]
+        leaves = Leaves(members, grown.bounds)
         return self._tree(scales, grown, self._leaf_sums(target, placed, grown.bounds, scales.exact)), leaves
 
     def _most_leaves(self) -> int:

@@ -72,7 +72,7 @@ class RowSource(Protocol[Rows, Computed]):
 
 
 class TreeGrower(Protocol[Fitted]):
-    """Fits a tree to a target; also returns where each row ended, if every row took part."""
+    """Fits a tree to a target; also returns the leaf of each training row, if known."""
 
     def grow(self, target: Fitted, rng: np.random.Generator) -> tuple[Tree, Leaves | None]: ...
 

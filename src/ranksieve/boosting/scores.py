@@ -14,6 +14,7 @@ from ranksieve.data.negatives import starts_of
 from ranksieve.dtypes import ROW, SCORE
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.lazy_scores import best_per_query, fill_heads
+from ranksieve.kernels.leaf_values import add_next_leaf_values
 from ranksieve.kernels.scoring import add_trees_binned
 from ranksieve.kernels.traverse_binned import Descent, RowBins, catch_up_rows, pack_tree
 
@@ -90,7 +91,7 @@ class Scores:
         return self._n_trees
 
     def add(self, tree: Tree, leaves: Leaves | None = None) -> None:
-        """Add a tree; with `leaves` of all rows the scores follow at once, without walking the tree."""
+        """Add a tree. Rows whose leaves are known are scored at once: they need not walk the tree."""
         t = self._n_trees
         if t + 2 > len(self._ceilings):
             self._split_offsets = _longer(self._split_offsets)
@@ -118,7 +119,12 @@ class Scores:
         self._ceilings[t + 1] = self._ceilings[t] + tree.leaf_values.max()
         self._negated_ceilings[t + 1] = self._negated_ceilings[t] - tree.leaf_values.min()
         self._n_trees += 1
-        if leaves is not None and self._n_scored == t:
+        if leaves is None:
+            return
+        if leaves.n_rows < len(self._all_scores):
+            if self._n_copied == self._n_scored:
+                add_next_leaf_values(leaves.rows, leaves.bounds, tree.leaf_values, t, self._values, self._done)
+        elif self._n_scored == t:
             leaves.add_to(self._all_scores, tree.leaf_values)
             self._n_scored = self._n_trees
 

@@ -55,3 +55,21 @@ def add_to_some_parts(first, last, members, bounds, leaf_values, scores):
 def add_leaf_values(members, bounds, leaf_values, scores):
     """Add each leaf's value to the scores of its rows."""
     run_parts(add_to_some_parts, PARTS, (members, bounds, leaf_values, scores))
+
+
+@njit(cache=True, nogil=True)
+def add_next_to_some_parts(first, last, members, bounds, leaf_values, n_trees, scores, done):
+    for part in range(first, last):
+        for leaf in range(len(bounds)):
+            low, high = rows_in_part(bounds, leaf, part, len(members))
+            for i in range(low, high):
+                row = members[i]
+                if done[row] == n_trees:
+                    scores[row] += leaf_values[leaf]
+                    done[row] = n_trees + 1
+
+
+@njit(cache=True, nogil=True)
+def add_next_leaf_values(members, bounds, leaf_values, n_trees, scores, done):
+    """Add the tree after the first `n_trees` to the scores of its rows that have all of those, `done[row]` trees."""
+    run_parts(add_next_to_some_parts, PARTS, (members, bounds, leaf_values, n_trees, scores, done))

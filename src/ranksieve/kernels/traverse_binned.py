@@ -115,17 +115,21 @@ def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
     flat_bins, width, leaf_values = bins.reshape(bins.size), bins.shape[1], forest.leaf_values
     has_slots, has_sets = len(slots) > 0, len(forest.node_sets) > 0
     begins, places = np.empty(SIDE_BY_SIDE, np.uint64), np.empty(SIDE_BY_SIDE, np.uint64)
+    stale, n_stale = np.empty(stop - start, rows.dtype), 0
+    for i in range(start, stop):
+        stale[n_stale] = rows[i]
+        n_stale += done[rows[i]] < n_trees
     n_walks = 0
-    for group in range(start, stop, SIDE_BY_SIDE):
-        n = min(SIDE_BY_SIDE, stop - group)
-        for i in range(group + n, min(group + n + SIDE_BY_SIDE, stop)):
-            place = np.int64(max(slots[rows[i]], 0) if has_slots else rows[i])
+    for group in range(0, n_stale, SIDE_BY_SIDE):
+        n = min(SIDE_BY_SIDE, n_stale - group)
+        for i in range(group + n, min(group + n + SIDE_BY_SIDE, n_stale)):
+            place = np.int64(slots[stale[i]] if has_slots else stale[i])
             for line in range(0, width, 64):
                 prefetch(flat_bins, place * width + line)
         first = n_trees
         for k in range(SIDE_BY_SIDE):
-            row = rows[group + min(k, n - 1)]
-            begins[k] = np.int64(max(slots[row], 0) if has_slots else row) * width
+            row = stale[group + min(k, n - 1)]
+            begins[k] = np.int64(slots[row] if has_slots else row) * width
             first = min(first, done[row])
         for t in range(first, n_trees):
             if has_sets:
@@ -133,10 +137,10 @@ def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
             else:
                 find_leaves(begins, flat_bins, forest, t, places)
             for k in range(n):
-                row = rows[group + k]
+                row = stale[group + k]
                 scores[row] += leaf_values[places[k]] if done[row] <= t else 0.0
         for k in range(n):
-            row = rows[group + k]
+            row = stale[group + k]
             n_walks += n_trees - done[row]
             done[row] = n_trees
     return n_walks
