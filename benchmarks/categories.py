@@ -1,13 +1,15 @@
 """Categories: NDCG@10 with and without them, of ranksieve, LightGBM and CatBoost on the same features; and times.
 
     python benchmarks/categories.py ../shared/data/ir [--collection movies …] [--queries 600] [--features FOLDER]
+        [--catboost] [--ydf]
 
 Lists are those of BM25F with all features of an index. Categories of products are brand and color, those of films are
 director, first actor and genres. A film has several genres: they are taken as one category for each combination, as
-the first genre alone, or as one feature of 0 and 1 for each genre. Every side is trained on three folds of the queries,
-stops by the fourth and ranks the fifth, with 200 trees of at most 16 leaves (CatBoost: depth 4) and learning rate 0.1;
-all its other parameters are defaults. Times are of one thread, CPU seconds of training a fold and microseconds of
-scoring a document. p-values are of the two-sided randomization test against the same side without categories.
+the first genre alone, or as one feature of 0 and 1 for each genre; YDF can also split by sets over lists of them. Every
+side is trained on three folds of the queries, stops by the fourth and ranks the fifth, with 200 trees of at most 16
+leaves (CatBoost: depth 4) and learning rate 0.1; all its other parameters are defaults. Times are of one thread, CPU
+seconds of training a fold and microseconds of scoring a document. p-values are of the two-sided randomization test
+against the same side without categories.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from retrieval_quality import FIELDS, NUMBERS, read_collection
 TREES, LEAVES, RATE, STOP = 200, 16, 0.1, 50
 COMMON = {"trees": TREES, "leaves": LEAVES, "learning_rate": RATE, "early_stopping": STOP, "threads": 1}
 DEPTH = {"movies": 100, "esci_us_shrunk": 200}
-OURS, LIGHTGBM, CATBOOST = "ranksieve", "LightGBM", "CatBoost"
+OURS, LIGHTGBM, CATBOOST, YDF = "ranksieve", "LightGBM", "CatBoost", "YDF"
+SETS, FLAGS = "sets of genres", "genres of 0 and 1"
 
 
 def first(values: list[str]) -> str | None:
@@ -64,7 +67,7 @@ VARIANTS = {
         "without": [],
         "categories": ["director", "actor", "genres"],
         "first genre": ["director", "actor", "genre"],
-        "genres of 0 and 1": ["director", "actor", "genre=*"],
+        FLAGS: ["director", "actor", "genre=*"],
     },
 }
 
@@ -160,17 +163,62 @@ def by_catboost(
     return rs.evaluate(scores, lists).per_query(), spent, scoring
 
 
+def by_ydf(
+    data: rs.Dataset, table: pd.DataFrame, categorical: list[str], split: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, float, float]:
+    """The same of YDF's λ-MART, which takes texts as they are; a column `genres` holds sets."""
+    import ydf
+
+    kinds = {
+        name: ydf.Semantic.CATEGORICAL_SET if name == "genres" else ydf.Semantic.CATEGORICAL for name in categorical
+    }
+    offsets, parts = data.lists.offsets, []
+    for part in split:
+        rows = np.concatenate([np.arange(offsets[q], offsets[q + 1]) for q in part])
+        found: dict[str, Any] = {name: table[name].to_numpy()[rows] for name in table}
+        for name in categorical:
+            texts = table[name].fillna("").to_numpy()[rows]
+            found[name] = texts.astype("U").astype("S") if name != "genres" else _lists(texts)
+        found |= {"label": data.labels[rows], "qid": np.repeat(part, np.diff(offsets)[part]).astype("S")}
+        parts.append(found)
+    learner = ydf.GradientBoostedTreesLearner(
+        label="label", task=ydf.Task.RANKING, ranking_group="qid", num_trees=TREES, shrinkage=RATE, num_threads=1,
+        growing_strategy="BEST_FIRST_GLOBAL", max_num_nodes=LEAVES, max_depth=-1, discretize_numerical_columns=True,
+        early_stopping_num_trees_look_ahead=STOP, include_all_columns=True, ndcg_truncation=10,
+        features=[ydf.Feature(name, kind) for name, kind in kinds.items()],
+    )  # fmt: skip
+    start = time.process_time()
+    model = learner.train(parts[0], valid=parts[1], verbose=0)
+    spent = time.process_time() - start
+    start = time.process_time()
+    scores = model.predict(parts[2], num_threads=1)
+    scoring = (time.process_time() - start) / len(scores) * 1e6
+    lists = data.lists.take_queries(split[2])[0]
+    return rs.evaluate(scores.astype(np.float64), lists).per_query(), spent, scoring
+
+
+def _lists(texts: np.ndarray) -> np.ndarray:
+    """Texts such as `Drama|War` as lists of texts."""
+    found = np.empty(len(texts), object)
+    found[:] = [[one for one in text.split("|") if one] for text in texts]
+    return found
+
+
 def measure(name: str, arguments: argparse.Namespace) -> list[dict]:
     data = lists_of(name, arguments)
     table = table_of(name, data, arguments.collections)
     splits = list(fold_queries(data.n_queries, 5, seed=0))
     rows, without = [], {}
-    for variant, chosen in VARIANTS[name].items():
+    variants = VARIANTS[name] | ({SETS: ["director", "actor", "genres"]} if arguments.ydf and name == "movies" else {})
+    for variant, chosen in variants.items():
         columns, categorical = variant_of(table, data, chosen)
         full = rs.Dataset.from_arrays(columns, data.labels, group=data.lists.sizes, categorical=categorical or None)
         with_catboost = arguments.catboost and variant in ("without", "categories")
-        for side in (OURS, LIGHTGBM, *((CATBOOST,) if with_catboost else ())):
-            if side == CATBOOST:
+        sides = [OURS, LIGHTGBM, *([CATBOOST] if with_catboost else []), *([YDF] if arguments.ydf else [])]
+        for side in [YDF] if variant == SETS else sides:
+            if side == YDF:
+                found = [by_ydf(data, columns, categorical, split) for split in splits]
+            elif side == CATBOOST:
                 found = [by_catboost(data, columns, categorical, split) for split in splits]
             else:
                 algo = "lambdamart" if side == OURS else "lightgbm"
@@ -199,6 +247,7 @@ def main() -> None:
         "--features", type=Path, default=Path("/tmp/ranksieve-categories"), help="where features are kept"
     )
     parser.add_argument("--catboost", action="store_true", help="also train CatBoost, which has to be installed")
+    parser.add_argument("--ydf", action="store_true", help="also train YDF, which has to be installed")
     arguments = parser.parse_args()
     rows = [row for name in arguments.collection for row in measure(name, arguments)]
     save("categories", rows)
