@@ -113,7 +113,7 @@ class Explanation:
         ours, theirs = self.contributions[a], self.contributions[b]
         found = [
             Difference(self.feature_names[f], self.value(a, f), self.value(b, f), float(ours[f]), float(theirs[f]))
-            for f in np.flatnonzero((ours != 0.0) | (theirs != 0.0))
+            for f in np.flatnonzero((ours != 0.0) | (theirs != 0.0)).tolist()
         ]  # fmt: skip
         return sorted(found, key=lambda item: -abs(item.difference))
 

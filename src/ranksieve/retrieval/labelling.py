@@ -15,53 +15,20 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL, OFFSET
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError
 from ranksieve.retrieval.encoders import as_query_vectors
 from ranksieve.retrieval.feature_names import is_dense
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.notes import Notes, collected_notes
+from ranksieve.retrieval.provenance import Provenance
 from ranksieve.retrieval.queries import Prepared, Queries, as_queries
 from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run, note_unknown
 from ranksieve.retrieval.searching import Candidates, Searcher, check_count
 
 BLOCK_ROWS = 1 << 16
 COMPARED = 5  # lists of a run that are retrieved again to find out whether our first stage has made it
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where candidates come from: a first stage and its depth, or a run of another system; stored with data and models.
-
-    Parameters
-    ----------
-    stage
-        The model and parameters of the first stage, as `FirstStage.used` returns them; None for a run.
-    depth
-        The most candidates of a query; None for a run.
-    """
-
-    stage: Mapping[str, Any] | None = None
-    depth: int | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"source": "run"} if self.stage is None else {"source": "first stage", **vars(self)}
-
-    @classmethod
-    def of_model(cls, model: Any) -> Provenance | None:
-        """Of the data that a model was trained on; None where the model does not store it."""
-        stored: Any = getattr(model, "info", {}).get("candidates")
-        try:
-            if stored["source"] == "run":
-                return cls()
-            check_count(stored["depth"])
-            return cls(FirstStage(**stored["stage"]).used(), stored["depth"])
-        except (TypeError, KeyError, ParameterError):  # nothing is stored, or something else
-            return None
-
-    def first_stage(self) -> FirstStage | None:
-        return None if self.stage is None else FirstStage(**self.stage)
 
 
 @dataclass(frozen=True)

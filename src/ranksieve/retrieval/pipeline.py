@@ -17,16 +17,16 @@ from ranksieve.forest.matrix import check_encoder, encoder_of, used_features
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
 from ranksieve.retrieval.encoders import Encode, GivenVectors, as_query_vectors, vectors_of
-from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates, depends_on_list, is_dense
+from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.labelling import Pairs, Provenance
+from ranksieve.retrieval.labelling import Pairs
 from ranksieve.retrieval.notes import Notes, collected_notes
+from ranksieve.retrieval.provenance import Provenance, other_candidates, other_vectors
 from ranksieve.retrieval.queries import Queries, as_queries
 from ranksieve.retrieval.runs import Run, as_run, rows_of
 from ranksieve.retrieval.searching import Hit, Searcher, check_count, check_text, hits
-from ranksieve.text_formats import some_of
 
 DEPTH = 1000  # candidates per query, where neither the caller nor the model gives it
 
@@ -303,52 +303,9 @@ class Pipeline:
         trained_on, used = self._trained_on, used_features(self.model)
         if trained_on is None:
             return None
-        found = _difference(trained_on, pairs, used) if any(map(depends_on_candidates, used)) else None
+        found = None
+        if any(map(depends_on_candidates, used)):
+            n_docs, of_run = self.index.n_docs, pairs.run is not None
+            found = other_candidates(trained_on, pairs.provenance, used, n_docs=n_docs, of_run=of_run)
         trained = encoder_of(self.model.info.get("candidates"))
-        return found or _encoder_difference(trained, self.index.encoder_info, used)
-
-
-def _difference(trained_on: Provenance, pairs: Pairs, used: list[str]) -> RanksieveWarning | None:
-    """The warning on features whose meaning changes, as candidates do not come from where those of training did.
-
-    None if there is none, and if both are runs, which cannot be compared.
-    """
-    given, of_run = pairs.provenance, pairs.run is not None
-    if trained_on == given or (trained_on.stage is None and of_run):
-        return None
-    if trained_on.stage != given.stage:
-        bound = [name for name in used if depends_on_candidates(name)]
-        got = "a run with other scores" if given.stage is None else f"candidates of {_name(given)}"
-        what, cause = f"candidates of {_name(trained_on)} and gets {got}", "the first stage"
-        remedy: tuple[Any, ...] = ("use the same one, or train on features of these candidates",)
-    else:
-        n_docs, depths = pairs.searcher.index.n_docs, (trained_on.depth, given.depth)
-        same = None in depths or len({min(depth or 0, n_docs) for depth in depths}) == 1
-        bound = [] if same else [name for name in used if depends_on_list(name)]
-        what, cause = f"the {depths[0]} best candidates of a query and gets the {depths[1]} best", "the whole list"
-        as_deep = " and a run as deep" if of_run else ""
-        remedy = ("use ", param("depth", depths[0]), f"{as_deep}, or train on features of this depth")
-    if not bound:
-        return None
-    return RanksieveWarning(
-        f"the model was trained on {what}; of the {len(used)} features that it uses {len(bound)} depend on {cause} "
-        f"({some_of(bound, 3)}), so ",
-        *remedy,
-    )
-
-
-def _encoder_difference(trained: Any, given: Any, used: list[str]) -> RanksieveWarning | None:
-    """The warning on vectors that may be of another encoder; `check_encoder` refuses those that certainly are."""
-    if None in (trained, given) or trained == given or not any(map(is_dense, used)):
-        return None
-    if trained["name"] != given["name"]:
-        what = f"vectors from {trained['name']}, and the index has those from {given['name']}; if these are different "
-        return RanksieveWarning(f"the model was trained on {what}encoders, train on features of this index")
-    return RanksieveWarning(
-        f"the encoder {given['name']} of the index was fitted on other texts than in training, so features dense.* "
-        "differ a little; if the ranking becomes worse, train on features of this index"
-    )
-
-
-def _name(provenance: Provenance) -> str:
-    return "a run" if provenance.stage is None else str(provenance.first_stage())
+        return found or other_vectors(trained, self.index.encoder_info, used)

@@ -16,8 +16,8 @@ from ranksieve.retrieval.encoders import Encode
 from ranksieve.retrieval.feature_names import RELATIVE, is_dense, layout_of
 from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.labelling import Provenance
 from ranksieve.retrieval.pipeline import DEPTH, Pipeline
+from ranksieve.retrieval.provenance import Provenance
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import Searcher
 from ranksieve.retrieval.texts import Piece, snippet

@@ -63,14 +63,13 @@ class Statistic:
     def value(self, category: int | None) -> np.float32:
         """The statistic of a category, given by the hash of its text, or of one that the training data did not have."""
         counts = None if category is None else self._counts.get(table_hash(category))
+        part = total = np.float32(0)
         if self._kind in ("Counter", "FeatureFreq"):
-            part, total = (0.0 if counts is None else counts[0]), self._denominator
-        elif counts is None:
-            part, total = 0.0, 0.0
-        elif self._kind == "BinarizedTargetMeanValue":
+            part, total = part if counts is None else counts[0], self._denominator
+        elif counts is not None and self._kind == "BinarizedTargetMeanValue":
             part, total = counts
-        else:
+        elif counts is not None:
             rest = counts[self._target + 1 :] if self._kind == "Borders" else counts[self._target : self._target + 1]
             part, total = rest.sum(), counts.sum()
-        mean = (np.float32(part) + self._prior) / (np.float32(total) + self._prior_total)
+        mean = (part + self._prior) / (total + self._prior_total)
         return np.float32((mean + self._shift) * self._scale)
