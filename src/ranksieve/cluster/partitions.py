@@ -15,7 +15,7 @@ import numpy as np
 from ranksieve.cluster.connect import POLL_SECONDS, TIMEOUTS, PauseTimer, workers_of
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning, BinningSketch
-from ranksieve.data.blocks import blocks_of
+from ranksieve.data.blocks import blocks_of, read_ahead
 from ranksieve.data.categories import recoding
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
@@ -125,7 +125,7 @@ def scan(
     sizes: dict[str, int] = {}
     highest = 1.0
     with NUMBA_LOCK, using_threads(threads):
-        for block in blocks_of(opened):
+        for block in read_ahead(opened):
             if sketch is not None:
                 sketch.add(block.features, source=name)
             highest = max(highest, float(block.labels.max()))

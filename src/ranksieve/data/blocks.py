@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
+from numba import get_num_threads
 
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import Described, to_float
@@ -21,6 +22,7 @@ from ranksieve.data.lists import runs_of
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError, RanksieveWarning
 
+ROWS_AHEAD = 2 * BLOCK_ROWS  # of a block for binning: calls for each column cost less
 STAMP_BYTES = 1 << 20  # of a file, whose digest tells it from another
 
 
@@ -71,6 +73,9 @@ class Source(Described, ABC):
     dense: bool = False  # whether every line of a text names every feature; known after a full pass
     reads_in_threads: bool = False  # whether blocks are new arrays, made without kernels, which use all threads
     files: tuple[str, ...] = ()  # that it reads; empty for tables and generators
+    parts: tuple[Source, ...] = ()  # that it consists of
+    by_column: bool = False  # whether features of blocks should be in Fortran order
+    in_threads: bool = False  # whether reading may use several threads
 
     @property
     def path(self) -> str:
@@ -156,18 +161,26 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
         )
 
 
-def read_ahead(source: Source) -> Iterator[Block]:
-    """The blocks of a source; where it can, the next one is read in another thread meanwhile."""
-    coming = source.blocks()
-    if not source.reads_in_threads:
-        yield from coming
+def read_ahead(data: Dataset | Source) -> Iterator[Block]:
+    """Blocks for binning; where possible, in Fortran order, and with the next one read meanwhile."""
+    if isinstance(data, Dataset) or not data.reads_in_threads:
+        yield from blocks_of(data)
         return
-    with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, coming, None)
-        while (block := following.result()) is not None:
+    sources = (data, *data.parts)
+    in_threads = get_num_threads() > 1
+    for one in sources:
+        one.by_column, one.in_threads = True, in_threads
+    coming = data.blocks(ROWS_AHEAD)
+    try:
+        with ThreadPoolExecutor(1) as pool:
             following = pool.submit(next, coming, None)
-            yield block
-            del block
+            while (block := following.result()) is not None:
+                following = pool.submit(next, coming, None)
+                yield block
+                del block
+    finally:
+        for one in sources:
+            one.by_column = one.in_threads = False
 
 
 def give_back_memory() -> None:

@@ -32,6 +32,11 @@ class Piece:
     data: Any
     queries: range | Set[Any] | None = None
 
+    @property
+    def suffix(self) -> str:
+        """Of the name of a file that holds these queries."""
+        return f"-{self.queries.start}-{self.queries.stop}" if isinstance(self.queries, range) else ""
+
     def blocks(self, data: Dataset | Source, rows: int) -> Iterator[Block]:
         """The rows of the queries; `data` is the piece's data, opened."""
         if self.queries is None:
@@ -90,7 +95,11 @@ class JoinedSource(Source):
         more = len(pieces) - 1
         self.info = replace(first.info, source=name or first.source + (f" and {more} more" if more else ""))
         self.n_features = first.n_features
-        self.files = tuple(path for _, data in self._parts if isinstance(data, Source) for path in data.files)
+        self.parts = tuple(data for _, data in self._parts if isinstance(data, Source))
+        self.files = tuple(
+            f"{path}{piece.suffix}" for piece, data in self._parts if isinstance(data, Source) for path in data.files
+        )
+        self.reads_in_threads = all(data.reads_in_threads for data in self.parts)
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The rows of all pieces in order."""
@@ -111,10 +120,10 @@ class JoinedSource(Source):
         self.dense = all(isinstance(data, Source) and data.dense for data in parts)
 
     def fingerprint(self) -> list[Any] | None:
-        """Those of the parts, unless these are some queries of files."""
+        """Those of the parts, unless these are data in memory or queries with given ids."""
         parts = [data.fingerprint() if isinstance(data, Source) else None for _, data in self._parts]
-        some = any(piece.queries is not None for piece, _ in self._parts)
-        return None if some or None in parts else parts
+        by_id = any(isinstance(piece.queries, Set) for piece, _ in self._parts)
+        return None if by_id or None in parts else [parts, [piece.suffix for piece, _ in self._parts]]
 
     @staticmethod
     def _check_distinct(block: Block, source: str, first_in: dict[Any, str]) -> None:

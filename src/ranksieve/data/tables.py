@@ -191,15 +191,16 @@ def names_of(encoders: Mapping[str, Encoder | None]) -> dict[str, Sequence[str]]
 
 
 def fill_rows(columns: Mapping[str, Any], encoders: Mapping[str, Encoder | None], features: np.ndarray) -> None:
-    """Columns into the columns of a C-ordered array, a slab of rows at a time."""
+    """Columns into the columns of an array; where rows lie in memory one after the other, a slab of them at a time."""
     arrays = []
     for name, column in columns.items():
         encoder = encoders.get(name)
         arrays.append(to_numbers(column) if encoder is None else encoder.numbers(column))
-    for start in range(0, len(features), SLAB_ROWS):
-        slab = features[start : start + SLAB_ROWS]
+    n_rows = len(features) if features.flags.f_contiguous else SLAB_ROWS
+    for start in range(0, len(features), n_rows):
+        slab = features[start : start + n_rows]
         for number, array in enumerate(arrays):
-            slab[:, number] = array[start : start + SLAB_ROWS]
+            slab[:, number] = array[start : start + n_rows]
 
 
 class TableSource(Source):
@@ -282,7 +283,7 @@ class TableSource(Source):
 
     def _block(self, batch: pa.RecordBatch, done: int) -> Block:
         names = self.info.feature_names
-        features = np.empty((batch.num_rows, len(names)), dtype=FEATURE)
+        features = np.empty((batch.num_rows, len(names)), FEATURE, "F" if self.by_column else "C")
         fill_rows({name: batch.column(name) for name in names}, self._encoders, features)
         infinite = np.isinf(features)
         if infinite.any():

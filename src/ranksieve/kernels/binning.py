@@ -8,37 +8,40 @@ from ranksieve.kernels.quantize import CHUNK, rank_column, take_features
 from ranksieve.kernels.scoring import TILE
 from ranksieve.kernels.transpose import transpose_tile
 
-
-@njit(cache=True, nogil=True)
-def find_odd(first, last, block, missing, bad_rows):
-    """Which of the features first:last have missing values, and the first infinite row of each."""
-    n_infinite = 0
-    for i in range(len(block)):
-        for f in range(first, last):  # along rows, as they lie in memory
-            value = block[i, f]
-            missing[f] |= value != value
-            n_infinite += abs(value) == np.inf
-    if n_infinite:
-        for f in range(first, last):
-            for i in range(len(block) - 1, -1, -1):
-                if np.isinf(block[i, f]):
-                    bad_rows[f] = i
+SEEN = 1024  # places of the table of values that were seen lately
 
 
 @njit(cache=True, nogil=True)
-def track_some(first, last, block, distinct, counts, missing, bad_rows):
-    find_odd(first, last, block, missing, bad_rows)
-    n_rows, capacity = len(block), distinct.shape[1]
+def find_odd(column):
+    """Whether a column has missing values, and its first infinite row or -1."""
+    n_odd = 0
+    for i in range(len(column)):
+        n_odd += not abs(column[i]) < np.inf
+    missing, infinite = False, -1
+    for i in range(len(column) - 1 if n_odd else -1, -1, -1):
+        missing |= np.isnan(column[i])
+        if np.isinf(column[i]):
+            infinite = i
+    return missing, infinite
+
+
+@njit(cache=True, nogil=True)
+def track_some(first, last, columns, distinct, counts, missing, bad_rows):
+    capacity, seen = distinct.shape[1], np.empty(SEEN, np.float32)
     for f in range(first, last):
-        known = counts[f]
-        previous = np.float32(np.nan)
-        for i in range(n_rows):
-            if known > capacity:
-                break
-            value = block[i, f]
-            if value == previous or np.isnan(value) or np.isinf(value):
+        column, known = columns[f], counts[f]
+        has_missing, bad_rows[f] = find_odd(column)
+        missing[f] |= has_missing
+        if known > capacity:
+            continue
+        bits = column.view(np.uint32)
+        seen.fill(np.nan)
+        for i in range(len(column)):
+            value = column[i]
+            place = ((np.uint64(bits[i]) * np.uint64(0x9E3779B9)) >> np.uint64(22)) % np.uint64(SEEN)
+            if seen[place] == value or not abs(value) < np.inf:
                 continue
-            previous = value
+            seen[place] = value
             low, high = 0, known
             while low < high:
                 middle = (low + high) >> 1
@@ -59,12 +62,13 @@ def track_some(first, last, block, distinct, counts, missing, bad_rows):
 
 
 @njit(cache=True, nogil=True)
-def track_distinct(block, distinct, counts, missing, bad_rows):
-    """Keep the sorted distinct values of each feature until there are more than fit; `bad_rows[f]` is an infinite row.
+def track_distinct(columns, distinct, counts, missing, bad_rows):
+    """Keep the sorted distinct values of each feature until there are more than fit.
 
     A feature whose count exceeds the capacity of `distinct` is given up: its count stays at capacity + 1.
+    `bad_rows[f]` is its first infinite row, or -1.
     """
-    run_parts(track_some, block.shape[1], (block, distinct, counts, missing, bad_rows))
+    run_parts(track_some, len(columns), (columns, distinct, counts, missing, bad_rows))
 
 
 @njit(cache=True, nogil=True)
@@ -107,20 +111,27 @@ def quantile_cuts(values, max_bins, out):
 
 
 @njit(cache=True, nogil=True)
-def chunks_to_bins(first_chunk, last_chunk, block, column_of, heaps, heap_starts, levels, out):
-    n_rows, n_features = block.shape
-    width, flat, flat_out = out.shape[1], block.reshape(block.size), out.reshape(out.size)
+def chunks_to_bins(first_chunk, last_chunk, flat, by_column, column_of, heaps, heap_starts, levels, out):
+    n_rows, n_features = len(out), len(column_of)
+    width, flat_out = out.shape[1], out.reshape(out.size)
     positions, values = np.empty(CHUNK, np.int64), np.empty(TILE * CHUNK, np.float32)
     ranks, columns = np.zeros(width * CHUNK, np.uint8), CHUNK * np.arange(width)
     for chunk in range(first_chunk, last_chunk):
         start, n = chunk * CHUNK, min(CHUNK, n_rows - chunk * CHUNK)
         for i in range(-(-n // TILE) * TILE):  # whole tiles: the last row fills them up
             positions[i] = n_features * (start + min(i, n - 1))
-        for tile in range(0, len(column_of), TILE):
-            first = take_features(flat, 1, positions, n_features, tile, n, values)
-            for f in range(tile, min(tile + TILE, len(column_of))):
-                c = column_of[f]
-                rank_column(values, (f - first) * CHUNK, n, heaps, heap_starts[c], levels[c], ranks, c * CHUNK)
+        for tile in range(0, n_features, TILE):
+            first = 0 if by_column else take_features(flat, 1, positions, n_features, tile, n, values)
+            for f in range(tile, min(tile + TILE, n_features)):
+                c, source, place = column_of[f], values, (f - first) * CHUNK
+                if by_column:
+                    place = f * n_rows + start
+                    if n == CHUNK:
+                        source = flat
+                    else:  # whole registers would be read beyond the end
+                        values[:n] = flat[place : place + n]
+                        place = 0
+                rank_column(source, place, n, heaps, heap_starts[c], levels[c], ranks, c * CHUNK)
         whole = n // TILE * TILE
         for i in range(0, whole, TILE):
             for c in range(0, width, TILE):
@@ -131,10 +142,11 @@ def chunks_to_bins(first_chunk, last_chunk, block, column_of, heaps, heap_starts
 
 
 @njit(cache=True, nogil=True)
-def to_bins(block, column_of, heaps, heap_starts, levels, out):
+def to_bins(values, by_column, column_of, heaps, heap_starts, levels, out):
     """Bin of each value: the number of its column's thresholds below it; NaN has the last bin.
 
-    Feature f goes to column `column_of[f]`, whose thresholds are a heap (see `kernels.ranking`). Values are turned
-    into columns within registers, searched 16 at a time, and their bins turned back into rows.
+    `values` are flat, row by row or column by column. Feature f goes to column `column_of[f]`, whose thresholds are a
+    heap (see `kernels.quantize`). Rows are turned into columns within registers. Columns are searched 16 values at a
+    time, and their bins turned back into rows.
     """
-    run_parts(chunks_to_bins, -(-len(block) // CHUNK), (block, column_of, heaps, heap_starts, levels, out))
+    run_parts(chunks_to_bins, -(-len(out) // CHUNK), (values, by_column, column_of, heaps, heap_starts, levels, out))
