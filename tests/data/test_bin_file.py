@@ -168,7 +168,8 @@ bin_file.BinWriter.finish = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
 bin_store.resident_memory = lambda: 0
 bin_store.sample_bytes = lambda n_rows, n_features: 0
 bin_store.WORK_BYTES = bin_store.FEATURE_BYTES = bin_store.WHOLE_BYTES = 0
-bin_store.DOC_BYTES, bin_store.LEAST_ROWS = 4, 8
+bin_store.DOC_BYTES = bin_store.MEMORY_BYTES = 4
+bin_store.LEAST_ROWS = 8
 bin_data(sys.argv[1], max_bins=16, store=bin_store.BinStore("9K"))
 """
 
@@ -239,7 +240,8 @@ def sizes(monkeypatch):
     """A program of 100 MB; constants that make sums easy."""
     monkeypatch.setattr(bin_store, "resident_memory", lambda: 100_000_000)
     monkeypatch.setattr(bin_store, "available_memory", lambda: 500_000_000)
-    given = {"WORK_BYTES": 10_000_000, "FEATURE_BYTES": 100_000, "DOC_BYTES": 50, "WHOLE_BYTES": 10}
+    given = {"WORK_BYTES": 10_000_000, "FEATURE_BYTES": 100_000, "DOC_BYTES": 50, "WHOLE_BYTES": 10,
+             "MEMORY_BYTES": 50}  # fmt: skip
     for name, value in given.items():
         monkeypatch.setattr(bin_store, name, value)
 
@@ -261,7 +263,7 @@ def test_rows_in_memory_take_what_the_limit_leaves(sizes, tmp_path, memory, left
         path = tmp_path / f"{n_rows}"
         path.touch()
         files.append(BinFile(path, n_rows, 100))
-        store.opened(bin_store.StoredBins(files[-1], None, None, None))
+        store.opened(bin_store.StoredBins(files[-1], small_dataset(2).lists, None, None))
     left -= 1_250_000 * 50
     assert [store.room(file) for file in files] == [min(left * 4 // 500, 10**6), min(left // 500, 250_000)]
 
@@ -326,6 +328,25 @@ def test_without_a_limit_bins_go_to_a_file_if_they_take_most_of_the_memory(small
         f"the bins of {path} take {file_size(n_bytes)}, more than 70% of the free memory, "
         f"{file_size(int(n_bytes / 0.71))}; they are kept in {path}.bins"
     ]
+
+
+def test_a_limit_that_bins_fit_into_is_reported(path, caplog):
+    assert bin_data(path, max_bins=16, store=BinStore("9G")).disk is None
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the bins of {path} take {file_size(bin_data(path, max_bins=16).bins.nbytes)} and fit into memory"
+    ]
+
+
+def test_weights_and_validation_sets_leave_room_for_fewer_rows(sizes, tmp_path, data):
+    (tmp_path / "x").touch()
+    file, rooms = BinFile(tmp_path / "x", 1_000_000, 100), []
+    for lists, beside in ((small_dataset(2).lists, False), (data.lists, False), (small_dataset(2).lists, True)):
+        store = BinStore("195000000")
+        store.opened(bin_store.StoredBins(file, lists, None, None), beside=beside)
+        rooms.append(store.room(file))
+    columns = data.lists.weights.nbytes + data.lists.positions.nbytes + data.lists.order.nbytes
+    assert rooms[0] - rooms[1] == -(-columns // 100)
+    assert rooms[0] - rooms[2] == 1_000_000 * bin_store.TOP_BYTES // 100
 
 
 def test_progress_is_reported(small_memory, path):

@@ -113,14 +113,21 @@ class DiskGrower(SumGrower):
             return super().grow(target, rng)
         self._report_size(target)
         columns, key = self._choose_columns(rng), self._draw_key(rng)
-        self._target, self._numbers = target, np.zeros(len(target.grad), np.uint16)
+        self._start(target)
+        tree = self._grow_on_sums(Extent.of(target.grad, target.hess), columns, key)
+        leaves = LeafNumbers(self._numbers) if target.rows is None else None
+        self._end()
+        return tree, leaves
+
+    def _start(self, target: TreeTarget) -> None:
+        """All training rows in one leaf."""
+        self._target, self._numbers, self._n_leaves = target, np.zeros(len(target.grad), np.uint16), 1
         self._small = SmallLeaves(self._disk.buffer(), len(self._n_bins))
         self._waiting: list[LeafSplit] = []  # splits of leaves that are not in memory
         self._sizes: np.ndarray = np.zeros(0, np.int64)
-        tree = self._grow_on_sums(Extent.of(target.grad, target.hess), columns, key)
-        leaves = LeafNumbers(self._numbers) if target.rows is None else None
+
+    def _end(self) -> None:
         del self._target, self._numbers, self._small
-        return tree, leaves
 
     def _report_size(self, target: TreeTarget) -> None:
         """Say once that a selection does not fit into memory."""
@@ -185,6 +192,7 @@ class DiskGrower(SumGrower):
                 self._small.split(split)
             else:
                 self._waiting.append(split)
+            self._n_leaves = split.new + 1
         sums = np.zeros((len(requests), *self._hist.shape[1:]), FIXED)
         if all(request.leaf in self._small.leaves for request in requests):
             for out, request in zip(sums, requests, strict=True):
@@ -204,8 +212,8 @@ class DiskGrower(SumGrower):
     def _pass(self, requests: Sequence[HistogramRequest], sums: np.ndarray) -> None:
         """Read the file: make the splits that wait, sum histograms, and take small leaves into memory."""
         self._numbers[self._small.rows] = self._small.numbers
-        taken = self._leaves_to_take()
-        is_taken = np.isin(np.arange(len(self._sizes) or 1), taken)
+        taken = self._leaves_to_take() if requests else []
+        is_taken = np.isin(np.arange(self._n_leaves), taken)
         for low, high, bins in self._blocks():
             numbers = self._numbers[low:high]
             _move(numbers, bins, self._waiting)
@@ -241,19 +249,18 @@ class DiskGrower(SumGrower):
         """Split leaves; returns the exact sums of every leaf."""
         self._sum_sides(splits, [])
         if self._waiting:
-            self._sizes = self._sizes[:0]
             self._pass([], np.zeros(0))
         self._numbers[self._small.rows] = self._small.numbers
-        target, scale = self._target, self._scales_now.exact
-        n_leaves = int(self._numbers.max(initial=0)) + 1
-        sums = np.zeros((2, n_leaves), FIXED)
+        target, scale, n_leaves = self._target, self._scales_now.exact, self._n_leaves
+        sums, counts = np.zeros((2, n_leaves), FIXED), np.zeros(n_leaves, FIXED)
         for low in range(0, len(self._numbers), PART_ROWS):
             part = slice(low, low + PART_ROWS)
             members = np.argsort(self._numbers[part], kind="stable").astype(ROW)
             ends = np.searchsorted(self._numbers[part][members], np.arange(n_leaves + 1))
             bounds = np.stack([ends[:-1], ends[1:]], axis=1)
+            counts += np.diff(ends)
             sums += sum_leaves(members, bounds, target.grad[part], target.hess[part], scale.factors)
-        sums[0] = (sums[0] << scale.count_bits) + np.bincount(self._numbers, minlength=n_leaves)
+        sums[0] = (sums[0] << scale.count_bits) + counts
         return sums
 
     def _finish(self, scales: Scales, state: kernels.GrowState, leaf_sums: np.ndarray) -> Tree:

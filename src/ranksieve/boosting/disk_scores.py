@@ -6,8 +6,13 @@ import numpy as np
 
 from ranksieve.boosting.scores import Choice, Scores
 from ranksieve.data.binned import Binned
+from ranksieve.data.blocks import give_back_memory
+from ranksieve.dtypes import ROW
+from ranksieve.kernels.compile_trees import Compiled
 from ranksieve.kernels.scoring import add_trees_binned
-from ranksieve.kernels.traverse_binned import catch_up_rows
+from ranksieve.kernels.traverse_binned import RowBins, catch_up_rows
+
+NO_SLOTS = np.empty(0, np.int32)
 
 
 def new_scores(data: Binned, *, start: float | np.ndarray = 0.0) -> Scores:
@@ -21,6 +26,8 @@ class DiskScores(Scores):
     A selection needs the rows that may be among the best of their query. Whenever the file is read, all documents are
     scored, and memory is filled with the rows nearest to being selected. Selections then work in memory until a row is
     needed that is not there, which is mostly several trees later, since a tree changes scores by little.
+
+    Unlike in `Scores`, documents that are scored singly have their scores in the array of all, to save memory.
     """
 
     def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
@@ -33,9 +40,34 @@ class DiskScores(Scores):
         if self._n_scored < self._n_trees:
             trees = self._compiled(self._n_scored)
             for first, bins in self._rows.file.blocks():
-                add_trees_binned(bins, trees, self._all_scores[first : first + len(bins)])
+                self._score_block(first, bins, trees)
             self._n_scored = self._n_trees
         return self._all_scores
+
+    def _score_block(self, first: int, bins: np.ndarray, trees: Compiled) -> None:
+        """Add trees to the scores of the rows from `first` on."""
+        scores = self._all_scores[first : first + len(bins)]
+        if self._n_copied < self._n_scored:  # no document was scored singly since
+            add_trees_binned(bins, trees, scores)
+            return
+        done = self._done[first : first + len(bins)]
+        ahead = np.flatnonzero(done > self._n_scored).astype(ROW)
+        known = scores[ahead]
+        add_trees_binned(bins, trees, scores)
+        scores[ahead] = known
+        catch_up_rows(RowBins(bins, NO_SLOTS), ahead, self._descent(), self._n_trees, scores, done)
+
+    def _copy_all(self) -> None:
+        """Let the single scores begin where all documents are."""
+        if self._n_copied == self._n_scored:
+            return
+        if self._n_copied < 0:
+            give_back_memory()  # what the first trees, which see everything, needed
+            self._values = self._all_scores
+            self._done = np.empty(len(self._all_scores), np.int32)
+        self._done.fill(self._n_scored)
+        self._heads.clear()
+        self._n_copied = self._n_scored
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The scores of some documents."""
@@ -78,7 +110,7 @@ class DiskScores(Scores):
 
         def score(first: int, bins: np.ndarray) -> None:
             if trees is not None:
-                add_trees_binned(bins, trees, self._all_scores[first : first + len(bins)])
+                self._score_block(first, bins, trees)
 
         self._rows.refill(rows, score, priority)
         self._n_scored = self._n_trees

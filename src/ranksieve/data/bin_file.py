@@ -33,6 +33,7 @@ FORMAT = "ranksieve bins 1"
 NOTE = "note.json"
 CHECKSUMS = "checksums"
 BLOCK_BYTES = 1 << 24  # that are read at a time
+BLOCK_ROWS = 1 << 17  # at most
 NEAR_BYTES = 1 << 16  # a gap up to this is read rather than skipped: a seek of a fast disk takes as long
 
 # raised on damaged archives by zipfile, NumPy and json
@@ -44,7 +45,7 @@ UNREADABLE = (
 
 def block_rows(width: int) -> int:
     """Rows that are read, and have a checksum, together."""
-    return max(1, BLOCK_BYTES // width)
+    return max(1, min(BLOCK_BYTES // width, BLOCK_ROWS))
 
 
 class BinFile:
@@ -97,6 +98,10 @@ class BinFile:
                 n_read += n
         self.bytes_read += n_read
         return out
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """Rows start:stop, as of an array."""
+        return self.read(rows.start, np.empty((rows.stop - rows.start, self.width), BIN))
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """All rows in blocks, each with the number of its first row; the next block is read meanwhile.

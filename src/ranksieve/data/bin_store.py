@@ -33,7 +33,9 @@ from ranksieve.text_formats import AUTO, file_size, read_size
 
 LOG = logging.getLogger("ranksieve")
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
-DOC_BYTES = 43  # of a document besides its bins: label, scores, and places in work arrays
+DOC_BYTES = 30  # of a document whose bins are in a file: label, score, its bound and trees, places in work arrays
+TOP_BYTES = 8  # more of a validation set: scores of the best documents
+MEMORY_BYTES = 54  # of a document besides its bins, where these are in memory: label, scores, gradients, work arrays
 WORK_BYTES = 48 << 20  # libraries and kernels that are loaded, blocks of the bin file
 FEATURE_BYTES = 448 << 10  # of a feature: blocks and buffers of data that is read, or histograms
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
@@ -86,6 +88,8 @@ class BinStore:
     keep: bool = True
     listener: Listener = field(default_factory=Listener)
     _in_files: int = field(default=0, init=False)  # documents whose bins are in files
+    _doc_bytes: int = field(default=0, init=False)  # that these take
+    _column_bytes: int = field(default=0, init=False)  # of their weights, positions and order
     _in_memory: int = field(default=0, init=False)  # bytes of bins in memory
 
     def __post_init__(self) -> None:
@@ -110,11 +114,11 @@ class BinStore:
         if self._limit is None:
             return n_bytes <= SHARE * (self._free or 0)
         n_docs += self._in_memory // width
-        return self._used(width) + n_bytes + n_docs * DOC_BYTES <= self._limit
+        return self._used(width) + n_bytes + n_docs * MEMORY_BYTES <= self._limit
 
     def room(self, file: BinFile) -> int:
         """How many rows of a file can be in memory at a time. Files share the memory by their numbers of documents."""
-        used = self._used(file.width) + self._in_memory + self._in_files * DOC_BYTES
+        used = self._used(file.width) + self._in_memory + self._doc_bytes + self._column_bytes
         left = (self._total - used) * file.n_rows / max(self._in_files, 1)
         return int(min(max(left // file.width, min(LEAST_ROWS, file.n_rows)), file.n_rows))
 
@@ -125,13 +129,13 @@ class BinStore:
     def check_room(self, n_docs: int, width: int, source: str) -> None:
         """Refuse a limit that is too low for the scores of so many documents."""
         per_doc = DOC_BYTES + WHOLE_BYTES
-        least = self._used(width) + (self._in_files + n_docs) * per_doc + LEAST_ROWS * width
+        least = self._used(width) + self._doc_bytes + n_docs * per_doc + LEAST_ROWS * width
         self._refuse_below(least, f"{n_docs:,} documents of {source}: scores and gradients", n_docs * per_doc, width)
 
     def check_sample(self, n_docs: int, width: int, source: str) -> None:
         """Refuse a limit that is too low for the rows that thresholds are computed from."""
         n_bytes = sample_bytes(n_docs, width)
-        least = self._used(width) + self._in_memory + self._in_files * DOC_BYTES + n_bytes
+        least = self._used(width) + self._in_memory + self._doc_bytes + n_bytes
         self._refuse_below(least, f"{source}: the rows that thresholds are computed from", n_bytes, width)
 
     def _refuse_below(self, least: int, what: str, n_bytes: int, width: int) -> None:
@@ -181,16 +185,18 @@ class BinStore:
             self.listener.note(f"{path}: the bin file is damaged ({error}); it is written again")
             return None
         self.listener.note(f"{path}: {file_size(file.n_bytes)} of bins are read from this file of an earlier run")
-        return self.opened(stored)
+        return self.opened(stored, beside=beside)
 
     def create(
         self, source: Source | None, key: str | None, n_docs: int, width: int, *, beside: bool = False
     ) -> FileSink | None:
         """Where to write the bins of a data set; None if they fit into memory."""
+        name, n_bytes = "the data" if source is None else source.path, n_docs * width
         if self.fits(n_docs, width, beside=beside):
-            self._in_memory += n_docs * width
+            self._in_memory += n_bytes
+            if self._limit is not None and not beside:
+                self.listener.note(f"the bins of {name} take {file_size(n_bytes)} and fit into memory")
             return None
-        name = "the data" if source is None else source.path
         self.check_room(n_docs, width, name)
         temporary = source is None or key is None
         if source is None or key is None:
@@ -200,18 +206,21 @@ class BinStore:
             )
         else:
             path = self.path(source.files)
-        n_bytes = n_docs * width
         _check_space(path, n_bytes)
         free = f"more than {SHARE:.0%} of the free memory, {file_size(self._free or 0)}"
         why = "" if self._limit is not None else f", {free}"
         keep = self.keep and not temporary
         what = "they are kept" if keep else "during the training they are"
         self.listener.note(f"the bins of {name} take {file_size(n_bytes)}{why}; {what} in {path}")
-        return FileSink(self, path, width, key, keep=keep)
+        return FileSink(self, path, width, key, keep=keep, beside=beside)
 
-    def opened(self, stored: StoredBins, *, keep: bool | None = None) -> StoredBins:
+    def opened(self, stored: StoredBins, *, keep: bool | None = None, beside: bool = False) -> StoredBins:
         """Count the documents of a file that is used from now on."""
-        self._in_files += stored.file.n_rows
+        n_docs, lists = stored.file.n_rows, stored.lists
+        more = (column for column in (lists.weights, lists.positions, lists.order) if column is not None)
+        self._in_files += n_docs
+        self._doc_bytes += n_docs * (DOC_BYTES + TOP_BYTES * beside)
+        self._column_bytes += sum(column.nbytes for column in more)
         if not (self.keep if keep is None else keep):
             stored.file.remove()
         return stored
@@ -220,8 +229,8 @@ class BinStore:
 class FileSink:
     """A bin file that is written; it gets its name at the end of the context, and is removed if something fails."""
 
-    def __init__(self, store: BinStore, path: Path, width: int, key: str | None, *, keep: bool) -> None:
-        self._store, self._path, self._width, self._key, self._keep = store, path, width, key, keep
+    def __init__(self, store: BinStore, path: Path, width: int, key: str | None, **options: bool) -> None:
+        self._store, self._path, self._width, self._key, self._options = store, path, width, key, options
         self._stack = contextlib.ExitStack()
         self._room = np.zeros((0, width), BIN)
         self._file: BinFile | None = None  # what was written, where files can be renamed while they are open
@@ -279,7 +288,7 @@ class FileSink:
     def stored(self) -> StoredBins:
         """The bins; after the context."""
         file = self._file or BinFile(self._path, self._stored[0].n_docs, self._width)
-        return self._store.opened(StoredBins(file, *self._stored), keep=self._keep)
+        return self._store.opened(StoredBins(file, *self._stored), **self._options)
 
 
 def _check_space(path: Path, n_bytes: int) -> None:

@@ -13,7 +13,7 @@ from ranksieve.kernels.lazy_scores import ABSENT, REQUESTED
 from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
-WHOLE_BYTES = 12  # of a document more than usual, while a tree is grown on all of them: gradients
+WHOLE_BYTES = 14  # of a document more than usual, while a tree is grown on all of them: gradients
 SPARE_SHARE = 0.125  # of the memory for rows, which stays free for rows that are needed before the file is read again
 
 
