@@ -17,7 +17,7 @@ from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import share_of
-from ranksieve.dtypes import ROW
+from ranksieve.dtypes import LABEL, ROW
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import Metric, mean
 
@@ -94,13 +94,20 @@ class ValidationSet:
     def measure(self, state: State[Any], metric: Metric) -> float:
         return defined_mean(self.per_query(state.trees, metric), self.data.lists.query_weights, metric, self.name)
 
-    def per_query(self, trees: Sequence[Tree], metric: Metric) -> np.ndarray:
-        """The metric of every query under a forest that has grown since the last time."""
+    def per_query(self, trees: Sequence[Tree], metric: Metric, highest: float = 0.0) -> np.ndarray:
+        """The metric of every query under a forest that has grown since the last time.
+
+        `highest` is the highest label of the set that these queries are a part of: ERR depends on it. If they lack it,
+        one more query has it.
+        """
         for tree in trees[self.scores.n_trees :]:
             self.scores.add(tree)
         lists = self.data.lists
         scores = self._top_scores(metric.k) if metric.k is not None and metric.depends_on_top_k else self.scores.all()
-        return metric.per_query(lists.labels, scores, lists.offsets)
+        if lists.labels.max() >= highest:
+            return metric.per_query(lists.labels, scores, lists.offsets)
+        labels, offsets = np.append(lists.labels, LABEL(highest)), np.append(lists.offsets, lists.n_docs + 1)
+        return metric.per_query(labels, np.append(scores, 0.0), offsets)[:-1]
 
     def _top_scores(self, k: int) -> np.ndarray:
         """Scores of each query's k best documents, the others below them: all that a metric at k can see."""

@@ -14,7 +14,8 @@ from ranksieve.boosting.training_rows import Portion
 from ranksieve.cluster.connect import worker_states
 from ranksieve.cluster.messages import RunConfig
 from ranksieve.cluster.partitions import Partition, PartitionedData, PartitionScan
-from ranksieve.errors import ClusterError, DataError
+from ranksieve.errors import ClusterError, DataError, param
+from ranksieve.text_formats import AUTO, read_size
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -56,14 +57,20 @@ def assign(
 
 
 def _check_memory(shares: Shares, limit: int | None, train_set: PartitionedData, config: RunConfig) -> None:
-    n_docs = sum(share.n_docs for share in shares.values())
-    needed = n_docs * config.bytes_per_doc
+    n_docs, given = sum(share.n_docs for share in shares.values()), config.params.memory
+    if limit and given != AUTO and read_size(given) > limit:
+        raise ClusterError(
+            param("memory", given), f" is more than the {limit / 1e9:.2g} GB of a worker; give workers more memory, or "
+            "the training less",
+        )  # fmt: skip
+    needed = n_docs * config.bytes_per_doc if given == AUTO else 0
     if limit and needed > limit:
         largest, size = train_set.largest
         raise ClusterError(
             f"a worker with {limit / 1e9:.2g} GB of memory would hold {needed / 1e9:.2g} GB of bins and scores "
             f"({n_docs:,} documents × {config.binning.n_features} features; the largest partition, {largest}, has "
-            f"{size:,}); give workers more memory, or start more of them"
+            f"{size:,}); give workers more memory, start more of them, or keep bins in files, ",
+            param("memory", f"{limit * 7 // 10 >> 20}M"),
         )
 
 

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ranksieve.boosting.fixed_point import Extent, Scales
-from ranksieve.boosting.grower import Grower, Leaves
+from ranksieve.boosting.disk_grower import DiskGrower, LeafNumbers
+from ranksieve.boosting.fixed_point import Extent, Scales, to_fixed_point
+from ranksieve.boosting.grower import Grower, Leaves, only_columns
 from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, live_places
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import Binned
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.divide_rows import divide_rows
-from ranksieve.kernels.histograms import sum_leaf
+from ranksieve.kernels.histograms import TreeRows, sum_leaf
 from ranksieve.params import Params
 
 
@@ -37,10 +38,13 @@ class LeafSums(Grower):
         super()._allocate_histograms(n_planes)
         self._live = live_places(self._n_bins, n_planes)
 
-    @property
-    def bins(self) -> np.ndarray:
-        """Bins of all documents, the columns that trees may use."""
-        return self._bins
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Bins of some documents, the columns that trees may use."""
+        return self._bins[rows]
+
+    def fits(self, n_rows: int) -> bool:
+        """Whether so many rows can be taken."""
+        return True
 
     def sums(self, extent: Extent, target: TreeTarget) -> tuple[int, int]:
         """What the rows here add to the sums that the scales follow from."""
@@ -56,10 +60,19 @@ class LeafSums(Grower):
         self._n_leaves, self._complete = 1, target.rows is None
         self._ahead.clear()
         total, hess_total = kernels.sum_members(self._rows, 0, len(self._rows.members))
-        return RootHistogram(total, hess_total, self.of(HistogramRequest(0)))
+        return RootHistogram(total, hess_total, self._histogram(HistogramRequest(0)))
 
-    def divide(self, splits: Sequence[LeafSplit]) -> None:
-        """Split leaves, in this order."""
+    def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
+        """Split leaves, in this order; returns the requested histograms, one per row."""
+        self._divide(splits)
+        return np.stack([self._histogram(request) for request in requests])
+
+    def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
+        """Split leaves; returns the exact sums of every leaf."""
+        self._divide(splits)
+        return self._leaf_sums(self._target, self._rows, self._bounds[: self._n_leaves], self._scales_now.exact)
+
+    def _divide(self, splits: Sequence[LeafSplit]) -> None:
         for split in splits:
             border, stop = self._border(split.leaf, split.cut), self._bounds[split.leaf, 1]
             del self._ahead[split.leaf]
@@ -77,7 +90,7 @@ class LeafSums(Grower):
             self._ahead[leaf] = divide_rows(bins, members, scratch, start, stop, cut.column, cut.goes_left)
         return self._ahead[leaf]
 
-    def of(self, request: HistogramRequest) -> np.ndarray:
+    def _histogram(self, request: HistogramRequest) -> np.ndarray:
         """The histogram of a leaf or of one side of it: the existing bins, one after the other."""
         start, stop = self._bounds[request.leaf]
         if request.cut is not None:
@@ -86,10 +99,6 @@ class LeafSums(Grower):
         sum_leaf(self._rows, self._all_columns, start, stop, self._hist, self._spare, 0, -1)
         return self._hist.reshape(-1)[self._live]
 
-    def leaf_sums(self) -> np.ndarray:
-        """The exact sums of each leaf."""
-        return self._leaf_sums(self._target, self._rows, self._bounds[: self._n_leaves], self._scales_now.exact)
-
     def leaves(self) -> Leaves | None:
         """The leaf of every document, if all were training rows."""
         return Leaves(self._rows.members, self._bounds[: self._n_leaves]) if self._complete else None
@@ -97,3 +106,101 @@ class LeafSums(Grower):
     def discard_leaves(self) -> None:
         """Discard the leaves: the tree has been added to the scores."""
         self._complete = False
+
+
+class _SelectedSums(LeafSums):
+    """Sums of a selection: its rows are taken from the file into memory."""
+
+    def __init__(self, data: Binned, params: Params, threads: int) -> None:
+        assert data.disk is not None
+        self._disk, self._n_columns = data.disk, data.binning.n_features
+        super().__init__(data, params, threads)
+
+    def _take_bins(self, data: Binned) -> np.ndarray:
+        return data.bins  # for their number
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        return only_columns(self._disk.take(rows), self._columns, self._n_columns)
+
+    def _place(self, target: TreeTarget, scales: Scales) -> TreeRows:
+        assert target.rows is not None
+        fixed = to_fixed_point(target.grad, target.hess, scales, target.rows, target.first_row)
+        return self._all_of(self.take(target.rows), fixed)
+
+
+class _FileSums(DiskGrower):
+    """Sums of rows that do not fit into memory: the file is read for them."""
+
+    def _most_leaves(self) -> int:
+        return 1  # the coordinator keeps the histograms
+
+    def begin(self, target: TreeTarget, scales: Scales) -> RootHistogram:
+        self._prepare_histograms(scales.n_planes)
+        self._start(target)
+        return self._root(scales)
+
+    def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
+        return self._sum_sides(splits, requests)
+
+    def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
+        return self._leaves_of(splits)
+
+    def leaves(self) -> LeafNumbers | None:
+        return LeafNumbers(self._numbers) if self._target.rows is None else None
+
+    def discard_leaves(self) -> None:
+        self._end()
+
+    def _leaves_to_take(self) -> list[int]:
+        """As in `DiskGrower`. The sizes of sides are known after the pass only, so a leaf is taken with both sides."""
+        part_of = list(range(self._n_leaves))
+        for split in self._waiting:
+            part_of[split.new] = part_of[split.leaf]
+        self._sizes = np.bincount(self._numbers, minlength=self._n_leaves)
+        taken = {leaf for leaf in super()._leaves_to_take() if part_of[leaf] == leaf}
+        return [leaf for leaf, whole in enumerate(part_of) if whole in taken]
+
+
+def sums_of(data: Binned, params: Params, threads: int) -> LeafSums | DiskLeafSums:
+    """Sums of a data set, wherever its bins are."""
+    return (LeafSums if data.disk is None else DiskLeafSums)(data, params, threads)
+
+
+class DiskLeafSums:
+    """`LeafSums` for bins in a file: of a selection in memory, or of rows in the file."""
+
+    def __init__(self, data: Binned, params: Params, threads: int) -> None:
+        assert data.disk is not None
+        self._disk = data.disk
+        self._selected, self._in_file = _SelectedSums(data, params, threads), _FileSums(data, params, threads=threads)
+        self._now: _SelectedSums | _FileSums | None = None  # those of the growing tree
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        return self._selected.take(rows)
+
+    def fits(self, n_rows: int) -> bool:
+        return self._disk.fits(n_rows)
+
+    def sums(self, extent: Extent, target: TreeTarget) -> tuple[int, int]:
+        return self._selected.sums(extent, target)
+
+    def begin(self, target: TreeTarget, scales: Scales) -> RootHistogram:
+        in_memory = target.rows is not None and self.fits(len(target.rows))
+        self._now = self._selected if in_memory else self._in_file
+        return self._now.begin(target, scales)
+
+    def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
+        assert self._now is not None
+        return self._now.split(splits, requests)
+
+    def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
+        assert self._now is not None
+        return self._now.finish(splits)
+
+    def leaves(self) -> Leaves | LeafNumbers | None:
+        return None if self._now is None else self._now.leaves()
+
+    def discard_leaves(self) -> None:
+        if self._now is not None:
+            self._now.discard_leaves()
+            self._now = None

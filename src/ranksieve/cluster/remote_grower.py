@@ -13,13 +13,14 @@ from ranksieve.cluster.worker_pool import Restart, WorkerPool
 from ranksieve.data.binned import Binned
 from ranksieve.kernels.histograms import TreeRows
 from ranksieve.params import Params
+from ranksieve.rules import AUTO
 
 
 class RemoteGrower(SumGrower):
     """Grows a tree on rows that the workers have sent, or on sums of their histograms.
 
     Requests for the sides of more than one leaf ahead save hardly any message, because new leaves mostly have the
-    largest gains.
+    largest gains. They save workers that read files some passes.
     """
 
     def __init__(self, data: Binned, params: Params, pool: WorkerPool, *, threads: int, n_docs: int) -> None:
@@ -38,6 +39,8 @@ class RemoteGrower(SumGrower):
         if target.bins is not None:
             return super().grow(target, rng)[0], None
         columns, key = self._choose_columns(rng), self._draw_key(rng)
+        reads_files = self._params.memory != AUTO and target.extent.n == self._n_docs
+        self.ahead = self._params.leaves if reads_files else 1
         while True:
             try:
                 return self._grow_on_sums(target.extent, columns, key), None

@@ -6,32 +6,36 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ranksieve.boosting.bagging import bagged, training_scores
 from ranksieve.boosting.callbacks import ValidationSet
+from ranksieve.boosting.disk_scores import new_scores
 from ranksieve.boosting.fixed_point import Extent, Scales
 from ranksieve.boosting.initial_scores import TRAIN, Base
 from ranksieve.boosting.query_labels import QueryLabels
-from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram
 from ranksieve.boosting.train import first_selection
 from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cluster.copies import LocalCopy, ShardData, folder_of, remove_old
 from ranksieve.cluster.layout import Shares
-from ranksieve.cluster.leaf_sums import LeafSums
+from ranksieve.cluster.leaf_sums import sums_of
 from ranksieve.cluster.messages import RunConfig, SelectedRows, SetSummary, ShardReport, wanted_of
 from ranksieve.cluster.partitions import NUMBA_LOCK
+from ranksieve.data.bin_file import BinFile
+from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.lists import Lists
-from ranksieve.dtypes import BIN, LABEL, OFFSET, POSITION, ROW
+from ranksieve.dtypes import OFFSET, POSITION, ROW
 from ranksieve.evaluation.metric_table import METRICS
-from ranksieve.rules import traits_of
+from ranksieve.params import Params
+from ranksieve.rules import AUTO, traits_of
 from ranksieve.threads import using_threads
 
 CACHED = 4  # the coordinator's cache holds at most this many times the rows of one selection
@@ -58,18 +62,19 @@ class Shard:
         self._copy = LocalCopy(folder, copy)
         self._sources: dict[str, JoinedSource] = {}
         with NUMBA_LOCK, using_threads(threads):
-            self._data = self._copy.read() if partitions is None else self._load(shares, partitions)
-            self._sums = LeafSums(self._data.sets[TRAIN], config.params, threads)
+            self._data = self._copy.read() if partitions is None else self._load(shares, partitions, folder)
+            self._sums = sums_of(self._data.sets[TRAIN], config.params, threads)
 
-    def _load(self, shares: Shares, partitions: dict[str, list[Any]]) -> ShardData:
+    def _load(self, shares: Shares, partitions: dict[str, list[Any]], folder: Path) -> ShardData:
         config, sets = self._config, {}
+        store = _store_of(config.params, folder)
         for name, share in shares.items():
             if share.n_docs:
                 parts = zip(partitions[name], share.pieces, strict=True)
                 pieces = [Piece(data, queries) for data, (_, queries) in parts]
                 wanted = wanted_of(config.feature_names, config.categories)
                 source = JoinedSource(pieces, missing=config.missing, n_docs=share.n_docs, wanted=wanted)
-                sets[name] = bin_data(source, binning=config.binning)
+                sets[name] = bin_data(source, binning=config.binning, store=store, beside=name != TRAIN)
                 check_feature_names(sets[name].feature_names, config.feature_names, sets[name].source)
                 self._sources[name] = source
         return ShardData(sets, {name: _summarize(data) for name, data in sets.items()}, {})
@@ -88,7 +93,7 @@ class Shard:
             starts = self._starts(base)
             self._scores = training_scores(sets[TRAIN], config.params, starts[TRAIN])
             self._valid_sets = [
-                _valid_set(name, data, starts[name], config.highest[name])
+                ValidationSet(name, data, new_scores(data, start=starts[name]))
                 for name, data in sets.items()
                 if name != TRAIN
             ]
@@ -153,8 +158,8 @@ class Shard:
                 biases = biases[1:]
             self._replay(trees, biases)
             self._copy.touch()
-            metric = self._config.metric
-            values = {w.name: w.per_query(self._trees, metric)[:n] for w, n in self._valid_sets}
+            metric, highest = self._config.metric, self._config.highest
+            values = {one.name: one.per_query(self._trees, metric, highest[one.name]) for one in self._valid_sets}
             if not with_gradients:
                 return ShardReport(values)
             step = len(self._trees)
@@ -162,7 +167,8 @@ class Shard:
             self._rows = self._lists.select_rows(self._rows, self._scores, step, rng)
             target = self._target = self._lists.gradients(self._rows, self._scores, step, rng)
             extent = Extent.of(target.grad, target.hess)
-            if target.rows is None or len(target.grad) > self._config.most_rows:
+            n_rows = len(target.grad)
+            if target.rows is None or n_rows > self._config.most_rows or not self._sums.fits(n_rows):
                 return ShardReport(values, extent, position_sums=target.position_sums)
             return ShardReport(values, extent, self._sent_rows(target), target.position_sums)
 
@@ -173,10 +179,10 @@ class Shard:
 
     def _sent_rows(self, target: TreeTarget) -> SelectedRows:
         """The training rows as a message: bins are sent once, unless the coordinator's cache gets too large."""
-        bins, rows = self._sums.bins, target.rows
+        rows = target.rows
         assert rows is not None
         if rows is self._last_sent:
-            none, no_numbers = np.empty((0, bins.shape[1]), BIN), np.empty(0, OFFSET)
+            none, no_numbers = self._sums.take(rows[:0]), np.empty(0, OFFSET)
             return SelectedRows(self._n_places, none, no_numbers, None, target.grad, target.hess)
         self._last_sent = rows
         new = rows[self._place[rows] < 0]
@@ -187,7 +193,7 @@ class Shard:
         self._n_places += len(new)
         self._place[new] = np.arange(first, self._n_places, dtype=ROW)
         numbers = new.astype(OFFSET) + self._portion.first_row
-        return SelectedRows(first, bins[new], numbers, self._place[rows], target.grad, target.hess)
+        return SelectedRows(first, self._sums.take(new), numbers, self._place[rows], target.grad, target.hess)
 
     def sums(self, extent: Extent) -> tuple[int, int]:
         """The sums of this shard's gradients that the common scales follow from."""
@@ -203,31 +209,21 @@ class Shard:
     def split(self, splits: Sequence[LeafSplit], requests: Sequence[HistogramRequest]) -> np.ndarray:
         """Split leaves; returns the requested histograms, one per row."""
         with NUMBA_LOCK, using_threads(self._threads):
-            self._sums.divide(splits)
-            return np.stack([self._sums.of(request) for request in requests])
+            return self._sums.split(splits, requests)
 
     def finish(self, splits: Sequence[LeafSplit]) -> np.ndarray:
         """Split leaves; returns the exact sums of every leaf."""
         with NUMBA_LOCK, using_threads(self._threads):
-            self._sums.divide(splits)
-            return self._sums.leaf_sums()
+            return self._sums.finish(splits)
 
 
-def _valid_set(name: str, data: Binned, start: np.ndarray, highest: float) -> tuple[ValidationSet, int]:
-    """A validation set, and its number of queries.
-
-    ERR depends on the highest label of the whole set. If these queries lack it, one more query with it is added.
-    """
-    lists, n_queries = data.lists, data.lists.n_queries
-    if lists.labels.max() < highest:
-        lists = Lists(
-            np.append(lists.labels, LABEL(highest)),
-            np.append(lists.offsets, lists.n_docs + 1),
-            np.arange(n_queries + 1),
-        )
-        data = replace(data, bins=np.concatenate([data.bins, np.zeros_like(data.bins[:1])]), lists=lists)
-        start = np.append(start, 0.0)
-    return ValidationSet(name, data, Scores(data, start=start)), n_queries
+def _store_of(params: Params, folder: Path) -> BinStore | None:
+    """Where bins are, if the memory of a worker is limited: in `bin_folder`, or in files without a name in `folder`."""
+    if params.memory == AUTO:
+        return None
+    if params.bin_folder == AUTO:
+        return BinStore(params.memory, str(folder), keep=False)
+    return BinStore(params.memory, params.bin_folder, params.keep_bins)
 
 
 def _summarize(data: Binned) -> SetSummary:
@@ -240,11 +236,11 @@ def _summarize(data: Binned) -> SetSummary:
         n_docs=lists.n_docs,
         query_weights=np.empty(0) if query_weights is None else query_weights,
         last_positions=np.empty(0, POSITION) if last is None else last,
-        checksums=_checksums(lists, lists.labels, data.bins, *more),
+        checksums=_checksums(lists, lists.labels, data.bins if data.disk is None else data.disk.file, *more),
     )
 
 
-def _checksums(lists: Lists, *arrays: np.ndarray) -> np.ndarray:
+def _checksums(lists: Lists, *arrays: np.ndarray | BinFile) -> np.ndarray:
     """A checksum of each query's rows of the arrays."""
     checksums = np.zeros(lists.n_queries, np.uint32)
     for q, (start, stop) in enumerate(pairwise(lists.offsets.tolist())):

@@ -147,7 +147,6 @@ class Cluster:
             (param("collapse", params.collapse), params.collapse > 0),
             (param("step", params.step), traits_of(params.step_rule).one_machine_only),
             (param("counter"), job.counter is not None),
-            (param("memory", params.memory), params.memory != AUTO),
         ]
         for name in (name for name, is_given in alone if is_given):
             raise ParameterError(name, " works on one machine only; on a cluster leave it out")
@@ -175,7 +174,7 @@ class Cluster:
             missing=job.missing,
             highest={name: found.highest for name, found in sets.items()},
             most_rows=EXCHANGE[self.exchange],
-            copies=self.copies,
+            copies=self.copies and job.params.memory == AUTO,  # else bins are in files anyway
         )
 
 
