@@ -1,10 +1,12 @@
-"""How time per tree and memory grow with documents, queries, features, leaves, trees and threads, beside LightGBM.
+"""How the time of a tree and memory grow with documents, queries, features, leaves, trees and threads, beside LightGBM.
 
-Run `python benchmarks/scaling.py`; about an hour on two cores, which should have nothing else to do. `--axes leaves
-threads` measures some of the axes, `--part 0.1` tries everything on lists a tenth as long. Lists have few positives and
-any number of negatives, as those of `synth.two_stage`. Each run is a process of its own that reads the same Parquet
-file: ranksieve streams it into bins, LightGBM needs all values in memory. Times are means after the tenth tree, memory
-is the peak of the process. The pictures of the documentation are drawn from the saved results.
+Run `python benchmarks/scaling.py`; about 40 minutes of one core and 3 GB of disk. `--axes leaves threads` measures
+some of the axes; results of the others stay. `--part 0.1` tries everything on lists a tenth as long. Lists have few
+positives and any number of negatives, as those of `synth.two_stage`. Each run is a process of its own that reads the
+same Parquet file: ranksieve streams it into bins, LightGBM needs all values in memory. The time of a tree is the mean
+CPU time after the tenth tree, with one thread; the axis of threads has elapsed time too. Memory is the peak of the
+process. The trees of one long run are the axis of trees: the mean of the last tenth of the first 100, 300, … The
+pictures of the documentation are drawn from the saved results.
 """
 
 from __future__ import annotations
@@ -29,30 +31,28 @@ from ranksieve.data.parquet import write_parquet
 from ranksieve.data.search_features import SearchFeatures
 from results import FOLDER, save
 
-USUAL = {"docs": 300, "queries": 300, "features": 220, "leaves": 64, "trees": 60, "threads": 2}
+USUAL = {"docs": 300, "queries": 300, "features": 220, "leaves": 64, "trees": 60, "threads": 1}
 AXES: dict[str, list[int]] = {
-    "docs": [100, 300, 1_000, 3_000, 10_000, 12_000],
+    "docs": [100, 300, 1_000, 3_000, 10_000],
     "queries": [300, 1_000, 3_000, 10_000],
     "features": [50, 100, 220, 500, 1_000],
     "leaves": [16, 32, 64, 128, 256],
     "trees": [100, 300, 1_000, 5_000],
     "threads": [1, 2],
 }
-TITLES = {
-    "docs": "documents per query",
-    "queries": "queries",
-    "features": "features",
-    "leaves": "leaves",
-    "trees": "trees",
-    "threads": "threads",
-}
+CHANGED = {"docs": {"trees": 40}, "queries": {"docs": 100, "trees": 40}, "threads": {"docs": 1_000}}  # of an axis
+TITLES = {"docs": "documents per query", **{axis: axis for axis in AXES if axis != "docs"}}
 SYSTEMS = {
     "selgb 5%": {"algo": "selgb", "negatives": 0.05, "min_negatives": 1},
     "selgb 100": {"algo": "selgb", "negatives": 1e-9, "min_negatives": 100},  # negatives of each query
     "lambdamart": {"algo": "lambdamart"},
     "lightgbm": {},
 }
+ALL_ROWS = ("lambdamart", "lightgbm")  # their trees all take the same time
+MOST_TREES = 300  # of these
+TOO_LONG = {"docs": 12_000, "queries": 10}  # lists that LightGBM refuses
 FIRST = 10  # trees that do not count: the first are trained on all documents
+TIME, ELAPSED, MEMORY = "CPU ms per tree", "elapsed ms per tree", "peak memory, MiB"
 ASSETS = Path(__file__).parent.parent / "docs" / "assets"
 
 
@@ -72,17 +72,32 @@ class LongLists(Source):
             yield Block(features, labels, [query], np.array([self._docs]))
 
 
-def ours(path: str, setting: dict[str, int], params: dict[str, Any]) -> list[float]:
-    """Seconds of each tree."""
-    model = rs.train(
+class Clock:
+    """A callback that notes CPU time, elapsed time and peak memory after each tree."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[float, float, int]] = []
+
+    def __call__(self, record: Any) -> None:
+        peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+        self.noted.append((time.process_time(), time.perf_counter(), int(peak.split()[1]) >> 10))
+
+    def of_trees(self, first: int, last: int) -> dict[str, Any]:
+        """The means of the trees after number `first` up to `last`."""
+        before, after = self.noted[first - 1], self.noted[last - 1]
+        cpu, elapsed = ((end - start) / (last - first) for start, end in zip(before[:2], after[:2], strict=True))
+        return {TIME: round(1e3 * cpu, 3), ELAPSED: round(1e3 * elapsed, 3), MEMORY: after[2]}
+
+
+def ours(path: str, setting: dict[str, int], params: dict[str, Any], clock: Clock) -> None:
+    rs.train(
         path, **params, leaves=setting["leaves"], trees=setting["trees"], threads=setting["threads"], min_docs=5,
-        early_stopping=0, verbose=False,
+        early_stopping=0, verbose=False, callbacks=[clock],
     )  # fmt: skip
-    return model.info["seconds"]
 
 
-def lightgbm(path: str, setting: dict[str, int]) -> list[float]:
-    """Seconds of each tree, with our defaults."""
+def lightgbm(path: str, setting: dict[str, int], clock: Clock) -> None:
+    """With our defaults."""
     import lightgbm
 
     params = {
@@ -94,68 +109,79 @@ def lightgbm(path: str, setting: dict[str, int]) -> list[float]:
     lists = lightgbm.Dataset(data.features, data.labels, group=data.lists.sizes, params=params)
     lists.construct()
     del data
-    times = []
-    lightgbm.train(params, lists, setting["trees"], callbacks=[lambda state: times.append(time.perf_counter())])
-    return np.diff(times).tolist()
+    lightgbm.train(params, lists, setting["trees"], callbacks=[clock])
 
 
-def measure(system: str, path: str, setting: dict[str, int]) -> dict[str, Any]:
-    """One run; in a process of its own."""
-    started = time.perf_counter()
+def measure(system: str, path: str, setting: dict[str, int], ends: list[int]) -> list[dict[str, Any]]:
+    """One run, in a process of its own: a row for each of the numbers of trees in `ends`, or one for all trees."""
+    clock, n_trees = Clock(), setting["trees"]
     try:
-        seconds = lightgbm(path, setting) if system == "lightgbm" else ours(path, setting, SYSTEMS[system])
+        if system == "lightgbm":
+            lightgbm(path, setting, clock)
+        else:
+            ours(path, setting, SYSTEMS[system], clock)
     except Exception as error:  # the message is the result
-        return {"message": str(error)}
-    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return {
-        "ms per tree": round(1e3 * float(np.mean(seconds[FIRST:])), 3),
-        "first tree, ms": round(1e3 * seconds[0], 1),
-        "all, s": round(time.perf_counter() - started, 1),
-        "peak memory, MiB": int(peak.split()[1]) >> 10,
-    }
+        return [{"message": str(error)}]
+    if ends:
+        return [{"value": end, **clock.of_trees(end * 9 // 10, end)} for end in ends if end <= n_trees]
+    return [clock.of_trees(FIRST, n_trees)]
 
 
-def run(system: str, path: Path, setting: dict[str, int]) -> dict[str, Any]:
+def run(system: str, path: Path, setting: dict[str, int], ends: list[int]) -> list[dict[str, Any]]:
     code = "import json, sys, scaling; print(json.dumps(scaling.measure(*json.loads(sys.argv[1]))))"
-    command = [sys.executable, "-c", code, json.dumps([system, str(path), setting])]
+    command = [sys.executable, "-c", code, json.dumps([system, str(path), setting, ends])]
     done = subprocess.run(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True)
     if done.returncode:  # such as killed for its memory
-        return {"message": f"the process ended with {done.returncode}"}
+        return [{"message": f"the process ended with {done.returncode}"}]
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def measure_axis(axis: str, part: float, folder: Path) -> Iterator[dict[str, Any]]:
     """A row for every value of an axis and every system."""
-    for value in AXES[axis]:
-        setting = {**USUAL, axis: value}
+    ends = AXES["trees"] if axis == "trees" else []
+    for value in AXES[axis][-1:] if ends else AXES[axis]:
+        setting = {**USUAL, **CHANGED.get(axis, {}), axis: value}
         setting["docs"] = max(20, round(part * setting["docs"]))
-        path = folder / "lists.parquet"
-        write_parquet(LongLists(setting["queries"], setting["docs"], setting["features"]), path)
-        for system in SYSTEMS:
-            if axis == "trees" and value > 1_000 and system in ("lambdamart", "lightgbm"):
-                continue  # their trees all take the same time
-            yield {"axis": axis, "value": value, "system": system, **run(system, path, setting)}
+        for system, path in files_of(setting, folder):
+            here = {**setting, "trees": min(setting["trees"], MOST_TREES)} if system in ALL_ROWS else setting
+            for row in run(system, path, here, ends):
+                yield {"axis": axis, "value": value, "system": system, **row}
+    if axis == "docs":
+        setting = {**USUAL, **TOO_LONG}
+        path = next(path for system, path in files_of(setting, folder))
+        yield {"axis": axis, "value": setting["docs"], "system": "lightgbm", **run("lightgbm", path, setting, [])[0]}
+
+
+def files_of(setting: dict[str, int], folder: Path) -> Iterator[tuple[str, Path]]:
+    """The file of a setting, for each system."""
+    path = folder / "lists.parquet"
+    write_parquet(LongLists(setting["queries"], setting["docs"], setting["features"]), path)
+    for system in SYSTEMS:
+        yield system, path
 
 
 def draw(rows: list[dict[str, Any]]) -> None:
     """Two pictures, of time and of memory, with a panel for each axis."""
     import matplotlib.pyplot as plt
 
-    for name, column, label in (
-        ("scaling_time", "ms per tree", "ms per tree"),
-        ("scaling_memory", "peak memory, MiB", "peak memory, MiB"),
-    ):
+    for name, column in (("scaling_time", TIME), ("scaling_memory", MEMORY)):
         axes = [axis for axis in AXES if any(row["axis"] == axis for row in rows)]
         figure, panels = plt.subplots(2, 3, figsize=(10, 6), layout="constrained")
         for panel, axis in zip(panels.flat, axes, strict=False):
+            shown = ELAPSED if (axis, column) == ("threads", TIME) else column
             for system in SYSTEMS:
-                points = [row for row in rows if (row["axis"], row["system"]) == (axis, system) and column in row]
-                panel.plot([row["value"] for row in points], [row[column] for row in points], "o-", label=system)
-            panel.set(xscale="log", yscale="log", xlabel=TITLES[axis], ylabel=label)
+                points = [row for row in rows if (row["axis"], row["system"]) == (axis, system) and shown in row]
+                panel.plot([row["value"] for row in points], [row[shown] for row in points], "o-", label=system)
+            panel.set(xscale="log", yscale="log", xlabel=TITLES[axis], ylabel=shown)
         for panel in list(panels.flat)[len(axes) :]:
             panel.set_visible(False)
         figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(SYSTEMS))
         figure.savefig(ASSETS / f"{name}.svg", metadata={"Date": None})
+
+
+def saved() -> list[dict[str, Any]]:
+    path = FOLDER / "scaling.json"
+    return json.loads(path.read_text())["rows"] if path.exists() else []
 
 
 def main() -> None:
@@ -165,18 +191,16 @@ def main() -> None:
     parser.add_argument("--try", dest="trial", action="store_true", help="save nothing")
     parser.add_argument("--draw", action="store_true", help="only draw the saved results")
     given = parser.parse_args()
-    if given.draw:
-        draw(json.loads((FOLDER / "scaling.json").read_text())["rows"])
-        return
-    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for axis in given.axes:
+        for axis in () if given.draw else given.axes:
+            rows = []
             for row in measure_axis(axis, given.part, Path(folder)):
                 print(row, flush=True)
                 rows.append(row)
+            if not given.trial:
+                save("scaling", [*(row for row in saved() if row["axis"] != axis), *rows])
     if not given.trial:
-        save("scaling", rows)
-        draw(rows)
+        draw(saved())
 
 
 if __name__ == "__main__":
