@@ -164,12 +164,19 @@ async def check_answers(port: int, folder: Path, texts: list[str]) -> None:
                 assert hits == pipeline.search(text, K)
 
 
-def vectors(folder: Path, text: str) -> tuple[bytes, bytes]:
-    """The feature vectors of a query's candidates, as 32-bit floats and as JSON."""
+def vectors(folder: Path, text: str) -> dict[str, tuple[bytes, str]]:
+    """The feature vectors of a query's candidates, and their content type: as 32-bit floats, as Python writes them in
+    JSON, and in JSON with as few digits as float32 needs.
+    """
     with rs.Pipeline(folder / "index", folder / "model.txt") as pipeline:
         features = pipeline.score(text).features
     rows = [[None if np.isnan(value) else float(value) for value in row] for row in features]
-    return features.astype("<f4").tobytes(), json.dumps({"features": rows}).encode()
+    short = ",".join(f"[{','.join('null' if np.isnan(one) else str(one) for one in row)}]" for row in features)
+    return {
+        "binary": (features.astype("<f4").tobytes(), "application/octet-stream"),
+        "json": (json.dumps({"features": rows}).encode(), "application/json"),
+        "json, float32": (f'{{"features":[{short}]}}'.encode(), "application/json"),
+    }
 
 
 def measure(folder: Path, texts: list[str], n_requests: int, n_timed: int) -> list[dict]:
@@ -188,8 +195,7 @@ def measure(folder: Path, texts: list[str], n_requests: int, n_timed: int) -> li
              "service p50 ms": p(ours, 50), "service p99 ms": p(ours, 99),
              "overhead p50 ms": round(p(ours, 50) - p(theirs, 50), 2)},
         ]  # fmt: skip
-        binary, text = vectors(folder, texts[0])
-        for name, body, kind in (("binary", binary, "application/octet-stream"), ("json", text, "application/json")):
+        for name, (body, kind) in vectors(folder, texts[0]).items():
             spans = asyncio.run(latencies(port, [("/rerank", body, kind)] * 200))[20:]
             rows.append({"what": f"rerank vectors, {name}", "vectors": DEPTH, "MB": round(len(body) / 1e6, 2),
                          "p50 ms": p(spans, 50), "p99 ms": p(spans, 99)})  # fmt: skip

@@ -99,6 +99,20 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep other processes waiting that lock the same file or folder; the lock ends with the process."""
+    if sys.platform == "win32":
+        yield
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
 def _unfinished(target: Path, make: Callable[[Path], Path]) -> Iterator[Path]:
     """A temporary file or folder beside the target; a lock shows others that it is in use."""
     _remove_leftovers(target)

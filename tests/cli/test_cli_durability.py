@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from cli_samples import QUICK
 
 import ranksieve as rs
+from ranksieve.cli.app import app
 
 resource = pytest.importorskip("resource", reason="limits and signals of POSIX")
 
@@ -33,6 +39,13 @@ COMMANDS = {  # by name: the command line, with what it writes last; in a folder
     "train": ["train", "train.txt", "--quiet", *QUICK, "--out", "new.txt"],
     "train a net": ["train", "train.txt", "--algo", "lambdarank", "--epochs", "2", "--quiet", "--out", "new.json"],
     "predict": ["predict", "model.txt", "train.txt", "--threads", "1", "--out", "scores.txt"],
+    "checkpoints": ["train", "train.txt", "--quiet", *QUICK, "--out", "new.txt", "--checkpoint", "state"],
+    "tune": ["tune", "train.txt", "--valid", "train.txt", "--trials", "1", "--quiet", "--algo", "lambdamart",
+             "--trees", "2", "--threads", "1", "--journal", "new.trials", "--out", "new.txt"],
+    "cv": ["cv", "train.txt", "--folds", "3", "--algo", "feature", "--feature", "f1", "--quiet", "--out", "folds"],
+    "values of cv": ["cv", "train.txt", "--folds", "3", "--algo", "feature", "--feature", "f1", "--quiet",
+                     "--per-query", "values.tsv"],
+    "model card": ["describe", "model.txt", "--card", "--out", "card.md"],
     "evaluate": ["evaluate", "model.txt", "train.txt", "--threads", "1", "--per-query", "values.tsv"],
     "prune": ["prune", "model.txt", "--train", "train.txt", "--rate", "0.5", "--rounds", "1", "--threads", "1",
               "--quiet", "--out", "new.txt"],
@@ -47,17 +60,37 @@ COMMANDS = {  # by name: the command line, with what it writes last; in a folder
     "sample": ["sample", "truncate", "train.txt", "--k", "3", "--by", "f1", "--out", "few.txt"],
     "synth": ["synth", "cubic", "--queries", "3", "--out", "made.txt"],
     "synth Parquet": ["synth", "cubic", "--queries", "3", "--out", "made.parquet"],
+    "feature-log": ["feature-log", "log.json", "--qrels", "qrels.txt", "--out", "logged.txt"],
+    "feature-set": ["feature-set", "index", "--out", "features.json"],
+    "click judgements": ["clicks", "fit", "clicks.jsonl", "--model", "ctr", "--holdout", "0",
+                         "--query-texts", "clicked.tsv", "--qrels", "clicked.txt"],
+    "propensities": ["clicks", "propensities", "clicks.jsonl", "--method", "rctr", "--out", "propensities.json"],
+    "click lists": ["clicks", "lists", "clicks.jsonl", "--data", "documents.csv", "--out", "clicked.parquet"],
+    "simulate": ["clicks", "simulate", "train.txt", "--pages", "20", "--ranker", "model.txt", "--out", "made.jsonl"],
+    "interleave": ["clicks", "interleave", "a.run", "b.run", "--out", "pages.jsonl"],
     "split": ["split", "train.txt", "--out", "parts"],
     "index": ["index", "corpus.jsonl", "--out", "new-index"],
     "index again": ["index", "corpus.jsonl", "--replace", "--out", "index"],
     "retrieve": ["retrieve", "index", "queries.tsv", "--threads", "1", "--out", "new.run"],
+    "first stage": ["retrieve", "index", "queries.tsv", "--threads", "1", "--out", "new.run",
+                    "--save-stage", "stage.json"],
+    "fuse": ["fuse", "a.run", "b.run", "--out", "fused.run"],
     "features": ["features", "index", "queries.tsv", "--qrels", "qrels.txt", "--threads", "1",
                  "--out", "features.parquet"],
     "rerank": ["rerank", "index", "second.txt", "queries.tsv", "--threads", "1", "--out", "new.run"],
     "experiment": ["experiment", "spec.toml", "--jobs", "1", "--quiet", "--out", "results"],
     "report": ["report", "results"],
+    "demo": ["demo", "--queries", "6", "--trees", "2", "--out", "demo"],
 }  # fmt: skip
-SEVERAL = ("the curve of combine", "split", "experiment", "report")  # which write more than one file
+SEVERAL = ("the curve of combine", "cv", "click judgements", "split", "experiment", "report")  # files
+TIMED = ("new.", "state/", "results/", "demo/")  # with times in them
+ELSEWHERE = {  # options that write, and where that is tested
+    "serve --judgements": "tests/serve/test_judgements.py",
+    "serve --trained": "tests/serve/test_training.py",
+}
+WRITES = re.compile(
+    r"^(?!Format|Refuse).*\bwrite\b|\bFolder for\b|\bFile of the trials\b|\bmade, and changed\b"
+)  # in help
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +104,14 @@ def inputs(files: Path, model: Path, run, tmp_path_factory: pytest.TempPathFacto
     (folder / "queries.tsv").write_text("1\tred wine\n2\twhite car\n")
     (folder / "qrels.txt").write_text("1 0 d0 2\n1 0 d4 1\n2 0 d3 1\n")
     (folder / "spec.toml").write_text(SPEC)
+    hits = [{"_id": f"d{n}", "_ltrlog": [{"name": "bm25", "value": n}]} for n in range(3)]
+    hits = [{"_id": hit["_id"], "fields": {"_ltrlog": [{"log": hit["_ltrlog"]}]}} for hit in hits]
+    (folder / "log.json").write_text(json.dumps({"qid": "1", "hits": {"hits": hits}}))
+    pages = [{"query": "red", "documents": ["d0", "d1"], "clicks": [n % 2]} for n in range(8)]
+    (folder / "clicks.jsonl").write_text("\n".join(map(json.dumps, pages)))
+    (folder / "documents.csv").write_text("label,qid,docid,bm25\n0,red,d0,1.5\n0,red,d1,0.5\n")
+    for name in "ab":
+        (folder / f"{name}.run").write_text("".join(f"1 Q0 d{n} {n + 1} {9 - n} {name}\n" for n in range(4)))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for line in (
@@ -86,22 +127,39 @@ def inputs(files: Path, model: Path, run, tmp_path_factory: pytest.TempPathFacto
     return folder
 
 
+@pytest.fixture(scope="module")
+def completed(inputs: Path, run, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, bytes]]:
+    """What a command leaves in the folder when nothing happens."""
+
+    @functools.cache
+    def complete(name: str) -> dict[str, bytes]:
+        folder = prepared(inputs, tmp_path_factory.mktemp("complete") / "folder", name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            outcome = run(*COMMANDS[name])
+        assert outcome.code == 0, outcome.output
+        return contents(folder)
+
+    return complete
+
+
+def prepared(inputs: Path, folder: Path, name: str) -> Path:
+    """A copy of the inputs, without what the command makes."""
+    shutil.copytree(inputs, folder)
+    if name in ("experiment", "report"):
+        shutil.rmtree(folder / "results" / "report", ignore_errors=True)
+    if name == "experiment":
+        shutil.rmtree(folder / "results")
+    return folder
+
+
 @pytest.fixture
-def case(request, inputs: Path, run, tmp_path: Path, monkeypatch) -> tuple[list[str], Path, dict[str, bytes]]:
+def case(request, inputs: Path, completed, tmp_path: Path, monkeypatch) -> tuple[list[str], Path, dict[str, bytes]]:
     """A command line, the folder it works in, and what it writes there when nothing happens."""
-    line = COMMANDS[request.param]
-    before, complete = tmp_path / "before", tmp_path / "complete"
-    for folder in (before, complete):
-        shutil.copytree(inputs, folder)
-        if request.param in ("experiment", "report"):
-            shutil.rmtree(folder / "results" / "report", ignore_errors=True)
-        if request.param == "experiment":
-            shutil.rmtree(folder / "results")
-    monkeypatch.chdir(complete)
-    outcome = run(*line)
-    assert outcome.code == 0, outcome.output
-    monkeypatch.chdir(before)
-    return line, before, contents(complete)
+    folder = prepared(inputs, tmp_path / "folder", request.param)
+    complete = completed(request.param)
+    monkeypatch.chdir(folder)
+    return COMMANDS[request.param], folder, complete
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -114,12 +172,27 @@ def check(folder: Path, old: dict[str, bytes], complete: dict[str, bytes]) -> No
         if any(part.startswith(".") for part in name.split("/")) or found in (old.get(name), complete.get(name)):
             continue
         assert name in complete
-        if name.startswith("new."):  # models with times in them
+        assert name.startswith(TIMED), name
+        if name in ("new.txt", "new.json"):
             assert rs.load(folder / name).predict(np.zeros((1, 5))).shape == (1,)
-        else:
-            assert name.startswith("results/"), name
-            assert not name.endswith(".json") or json.loads(found)
+        elif name.endswith(".json"):
+            assert json.loads(found)
     assert old.keys() <= contents(folder).keys()
+
+
+def test_every_option_that_writes_is_listed() -> None:
+    def options(words: list[str], command: Any) -> Iterator[str]:
+        for name, one in getattr(command, "commands", {}).items():
+            yield from options([*words, name], one)
+        for option in command.params:
+            if "--out" in option.opts or WRITES.search(getattr(option, "help", None) or ""):
+                yield " ".join([*words, max(option.opts, key=len)])
+
+    lines = [line if "--out" in line or line[0] != "report" else [*line, "--out"] for line in COMMANDS.values()]
+    commands = [(line[: 2 if line[0] == "clicks" else 1], word) for line in lines for word in line]
+    tested = {" ".join([*words, word]) for words, word in commands if word.startswith("--")} | ELSEWHERE.keys()
+    written = set(options([], typer.main.get_command(app)))
+    assert written <= tested and ELSEWHERE.keys() <= written
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -155,8 +228,6 @@ def run_and_die(line: list[str], folder: str, renames: int) -> None:
     """Run a command in a process that kills itself before the given rename of a file or folder, or at the exchange of
     two folders.
     """
-    from ranksieve.cli.app import app
-
     os.chdir(folder)
     seen = 0
 

@@ -125,6 +125,23 @@ def test_what_was_confirmed_survives_kill_9(tmp_path):
         assert set(ours.grades()) <= set(ours.texts())
 
 
+def test_a_full_disk_loses_no_grade(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits of POSIX")
+    ours = store(tmp_path)
+    ours.put("wine", "d1", 1)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))
+    try:
+        with pytest.raises(DataError, match=r"writing failed \(File too large\); nothing was changed"):
+            ours.put("wine", "d2", 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    ours.put("wine", "d2", 1)
+    assert store(tmp_path).grades_of("wine") == {"d1": 1, "d2": 1}
+
+
 def test_damaged_files_are_refused_and_left_alone(tmp_path):
     ours = store(tmp_path)
     ours.put("wine", "d1", 1)

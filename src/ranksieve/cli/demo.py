@@ -17,6 +17,7 @@ from ranksieve.cli.console import check_writable, show_line, show_note, show_tab
 from ranksieve.cli.demo_search import make_search
 from ranksieve.cli.shared_options import Seed, out_option
 from ranksieve.errors import MissingExtraError
+from ranksieve.files import atomic_text
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def demo(
 
     peer = PEER if find_spec("lightgbm") else ""
     text = SPEC.substitute(queries=queries, trees=trees, seed=seed, peer=peer)
-    (out / "demo.toml").write_text(text, encoding="utf-8")
+    with atomic_text(out / "demo.toml") as file:
+        file.write(text)
     spec = load_spec(out / "demo.toml")
     compile_tasks(KERNELS)  # so that compiling does not count as training
     show_note(f"generating {counted(query=queries)}…")

@@ -31,7 +31,8 @@ def load_word(typing, buffer, position):
     """The eight bytes from `position` on."""
 
     def code(context, builder, signature, arguments):
-        return builder.load(address(context, builder, signature.args[0], *arguments, LONG), align=1)
+        buffer, position = arguments
+        return builder.load(address(context, builder, signature.args[0], buffer, position, LONG), align=1)
 
     return types.uint64(buffer, types.intp), code
 
@@ -41,8 +42,8 @@ def byte_at(typing, buffer, position):
     """The byte at `position`, which is not negative: unlike `buffer[position]`, for which Numba allows that."""
 
     def code(context, builder, signature, arguments):
-        byte = builder.load(address(context, builder, signature.args[0], *arguments, BYTE))
-        return builder.zext(byte, LONG)
+        buffer, position = arguments
+        return builder.zext(builder.load(address(context, builder, signature.args[0], buffer, position, BYTE)), LONG)
 
     return types.int64(buffer, types.intp), code
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ranksieve.errors import MissingExtraError, ParameterError
+from ranksieve.errors import DataError, MissingExtraError, ParameterError
+from ranksieve.files import locked
 from ranksieve.parameter_table import flag
 from ranksieve.params import Params
 
@@ -20,6 +22,7 @@ SPACE: dict[str, Any] = {  # of what an algorithm uses
     "feature-fraction": {"low": 0.2, "high": 1.0},
     "negatives": {"low": 0.01, "high": 0.5, "log": True},
 }
+LINE = b'{"op_code":'  # how the lines of a journal begin
 STARTUP = 10  # trials at random before the others follow them
 WARM_UP_TREES = 50  # a trial is not compared with others before
 
@@ -76,15 +79,20 @@ class Trials:
 
     def __init__(self, name: str, space: Mapping[str, Any], journal: Path | None = None) -> None:
         optuna = self._optuna = load_optuna()
-        self._space, storage = space, None
-        if journal is not None:
-            journal.parent.mkdir(parents=True, exist_ok=True)
-            backend = optuna.storages.journal.JournalFileBackend(str(journal))
-            storage = optuna.storages.JournalStorage(backend)
+        self._space = space
         pruner = optuna.pruners.MedianPruner(n_startup_trials=STARTUP // 2, n_warmup_steps=WARM_UP_TREES)
-        self._study = optuna.create_study(
-            storage=storage, study_name=name, direction="maximize", load_if_exists=True, pruner=pruner
-        )
+        try:
+            storage = None if journal is None else _open_journal(optuna, journal)
+            self._study = optuna.create_study(
+                storage=storage, study_name=name, direction="maximize", load_if_exists=True, pruner=pruner
+            )
+            self.done()
+        except OSError:
+            raise
+        except Exception as error:  # Optuna does not check what it reads
+            raise DataError(
+                f"{journal}: is not a journal of trials, or damaged ({error!r}); remove it, or choose another file"
+            ) from error
 
     def done(self) -> list[Trial]:
         """The trials so far, in order; without those that failed or were interrupted."""
@@ -130,6 +138,34 @@ class Trials:
                     raise self._optuna.TrialPruned
 
         return objective(values, report)
+
+
+class JournalLock:
+    """What Optuna locks its journal with; unlike its own lock, this one ends with the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._held = path, contextlib.ExitStack()
+
+    def acquire(self) -> bool:
+        self._held.enter_context(locked(self._path))
+        return True
+
+    def release(self) -> None:
+        self._held.close()
+
+
+def _open_journal(optuna: Any, path: Path) -> Any:
+    """The trials in a file; a last line that a killed process, or one without space, has not finished is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    backend = optuna.storages.journal.JournalFileBackend(str(path), lock_obj=JournalLock(path))
+    storage = optuna.storages.JournalStorage(backend)
+    with open(path, "r+b") as file, locked(path):
+        content = file.read()
+        end = content.rfind(b"\n") + 1
+        if not LINE.startswith(content[end : end + len(LINE)]):
+            raise ValueError(f"the last line is {content[end : end + 40]!r}")
+        file.truncate(end)
+    return storage
 
 
 def _value_of(trial: Any) -> Any:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.files import atomic_text, check_writable
+from ranksieve.files import atomic_text, check_writable, locked
 from ranksieve.retrieval.queries import read_queries
 from ranksieve.retrieval.runs import Judgements, judgement_rows
-
-if sys.platform != "win32":
-    import fcntl
 
 HEADER = "qid\tquery\n"
 GRADES = range(5)  # that the page offers
@@ -98,7 +92,7 @@ class JudgementStore:
             raise ParameterError(
                 f"the grade is {grade!r}; expected a number from {-LARGEST} to {LARGEST}, or null to remove it"
             )
-        with self._lock, self._only_process():
+        with self._lock, locked(self._path.parent):  # of this process, and of others
             self._refresh()
             id = self._id_of(normal)
             grades = {query: dict(some) for query, some in self._grades.items()}
@@ -146,19 +140,6 @@ class JudgementStore:
         self._grades, self._texts, self._seen = grades, texts, seen
         self._ids = {" ".join(text.split()): id for id, text in reversed(texts.items())}
         self.version += 1
-
-    @contextlib.contextmanager
-    def _only_process(self) -> Iterator[None]:
-        """Keep other services on the same file waiting; the lock ends with the process."""
-        if sys.platform == "win32":
-            yield
-            return
-        handle = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
 
 
 def _numbers(grades: Mapping[str, str]) -> dict[str, float]:
