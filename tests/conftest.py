@@ -2,7 +2,10 @@
 
 import os
 import sys
+import time
+from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 # small kernels by the thousand: threads that spin between them starve each other on a busy machine
@@ -18,6 +21,19 @@ def fuzz_seconds(request):
     """How long a fuzz test runs: `--fuzz-seconds` if given, else the given number."""
     given = request.config.getoption("--fuzz-seconds")
     return lambda default: default if given is None else given
+
+
+@pytest.fixture
+def fuzz_cases(fuzz_seconds):
+    """A function that yields one seeded generator per case until the time of a fuzz test is over."""
+
+    def cases(seconds: float = 4.0, fewest: int = 20) -> Iterator[np.random.Generator]:
+        end, seed = time.monotonic() + fuzz_seconds(seconds), 0
+        while seed < fewest or time.monotonic() < end:
+            yield np.random.default_rng(seed)
+            seed += 1
+
+    return cases
 
 
 def pytest_collection_modifyitems(items):

@@ -15,27 +15,13 @@ NUMBERS = (
     b"{}", b'"a"', "²".encode(), "٣".encode(),
 )  # fmt: skip
 PIECES = (
-    b"\n",
-    b"\r\n",
-    b"\x00",
-    b"\xff",
-    b" ",
-    b"=",
-    b"<",
-    b">",
-    b'"',
-    b"[",
-    b"]",
-    b"{",
-    b"}",
-    b",",
-    b":",
-    b"\\",
-    b"#",
-)
+    b"\n", b"\r\n", b"\r", b"\x00", b"\xff", b"\xff\xfe", b"\xef\xbb\xbf", "\u2028".encode(), "\u00a0".encode(), b" ",
+    b"\t", b"=", b"<", b">", b'"', b'""', b"[", b"]", b"{", b"}", b",", b";", b":", b"\\", b"#", b"-", b"9" * 400,
+    b"NA", b"qid:", b"qid:1", b"0:1", b"70000:1", b"# docid = ", b"label", b"tree\n", b"PAR1",
+)  # fmt: skip
 
 
-def damaged(content: bytes, seed: int) -> bytes:
+def damaged(content: bytes, seed: int | np.random.Generator) -> bytes:
     """The content with one to three random changes."""
     rng = np.random.default_rng(seed)
     for _ in range(rng.integers(1, 4)):
@@ -80,4 +66,20 @@ def _cut_off(content: bytes, rng: np.random.Generator) -> bytes:
     return content[: int(rng.integers(len(content) + 1))]
 
 
-CHANGES = (_other_number, _other_number, _other_number, _other_byte, _flipped_bit, _piece, _cut_out, _copied, _cut_off)
+def _zeroed(content: bytes, rng: np.random.Generator) -> bytes:
+    start, stop = sorted(rng.integers(0, len(content) + 1, 2).tolist())
+    return content[:start] + bytes(stop - start) + content[stop:]
+
+
+CHANGES = (
+    _other_number,
+    _other_number,
+    _other_number,
+    _other_byte,
+    _flipped_bit,
+    _piece,
+    _cut_out,
+    _copied,
+    _cut_off,
+    _zeroed,
+)

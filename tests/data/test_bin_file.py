@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from damage import damaged
 from ranksieve.data import bin_store
 from ranksieve.data.bin_file import BinFile, BinWriter, block_rows
 from ranksieve.data.bin_store import BinStore, Listener
@@ -182,6 +183,19 @@ def test_a_killed_process_leaves_nothing_that_is_used(small_memory, path):
     assert left and "train.parquet.bins" not in left
     from_file(path)
     assert sorted(os.listdir(path.parent)) == ["train.parquet", "train.parquet.bins"]
+
+
+def test_random_damage_changes_no_bin(fuzz_cases, small_memory, path):
+    expected = bin_data(path, max_bins=16)
+    from_file(path)
+    file = Path(f"{path}.bins")
+    content = file.read_bytes()
+    for number, rng in enumerate(fuzz_cases(1.5, fewest=10)):
+        file.write_bytes(damaged(content, rng))
+        try:
+            assert_same(from_file(path), expected)
+        except Exception as error:
+            raise AssertionError(f"case {number}: {error!r}") from error
 
 
 def test_files_can_be_elsewhere_and_can_be_removed(small_memory, path, tmp_path):

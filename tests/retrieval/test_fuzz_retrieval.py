@@ -1,52 +1,28 @@
-"""Damaged index folders, runs, judgements, queries, corpora and first stages: an error of ours, or a right answer."""
+"""Damaged index folders, runs, judgements and other files of retrieval: an error of ours, or a right answer."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
-from pathlib import Path
+import warnings
 
 import numpy as np
 import pytest
 
 from corpus_samples import QUERIES, random_documents
-from ranksieve.errors import DataError, RanksieveError
+from damage import damaged
+from ranksieve.errors import DataError, RanksieveError, RanksieveWarning
 from ranksieve.retrieval import index_header, storage
 from ranksieve.retrieval.corpus import read_documents
+from ranksieve.retrieval.feature_logs import read_feature_log
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.labelling import extract_features
 from ranksieve.retrieval.queries import read_queries
 from ranksieve.retrieval.run_evaluation import evaluate_run
 from ranksieve.retrieval.runs import read_judgements, read_run, write_run
-
-TOKENS = [
-    *(b"", b" ", b"\t", b"\n", b"\r\n", b"\x00", b"\xff", b"\xef\xbb\xbf", b"-", b"nan", b"inf", b"-1", b"1e999"),
-    *(b"1_0", b"0x10", b"9" * 400, b"Infinity", b"null", b"[", b"{", b'"', b",", "\u2028".encode(), "\u00a0".encode()),
-]
-
-
-def damaged(rng: np.random.Generator, content: bytes) -> bytes:
-    """The content with one to three changes: bits, bytes, tokens, pieces moved, repeated or left out."""
-    changed = bytearray(content)
-    for _ in range(rng.integers(1, 4)):
-        a, b = sorted(rng.integers(0, len(changed) + 1, 2).tolist())
-        match rng.integers(0, 7):
-            case 0 if changed:
-                changed[min(a, len(changed) - 1)] ^= 1 << int(rng.integers(0, 8))
-            case 1:
-                changed[a:b] = b""
-            case 2:
-                changed[a:a] = changed[a:b]
-            case 3:
-                changed[a:a] = TOKENS[rng.integers(0, len(TOKENS))]
-            case 4:
-                changed[a : a + 8] = rng.bytes(8)
-            case 5:
-                changed[a:b] = bytes(b - a)
-            case _:
-                changed = changed[:b]
-    return bytes(changed)
+from ranksieve.retrieval.vector_files import VectorTable, as_ids
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -61,7 +37,7 @@ def test_index_folders(fuzz_cases, large, tmp_path, monkeypatch):
         path = files[rng.integers(0, len(files))]
         content = path.read_bytes()
         if rng.integers(0, 10):
-            path.write_bytes(damaged(rng, content))
+            path.write_bytes(damaged(content, rng))
         else:
             path.unlink()
         try:
@@ -106,7 +82,7 @@ QRELS = "".join(f"{query} 0 d{n} {n % 3}\n" for query in (1, 2, 7) for n in rang
 def test_runs(fuzz_cases, tmp_path):
     path, judgements = tmp_path / "run", {"1": {"d7": 1.0}}
     for rng in fuzz_cases():
-        content = damaged(rng, RUN.encode())
+        content = damaged(RUN.encode(), rng)
         path.write_bytes(content)
         try:
             run = read_run(path)
@@ -128,7 +104,7 @@ def test_runs(fuzz_cases, tmp_path):
 def test_judgements(fuzz_cases, tmp_path):
     path = tmp_path / "qrels"
     for rng in fuzz_cases():
-        content = damaged(rng, QRELS.encode())
+        content = damaged(QRELS.encode(), rng)
         path.write_bytes(content)
         try:
             found = read_judgements(path)
@@ -143,23 +119,49 @@ def test_judgements(fuzz_cases, tmp_path):
         assert found == expected
 
 
-def test_queries_corpora_and_first_stages(fuzz_cases, tmp_path):
-    documents = "\n".join(map(json.dumps, random_documents(6)))
-    table = "id\ttitle\tbody\n" + "".join(f"d{n}\tred {n}\twine\n" for n in range(6))
-    readers = {
-        documents: lambda path: [*read_documents(path)],
-        table: lambda path: [*read_documents(path)],
-        "1\tred wine\n2\twhite\n": read_queries,
-        json.dumps({"first_stage": FirstStage(weights={"title": 2.0}, b={"title": 0.5}).used()}): FirstStage.load,
-    }
-    path: Path = tmp_path / "file"
-    for rng in fuzz_cases():
-        for text, reader in readers.items():
-            path.write_bytes(damaged(rng, text.encode()))
-            try:
+def array_file(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def read_vectors(path):
+    table = VectorTable.of(path)
+    return table.take(np.arange(table.n_rows))
+
+
+LOGGED = [{"_id": f"d{n}", "fields": {"_ltrlog": [{"log": [{"name": "bm25", "value": n / 2}]}]}} for n in range(4)]
+READERS = {
+    "corpus": ("\n".join(map(json.dumps, random_documents(6))).encode(), lambda path: [*read_documents(path)]),
+    "table": (b"id\ttitle\tbody\n" + b"d1\tred\twine\n" * 3, lambda path: [*read_documents(path)]),
+    "queries": (b"1\tred wine\n2\twhite\n", read_queries),
+    "first stage": (json.dumps({"first_stage": FirstStage(weights={"a": 2.0}).used()}).encode(), FirstStage.load),
+    "vectors": (array_file(np.eye(4, dtype=np.float32)), read_vectors),
+    "half precision": (array_file(np.eye(4, dtype=np.float16)), read_vectors),
+    "ids of vectors": (b"d1\nd2\nd3\n", as_ids),
+    "feature log": (json.dumps({"qid": "1", "hits": {"hits": LOGGED}}).encode(), read_feature_log),
+    "Solr's log": (
+        json.dumps({"qid": "1", "response": {"docs": [{"id": "a", "[features]": "bm25=1.5,age=2"}]}}).encode(),
+        read_feature_log,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_other_files(fuzz_cases, tmp_path, name):
+    (content, reader), path = READERS[name], tmp_path / "file"
+    path.write_bytes(content)
+    reader(path)
+    for number, rng in enumerate(fuzz_cases(0.7)):
+        path.write_bytes(damaged(content, rng))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RanksieveWarning)
                 read = reader(path)
-            except RanksieveError as error:
-                assert str(path) in str(error)
-                continue
-            if isinstance(read, FirstStage):
-                assert FirstStage(**read.as_dict()) == read and str(read)
+        except RanksieveError as error:
+            assert str(path) in str(error), f"case {number}: {error}"
+            continue
+        except Exception as error:
+            raise AssertionError(f"case {number}: {error!r}") from error
+        if isinstance(read, FirstStage):
+            assert FirstStage(**read.as_dict()) == read and str(read)

@@ -44,7 +44,7 @@ class ListColumns:
 
         `count` returns how often each value of a column occurs.
         """
-        lists = [name for name in schema.names if is_list(schema.field(name).type)]
+        lists = [field.name for field in schema if is_list(field.type)]
         if wanted:
             known = [name.partition(IS) for name in wanted]
             return cls({name: [value for first, _, value in known if first == name and value] for name in lists})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -86,13 +88,19 @@ class Trials:
             self._study = optuna.create_study(
                 storage=storage, study_name=name, direction="maximize", load_if_exists=True, pruner=pruner
             )
-            self.done()
+            self._check()
         except OSError:
             raise
         except Exception as error:  # Optuna does not check what it reads
             raise DataError(
                 f"{journal}: is not a journal of trials, or damaged ({error!r}); remove it, or choose another file"
             ) from error
+
+    def _check(self) -> None:
+        """Refuse trials that this search cannot have made."""
+        for one in self.done():
+            if not math.isfinite(one.value) or not all(self._has(name, value) for name, value in one.values.items()):
+                raise ValueError(f"a trial has {one.value} for {one.values}")
 
     def done(self) -> list[Trial]:
         """The trials so far, in order; without those that failed or were interrupted."""
@@ -157,15 +165,18 @@ class JournalLock:
 def _open_journal(optuna: Any, path: Path) -> Any:
     """The trials in a file; a last line that a killed process, or one without space, has not finished is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a+b") as file, locked(path):
+        file.seek(0)
+        *lines, unfinished = file.read().split(b"\n")
+        for line in lines:
+            if not (line.startswith(LINE) and isinstance(json.loads(line), dict)):
+                raise ValueError(f"a line is {line[:40]!r}")
+        if not LINE.startswith(unfinished[: len(LINE)]):
+            raise ValueError(f"the last line is {unfinished[:40]!r}")
+        if unfinished:
+            file.truncate(file.tell() - len(unfinished))
     backend = optuna.storages.journal.JournalFileBackend(str(path), lock_obj=JournalLock(path))
-    storage = optuna.storages.JournalStorage(backend)
-    with open(path, "r+b") as file, locked(path):
-        content = file.read()
-        end = content.rfind(b"\n") + 1
-        if not LINE.startswith(content[end : end + len(LINE)]):
-            raise ValueError(f"the last line is {content[end : end + 40]!r}")
-        file.truncate(end)
-    return storage
+    return optuna.storages.JournalStorage(backend)
 
 
 def _value_of(trial: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import to_float
 from ranksieve.data.read import check_missing
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError
@@ -161,7 +162,7 @@ class _Rows:
         """One row per document; `absent` where a feature was not logged, or without a value."""
         values = np.full((len(self.docs), len(self.names)), absent, dtype=FEATURE)
         for row, (numbers, found) in zip(values, self.docs.values(), strict=True):
-            row[numbers] = np.where(np.isnan(found), absent, found)
+            row[numbers] = to_float(np.where(np.isnan(found), absent, found))
         return values
 
     def labels(self, judgements: Judgements | None, notes: Notes) -> np.ndarray:

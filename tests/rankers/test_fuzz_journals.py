@@ -1,0 +1,53 @@
+"""Damaged journals of trials: an error of ours, or a search that goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from damage import damaged
+from ranksieve.errors import DataError
+from ranksieve.rankers.trials import Trials
+
+pytest.importorskip("optuna")
+SPACE = {"leaves": [4, 8], "l2": {"low": 0.1, "high": 1.0, "log": True}}
+
+
+def test_damaged_journals_are_refused_or_continued(fuzz_cases, tmp_path):
+    path, refused = tmp_path / "journal", 0
+    trials = Trials("search", SPACE, path)
+    trials.try_first({"leaves": 4, "l2": 0.5})
+    trials.run(lambda values, report: values["l2"], 2)
+    content = path.read_bytes()
+    for number, rng in enumerate(fuzz_cases(2.0)):
+        changed = damaged(content, rng)
+        path.write_bytes(changed)
+        try:
+            found = Trials("search", SPACE, path)
+            found.run(lambda values, report: values["l2"], len(found.done()) + 1)
+            assert found.best() is not None
+        except DataError as error:
+            assert str(error).startswith(f"{path}: ") and "\n" not in str(error), f"case {number}: {error}"
+            assert path.read_bytes().startswith(changed[: changed.rfind(b"\n") + 1])
+            refused += 1
+        except Exception as error:
+            raise AssertionError(f"case {number}: {error!r}") from error
+    assert refused
+
+
+@pytest.mark.parametrize("text", ["hello", "hello\n", '{"a": 1}\n', "1\n2"])
+def test_other_files_are_left_alone(tmp_path, text):
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"notes.txt: is not a journal of trials, or damaged"):
+        Trials("search", SPACE, path)
+    assert path.read_text() == text
+
+
+def test_a_line_that_was_cut_off_is_removed(tmp_path):
+    path = tmp_path / "journal"
+    Trials("search", SPACE, path).run(lambda values, report: values["l2"], 1)
+    content = path.read_bytes()
+    path.write_bytes(content + content[: content.index(b"\n") - 3])
+    again = Trials("search", SPACE, path)
+    assert len(again.done()) == 1
+    assert path.read_bytes().startswith(content + b'{"op_code":0')  # the study, named again
