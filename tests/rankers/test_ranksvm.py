@@ -177,7 +177,7 @@ def test_bad_input_is_reported() -> None:
         rs.train(data, algo="ranksvm", missing="x")
     infinite = np.nan_to_num(data.features)
     infinite[5, 2] = np.inf
-    with pytest.raises(DataError, match="feature 3 of row 6 is infinite"):
+    with pytest.raises(DataError, match="feature 'f3' of row 6 is infinite"):
         rs.train(rs.Dataset.from_arrays(infinite, data.labels, group=data.lists.sizes), algo="ranksvm")
     with pytest.raises(DataError, match="8 features; expected 7, as in training"):
         rs.train(data, valid=small_dataset(n_features=8), algo="ranksvm")

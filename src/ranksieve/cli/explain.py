@@ -135,7 +135,8 @@ def _show_query(found: Explanation, top: int) -> None:
 
 def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
     """The effect on the ranking of the features whose contributions differ most among the documents."""
-    from ranksieve.evaluation.explanations import REMOVALS, ranks_of
+    from ranksieve.evaluation.analyses import list_ranks
+    from ranksieve.evaluation.explanations import REMOVALS
     from ranksieve.evaluation.metrics import parse_metric
 
     wanted, offsets = parse_metric(metric), np.array([0, len(found.scores)])
@@ -147,7 +148,7 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
             break
         scores = found.scores_without(int(f), by=by)
         after = wanted.per_query(found.labels, scores, offsets)[0]
-        moved = np.abs(ranks_of(scores) - found.ranks)
+        moved = np.abs(list_ranks(scores, offsets) - found.ranks)
         left = len(best - set(np.argsort(-scores, kind="stable")[:top].tolist()))
         change = "" if np.isnan(after) else f"{after - before:+.4f}"
         rows.append([found.feature_names[f], f"{spread[f]:.4f}", str(left), str(moved.max()), change])

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve.data.categories import MOST
 from ranksieve.data.dataset import BLOCK_ROWS
+from ranksieve.data.features import infinite_feature
 from ranksieve.dtypes import BIN, FEATURE, MAX_BINS, MISSING_BIN, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
@@ -145,10 +146,7 @@ class BinningSketch:
         kernels.track_distinct(columns, self._distinct, self._counts, self._missing, bad)
         if (bad >= 0).any():
             feature = int(np.argmax(bad >= 0))
-            raise DataError(
-                f"{source}: feature {self._name(feature)!r} of row {self._n_rows + bad[feature] + 1} is infinite; "
-                "features must be finite, or NaN where missing"
-            )
+            raise infinite_feature(source, self._name(feature), self._n_rows + int(bad[feature]) + 1)
         self._count_codes(block, source)
         first = self._first_row + self._n_rows
         hashes = _hash(np.arange(first, first + len(block), dtype=np.uint64))

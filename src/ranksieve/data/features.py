@@ -103,6 +103,13 @@ def same_features(given: Sequence[str], expected: Sequence[str]) -> bool:
     return len(given) == len(expected) and (given == expected or bool(unnamed & {given, expected}))
 
 
+def infinite_feature(source: str, name: str, row: int) -> DataError:
+    """The error for a value that is infinite; rows count from 1."""
+    return DataError(
+        f"{source}: feature {name!r} of row {row} is infinite; features must be finite, or NaN where missing"
+    )
+
+
 def check_feature_names(given: Sequence[str], expected: Sequence[str], source: str) -> None:
     """Raise `DataError` unless the features are those of the training data in the same order.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.evaluation.analyses import list_ranks
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.matrix import encoded
 from ranksieve.forest.score_file import read_for_models
@@ -84,7 +85,7 @@ class Explanation:
     @property
     def ranks(self) -> np.ndarray:
         """Rank of every document, from 1."""
-        return ranks_of(self.scores)
+        return _ranks(self.scores)
 
     @property
     def order(self) -> np.ndarray:
@@ -146,7 +147,7 @@ class Explanation:
 
     def ranks_without(self, features: str | int | Sequence[str | int], *, by: str = "contribution") -> np.ndarray:
         """Rank of every document, from 1, by `scores_without` those features; compare with `ranks`."""
-        return ranks_of(self.scores_without(features, by=by))
+        return _ranks(self.scores_without(features, by=by))
 
     def _feature(self, feature: str | int) -> int:
         names = self.feature_names
@@ -157,17 +158,8 @@ class Explanation:
         raise ParameterError(f"the model has no feature {feature!r}; known: {some_of(names)}")
 
 
-def ranks_of(scores: np.ndarray) -> np.ndarray:
-    """Ranks from 1, best score first; equal scores keep their order.
-
-    Examples
-    --------
-    >>> ranks_of(np.array([0.5, 2.0, 0.5])).tolist()
-    [2, 1, 3]
-    """
-    ranks = np.empty(len(scores), np.int64)
-    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
-    return ranks
+def _ranks(scores: np.ndarray) -> np.ndarray:
+    return list_ranks(scores, [0, len(scores)])
 
 
 def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None) -> Explanation:

@@ -12,6 +12,7 @@ from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.matrix import encoded
+from ranksieve.forest.summary import gain_shares
 
 KINDS = ("gain", "split", "contribution", "permutation")
 
@@ -56,8 +57,7 @@ def importance(
     if kind == "split":
         return np.bincount(forest.feature, minlength=forest.n_features)
     if kind == "gain":
-        gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
-        return gains / (gains.sum() or 1.0)
+        return gain_shares(forest)
     if data is None:
         raise ParameterError(f"importance by {kind} is measured on documents; give ", param("data"))
     if kind == "contribution":

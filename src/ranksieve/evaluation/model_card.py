@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +18,8 @@ from ranksieve.evaluation.evaluate import Evaluation, evaluate
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.model import TrainedModel
 from ranksieve.forest.score_file import read_for_models
-from ranksieve.forest.summary import data_size, summarize
+from ranksieve.forest.summary import data_size, default_params, summarize
 from ranksieve.models.load import load
-from ranksieve.parameter_table import table
 from ranksieve.text_formats import category_counts, counted
 
 TOP_FEATURES = 20
@@ -155,7 +153,7 @@ def held_out_values(info: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def _parameters(params: Mapping[str, Any]) -> str:
     if not params:
         return "The model file does not say how it was trained."
-    defaults = json.loads(json.dumps({name: one.default for name, one in table().items()}))  # tuples become lists
+    defaults = default_params()
     rows = [
         [_code(name), _code(str(value)), "" if value == defaults.get(name) else _code(str(defaults.get(name, "")))]
         for name, value in params.items()

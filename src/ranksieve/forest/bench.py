@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.model_files import load_forest
-from ranksieve.forest.matrix import encoded
-from ranksieve.text_formats import counted
+from ranksieve.forest.matrix import check_features, encoded
 
 AGREE = 1e-12  # of the largest score: rounding of another order of summation in float64
 AGREE_SINGLE = 1e-4  # for scorers that add in float32
@@ -114,11 +112,7 @@ def _documents(forest: Forest, X: Any) -> np.ndarray:
         rows = X.in_order(forest.feature_names, forest.categories).rows(0, min(X.n_docs, MOST_DOCUMENTS))
     else:
         rows = np.ascontiguousarray(X[:MOST_DOCUMENTS], np.float32)
-    if rows.shape[1] != forest.n_features:
-        raise ModelError(
-            f"got documents of {counted(feature=rows.shape[1])}, but the model was trained on {forest.n_features}; "
-            "give the same features in the same order"
-        )
+    check_features(rows.shape[1], forest)
     return rows
 
 

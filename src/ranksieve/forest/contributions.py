@@ -11,7 +11,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import Matrix, matrices
 from ranksieve.forest.scorer import in_user_order
-from ranksieve.forest.structure import levels
+from ranksieve.forest.structure import children_of, levels, of_children
 from ranksieve.kernels import contributions as kernels
 from ranksieve.threads import using_threads
 
@@ -74,13 +74,10 @@ def covers(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
             "contributions are averages over them; use a model whose file has leaf_count, such as LightGBM's"
         )
     split = np.zeros(len(forest.feature))
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.split_offsets))
+    sides = children_of(forest)
     for splits in reversed(levels(forest.left, forest.right, forest.split_offsets)):
-        for children in (forest.left[splits], forest.right[splits]):
-            is_leaf = children < 0
-            leaves = np.where(is_leaf, ~children, 0) + forest.leaf_offsets[tree[splits]]
-            below = np.where(is_leaf, 0, children) + forest.split_offsets[tree[splits]]
-            split[splits] += np.where(is_leaf, leaf[leaves], split[below])
+        for side in sides:
+            split[splits] += of_children(side[splits], split, leaf)
     return leaf, split
 
 

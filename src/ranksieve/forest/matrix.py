@@ -91,7 +91,7 @@ def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
     if isinstance(X, str | os.PathLike):
         raise DataError(f"the data is the file name {os.fspath(X)!r}; give what rs.read({os.fspath(X)!r}) returns")
     if isinstance(X, Dataset):
-        _check_features(X.n_features, model)
+        check_features(X.n_features, model)
         check_encoder(model, X.candidates, X.source)
         X = X.in_order(model.feature_names, _categories(model))
         order = match_features(X.feature_names, model.feature_names, X.source)
@@ -108,7 +108,7 @@ def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
         X = X[None, :]
     if X.ndim != 2:
         raise ModelError(f"got an array of {X.ndim} dimensions; give one row per document and one column per feature")
-    _check_features(X.shape[1], model)
+    check_features(X.shape[1], model)
     if scipy.sparse.issparse(X):
         X = X.tocsr()
         return X.shape[0], (flat(X[start : start + ROWS].toarray()) for start in range(0, X.shape[0], ROWS))
@@ -142,7 +142,8 @@ def _plain(X: Any, model: Model) -> Any:
     return X
 
 
-def _check_features(n_features: int, model: Model) -> None:
+def check_features(n_features: int, model: Model) -> None:
+    """Refuse documents with another number of features than the model has."""
     if n_features != model.n_features:
         raise ModelError(
             f"got documents of {counted(feature=n_features)}, but the model was trained on {model.n_features}; "

@@ -82,6 +82,20 @@ def levels(left: np.ndarray, right: np.ndarray, split_offsets: np.ndarray) -> li
     return found
 
 
+def children_of(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
+    """The left and right children of all splits, numbered through the whole forest: a split, or `~leaf`."""
+    n_splits = np.diff(forest.split_offsets)
+    splits, leaves = (np.repeat(offsets[:-1], n_splits) for offsets in (forest.split_offsets, forest.leaf_offsets))
+    left, right = (np.where(side < 0, ~(~side + leaves), side + splits) for side in (forest.left, forest.right))
+    return left, right
+
+
+def of_children(children: np.ndarray, of_splits: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:
+    """The values of some children, given those of all splits and of all leaves."""
+    is_leaf = children < 0
+    return np.where(is_leaf, of_leaves[np.where(is_leaf, ~children, 0)], of_splits[np.where(is_leaf, 0, children)])
+
+
 def checked_values(forest: Forest, *, numerical_only: str = "") -> np.ndarray:
     """Weighted leaf values of a forest that can be written; refuses arrays that are not trees, and infinite values.
 

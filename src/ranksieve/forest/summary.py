@@ -58,9 +58,21 @@ def data_size(sizes: Mapping[str, Any]) -> str:
     return counted(query=sizes["queries"], document=sizes["documents"])
 
 
+def default_params() -> dict[str, Any]:
+    """The defaults of all parameters, as a model's `info` holds values: tuples are lists."""
+    found: dict[str, Any] = json.loads(json.dumps({name: one.default for name, one in table().items()}))
+    return found
+
+
+def gain_shares(forest: Forest) -> np.ndarray:
+    """The share of each feature in the gain of all splits."""
+    gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
+    return np.asarray(gains / (gains.sum() or 1.0))
+
+
 def _changed(params: Mapping[str, Any]) -> str:
     """The algorithm, and the parameters that are not at their defaults."""
-    defaults = json.loads(json.dumps({name: one.default for name, one in table().items()}))  # tuples become lists
+    defaults = default_params()
     shown = [f"{name} {value}" for name, value in params.items() if name == "algo" or value != defaults.get(name)]
     return f"{', '.join(shown)}; all others at their defaults"
 
@@ -68,9 +80,8 @@ def _changed(params: Mapping[str, Any]) -> str:
 def tree_summary(forest: Forest) -> Summary:
     """The trees and leaves of a forest, and the gain of its features."""
     leaves = forest.n_leaves
-    gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
     facts = [
         ("trees", f"{forest.n_trees:,}"),
         ("leaves", f"{leaves.sum():,}, {leaves.mean():.1f} per tree" if forest.n_trees else "0"),
     ]
-    return Summary(facts, GAIN, gains / (gains.sum() or 1.0))
+    return Summary(facts, GAIN, gain_shares(forest))

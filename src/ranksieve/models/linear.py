@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import infinite_feature
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError
 from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.forest.scorer import in_user_order
 from ranksieve.forest.summary import WEIGHT, Summary
 from ranksieve.kernels.weighted_sums import weighted_sums
 from ranksieve.models.json_model import numbers, parse_model, write_model
+from ranksieve.text_formats import counted
 from ranksieve.threads import using_threads
 
 KIND = "linear"
@@ -37,7 +38,7 @@ class Standard:
         counts, means, squares = (np.zeros(data.n_features) for _ in range(3))
         row = 0
         for block in data.blocks():
-            _check_finite(block, row, data.source)
+            _check_finite(block, row, data)
             row += len(block)
             known = ~np.isnan(block)
             values = np.where(known, block.astype(np.float64), 0.0)
@@ -65,14 +66,11 @@ class Standard:
         return values
 
 
-def _check_finite(block: np.ndarray, row: int, source: str) -> None:
+def _check_finite(block: np.ndarray, row: int, data: Dataset) -> None:
     bad = np.isinf(block)
     if bad.any():
         at, feature = np.argwhere(bad)[0]
-        raise DataError(
-            f"{source}: feature {feature + 1} of row {row + at + 1} is infinite; "
-            "features must be finite, or NaN where missing"
-        )
+        raise infinite_feature(data.source, data.feature_names[feature], row + int(at) + 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,8 +93,7 @@ class Linear(TrainedModel):
 
     @property
     def size(self) -> str:
-        used = int(np.count_nonzero(self.weights))
-        return f"{used} weight" + "s" * (used != 1)
+        return counted(weight=int(np.count_nonzero(self.weights)))
 
     def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
         """Scores of documents in any form `Forest.predict` takes; a document's score does not depend on the others."""

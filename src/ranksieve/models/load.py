@@ -27,8 +27,8 @@ def load(path: str | os.PathLike[str], *, n_features: int | None = None) -> Mode
     """Read a model file: any ranker that `train` makes, or a forest of another library.
 
     The content decides the format: ranksieve's and LightGBM's text, XGBoost JSON and UBJSON, RankLib and QuickRank XML,
-    CatBoost JSON. Rankers and regressors of other libraries are read if their splits are numerical and their score is
-    the plain sum of leaves; others are refused with the reason.
+    CatBoost JSON. Rankers and regressors of other libraries are read if their score is the plain sum of leaves; others
+    are refused with the reason.
 
     Parameters
     ----------

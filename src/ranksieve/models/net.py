@@ -37,7 +37,7 @@ class Net(TrainedModel):
 
     @property
     def size(self) -> str:
-        return f"{len(self.outer)} hidden unit" + "s" * (len(self.outer) != 1)
+        return counted(**{"hidden unit": len(self.outer)})
 
     def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
         """Scores of documents in any form `Forest.predict` takes; a document's score does not depend on the others."""

@@ -14,7 +14,7 @@ import numpy as np
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.category_sets import BITS, words_of_codes
 from ranksieve.forest.formats.writing import DEFAULT, Options
-from ranksieve.forest.structure import checked_values
+from ranksieve.forest.structure import checked_values, children_of
 from ranksieve.kernels.quantize import ZERO
 
 DEFAULT_LEFT, ZERO_MISSING, CATEGORICAL = 1, 2, 4
@@ -74,13 +74,7 @@ def to_c(forest: Forest, options: Options = DEFAULT) -> str:
     prefix = re.sub(r"\W", "_", options.name, flags=re.ASCII)
     prefix = prefix if re.match(r"[A-Za-z]", prefix) else f"model_{prefix}"
     n_splits, n_leaves = np.diff(forest.split_offsets), forest.n_leaves
-    first_split, first_leaf = (
-        np.repeat(offsets[:-1], n_splits) for offsets in (forest.split_offsets, forest.leaf_offsets)
-    )
-    # a child >= 0 is a split, one < 0 is leaf ~child, both counted through the whole forest
-    left, right = (
-        np.where(side < 0, ~(~side + first_leaf), side + first_split) for side in (forest.left, forest.right)
-    )
+    left, right = children_of(forest)
     roots = np.where(n_splits > 0, forest.split_offsets[:-1], ~forest.leaf_offsets[:-1])
     flags = DEFAULT_LEFT * forest.default_left + ZERO_MISSING * (forest.zero_missing & ~forest.categorical)
     flags += CATEGORICAL * forest.categorical

@@ -26,7 +26,7 @@ def from_model(model: Any) -> Forest:
     Raises
     ------
     ModelError
-        The model is of another kind, or is not a plain sum of leaves with numerical splits.
+        The model is of another kind, or is not a plain sum of leaves.
 
     Examples
     --------

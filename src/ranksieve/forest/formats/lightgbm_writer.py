@@ -15,7 +15,7 @@ import numpy as np
 from ranksieve.errors import ModelError, param
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.category_sets import words_of_codes
-from ranksieve.forest.structure import checked_values, levels
+from ranksieve.forest.structure import checked_values, children_of, levels, of_children
 
 FORMAT = 1  # of our own section; a reader refuses newer ones
 SECTION = "ranksieve:"  # starts the line of our own section
@@ -167,18 +167,14 @@ def _pandas_categories(forest: Forest) -> str:
 def internal(forest: Forest, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Value and weight of every split, from its children: the mean by training documents, and the sum."""
     n_splits = len(forest.feature)
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.split_offsets))
-    mean, weight = np.zeros(n_splits), np.zeros(n_splits)
+    mean, weight, sides = np.zeros(n_splits), np.zeros(n_splits), children_of(forest)
     for splits in reversed(levels(forest.left, forest.right, forest.split_offsets)):
         sums = np.zeros((3, len(splits)))  # counts, count * value, weight
         plain = np.zeros(len(splits))
-        for children in (forest.left[splits], forest.right[splits]):
-            is_leaf = children < 0
-            leaf = np.where(is_leaf, ~children, 0) + forest.leaf_offsets[tree[splits]]
-            split = np.where(is_leaf, 0, children) + forest.split_offsets[tree[splits]]
-            count = np.where(is_leaf, forest.leaf_count[leaf], forest.split_count[split]).astype(np.float64)
-            value = np.where(is_leaf, values[leaf], mean[split])
-            sums += count, count * value, np.where(is_leaf, forest.leaf_weight[leaf], weight[split])
+        for side in sides:
+            count = of_children(side[splits], forest.split_count, forest.leaf_count).astype(np.float64)
+            value = of_children(side[splits], mean, values)
+            sums += count, count * value, of_children(side[splits], weight, forest.leaf_weight)
             plain += value / 2
         counted = sums[0] > 0
         mean[splits] = np.where(counted, sums[1] / np.where(counted, sums[0], 1), plain)
