@@ -55,6 +55,7 @@ class RemoteTarget:
     hess: np.ndarray | None = None
     row_numbers: np.ndarray | None = None  # in the whole training set
     position_sums: np.ndarray | None = None  # of the gradients, where positions have biases
+    rows: None = None  # the bins are those of the training rows alone
 
 
 @dataclass
