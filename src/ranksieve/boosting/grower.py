@@ -89,10 +89,7 @@ class Grower:
         placed = self._place(target, scales)
         grown = self._split(placed, columns, self._rules(scales.split))
         grown = collapse(grown, self._params.collapse) if self._params.collapse > 0 else grown
-        members = placed.members
-        if target.rows is not None and len(placed.bins) == len(target.rows):  # a copy of these rows alone
-            members = target.rows[members]
-        leaves = Leaves(members, grown.bounds)
+        leaves = self._leaves(target, placed, grown.bounds)
         return self._tree(scales, grown, self._leaf_sums(target, placed, grown.bounds, scales.exact)), leaves
 
     def _most_leaves(self) -> int:
@@ -185,6 +182,13 @@ class Grower:
         """All rows of a matrix of bins."""
         members = np.arange(len(bins), dtype=ROW)
         return TreeRows(bins, members, np.empty_like(members), fixed.packed, fixed.hess)
+
+    def _leaves(self, target: TreeTarget, placed: TreeRows, bounds: np.ndarray) -> Leaves | None:
+        """The training rows of each leaf."""
+        rows = placed.members
+        if target.rows is not None and len(placed.bins) == len(target.rows):  # a copy of these rows alone
+            rows = target.rows[rows]
+        return Leaves(rows, bounds)
 
     def _leaf_sums(self, target: TreeTarget, rows: TreeRows, bounds: np.ndarray, scale: Scale) -> np.ndarray:
         """The exact sums of each leaf: gradients with counts, and second derivatives."""

@@ -47,6 +47,9 @@ class RemoteGrower(SumGrower):
             except Restart:
                 continue
 
+    def _leaves(self, target: Any, placed: TreeRows, bounds: np.ndarray) -> None:
+        """None: the workers score their own rows."""
+
     def _place(self, target: Any, scales: Scales) -> TreeRows:
         fixed = to_fixed_point(target.grad, target.hess, scales, target.row_numbers)
         return self._all_of(target.bins, fixed)
