@@ -1,4 +1,4 @@
-"""Damaged specifications: each is read, or refused with an error that names the file."""
+"""Damaged specifications and results: each is read, or refused with an error that names the file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from experiment_samples import SPEC, write_spec
 from damage import damaged
 from ranksieve.errors import RanksieveError
 from ranksieve.experiments.read_spec import load_spec
+from ranksieve.experiments.results import Results
+from ranksieve.experiments.run import run_experiment
 
 SECONDS = 10
 VALUES = (
@@ -29,6 +31,9 @@ KEYS = (
     "interpolate", "selection", "step", "step-range", "trees", "leaves", "negatives", "metric", "monotone", "gains",
     "rate", "strategy", "base", "seed", "nothing", '"a b"', "a.b",
 )  # fmt: skip
+SMALL = (
+    '[data.a]\ngenerate = "cubic"\nqueries = 12\n[[runs]]\nalgo = "lambdamart"\ntrees = 2\nleaves = 4\nthreads = 1\n'
+)
 LINE = re.compile(r"^([\w-]+) = (.*)$", re.MULTILINE)
 TEXT = SPEC + "\n[tune]\nleaves = { low = 2, high = 8 }\n"
 
@@ -66,3 +71,28 @@ def test_damaged_specifications_are_read_or_refused(tmp_path, fuzz_seconds):
             raise AssertionError(f"seed {seed}: {error!r} of\n{text.decode(errors='replace')}") from error
         seed += 1
     assert 0 < refused < seed
+
+
+def test_damaged_results_are_read_or_refused(tmp_path, fuzz_cases):
+    path = tmp_path / "spec.toml"
+    path.write_text(SMALL)
+    results = run_experiment(load_spec(path), tmp_path / "out", jobs=1)
+    files = [tmp_path / "out" / "experiment.json", *sorted(results.cells[0].folder.iterdir())]
+    files = [file for file in files if file.suffix in (".json", ".parquet")]
+    refused = 0
+    for number, rng in enumerate(fuzz_cases(1.5)):
+        file = files[rng.integers(len(files))]
+        content = file.read_bytes()
+        file.write_bytes(damaged(content, rng))
+        try:
+            for cell in Results.open(tmp_path / "out").cells:
+                assert cell.label and isinstance(cell.settings, dict)
+                for name in ("curve", "queries"):
+                    assert isinstance(cell.table(name), dict)
+        except RanksieveError as error:
+            refused += 1
+            assert str(tmp_path / "out") in str(error) and "\n" not in str(error), f"case {number}: {error}"
+        except Exception as error:
+            raise AssertionError(f"case {number} of {file.name}: {error!r}") from error
+        file.write_bytes(content)
+    assert refused

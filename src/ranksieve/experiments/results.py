@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranksieve.errors import DataError
@@ -53,8 +54,7 @@ class CellResult:
         path = self.folder / f"{name}.parquet"
         if not path.exists():
             raise DataError(f"{path}: does not exist; the cell did not record it")
-        columns = pq.read_table(path).to_pydict()
-        return {key: np.array(values) for key, values in columns.items()}
+        return _table(path)
 
     def model(self) -> Any:
         """The model: a `Forest`, or another kind that the run's algorithm makes."""
@@ -166,13 +166,9 @@ class Results:
     def open(cls, folder: str | Path) -> Results:
         """Read the folder that `ranksieve experiment --out` wrote."""
         folder = Path(folder)
-        try:
-            facts = json.loads((folder / EXPERIMENT).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            why = "" if isinstance(error, FileNotFoundError) else f" ({error})"
-            raise DataError(
-                f"{folder}: holds no experiment{why}; give the folder that ranksieve experiment --out wrote"
-            ) from error
+        if not (folder / EXPERIMENT).is_file():
+            raise DataError(f"{folder}: holds no experiment; give the folder that ranksieve experiment --out wrote")
+        facts = _facts(folder / EXPERIMENT, cells=list)
         cells = tuple(_cells(folder, facts["cells"]))
         if not cells:
             raise DataError(f"{folder}: no cell is finished yet; run the experiment first")
@@ -204,12 +200,35 @@ class Results:
     def lists(self, data: str, part: str = "train", fold: int | None = None) -> dict[str, np.ndarray]:
         """Queries of a part of a data set with their numbers of documents and positives."""
         title = data if fold is None else f"{data} fold {fold + 1}"
-        columns = pq.read_table(self.folder / "data" / f"{title} {part}.parquet").to_pydict()
-        return {key: np.array(values) for key, values in columns.items()}
+        return _table(self.folder / "data" / f"{title} {part}.parquet")
 
 
 def _cells(folder: Path, keys: list[str]) -> Iterator[CellResult]:
     for key in keys:
-        path = folder / "cells" / key / CELL
+        path = folder / "cells" / str(key) / CELL
         if path.exists():
-            yield CellResult(path.parent, json.loads(path.read_text(encoding="utf-8")))
+            yield CellResult(path.parent, _facts(path, settings=dict, label=str, data=str, key=str))
+
+
+def _facts(path: Path, **kinds: type) -> dict[str, Any]:
+    """A JSON object that has some keys with values of some kinds."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for key, kind in kinds.items():
+            if not isinstance(found[key], kind):
+                raise TypeError(f"{key} is {str(found[key])[:40]!r}")
+        return found
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _damaged(path, error) from error
+
+
+def _table(path: Path) -> dict[str, np.ndarray]:
+    try:
+        return {name: np.array(values) for name, values in pq.read_table(path).to_pydict().items()}
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    reason = " ".join(str(error).split())
+    return DataError(f"{path}: cannot be read ({reason[:200]}); remove its folder and run the experiment again")
