@@ -163,3 +163,12 @@ def test_the_tests_that_pages_name_exist():
     named = {name for page in PAGES for name in re.findall(r"`(tests/[\w/]+(?:\.py)?)`", page.read_text())}
     assert len(named) > 15
     assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_the_tests_that_the_promises_name_exist():
+    text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/.]+|test_\w+\.py)`", text)
+    known = {path.name for path in (ROOT / "tests").rglob("*.py")}
+    assert len(named) > 30
+    for name in named:
+        assert (ROOT / name).exists() if "/" in name else name in known, name
