@@ -19,7 +19,7 @@ with mlflow.start_run():
     mlflow.log_params(model.info["params"])
     mlflow.log_text(rs.io.model_card("model.txt", test), "card.md")
     logged = mlflow.pyfunc.log_model(
-        name="ranker", loader_module="ranksieve.mlflow_model", data_path="model.txt", pip_requirements=["ranksieve"]
+        name="ranker", loader_module="ranksieve.io", data_path="model.txt", pip_requirements=["ranksieve"]
     )
 
 served = mlflow.pyfunc.load_model(logged.model_uri)  # anything that serves pyfunc models can load it

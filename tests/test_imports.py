@@ -44,7 +44,7 @@ LAYERS = [
     ("report",),
     ("serve",),
     ("cluster",),
-    ("callbacks", "io", "metrics", "mlflow_model", "pyterrier", "sampling", "significance", "synth"),
+    ("callbacks", "io", "metrics", "pyterrier", "sampling", "significance", "synth"),
     ("estimator",),
     ("cli", "__main__"),
 ]

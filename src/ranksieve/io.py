@@ -1,12 +1,18 @@
-"""Reading and writing files: data sets, TREC runs and judgements, queries, model cards."""
+"""Reading and writing files: data sets, TREC runs and judgements, queries, model cards.
+
+MLflow loads models with it: `mlflow.pyfunc.save_model(path, loader_module="ranksieve.io", data_path="model.txt")`.
+"""
 
 from ranksieve.data.letor import write_letor
 from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import read
 from ranksieve.evaluation.model_card import model_card
+from ranksieve.models.load import load
 from ranksieve.retrieval.feature_logs import read_feature_log
 from ranksieve.retrieval.queries import read_queries
 from ranksieve.retrieval.runs import read_judgements, read_run, write_run
+
+_load_pyfunc = load  # what MLflow calls with the path of the file
 
 __all__ = [
     "model_card",

@@ -15,7 +15,7 @@ import pytest
 
 import ranksieve as rs
 from corpus_samples import random_documents
-from ranksieve.serve.server import PromptProtocol, bound_socket
+from ranksieve.serve.app import PromptProtocol, bound_socket
 
 
 @pytest.fixture(scope="module")

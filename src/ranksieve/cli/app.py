@@ -38,11 +38,11 @@ COMMANDS = {
     "Setup": ("warm-up",),
 }
 MODULES = {name: name for names in COMMANDS.values() for name in names} | {
-    "interpolate": "combine",
-    "refit": "combine",
+    **dict.fromkeys(("interpolate", "refit"), "combine"),
+    **dict.fromkeys(("split", "sample", "pack", "synth"), "datasets"),
+    **dict.fromkeys(("feature-log", "feature-set"), "engines"),
+    "report": "experiment",
     "warm-up": "warm_up",
-    "feature-log": "feature_log",
-    "feature-set": "feature_set",
 }
 
 

@@ -9,7 +9,7 @@ import typer
 
 from ranksieve.cli.command import SETTINGS, Command, Group
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_table, show_waiting
-from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.data_files import reads_data, write_data
 from ranksieve.cli.shared_options import Missing, OutData, Seed, out_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted
@@ -171,8 +171,6 @@ def lists(
         raise ParameterError(f"--by is {by!r}; expected page or query")
     check_writable(out, *log, data)
     from ranksieve import clicks as library
-    from ranksieve.data.letor import write_letor
-    from ranksieve.data.parquet import write_parquet
     from ranksieve.data.read import read
 
     pages, features = _read(log, events, actions, depth, min_dwell), read(data, missing=missing)
@@ -181,7 +179,7 @@ def lists(
     else:
         judged = library.judge(library.fit(pages, model), shrinkage=shrinkage, levels=levels)
         made = library.judged_lists(judged, features)
-    (write_parquet if out.suffix == ".parquet" else write_letor)(made, out)
+    write_data(made, out)
     show_facts([("log", _facts(pages)), ("data", f"{out}, {counted(list=made.n_queries, document=made.n_docs)}")])
 
 

@@ -72,3 +72,11 @@ def with_categories(files: Any, categorical: str | list[str] | None) -> Any:
     if isinstance(files, list):
         return [with_categories(file, categorical) for file in files]
     return None if files is None else DataFile(files, categorical=categorical)
+
+
+def write_data(data: Any, out: Path) -> None:
+    """Write a data set: as Parquet if the name ends in .parquet, else as LETOR text."""
+    from ranksieve.data.letor import write_letor
+    from ranksieve.data.parquet import write_parquet
+
+    (write_parquet if out.suffix == ".parquet" else write_letor)(data, out)

@@ -1,4 +1,4 @@
-"""`ranksieve experiment`."""
+"""`ranksieve experiment` and `report`."""
 
 from __future__ import annotations
 
@@ -167,3 +167,17 @@ def _show(results: Results) -> None:
 
 def _maybe(number: float | None, style: str) -> str:
     return "–" if number is None else format(number, style)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by 'ranksieve experiment'.")],
+    out: Annotated[Path | None, out_option("Folder for the report.", metavar="DIR", show_default="DIR/report")] = None,
+) -> None:
+    """Write a report on an experiment: tables and figures. Nothing is trained."""
+    from ranksieve.experiments.results import Results
+    from ranksieve.plots.style import without_display
+    from ranksieve.report.write import write_report
+
+    without_display()
+    path = write_report(Results.open(folder), out)
+    show_facts([("report", str(path)), ("figures", str(len(list((path.parent / "figures").glob("*.svg")))))])

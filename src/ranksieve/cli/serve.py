@@ -102,7 +102,8 @@ def _check_extra() -> None:
 def _run(settings: Settings, max_requests: int) -> None:
     import uvicorn
 
-    from ranksieve.serve.server import OneProcess, PromptProtocol, bound_socket
+    from ranksieve.serve.app import OneProcess, PromptProtocol, bound_socket, create_app, export_settings, log_to_stderr
+    from ranksieve.serve.service import Service
 
     options: dict[str, Any] = {
         "http": PromptProtocol,
@@ -119,8 +120,6 @@ def _run(settings: Settings, max_requests: int) -> None:
         stack.enter_context(suppress(KeyboardInterrupt))  # Ctrl-C is how a service ends
         show_waiting("lexical", "opening index and models")
         if settings.workers == 1:
-            from ranksieve.serve.app import create_app, log_to_stderr
-
             log_to_stderr()
             server = OneProcess(uvicorn.Config(create_app(settings), **options))
             server.when_started = lambda: show_line(f"ready on {address(settings.host, port)}; stop with Ctrl-C")
@@ -132,9 +131,6 @@ def _run(settings: Settings, max_requests: int) -> None:
             return
         listening.close()
         os.environ[FOLDER] = stack.enter_context(tempfile.TemporaryDirectory(prefix="ranksieve-metrics-"))
-        from ranksieve.serve.app import export_settings
-        from ranksieve.serve.service import Service
-
         Service(settings).close()  # what is wrong is reported once, here
         export_settings(settings)
         show_line(f"starting {settings.workers} processes on {address(settings.host, port)}; stop with Ctrl-C")

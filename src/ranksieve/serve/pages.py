@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -14,6 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 import ranksieve
 from ranksieve.errors import RanksieveError
+from ranksieve.evaluation.model_card import held_out_values
 from ranksieve.serve.api import Serving
 from ranksieve.serve.engine import NotFoundError
 from ranksieve.serve.judgements import GRADES
@@ -22,7 +24,7 @@ from ranksieve.serve.problems import Refused
 from ranksieve.serve.queries_view import next_query, queries_view
 from ranksieve.serve.search_view import search_view
 from ranksieve.serve.service import Service
-from ranksieve.serve.train_view import train_view
+from ranksieve.serve.training_task import FEWEST_QUERIES, Progress
 from ranksieve.text_formats import counted
 
 ASSETS = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
@@ -139,6 +141,50 @@ async def following(service: Serving, request: Request) -> Response:
         return state.address("/", text=state.text if text is None else text, next="1" if text is not None else "0")
 
     return RedirectResponse(await service.run(find), 303)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that was trained here, and its metric on the queries held out."""
+
+    name: str
+    size: str
+    held_out: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainView:
+    """Numbers of judgements, and models trained on them."""
+
+    n_grades: int
+    n_queries: int  # judged, with a text
+    n_relevant: int  # of them, with a grade above 0
+    n_needed: int
+    progress: Progress
+    trained: list[Trained]
+
+    @property
+    def is_enough(self) -> bool:
+        return self.n_relevant >= self.n_needed
+
+
+def train_view(service: Service) -> TrainView:
+    store = service.store()
+    grades, texts = store.grades(), store.texts()
+    judged = [some for id, some in grades.items() if id in texts]
+    trained = [
+        Trained(one.name, one.model.size, held_out)
+        for one in service.models.all()
+        if (held_out := held_out_values(one.model.info)) is not None
+    ]
+    return TrainView(
+        sum(map(len, judged)),
+        len(judged),
+        sum(any(grade > 0 for grade in some.values()) for some in judged),
+        FEWEST_QUERIES,
+        service.trainer.progress,
+        trained,
+    )
 
 
 @router.get("/train")

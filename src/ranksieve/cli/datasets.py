@@ -1,0 +1,217 @@
+"""Commands on data files: `ranksieve split`, `sample`, `pack` and `synth`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from ranksieve.cli.console import check_writable, show_facts
+from ranksieve.cli.data_files import reads_data, write_data
+from ranksieve.cli.shared_options import Missing, OutData, Seed, out_option
+from ranksieve.errors import DataError, ParameterError, did_you_mean
+from ranksieve.files import check_folder
+from ranksieve.text_formats import counted, file_size
+
+if TYPE_CHECKING:
+    from ranksieve.data.dataset import Dataset
+
+NAMES = {2: ("train", "test"), 3: ("train", "valid", "test")}  # by the number of parts
+ENDINGS = {"parquet": ".parquet", "letor": ".txt"}  # by format
+NEEDS = {"truncate": ("k",), "by-model": ("model", "share"), "undersample": ()}
+BLOCK_QUERIES = {"two-stage": 16, "cubic": 1000}  # of about 40 MB each
+
+
+@reads_data("data")
+def split(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with labels.")],
+    out: Annotated[Path, out_option("Folder for train, valid and test; made if it does not exist.", metavar="DIR")],
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            help="Shares of the queries for train, valid and test, or for train and test as in 80/20.",
+            show_default="60/20/20",
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=3, help="Number of folds for cross-validation; each has its own folder in --out.")
+    ] = None,
+    seed: Seed = 0,
+    format: Annotated[str, typer.Option(help="Format to write: parquet or letor (text).")] = "parquet",
+    missing: Missing = "zero",
+) -> None:
+    """Split a data file by query into training, validation and test data, or into folds."""
+    from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
+    from ranksieve.data.read import open_data
+
+    if format not in ENDINGS:
+        raise ParameterError(f"--format is {format!r}; expected one of {', '.join(ENDINGS)}")
+    if folds is not None and shares is not None:
+        raise ParameterError("--folds and --shares are mutually exclusive; give one of them")
+    fractions = _shares(shares or "60/20/20")
+    check_folder(out)
+    source = open_data(data, missing=missing)
+    ids = query_ids_of(source)
+    parts = _parts(out, len(ids), fractions, folds, seed)
+    _make_folders(out, *(part.parent for part in parts))
+    for part in parts:
+        check_writable(part.with_suffix(ENDINGS[format]), data)
+    facts = []
+    for part, numbers in parts.items():
+        file, name = part.with_suffix(ENDINGS[format]), part.relative_to(out).as_posix()
+        piece = Piece(source, frozenset(ids[number] for number in numbers))
+        write_data(JoinedSource([piece], name=f"{data} ({name})"), file)
+        facts.append((name, f"{file}, {counted(query=len(numbers))}"))
+    show_facts(facts)
+
+
+def _parts(out: Path, n_queries: int, shares: Sequence[float], folds: int | None, seed: int) -> dict[Path, np.ndarray]:
+    """The numbers of the queries of each file, by its path without the ending."""
+    from ranksieve.data.splits import fold_queries, split_queries
+
+    if folds is None:
+        parts = split_queries(n_queries, shares, seed=seed)
+        return {out / name: numbers for name, numbers in zip(NAMES[len(parts)], parts, strict=True)}
+    return {
+        out / f"fold{fold}" / name: numbers
+        for fold, parts in enumerate(fold_queries(n_queries, folds, seed=seed), start=1)
+        for name, numbers in zip(NAMES[3], parts, strict=True)
+    }
+
+
+def _make_folders(*folders: Path) -> None:
+    for folder in folders:
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise DataError(f"{folder}: cannot be made a folder ({error.strerror}); choose another place") from error
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        numbers = [float(part) for part in text.split("/")]
+        if len(numbers) not in NAMES or min(numbers) <= 0:
+            raise ValueError
+    except ValueError:
+        raise ParameterError(f"--shares is {text!r}; expected numbers above 0, as in 60/20/20 or 80/20") from None
+    return [number / sum(numbers) for number in numbers]
+
+
+@reads_data("data")
+def sample(
+    how: Annotated[
+        str,
+        typer.Argument(
+            metavar="truncate|by-model|undersample",
+            help="How documents are selected.",
+            callback=lambda how: _known(how),
+        ),
+    ],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Training data. Do not sample test data.")],
+    out: OutData,
+    k: Annotated[int | None, typer.Option(min=1, help="truncate: documents per query to keep.")] = None,
+    positives: Annotated[
+        str, typer.Option(metavar="keep|drop", help="truncate: keep or drop positives below rank k.")
+    ] = "keep",
+    model: Annotated[Path | None, typer.Option(help="by-model: model whose highest-scored negatives are kept.")] = None,
+    share: Annotated[
+        float | None, typer.Option(help="by-model, undersample: share of a query's negatives to keep.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", min=0, help="undersample: negatives per query to keep.")] = None,
+    order: Annotated[
+        str, typer.Option(metavar="ORDER", help="undersample: random, or ascending or descending by a feature.")
+    ] = "random",
+    by: Annotated[
+        str | None,
+        typer.Option(
+            show_default="the first stage", metavar="FEATURE", help="Feature to order by, such as bm25 or f25."
+        ),
+    ] = None,
+    seed: Seed = 0,
+    missing: Missing = "zero",
+) -> None:
+    """Select documents of each query: the best of the first stage, a model's hardest negatives, or random ones."""
+    given = {"k": k, "model": model, "share": share}
+    for name in NEEDS[how]:
+        if given[name] is None:
+            raise ParameterError(f"{how} needs --{name}; see ranksieve sample --help")
+    check_writable(out, data, model)
+    from ranksieve.data import sampling
+    from ranksieve.data.read import read
+
+    documents = read(data, missing=missing)
+    if how == "truncate":
+        assert k is not None
+        kept = sampling.truncate(documents, k, by=by, positives=positives)
+    elif how == "by-model":
+        assert model is not None and share is not None
+        kept = sampling.by_model(documents, _scores(model, documents), share)
+    else:
+        kept = sampling.undersample(documents, n=n, share=share, order=order, by=by, seed=seed)
+    write_data(kept, out)
+    share_kept = kept.n_docs / documents.n_docs
+    show_facts(
+        [
+            ("sample", f"{out}, {kept.n_docs:,} of {counted(document=documents.n_docs)} ({share_kept:.1%})"),
+            ("queries", f"{kept.n_queries:,}"),
+            ("positives", f"{(kept.labels > 0).sum():,} of {(documents.labels > 0).sum():,}"),
+        ]
+    )
+
+
+def _known(how: str) -> str:
+    if how not in NEEDS:
+        raise ParameterError(
+            f"unknown way to sample {how!r}; {did_you_mean(how, NEEDS)}expected one of {', '.join(NEEDS)}"
+        )
+    return how
+
+
+def _scores(path: Path, documents: Dataset) -> np.ndarray:
+    from ranksieve.forest.formats.model_files import load_forest
+
+    return load_forest(path).predict(documents)
+
+
+@reads_data("data")
+def pack(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Data file, such as LETOR text.")],
+    out: Annotated[Path, out_option("Parquet file to write.")],
+    missing: Missing = "zero",
+) -> None:
+    """Convert a data file to Parquet, which loads many times faster."""
+    check_writable(out, data)
+    from ranksieve.data.parquet import write_parquet
+    from ranksieve.data.read import open_data
+    from ranksieve.progress import ProgressDisplay
+
+    with ProgressDisplay("packing", kernels="letor") as display:
+        write_parquet(open_data(data, missing=missing), out, progress=lambda share: display.update(share, 1.0))
+    before, after = file_size(os.path.getsize(data)), file_size(os.path.getsize(out))
+    show_facts([("packed", f"{out}, {after} (was {before})")])
+
+
+def synth(
+    kind: Annotated[str, typer.Argument(metavar="two-stage|cubic", help="Which data set to generate.")],
+    out: OutData,
+    queries: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 300,
+    seed: Seed = 0,
+    start: Annotated[
+        int, typer.Option(min=0, help="Number of the first query, to generate more of the same collection.")
+    ] = 0,
+) -> None:
+    """Generate data: long lists as in a second stage, or labels that are a cubic polynomial of the features."""
+    if kind not in BLOCK_QUERIES:
+        raise ParameterError(f"unknown kind {kind!r}; expected one of {', '.join(BLOCK_QUERIES)}")
+    check_writable(out)
+    from ranksieve.data import generators
+
+    generate = {"two-stage": generators.two_stage, "cubic": generators.cubic}[kind]
+    source = generators.GeneratedSource(generate, range(start, start + queries), seed, BLOCK_QUERIES[kind])
+    write_data(source, out)
+    assert source.n_docs is not None and source.n_features is not None  # once all of it was generated
+    show_facts([("data", f"{out}, {counted(query=queries, document=source.n_docs, feature=source.n_features)}")])
