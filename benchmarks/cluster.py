@@ -6,7 +6,8 @@ same Parquet parts with the same bins, and the models must be equal, byte for by
 medians over the trees after the tenth, from callback to callback, so loading does not count; runs of the two sides
 alternate. Bytes are those of the pickled messages, counted in a run of their own. Runs with a killed worker, from files
 to model, alternate with undisturbed ones; the cost is that of their medians. `--data` keeps the generated parts for the
-next time; `--only` runs the rows whose names hold a word, and saves nothing.
+next time; `--only` runs the rows whose names hold a word, and saves nothing unless there is another `--name`. Rows with
+bins in files come first, in fresh workers, whose memory is limited to `--memory`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from distributed import Client, LocalCluster
@@ -49,24 +51,44 @@ def parts(folder: Path, n_queries: int) -> list[str]:
     return names
 
 
+def bytes_read(dask_worker) -> int:
+    """How many bytes of bins a worker has read from files."""
+    shards = dask_worker.state.actors.values()
+    return sum(one.disk.file.bytes_read for shard in shards for one in shard._data.sets.values() if one.disk)
+
+
+class PerTree(NamedTuple):
+    """Of a tree after the warm-up: the median seconds; the mean CPU seconds and bytes."""
+
+    seconds: float
+    coordinator: float  # CPU seconds; of the one process where there is no cluster
+    workers: float  # CPU seconds of all
+    n_read: float  # bytes of bin files that all workers have read
+
+    @property
+    def cpu(self) -> float:
+        return self.coordinator + self.workers
+
+
 class Clock:
-    """A callback that notes when each tree was done, and how much CPU time all processes had used by then."""
+    """A callback that notes when each tree was done, and what all processes had used by then."""
 
     def __init__(self, client: Client | None = None) -> None:
         self._client = client
         self.ticks: list[float] = []
-        self.cpu: list[tuple[int, float]] = []  # at the end of the warm-up and of the run
+        self.used: list[tuple[float, ...]] = []  # at the end of the warm-up and of the run
 
     def __call__(self, record) -> None:
         if record.step in (min(WARM, record.n_trees // 2), record.n_trees):
-            workers = {} if self._client is None else self._client.run(time.process_time)
-            self.cpu.append((record.step, time.process_time() + sum(workers.values())))
+            asked = (time.process_time, bytes_read)
+            workers = [0.0, 0.0] if self._client is None else [sum(self._client.run(one).values()) for one in asked]
+            self.used.append((record.step, time.process_time(), *workers))
         self.ticks.append(time.perf_counter())
 
-    def per_tree(self) -> tuple[float, float]:
-        """The median seconds of a tree after the warm-up, and the mean CPU seconds."""
-        (first, before), (last, after) = self.cpu
-        return float(np.median(np.diff(self.ticks)[first:])), (after - before) / (last - first)
+    def per_tree(self) -> PerTree:
+        before, after = np.array(self.used)
+        first, last = int(before[0]), int(after[0])
+        return PerTree(float(np.median(np.diff(self.ticks)[first:])), *((after - before)[1:] / (last - first)))
 
 
 @contextmanager
@@ -101,7 +123,7 @@ def compare(client: Client, files: list[str], binned: Binned, what: str, options
     models = {}
     for _ in range(rounds):
         clock = Clock()
-        here = {name: value for name, value in options.items() if name != "exchange"}
+        here = {name: value for name, value in options.items() if name not in ("exchange", "memory")}
         models["one"] = rs.train(binned, callbacks=[clock], threads=THREADS, early_stopping=0, **here)
         sides["one"].append(clock.per_tree())
         clock = Clock(client)
@@ -118,14 +140,19 @@ def compare(client: Client, files: list[str], binned: Binned, what: str, options
             sizes,
         )
     tenth = max(len(n_bytes) // 10, 1)
-    (one, one_cpu), (many, many_cpu) = min(sides["one"]), min(sides["cluster"])
+    one, many = min(sides["one"]), min(sides["cluster"])
+    rounds = zip(sides["one"], sides["cluster"], strict=True)
     row = {
         "what": what,
-        "one process, ms per tree": round(1e3 * one, 1),
-        "cluster, ms per tree": round(1e3 * many, 1),
-        "times": round(many / one, 2),
-        "times, CPU": round(many_cpu / one_cpu, 2),
-        "all rounds, times": [round(b / a, 2) for (a, _), (b, _) in zip(sides["one"], sides["cluster"], strict=True)],
+        "one process, ms per tree": round(1e3 * one.seconds, 1),
+        "cluster, ms per tree": round(1e3 * many.seconds, 1),
+        "times": round(many.seconds / one.seconds, 2),
+        "times, CPU": round(many.cpu / one.cpu, 2),
+        "all rounds, times": [round(b.seconds / a.seconds, 2) for a, b in rounds],
+        "one process, CPU ms per tree": round(1e3 * one.cpu, 1),
+        "coordinator, CPU ms per tree": round(1e3 * many.coordinator, 1),
+        "workers, CPU ms per tree": round(1e3 * many.workers, 1),
+        "MB of bin files read per tree": round(many.n_read / 1e6, 1),
         "messages per tree": round(float(n_messages.mean()), 1),
         "MB per tree, first tenth": round(float(n_bytes[:tenth].mean()) / 1e6, 3),
         "MB per tree, last tenth": round(float(n_bytes[-tenth:].mean()) / 1e6, 3),
@@ -179,6 +206,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--only", default="", help="a word in the names of the rows to run")
+    parser.add_argument("--memory", default="650M", help="of a worker, where bins are in files")
+    parser.add_argument("--name", default="cluster", help="of the results")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = arguments.data or Path(folder)
@@ -200,16 +229,22 @@ def main() -> None:
                 "negsgb 1%": ({**ONE_PERCENT, "algo": "negsgb", "trees": few}, 1),
                 "lambdamart": ({"algo": "lambdamart", **TREES, "trees": few}, rounds),
             }
+            in_files = {
+                f"{what}, bins in files": ({**compared[what][0], "memory": arguments.memory}, 1)
+                for what in ("selgb 1%", "lambdamart")
+            }
             losses = {"selgb, loss": (rounds + 1, True), "selgb, loss, no copies": (rounds, False)}
             rows = [
-                compare(client, files, binned, what, *how) for what, how in compared.items() if arguments.only in what
+                compare(client, files, binned, what, *how)
+                for what, how in (in_files | compared).items()
+                if arguments.only in what
             ] + [
                 killed(client, files, what, trees, n, copies=copies)
                 for what, (n, copies) in losses.items()
                 if arguments.only in what
             ]
-    if not arguments.only:
-        save("cluster", [size, *rows])
+    if not arguments.only or arguments.name != "cluster":
+        save(arguments.name, [size, *rows])
 
 
 if __name__ == "__main__":

@@ -1,27 +1,32 @@
 """SelGB on more documents than fit into memory: peak memory, seconds per tree, bytes read per tree, the same model.
 
-Run `python benchmarks/outofcore.py`; about 40 minutes on two cores, and 19 GB of disk. Lists are generated block by
-block and never held whole. Every part runs in a process of its own, whose peak memory is measured:
+Run `python benchmarks/outofcore.py --folder DIR`; about 25 minutes on two idle cores, and 16 GB of disk. Lists are
+generated block by block and never held whole. Every phase runs in a process of its own, whose peak memory is measured:
 
 - preparing a Parquet file: reading and binning it into a bin file,
 - `--small` queries (16 million documents) with all bins in memory, and from disk: the model files must be the same,
 - `--large` queries (64 million documents) from disk with 4 GiB.
+
+A run that was stopped goes on with the phase at which it was stopped, if it has the same folder: files stay there until
+the end.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import pickle
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
 import ranksieve as rs
 from paper_settings import TREES, share
@@ -30,9 +35,11 @@ from ranksieve.data.bin_store import BinStore, Listener
 from ranksieve.data.binned import bin_data
 from ranksieve.data.generators import GeneratedSource, _list_size, _stream
 from ranksieve.data.parquet import write_parquet
+from ranksieve.files import atomic_text
 from results import save
 
 SAMPLE = 370  # queries that thresholds are learned from: about a million documents
+DOCS_PER_QUERY = 2_690  # in the mean
 PARQUET = 1_000  # queries of the Parquet file: 2.7 million documents, 1.7 GB
 
 
@@ -69,19 +76,26 @@ def bin_file(folder: Path, n_queries: int) -> Path:
 
 def prepare_parquet(folder: Path) -> dict[str, Any]:
     path = folder / "two-stage.parquet"
+    bin_data(rs.synth.two_stage(2))  # compiles the kernels
     store = FileStore("4G", str(folder), keep=False)
     started, used = time.perf_counter(), time.process_time()
     binned = bin_data(path, store=store)
     seconds, used = time.perf_counter() - started, time.process_time() - used
     assert binned.disk is not None
-    size = path.stat().st_size
+    decoding = time.process_time()
+    for _ in pq.ParquetFile(path, pre_buffer=False).iter_batches(batch_size=16_384, use_threads=False):
+        pass
+    decoding = time.process_time() - decoding
+    size = path.stat().st_size / 1e6
     return {
         "documents": binned.lists.n_docs,
-        "Parquet, MB": round(size / 1e6),
+        "Parquet, MB": round(size),
         "s": round(seconds, 1),
         "CPU s": round(used, 1),
-        "MB/s of Parquet": round(size / 1e6 / seconds),
+        "MB/s of Parquet": round(size / seconds),
+        "MB/s of Parquet, two cores by CPU time": round(2 * size / used),
         "MB/s of float32 values": round(4e-6 * binned.lists.n_docs * binned.binning.n_features / seconds),
+        "CPU s of one decoding with Arrow": round(decoding, 1),
     }
 
 
@@ -139,14 +153,14 @@ def train(folder: Path, n_queries: int, trees: int, memory: str) -> dict[str, An
     read, started = [], time.perf_counter()
 
     def after_tree(record: Any) -> None:
-        read.append(io_counts())
-        print(f"  tree {record.step}: {record.seconds:.2f} s, read {read[-1]}", file=sys.stderr, flush=True)
+        read.append((*io_counts(), time.process_time()))
+        print(f"  tree {record.step}: {record.seconds:.2f} s, read {read[-1][:2]}", file=sys.stderr, flush=True)
 
     model = rs.train(
         data, algo="selgb", **TREES, **share(0.01), trees=trees, early_stopping=0, callbacks=[after_tree], **options
     )
     replace(model, info={**model.info, "seconds": []}).save(folder / f"{n_queries}-{memory or 'all'}.txt")
-    seconds, (calls, disk) = np.array(model.info["seconds"]), np.diff(read, axis=0).T / 1e9
+    seconds, (calls, disk, used) = np.array(model.info["seconds"]), np.diff(read, axis=0).T
     return {
         "memory": memory or "all bins in memory",
         "documents": read_note(bin_file(folder, n_queries))["shape"][0],
@@ -154,9 +168,11 @@ def train(folder: Path, n_queries: int, trees: int, memory: str) -> dict[str, An
         "first tree (everything), s": round(float(seconds[0]), 2),
         "s per tree, 2 to 20": round(float(seconds[1:20].mean()), 3),
         f"s per tree, last 20 of {trees}": round(float(seconds[-20:].mean()), 3),
-        "GB read per tree, 2 to 20": round(float(calls[:19].mean()), 2),
-        f"GB read per tree, last 20 of {trees}": round(float(calls[-20:].mean()), 2),
-        "of these from the disk, GB per tree": round(float(disk.mean()), 2),
+        "CPU s per tree, 2 to 20": round(float(used[:19].mean()), 3),
+        f"CPU s per tree, last 20 of {trees}": round(float(used[-20:].mean()), 3),
+        "GB read per tree, 2 to 20": round(float(calls[:19].mean()) / 1e9, 2),
+        f"GB read per tree, last 20 of {trees}": round(float(calls[-20:].mean()) / 1e9, 2),
+        "of these from the disk, GB per tree": round(float(disk.mean()) / 1e9, 2),
         "peak memory, GiB": round(peak_memory() / 2**30, 2),
     }
 
@@ -166,14 +182,83 @@ def run(name: str, *arguments: Any) -> dict[str, Any]:
     code = f"import json, outofcore; print(json.dumps(outofcore.{name}(*outofcore.arguments())))"
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True, check=True)
-    row = {"part": name.replace("_", " "), **json.loads(done.stdout.splitlines()[-1])}
-    print(row, flush=True)
-    return row
+    return {"part": name.replace("_", " "), **json.loads(done.stdout.splitlines()[-1])}
 
 
 def arguments() -> list[Any]:
     folder, *others = sys.argv[1:]
     return [Path(folder), *(int(one) if one.isdecimal() else one for one in others)]
+
+
+class Phases:
+    """The phases of a run; the rows of finished ones are in a file, so that the next run skips them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._path = folder, folder / "finished.json"
+        self._finished: dict[str, Any] = json.loads(self._path.read_text()) if self._path.exists() else {}
+
+    def run(self, name: str, *arguments: Any) -> dict[str, Any]:
+        """The row of a phase."""
+        key = " ".join(map(str, (name, *arguments)))
+        if key not in self._finished:
+            print(f"{time.strftime('%H:%M:%S')} {key}", flush=True)
+            self._finished[key] = run(name, self._folder, *arguments)
+            with atomic_text(self._path) as file:
+                file.write(json.dumps(self._finished))
+        print(self._finished[key], flush=True)
+        return self._finished[key]
+
+
+def generate_parquet(folder: Path, n_queries: int) -> dict[str, Any]:
+    started, path = time.perf_counter(), folder / "two-stage.parquet"
+    write_parquet(GeneratedSource(rs.synth.two_stage, range(n_queries), 0, 16), path)
+    return {"MB": round(path.stat().st_size / 1e6), "s": round(time.perf_counter() - started)}
+
+
+def learn_binning(folder: Path) -> dict[str, Any]:
+    """Thresholds of about a million documents, for the bins of all parts."""
+    (folder / "binning").write_bytes(pickle.dumps(bin_data(rs.synth.two_stage(SAMPLE)).binning))
+    return {}
+
+
+def all_phases(given: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
+    """The rows of all phases; files that are not needed any more are removed."""
+    phases = Phases(folder)
+    phases.run("learn_binning")
+    if given.parquet:
+        phases.run("generate_parquet", given.parquet)
+        yield phases.run("prepare_parquet")
+        (folder / "two-stage.parquet").unlink(missing_ok=True)
+    in_memory = None
+    if given.small:
+        yield phases.run("write_bins", given.small)
+        in_memory = phases.run("train", given.small, given.trees, "")
+        yield in_memory
+        yield phases.run("train", given.small, given.trees, given.small_memory)
+        texts = {(folder / f"{given.small}-{one}.txt").read_bytes() for one in ("all", given.small_memory)}
+        assert len(texts) == 1, "the model files differ"
+        for path in folder.glob(f"two-stage-{given.small}.*.bins"):
+            path.unlink()
+    if given.large:
+        yield phases.run("write_bins", given.large)
+        on_disk = phases.run("train", given.large, given.trees, given.memory)
+        yield {**on_disk, **({} if in_memory is None else times_per_document(on_disk, in_memory))}
+
+
+def times_per_document(on_disk: dict[str, Any], in_memory: dict[str, Any]) -> dict[str, float]:
+    """How many times the seconds per tree and document of bins in memory a run from disk takes."""
+    columns = [name for name in on_disk if "s per tree, " in name and "GB" not in name]
+    more = on_disk["documents"] / in_memory["documents"]
+    return {f"times, {name}, per document": round(on_disk[name] / in_memory[name] / more, 2) for name in columns}
+
+
+def check_disk(folder: Path, given: argparse.Namespace) -> None:
+    """Raise an error if the largest files do not fit; bins take a byte for each of 224 columns."""
+    needed = max(given.large, given.small) * DOCS_PER_QUERY * 224 + given.parquet * DOCS_PER_QUERY * 640
+    free = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.iterdir())
+    print(f"{folder}: up to {needed / 1e9:.0f} GB are written, {free / 1e9:.0f} GB are free", flush=True)
+    if needed > free:
+        raise SystemExit("too little space; name another --folder, or fewer --large queries")
 
 
 def main() -> None:
@@ -184,37 +269,18 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=60)
     parser.add_argument("--memory", default="4G")
     parser.add_argument("--small-memory", default="1500M")
-    parser.add_argument("--folder", type=Path, default=Path("outofcore-data"), help="where the files are; removed")
+    parser.add_argument("--folder", type=Path, default=Path("outofcore-data"), help="for all files; removed at the end")
     parser.add_argument("--name", default="outofcore", help="of the results; empty: do not save them")
     parser.add_argument("--note", default="", help="a remark for the results, such as on what else the machine did")
     given = parser.parse_args()
     folder = given.folder.absolute()
-    folder.mkdir(exist_ok=True)
-    rows = []
-    try:
-        (folder / "binning").write_bytes(pickle.dumps(bin_data(rs.synth.two_stage(SAMPLE)).binning))
-        if given.parquet:
-            write_parquet(
-                GeneratedSource(rs.synth.two_stage, range(given.parquet), 0, 16), folder / "two-stage.parquet"
-            )
-            rows.append(run("prepare_parquet", folder))
-            os.unlink(folder / "two-stage.parquet")
-        if given.small:
-            rows.append(run("write_bins", folder, given.small))
-            for memory in ("", given.small_memory):
-                rows.append(run("train", folder, given.small, given.trees, memory))
-            texts = {(folder / f"{given.small}-{one}.txt").read_bytes() for one in ("all", given.small_memory)}
-            assert len(texts) == 1, "the model files differ"
-            os.unlink(bin_file(folder, given.small))
-        if given.large:
-            rows.append(run("write_bins", folder, given.large))
-            rows.append(run("train", folder, given.large, given.trees, given.memory))
-    finally:
-        for path in folder.iterdir():
-            path.unlink()
-        folder.rmdir()
+    folder.mkdir(parents=True, exist_ok=True)
+    check_disk(folder, given)
+    note = {"note": given.note} if given.note else {}
+    rows = [{**row, **note} for row in all_phases(given, folder)]
     if given.name:
-        save(given.name, [{**row, **({"note": given.note} if given.note else {})} for row in rows])
+        save(given.name, rows)
+    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

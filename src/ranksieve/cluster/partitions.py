@@ -15,7 +15,7 @@ import numpy as np
 from ranksieve.cluster.connect import POLL_SECONDS, TIMEOUTS, PauseTimer, workers_of
 from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning, BinningSketch
-from ranksieve.data.blocks import blocks_of, read_ahead
+from ranksieve.data.blocks import blocks_of, reading_ahead
 from ranksieve.data.categories import recoding
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
@@ -124,8 +124,8 @@ def scan(
         )  # fmt: skip
     sizes: dict[str, int] = {}
     highest = 1.0
-    with NUMBA_LOCK, using_threads(threads):
-        for block in read_ahead(opened):
+    with NUMBA_LOCK, using_threads(threads), reading_ahead(opened) as blocks:
+        for block in blocks:
             if sketch is not None:
                 sketch.add(block.features, source=name)
             highest = max(highest, float(block.labels.max()))

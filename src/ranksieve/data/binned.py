@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.data.bin_store import BinStore, FileSink, StoredBins
 from ranksieve.data.binning import Binning, BinningSketch, check_codes
-from ranksieve.data.blocks import Source, check_narrow, give_back_memory, read_ahead, widened
+from ranksieve.data.blocks import Source, check_narrow, give_back_memory, reading_ahead, widened
 from ranksieve.data.categories import check_numbers
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_rows import DiskRows
@@ -205,17 +205,18 @@ def _first_pass(
     if binning is None:
         place.check_sample(source.n_docs or 0, source.n_features or 0, name)
     width = n_docs = 0
-    for block in read_ahead(source):
-        n_docs += block.n_docs
-        if binning is None:
-            place.check_sample(n_docs, block.features.shape[1], name)  # of text, which is not known before
-            sketch.add(block.features, source=name)
-        elif sink is not None:
-            _check_width(block.features.shape[1], binning, name, narrower=True)
-            _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.info)
-        width = max(width, block.features.shape[1])
-        growing.append(block)
-        place.report("reading the data", source)
+    with reading_ahead(source) as blocks:
+        for block in blocks:
+            n_docs += block.n_docs
+            if binning is None:
+                place.check_sample(n_docs, block.features.shape[1], name)  # of text, which is not known before
+                sketch.add(block.features, source=name)
+            elif sink is not None:
+                _check_width(block.features.shape[1], binning, name, narrower=True)
+                _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.info)
+            width = max(width, block.features.shape[1])
+            growing.append(block)
+            place.report("reading the data", source)
     lists = growing.finish()
     binning = binning or sketch.finish()
     _check_width(width, binning, name, narrower=source.feature_names is None)
@@ -225,10 +226,10 @@ def _first_pass(
 
 def _second_pass(source: Source, binning: Binning, sink: MemorySink | FileSink, place: _Place) -> None:
     """Write the bins."""
-    for block in read_ahead(source):
-        _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.info)
-        place.report("binning the data", source)
-        del block  # free it before the next is read
+    with reading_ahead(source) as blocks:
+        for block in blocks:
+            _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.info)
+            place.report("binning the data", source)
 
 
 def _check_same_binning(data: Binned, binning: Binning | None, most: dict[str, int]) -> None:

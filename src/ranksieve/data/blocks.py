@@ -8,6 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from ranksieve.data.features import Described, to_float
 from ranksieve.data.lists import runs_of
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError, RanksieveWarning
+from ranksieve.threads import using_threads
 
 ROWS_AHEAD = 2 * BLOCK_ROWS  # of a block for binning: calls for each column cost less
 STAMP_BYTES = 1 << 20  # of a file, whose digest tells it from another
@@ -161,26 +163,31 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
         )
 
 
-def read_ahead(data: Dataset | Source) -> Iterator[Block]:
-    """Blocks for binning; where possible, in Fortran order, and with the next one read meanwhile."""
+@contextmanager
+def reading_ahead(data: Dataset | Source) -> Iterator[Iterator[Block]]:
+    """Blocks for binning; where possible, in Fortran order, and with the next one read in other threads meanwhile.
+
+    A block is valid until the next one is asked for. Kernels have fewer threads then: reading takes most of the time.
+    """
     if isinstance(data, Dataset) or not data.reads_in_threads:
-        yield from blocks_of(data)
+        yield blocks_of(data)
         return
-    sources = (data, *data.parts)
-    in_threads = get_num_threads() > 1
+    sources, threads = (data, *data.parts), get_num_threads()
     for one in sources:
-        one.by_column, one.in_threads = True, in_threads
-    coming = data.blocks(ROWS_AHEAD)
+        one.by_column, one.in_threads = True, threads > 1
     try:
-        with ThreadPoolExecutor(1) as pool:
-            following = pool.submit(next, coming, None)
-            while (block := following.result()) is not None:
-                following = pool.submit(next, coming, None)
-                yield block
-                del block
+        with using_threads(max(1, threads // 4)), ThreadPoolExecutor(1) as pool:
+            yield _ahead(data.blocks(ROWS_AHEAD), pool)
     finally:
         for one in sources:
             one.by_column = one.in_threads = False
+
+
+def _ahead(coming: Iterator[Block], pool: ThreadPoolExecutor) -> Iterator[Block]:
+    following = pool.submit(next, coming, None)
+    while (block := following.result()) is not None:
+        following = pool.submit(next, coming, None)
+        yield block
 
 
 def give_back_memory() -> None:

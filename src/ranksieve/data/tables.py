@@ -273,6 +273,7 @@ class TableSource(Source):
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The documents in order, at most `rows` at a time."""
         done = 0
+        self._spaces = [np.empty(0, FEATURE)] * 2
         for n_read, batch in enumerate(self._batches(rows), start=1):
             if batch.num_rows:
                 yield self._block(batch, done)
@@ -280,10 +281,21 @@ class TableSource(Source):
             del batch
             if n_read % GIVE_BACK_EVERY == 0:
                 give_back_memory()
+        self._spaces.clear()
+
+    def _space(self, n_rows: int) -> np.ndarray:
+        """Memory for the features of a block; by column, that of the block before the last: new memory takes time."""
+        n_features = len(self.info.feature_names)
+        if not self.by_column:
+            return np.empty((n_rows, n_features), FEATURE)
+        self._spaces.reverse()
+        if self._spaces[0].size < n_rows * n_features:
+            self._spaces[0] = np.empty(n_rows * n_features, FEATURE)
+        return self._spaces[0][: n_rows * n_features].reshape(n_features, n_rows).T
 
     def _block(self, batch: pa.RecordBatch, done: int) -> Block:
         names = self.info.feature_names
-        features = np.empty((batch.num_rows, len(names)), FEATURE, "F" if self.by_column else "C")
+        features = self._space(batch.num_rows)
         fill_rows({name: batch.column(name) for name in names}, self._encoders, features)
         infinite = np.isinf(features)
         if infinite.any():
