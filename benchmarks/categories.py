@@ -178,7 +178,7 @@ def by_ydf(
         found: dict[str, Any] = {name: table[name].to_numpy()[rows] for name in table}
         for name in categorical:
             texts = table[name].fillna("").to_numpy()[rows]
-            found[name] = texts.astype("U").astype("S") if name != "genres" else _lists(texts)
+            found[name] = np.array([text.encode() for text in texts]) if name != "genres" else _lists(texts)
         found |= {"label": data.labels[rows], "qid": np.repeat(part, np.diff(offsets)[part]).astype("S")}
         parts.append(found)
     learner = ydf.GradientBoostedTreesLearner(
@@ -214,7 +214,8 @@ def measure(name: str, arguments: argparse.Namespace) -> list[dict]:
         columns, categorical = variant_of(table, data, chosen)
         full = rs.Dataset.from_arrays(columns, data.labels, group=data.lists.sizes, categorical=categorical or None)
         with_catboost = arguments.catboost and variant in ("without", "categories")
-        sides = [OURS, LIGHTGBM, *([CATBOOST] if with_catboost else []), *([YDF] if arguments.ydf else [])]
+        with_ydf = arguments.ydf and name == "movies" and variant in ("without", FLAGS)
+        sides = [OURS, LIGHTGBM, *([CATBOOST] if with_catboost else []), *([YDF] if with_ydf else [])]
         for side in [YDF] if variant == SETS else sides:
             if side == YDF:
                 found = [by_ydf(data, columns, categorical, split) for split in splits]

@@ -152,7 +152,7 @@ def test_missing_categories_that_go_left_are_refused_in_vespa(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "consumer"),
-    [("elasticsearch", "the plugin"), ("ranklib", "RankLib"), ("quickrank", "QuickRank"), ("solr", "Solr"),
+    [("elasticsearch", "the LTR plugin"), ("ranklib", "RankLib"), ("quickrank", "QuickRank"), ("solr", "Solr"),
      ("onnx", "ONNX's TreeEnsembleRegressor")],
 )  # fmt: skip
 def test_formats_without_sets_name_the_features_and_the_consumer(name, consumer, tmp_path):

@@ -262,7 +262,7 @@ def _tree_texts(forest: Forest, values: np.ndarray, leaves: np.ndarray) -> Itera
 def to_dump(forest: Forest, options: Options = DEFAULT) -> str:
     """The JSON list of trees that `Booster.get_dump(dump_format="json")` gives: `model/xgboost+json` of the plugins
     for Elasticsearch and OpenSearch. They add float32 leaves, and identify features by name."""
-    values = checked_values(forest, numerical_only="the plugin")
+    values = checked_values(forest, numerical_only="the LTR plugin")
     check_missing(forest, "the plugin", None, options)
     check_names(forest, "the plugin")
     leaves, conditions = single_texts(single_values(values, "the plugin")), single_texts(above_single(forest.threshold))
