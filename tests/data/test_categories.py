@@ -62,7 +62,7 @@ def test_files(tmp_path, ending):
     np.testing.assert_array_equal(data.features[:, 1], NUMBERS)
     assert bin_data(rs.DataFile(path, categorical="brand")).categories == {"brand": ["z", "a", "ü b"]}
     with pytest.raises(
-        DataError, match=r"no feature is named 'brands', which is to be categorical; it has: price, brand"
+        DataError, match=r"no feature is named 'brands', .*; did you mean 'brand'. it has: price, brand"
     ):
         rs.read(path, categorical="brands")
 

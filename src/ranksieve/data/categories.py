@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, did_you_mean, param
 from ranksieve.text_formats import features_text, some_of
 
 MOST = 1 << 24  # the numbers of categories are exact in float32
@@ -95,7 +95,8 @@ class Categorical:
         for part in parts:
             if not any(fnmatchcase(column, part) for column in (*columns, *before)):
                 raise DataError(
-                    f"{place}: no feature is named {part!r}, which is to be categorical; it has: {some_of(columns)}"
+                    f"{place}: no feature is named {part!r}, which is to be categorical; "
+                    f"{did_you_mean(part, columns)}it has: {some_of(columns)}"
                 )
         return [
             column for column in columns
