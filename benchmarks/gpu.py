@@ -1,22 +1,27 @@
 """Milliseconds per tree, 1,000 trees with validation, and scoring on one NVIDIA GPU, beside the CPU of the machine.
 
-Run `python benchmarks/gpu.py [--queries 3200] [--trees 200] [--cpu-trees 10]` on a machine with a GPU; about three
-minutes at full size. Lists are generated: uniform bins of 220 features, 5,000 documents a list, 10 positives. Before
-anything is timed, a tree from equal gradients must be the CPU's bit for bit, and scores too.
+Run `python benchmarks/gpu.py [--queries 3200] [--trees 200] [--cpu-trees 10] [--bugs lists.parquet]` on a machine with
+a GPU; about five minutes at full size. Lists are generated: uniform bins of 220 features, 5,000 documents a list, 10
+positives. Before anything is timed, a tree from equal gradients must be the CPU's bit for bit, and scores too. For the
+quality on bug reports, give lists with features as `bug_lists.feature_files` makes them.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 import ranksieve as rs
 from ranksieve.boosting.gpu.grower import GpuGrower
+from ranksieve.boosting.gpu.rows import GpuLists
 from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.grower import Grower
-from ranksieve.boosting.training_rows import TreeTarget
+from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.training_rows import TrainingLists, TreeTarget
 from ranksieve.boosting.tree import Tree, to_trees
 from ranksieve.cuda import device
 from ranksieve.cuda.bins import send_bins
@@ -25,6 +30,7 @@ from ranksieve.data.binned import Binned
 from ranksieve.data.binning import Binning
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.lists import Lists
+from ranksieve.evaluation.metrics import metric_of
 from ranksieve.forest.forest import concatenate
 from ranksieve.params import Params
 from results import save
@@ -35,6 +41,21 @@ RUNS = {
     "selgb 1%": {"algo": "selgb", "negatives": 0.01, "min_negatives": 1},
     "selgb 5%": {"algo": "selgb", "negatives": 0.05, "min_negatives": 1},
     "lambdamart": {"algo": "lambdamart"},
+}
+SMALL = {"algo": "sieve", "negatives": 0.01, "min_negatives": 1, "every": 1}
+ADAPTIVE = {"max_negatives": 0.05}
+RULES = {
+    "random": {}, "gradient": {}, "top+random": {}, "top+bottom": {}, "adaptive": ADAPTIVE, "progress": ADAPTIVE,
+    "goss": {}, "rows": {},
+}  # fmt: skip
+MORE_RUNS = {
+    **{f"selection {name}": {**SMALL, "selection": name, **given} for name, given in RULES.items()},
+    **{
+        f"selgb 1%, {objective}": {**RUNS["selgb 1%"], "objective": objective}
+        for objective in ("map", "squared", "xendcg", "yetiloss")
+    },
+    "lambdamart, half of the rows": {"algo": "lambdamart", "row_fraction": 0.5},
+    "selgb 1%, bins streamed": {**RUNS["selgb 1%"], "memory": "4G"},
 }
 
 
@@ -76,7 +97,7 @@ def check_tree(data: Binned) -> None:
 
 def tree_row(name: str, where: str, train: Binned, trees: int) -> dict:
     """The middle time of a tree after the first ones, and the first two, where kernels compile and space is made."""
-    model = rs.train(train, device=where, trees=trees, **RUNS[name], **SETTINGS)
+    model = rs.train(train, device=where, trees=trees, **{**RUNS, **MORE_RUNS}[name], **SETTINGS)
     milliseconds = 1000 * np.array(model.info["seconds"])
     row = {"run": name, "device": where, "documents": train.lists.n_docs, "features": FEATURES}
     row["ms per tree"] = round(float(np.median(milliseconds[min(10, trees // 2) :])), 3)
@@ -133,14 +154,59 @@ def leaf_depths(tree: Tree) -> np.ndarray:
     return depths
 
 
-def quality_row(train: Binned, valid: Binned) -> dict:
-    """NDCG@10 of the same run on both devices."""
-    options = {"trees": 50, **RUNS["selgb 5%"], **SETTINGS}
-    gpu, cpu = (
-        rs.train(train, valid=valid, device=where, **options).info["history"]["valid"]["ndcg@10"][-1]
-        for where in ("cuda", "cpu")
+def quality_row(name: str, train: Any, valid: Any) -> dict:
+    """NDCG@10 of the same run on both devices, and on the CPU with other seeds, for the noise."""
+    options = {"trees": 200, **RUNS["selgb 5%"], **SETTINGS, "feature_fraction": 0.9}
+    gpu, *cpu = (
+        rs.train(train, valid=valid, device=where, seed=seed, **options).info["history"]["valid"]["ndcg@10"][-1]
+        for where, seed in (("cuda", 0), ("cpu", 0), ("cpu", 1), ("cpu", 2), ("cpu", 3))
     )
-    return {"run": "quality, 50 trees of selgb 5%", "ndcg@10 cuda": round(gpu, 6), "ndcg@10 cpu": round(cpu, 6)}
+    row = {"run": f"quality on {name}, 200 trees of selgb 5%", "ndcg@10 cuda": round(gpu, 5)}
+    return {**row, "ndcg@10 cpu": round(cpu[0], 5), "ndcg@10 cpu, other seeds": np.round(cpu[1:], 5).tolist()}
+
+
+def bug_lists(file: str) -> tuple[rs.Dataset, rs.Dataset]:
+    """Two thirds of the queries, and the rest."""
+    data = rs.read(file)
+    border = 2 * data.n_queries // 3
+    return data.take_queries(np.arange(border)), data.take_queries(np.arange(border, data.n_queries))
+
+
+def tie_row(data: Binned, trees: int = 100) -> dict:
+    """Trees of both devices from equal scores, and why some differ.
+
+    Where a tree differs, the CPU must grow the GPU's tree from the GPU's gradients: nothing but gradients differs. The
+    relative difference of the gains at the first split that differs says how close the two splits were.
+    """
+    params = Params(**RUNS["selgb 1%"], **SETTINGS)
+    bins, n, metric = send_bins(data.bins, words=True, columns=True), data.lists.n_docs, metric_of(params)
+    sides = (
+        (TrainingLists(data.lists, params, metric), Scores(data)),
+        (GpuLists(data.lists, params, metric, bins=bins), GpuScores(bins, np.zeros(n), 64)),
+    )
+    growers = Grower(data, params, threads=1), GpuGrower(data, params)
+    rows, far, near, rows_differ = [lists.all_rows for lists, _ in sides], 0.0, [], 0
+    for step in range(trees):
+        rng = partial(np.random.default_rng, step)
+        rows = [lists.select_rows(last, scores, step, rng()) for (lists, scores), last in zip(sides, rows, strict=True)]
+        rows_differ += rows[0].rows is not None and not np.array_equal(rows[0].rows, rows[1].rows)
+        targets = [lists.gradients(own, scores, step, rng()) for (lists, scores), own in zip(sides, rows, strict=True)]
+        (cpu, _), (gpu, _) = (grower.grow(target, rng()) for grower, target in zip(growers, targets, strict=True))
+        there = targets[1]
+        grad, hess = (device.download(values)[: there.n_rows] for values in (there.grad, there.hess))
+        far = max(far, float(np.abs(grad - targets[0].grad).max() / np.abs(grad).max()))
+        if not np.array_equal(cpu.splits, gpu.splits):
+            own, _ = growers[0].grow(TreeTarget(rows[1].rows, grad, hess), rng())
+            assert np.array_equal(own.splits, gpu.splits) and np.array_equal(own.leaf_values, gpu.leaf_values)
+            first = int(np.argmax((cpu.splits != gpu.splits).any(axis=1)))
+            near.append(float(abs(cpu.gains[first] - gpu.gains[first]) / cpu.gains[first]))
+        for _, scores in sides:
+            scores.add(cpu)  # both go on from the same scores
+    return {
+        "run": "trees from equal scores, selgb 1%", "documents": n, "trees": trees, "trees that differ": len(near),
+        "selections that differ": rows_differ, "gradients differ, relative": far,
+        "gains at the first split that differs, relative": near,
+    }  # fmt: skip
 
 
 def score_row(data: Binned) -> dict:
@@ -170,6 +236,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=3200)
     parser.add_argument("--trees", type=int, default=200)
     parser.add_argument("--cpu-trees", type=int, default=10)
+    parser.add_argument("--more-trees", type=int, default=30)
+    parser.add_argument("--bugs", help="Parquet file with lists of bug reports")
     options = parser.parse_args()
     device.check_available()
     small = binned_lists(40, 1)
@@ -187,8 +255,13 @@ def main() -> None:
     keep(long_row(train, valid))
     keep(bandwidth_row(train))
     keep(score_row(small))
+    for name in MORE_RUNS if options.more_trees else ():
+        keep(tree_row(name, "cuda", train, options.more_trees))
     # runs on the CPU come last: their threads share the cores with what the host does for a GPU
-    keep(quality_row(small, binned_lists(20, 2)))
+    keep(tie_row(small))
+    keep(quality_row("generated lists", small, binned_lists(20, 2)))
+    if options.bugs:
+        keep(quality_row("bug reports", *bug_lists(options.bugs)))
     for name in RUNS if options.cpu_trees else ():
         keep(tree_row(name, "cpu", train, options.cpu_trees))
 

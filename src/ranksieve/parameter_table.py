@@ -194,7 +194,7 @@ class Core:
                          ("cpu", "cuda", AUTO))  # fmt: skip
     memory: str = parameter(
         AUTO, "Memory to train in; bins that do not fit are kept in a file (auto: bins are in memory if they take at "
-        "most 70% of what is free)",
+        "most 70% of what is free); with device cuda, memory of the GPU (auto: what is free)",
         "a size such as 4G or 800M, or auto", is_size, convert=size_text,
     )  # fmt: skip
     bin_folder: str = parameter(AUTO, "Folder for bin files (auto: beside the data)", "a folder, or auto", bool,

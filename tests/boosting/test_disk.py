@@ -117,7 +117,7 @@ def test_a_start_from_a_model_selects_at_once(small_memory, data):
     )
 
 
-@pytest.mark.parametrize("other", [{"algo": "oblivious-lambdamart"}, {"device": "cuda"}], ids=str)
+@pytest.mark.parametrize("other", [{"algo": "oblivious-lambdamart"}, {"device": "auto"}], ids=str)
 def test_what_needs_bins_in_memory_refuses_a_limit(data, other):
     with pytest.raises(ParameterError, match=r"memory='4G' does not work with .*, which needs all bins in memory"):
         rs.train(data, memory="4G", **other)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import checks
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ import ranksieve as rs
 from ranksieve.boosting.gpu.grower import GpuGrower
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
-from ranksieve.cuda import device, ranking
+from ranksieve.cuda import bins, device, ranking
 from ranksieve.cuda.bins import send_bins
 from ranksieve.cuda.growth import TreeSpace
 from ranksieve.data.binned import bin_data
@@ -103,6 +104,30 @@ def test_a_run_is_resumed_as_if_it_had_never_stopped(options: dict, tmp_path: Pa
     resumed = rs.train(data, checkpoint=tmp_path, resume=True, **given)
     assert np.array_equal(whole.leaf_values, resumed.leaf_values)
     assert np.array_equal(whole.threshold, resumed.threshold)
+
+
+@pytest.mark.parametrize("row_fraction", [1.0, 0.7])
+@pytest.mark.parametrize("name", checks.SELECTIONS)
+def test_rows_that_are_selected_are_the_cpus(name: str, row_fraction: float) -> None:
+    data = bin_data(lists(12, 3000, 8, weights=True), max_bins=255)
+    assert checks.same_selection(data, selection=name, row_fraction=row_fraction, **checks.SELECTIONS[name])
+
+
+@pytest.mark.parametrize("size", [60, 900, 9000])
+@pytest.mark.parametrize("name", checks.OBJECTIVES)
+def test_gradients_are_the_cpus_up_to_rounding(name: str, size: int) -> None:
+    data = bin_data(lists(9, size, 9, weights=True), max_bins=255)
+    assert checks.same_gradients(data, **{"objective": name, **checks.OBJECTIVES[name]})
+
+
+@pytest.mark.parametrize("options", [{"algo": "selgb", "negatives": 0.1}, {"algo": "goss"}, {"row_fraction": 0.3}])
+def test_bins_that_do_not_fit_are_streamed(options: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bins, "STAGED", 40 * 1000)  # several parts
+    train, valid = lists(20, 900, 10, weights=True), lists(8, 400, 11)
+    given = {**OPTIONS, "algo": "lambdamart", **options, "valid": valid}
+    whole = rs.train(train, **given)
+    limit = checks.least_memory(train, Params(**{**OPTIONS, "algo": "lambdamart", **options}))
+    assert to_text(rs.train(train, memory=str(limit + (1 << 19)), **given)) == to_text(whole)
 
 
 def test_custom_rules_get_arrays_of_the_host() -> None:

@@ -27,6 +27,8 @@ def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) ->
 
     Callbacks that have the methods of a `Listener` are told what happens to bins.
     """
+    if params.device == "cuda":
+        return None  # `memory` is that of the GPU
     in_memory = [
         (param("device", params.device), params.device != "cpu"),
         (param("algo", params.algo), params.forest_algorithm.grower != "best-first"),

@@ -7,13 +7,23 @@ neighbouring bytes; trees are walked and rows are divided on these.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import cuda, uint8
 
-from ranksieve.cuda.device import SIMULATED, empty, kernel, upload
+from ranksieve.cuda.device import (
+    SIMULATED,
+    download,
+    empty,
+    kernel,
+    n_multiprocessors,
+    overwrite,
+    pin,
+    upload,
+)
 
 GROUP = 32  # columns
 WORDS = 8  # 32-bit words of a row's group
@@ -23,12 +33,24 @@ STAGED = 64 << 20  # bytes sent at a time
 
 @dataclass(frozen=True)
 class DeviceBins:
-    """Bins of some rows; `columns` is None where only groups are there."""
+    """Bins that are on the device as a whole; a layout is None where it is not there."""
 
     words: Any  # uint32, flat
     columns: Any  # uint8, flat
     n_rows: int
     n_groups: int
+
+    def parts(self) -> Iterator[tuple[int, int, Any]]:
+        """The bins by columns: first row, number of rows, columns."""
+        yield 0, self.n_rows, self.columns
+
+    def gather(self, rows: Any, space: Any) -> None:
+        """Copy the groups of some rows, given on the device, to a `TreeSpace`."""
+        blocks = 1 if SIMULATED else 2 * n_multiprocessors()
+        gather_rows[(blocks, self.n_groups), 32 if SIMULATED else 256](
+            self.words.view(np.uint64), self.n_rows, rows, space.n_rows_there, space.rows.words.view(np.uint64),
+            space.room, space.numbers,
+        )  # fmt: skip
 
 
 @kernel
@@ -74,19 +96,72 @@ def n_groups_of(width: int) -> int:
 
 def bytes_needed(n_rows: int, width: int, layouts: int = 2) -> int:
     """Device memory of the bins of a matrix in so many layouts."""
-    return layouts * n_rows * n_groups_of(width) * GROUP + STAGED
+    return layouts * n_rows * n_groups_of(width) * GROUP
+
+
+class StreamedBins:
+    """Bins on the host, which are sent part by part when they are used; the first rows can be kept on the device."""
+
+    def __init__(self, bins: np.ndarray) -> None:
+        self._bins = bins
+        self.n_rows, width = bins.shape
+        self.n_groups = n_groups_of(width)
+        self._n_kept, self._kept = 0, None
+        self._part = min(part_rows(width), -(-self.n_rows // TILE) * TILE)
+        self._columns = empty(self._part * self.n_groups * GROUP, np.uint8)
+        self._staged = empty((self._part, width), np.uint8)
+        self._pinned = pin(bins)  # copies are faster then
+
+    def keep(self, n_bytes: int) -> int:
+        """Keep as many rows as fit into so much memory; returns how many are sent each time."""
+        n_bytes = max(n_bytes - self._part * self._bins.shape[1], 0)  # which are on their way
+        self._n_kept = min(n_bytes // (self.n_groups * GROUP), self.n_rows)
+        if self._n_kept:
+            self._kept = send_bins(self._bins[: self._n_kept], words=False, columns=True)
+        return self.n_rows - self._n_kept
+
+    def parts(self) -> Iterator[tuple[int, int, Any]]:
+        """The bins by columns: first row, number of rows, columns."""
+        if self._kept is not None:
+            yield from self._kept.parts()
+        for start in range(self._n_kept, self.n_rows, self._part):
+            n = min(self._part, self.n_rows - start)
+            staged = self._staged[:n]
+            overwrite(staged, self._bins[start : start + n])
+            _lay_out(staged, 0, n, None, self._columns)
+            yield start, n, self._columns
+
+    def gather(self, rows: Any, space: Any) -> None:
+        """Copy the groups of some rows, given on the device, to a `TreeSpace`."""
+        numbers = download(rows)[: space.n_rows]
+        overwrite(space.numbers[: len(numbers)], numbers)
+        for start in range(0, len(numbers), self._part):
+            taken = np.take(self._bins, numbers[start : start + self._part], axis=0)
+            staged = self._staged[: len(taken)]
+            overwrite(staged, taken)
+            _lay_out(staged, start, space.room, space.rows.bins, None)
+
+
+def part_rows(width: int) -> int:
+    """Rows that are sent at a time."""
+    return max(TILE, STAGED // max(width, 1) // TILE * TILE)
+
+
+def _lay_out(rows: Any, first: int, n_rows: int, grouped: Any, by_column: Any) -> None:
+    """Rows that are on the device into one or both layouts, see `lay_out`; None: not into this one."""
+    nothing = rows.reshape(-1)
+    lay_out[(-(-rows.shape[0] // TILE), n_groups_of(rows.shape[1])), 32 if SIMULATED else 256](
+        rows, first, n_rows, nothing if grouped is None else grouped, nothing if by_column is None else by_column,
+        grouped is not None, by_column is not None,
+    )  # fmt: skip
 
 
 def send_bins(bins: np.ndarray, *, words: bool, columns: bool) -> DeviceBins:
     """The bins of a row-major matrix on the device, part by part."""
     n_rows, width = bins.shape
-    n_groups = n_groups_of(width)
-    size = n_rows * n_groups * GROUP
-    grouped = empty(size if words else 1, np.uint8)
-    by_column = empty(size if columns else 1, np.uint8)
-    part = max(TILE, STAGED // max(width, 1) // TILE * TILE)
+    size, part = n_rows * n_groups_of(width) * GROUP, part_rows(width)
+    grouped = empty(size, np.uint8) if words else None
+    by_column = empty(size, np.uint8) if columns else None
     for start in range(0, n_rows, part):
-        sent = upload(bins[start : start + part])
-        tiles = -(-min(part, n_rows - start) // TILE)
-        lay_out[(tiles, n_groups), 32 if SIMULATED else 256](sent, start, n_rows, grouped, by_column, words, columns)
-    return DeviceBins(grouped.view(np.uint32) if words else None, by_column if columns else None, n_rows, n_groups)
+        _lay_out(upload(bins[start : start + part]), start, n_rows, grouped, by_column)
+    return DeviceBins(grouped.view(np.uint32) if words else None, by_column, n_rows, n_groups_of(width))

@@ -178,6 +178,20 @@ def sum_over_block(value):
 
 
 @cuda.jit(device=True)
+def add_over_block(value, sums):
+    """The sum of a float over the threads of the block, in the same order each time; `sums` is shared memory."""
+    value = add_over_warp(value)
+    if cuda.threadIdx.x % WARP == 0:
+        sums[cuda.threadIdx.x // WARP] = value
+    cuda.syncthreads()
+    total = 0.0
+    for warp in range((cuda.blockDim.x + WARP - 1) // WARP):
+        total += sums[warp]
+    cuda.syncthreads()
+    return total
+
+
+@cuda.jit(device=True)
 def add_before_in_block(value, counts):
     """The sum of a 32-bit integer over the threads before this one; for `counts` see `rank_flags`."""
     warp = int32(cuda.threadIdx.x) // int32(WARP)

@@ -72,16 +72,9 @@ def n_multiprocessors() -> int:
     return 1 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
-def check_memory(n_bytes: int, what: str) -> None:
-    """Refuse to begin what does not fit into the memory that is free."""
-    if SIMULATED:
-        return
-    free = cuda.current_context().get_memory_info()[0]
-    if n_bytes > free:
-        raise DeviceError(
-            f"{what} needs about {n_bytes / 2**30:.1f} GiB on the GPU, and {free / 2**30:.1f} GiB are free; use fewer "
-            "documents or features, or ", param("device", "cpu"),
-        )  # fmt: skip
+def free_memory() -> int:
+    """Bytes of the GPU that are free."""
+    return 1 << 40 if SIMULATED else int(cuda.current_context().get_memory_info()[0])
 
 
 @contextmanager
@@ -283,6 +276,16 @@ def empty(shape: Any, dtype: Any) -> Any:
 def overwrite(target: Any, values: np.ndarray) -> None:
     """Copy host values over an array of the same size on the device."""
     target.copy_to_device(np.ascontiguousarray(values), stream=0 if SIMULATED else stream())
+
+
+def pin(array: np.ndarray) -> Any:
+    """Pin an array of the host for as long as the result lives; None where the system does not allow it."""
+    if SIMULATED or not array.nbytes:
+        return None
+    try:
+        return cuda.current_context().mempin(array, array.ctypes.data, array.nbytes)
+    except Exception:  # of the driver: memory is limited, or it is a file's
+        return None
 
 
 def download(array: Any) -> np.ndarray:

@@ -1,68 +1,144 @@
-"""`Lambdas`: λ-gradients of lists on a GPU, with their work space; and gradients of a sample of rows."""
+"""Gradients of lists on a GPU, with their work space; and gradients of a sample of rows."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda
 
-from ranksieve.cuda.device import SIMULATED, empty, kernel, upload
-from ranksieve.cuda.lambdas import NEAR, NEAR_BYTES, Documents, Metric, Space, far_lambdas, near_lambdas
+from ranksieve.cuda.device import SIMULATED, THREADS, empty, kernel, n_multiprocessors, upload
+from ranksieve.cuda.lambdas import NEAR, NEAR_BYTES, Metric, Space, far_lambdas, near_lambdas
+from ranksieve.cuda.losses import Documents, NoisyPairs, cross_entropies, document_at, noisy_lambdas, residuals
+from ranksieve.kernels.counter_random import step_key
 from ranksieve.kernels.lambdas import NDCG
 
 SPACE_BYTES = 2 * 8 + 5 * 4  # of a document, without the sums that other metrics than NDCG need
-EVERY, SOME = "all documents", "some"
+
+
+class Sample(NamedTuple):
+    """Some places of lists; `own` are weights of the lists' places, and there may be none."""
+
+    places: Any
+    n: int
+    own: Any
+    has_own: bool
 
 
 @kernel
-def take_gradients(grad, hess, places, n_places, weights, weighted, out_grad, out_hess):
-    """The gradients at some places, times weights."""
-    for i in range(cuda.grid(1), n_places, cuda.gridsize(1)):
-        weight = weights[i] if weighted else 1.0
-        out_grad[i], out_hess[i] = grad[places[i]] * weight, hess[places[i]] * weight
+def take_gradients(documents, sample, by_place, grad, hess, numbers, out_grad, out_hess):
+    """The numbers of the documents of a sample, and their gradients times their weights.
+
+    Gradients are per place of the lists (`by_place`), or per document.
+    """
+    for i in range(cuda.grid(1), sample.n, cuda.gridsize(1)):
+        place = sample.places[i]
+        row = document_at(documents, place)
+        weight = documents.weights[row] if documents.weighted else 1.0
+        if sample.has_own:
+            weight *= sample.own[place]
+        source = place if by_place else row
+        numbers[i], out_grad[i], out_hess[i] = row, grad[source] * weight, hess[source] * weight
 
 
-class Lambdas:
-    """λ-gradients of lists of documents whose gains and weights stay the same."""
+def threads_of(longest: int) -> int:
+    """Threads of a block that has a list."""
+    return 32 if SIMULATED else 64 if longest <= 256 else 128 if longest <= 1024 else 256
 
-    def __init__(self, kind: int, normalize: bool, gains: np.ndarray, weights: np.ndarray | None) -> None:
-        self._kind, self._normalize = kind, bool(normalize)
-        self._gains = upload(gains)
-        self._weights = upload(np.ones(1) if weights is None else weights)
-        self._has_weights = weights is not None
+
+class ListGradients:
+    """Gradients of lists of documents whose gains and weights stay the same.
+
+    A subclass has `run(documents, longest, ideals, out, step)`: gradients and second derivatives of lists, of which the
+    longest has so many documents, into the two arrays `out`.
+    """
+
+    is_random = False  # or it depends on the step
+
+    def __init__(self, gains: np.ndarray, weights: np.ndarray | None) -> None:
+        self._gains = upload(np.asarray(gains, np.float64))
+        self.weights = upload(np.ones(1) if weights is None else weights)
+        self.has_weights = weights is not None
         self._no_rows = empty(1, np.int32)
-        self._spaces: dict[str, Space] = {}
+        self._kept: dict[Any, Any] = {}
 
-    def _space(self, n_docs: int, n_lists: int, name: str) -> Space:
-        """Work space for so many documents; kept for the next call of the same name."""
-        n_sums = 1 if self._kind == NDCG else n_docs + n_lists
-        found = self._spaces.get(name)
-        if found is None or len(found.ranks) < n_docs or len(found.sums) < n_sums:
-            n_listed = 1 if name == EVERY else n_docs
-            scores, gains = empty(n_listed, np.float64), empty(n_listed, np.float64)
-            powers, ranked = empty(n_docs, np.float64), empty(n_docs, np.float64)
-            integers = [empty(n_docs, np.int32) for _ in range(5)]
-            above, sums = empty(n_sums, np.float64), empty(n_sums, np.float64)
-            found = Space(*(scores, gains, powers, *integers, ranked, above, sums))
-            self._spaces[name] = found
-        return found
-
-    def run(
-        self, scores: Any, rows: Any, offsets: Any, longest: int, ideals: Any, by_rank: Any, out: Any, weighted: bool
-    ) -> None:  # fmt: skip
-        """λ and w of lists of these rows (None: all documents) into the two arrays `out`."""
-        n_lists = len(offsets) - 1
-        n_docs = len(out[0])
-        metric = Metric(self._kind, self._normalize, ideals, by_rank)
-        documents = Documents(
-            scores, self._gains, self._weights, weighted and self._has_weights,
+    def documents(self, scores: Any, rows: Any, offsets: Any, *, weighted: bool) -> Documents:
+        """The lists of some rows (None: of all documents)."""
+        return Documents(
+            scores, self._gains, self.weights, weighted and self.has_weights,
             self._no_rows if rows is None else rows, rows is not None, offsets,
         )  # fmt: skip
-        threads = 32 if SIMULATED else 64 if longest <= 256 else 128 if longest <= 1024 else 256
-        space = self._space(n_docs, n_lists, EVERY if rows is None else SOME)
-        room = -(-longest // 32) * 32
-        if longest <= NEAR:
-            near_lambdas[n_lists, threads, NEAR_BYTES * room](metric, documents, space, room, *out)
+
+    def _space(self, name: Any, n_docs: int, *types: Any) -> list[Any]:
+        """Arrays for so many documents, the same each time: replays use them."""
+        if (name, n_docs) not in self._kept:
+            self._kept[name, n_docs] = [empty(n_docs, dtype) for dtype in types]
+        return self._kept[name, n_docs]
+
+
+class Lambdas(ListGradients):
+    """λ of a metric; `by_rank` are the discounts of ranks up to the truncation."""
+
+    def __init__(self, kind: int, normalize: bool, by_rank: np.ndarray, *given: Any) -> None:
+        super().__init__(*given)
+        self._kind, self._normalize, self._by_rank = kind, bool(normalize), upload(by_rank)
+
+    def run(self, documents: Documents, longest: int, ideals: Any, out: Any, step: int) -> None:
+        n_lists, n_docs, is_near = len(documents.offsets) - 1, len(out[0]), longest <= NEAR
+        metric = Metric(self._kind, self._normalize, ideals, self._by_rank)
+        room = -(-longest // 64) * 64
+        space = self._work(1 if is_near else n_docs, n_docs, n_lists, documents.listed)
+        if is_near:
+            near_lambdas[n_lists, threads_of(longest), NEAR_BYTES * room](metric, documents, space, room, *out)
         else:
-            far_lambdas[n_lists, threads](metric, documents, space, room, *out)
+            far_lambdas[n_lists, threads_of(longest)](metric, documents, space, room, *out)
+
+    def _work(self, n_far: int, n_docs: int, n_lists: int, listed: bool) -> Space:
+        scores, gains = self._space("listed", n_far if listed else 1, np.float64, np.float64)
+        powers, *integers = self._space("far", n_far, np.float64, *[np.int32] * 5)
+        n_sums = 1 if self._kind == NDCG else n_docs + n_lists
+        ranked, above, sums = self._space("sums", n_sums, np.float64, np.float64, np.float64)
+        return Space(scores, gains, powers, *integers, ranked, above, sums)
+
+
+class Residuals(ListGradients):
+    """Labels, given as gains, minus scores; or labels alone."""
+
+    def __init__(self, with_scores: bool, *given: Any) -> None:
+        super().__init__(*given)
+        self._with_scores = with_scores
+
+    def run(self, documents: Documents, longest: int, ideals: Any, out: Any, step: int) -> None:
+        blocks = 1 if SIMULATED else 4 * n_multiprocessors()
+        residuals[blocks, THREADS](documents, self._with_scores, *out)
+
+
+class CrossEntropy(ListGradients):
+    """XE-NDCG."""
+
+    is_random = True
+
+    def __init__(self, seed: int, *given: Any) -> None:
+        super().__init__(*given)
+        self._seed = seed
+
+    def run(self, documents: Documents, longest: int, ideals: Any, out: Any, step: int) -> None:
+        (terms,), key = self._space("terms", len(out[0]), np.float64), np.uint64(step_key(self._seed, step))
+        cross_entropies[len(documents.offsets) - 1, threads_of(longest)](documents, key, terms, *out)
+
+
+class NoisyLambdas(ListGradients):
+    """YetiLoss; the shape is truncation, number of neighbors and number of permutations."""
+
+    is_random = True
+
+    def __init__(self, seed: int, shape: tuple[int, int, int], *given: Any) -> None:
+        super().__init__(*given)
+        self._seed, self._shape = seed, shape
+
+    def run(self, documents: Documents, longest: int, ideals: Any, out: Any, step: int) -> None:
+        space = self._space("noisy", len(out[0]), np.float64, np.int32, np.int32)
+        key = np.uint64(step_key(self._seed, step))
+        noisy_lambdas[len(documents.offsets) - 1, threads_of(longest)](
+            documents, NoisyPairs(*self._shape, ideals, *space), key, *out
+        )

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from numba import cuda, float64, int32
 
-from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, WARP, add_over_warp, max_over_block, rank_flags
+from ranksieve.cuda.blocks import MAXIMA, MOST_WARPS, WARP, add_over_block, add_over_warp, max_over_block, rank_flags
 from ranksieve.cuda.device import Kernel, shared
+from ranksieve.cuda.losses import document_at
 from ranksieve.cuda.ranking import BUCKETS, FEW, list_chosen, order_chosen
 from ranksieve.kernels import lambdas as cpu
 from ranksieve.kernels.lambdas import FURTHEST, NDCG
@@ -37,18 +38,6 @@ class Metric(NamedTuple):
     normalize: bool
     ideals: Any  # per list
     by_rank: Any  # discounts of ranks up to the truncation
-
-
-class Documents(NamedTuple):
-    """The lists, and all documents' scores."""
-
-    scores: Any
-    gains: Any  # per document
-    weights: Any  # per document
-    weighted: bool
-    rows: Any  # documents of the lists
-    listed: bool  # or these are all documents
-    offsets: Any
 
 
 class Space(NamedTuple):
@@ -107,7 +96,7 @@ def load_list(documents, docs, first, copied, maxima):
     highest, lowest = -math.inf, -math.inf
     for i in range(cuda.threadIdx.x, docs.n, cuda.blockDim.x):
         if copied:
-            row = documents.rows[first + i] if documents.listed else first + i
+            row = document_at(documents, first + i)
             docs.scores[i], docs.gains[i] = documents.scores[row], documents.gains[row]
         score = docs.scores[i]
         docs.ranks[i] = 0
@@ -117,14 +106,13 @@ def load_list(documents, docs, first, copied, maxima):
 
 
 @cuda.jit(device=True)
-def rank_list(docs, ranked_gains, depth, highest, counts, work):
+def rank_list(docs, depth, highest, counts, work):
     """Ranks up to `depth`; the powers of all scores."""
     list_chosen(docs.scores, docs.n, depth, docs.places, 0, counts, work)
     order_chosen(docs.scores, docs.places, depth, docs.order, work[5])
     for rank in range(cuda.threadIdx.x, depth, cuda.blockDim.x):
         place = docs.order[rank]
         docs.ranks[place] = rank + 1
-        ranked_gains[rank] = docs.gains[place]
     for i in range(cuda.threadIdx.x, docs.n, cuda.blockDim.x):
         docs.powers[i] = math.exp(docs.scores[i] - highest)
     cuda.syncthreads()
@@ -258,23 +246,20 @@ def add_pairs(metric, swap, scale, docs, depth, n_with, n_heads, totals):
 @cuda.jit(device=True)
 def normal_factor(pushed, totals):
     """log2(1 + s) / s of the sum s of all |λ|."""
-    total = add_over_warp(2.0 * pushed)
-    if cuda.threadIdx.x % WARP == 0:
-        totals[cuda.threadIdx.x // WARP] = total
-    cuda.syncthreads()
-    total = 0.0
-    for warp in range((cuda.blockDim.x + WARP - 1) // WARP):
-        total += totals[warp]
+    total = add_over_block(2.0 * pushed, totals)
     return math.log2(1.0 + total) / total if total > 0.0 else 1.0
 
 
 @cuda.jit(device=True)
-def swap_of(metric, space, q, first, depth, box):
+def swap_of(metric, docs, space, q, first, depth, box):
     """What changes of MAP, MRR and ERR are read from."""
     above, sums = space.above[first + q : first + q + depth + 1], space.sums[first + q : first + q + depth + 1]
     if metric.kind != NDCG:
+        ranked = space.ranked_gains[first : first + depth]
+        for rank in range(cuda.threadIdx.x, depth, cuda.blockDim.x):
+            ranked[rank] = docs.gains[docs.order[rank]]
+        cuda.syncthreads()
         if cuda.threadIdx.x == 0:
-            ranked = space.ranked_gains[first : first + depth]
             running_sums(metric.kind, ranked, above, sums)
             box[0], box[1] = first_positives(ranked)
         cuda.syncthreads()
@@ -333,8 +318,8 @@ def _lambda_kernel(near: bool) -> Kernel:
         highest, lowest = load_list(documents, docs, first, near or documents.listed, maxima)
         depth = min(len(metric.by_rank), n)
         scale = Scale(1.0 / metric.ideals[q], highest != -lowest, highest + lowest < FURTHEST)
-        rank_list(docs, space.ranked_gains[first:], depth, highest, counts, work)
-        swap = swap_of(metric, space, q, first, depth, box)
+        rank_list(docs, depth, highest, counts, work)
+        swap = swap_of(metric, docs, space, q, first, depth, box)
         n_heads = find_heads(docs, counts)
         n_with = sort_ranked(docs, depth, counts)
         pushed = add_pairs(metric, swap, scale, docs, depth, n_with, n_heads, totals)
@@ -342,7 +327,7 @@ def _lambda_kernel(near: bool) -> Kernel:
         for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
             weight = factor
             if documents.weighted:
-                weight *= documents.weights[documents.rows[first + i] if documents.listed else first + i]
+                weight *= documents.weights[document_at(documents, first + i)]
             grad[first + i], hess[first + i] = docs.grad[i] * weight, docs.hess[i] * weight
 
     return Kernel(lambdas, registers=80)

@@ -127,14 +127,21 @@ def cut_of(values, n, k, counts, work):
 
 
 @cuda.jit(device=True)
+def cut_list(values, n, k, counts, work):
+    """A value and a place: larger values are chosen, and equal ones up to the place, see `list_chosen`."""
+    cut, last = -math.inf, int32(n)
+    if k < n:
+        cut, last = cut_of(values, n, k, counts, work) if k > 0 else (math.inf, int32(n))
+    return cut, last
+
+
+@cuda.jit(device=True)
 def list_chosen(values, n, k, out, offset, counts, work):
     """Write the places of the k largest finite values and of infinite ones, ascending and plus `offset`, to `out`.
 
     A warp has a part of the list: it counts what is chosen there, and then writes it.
     """
-    cut, last = -math.inf, int32(n)
-    if k < n:
-        cut, last = cut_of(values, n, k, counts, work) if k > 0 else (math.inf, int32(n))
+    cut, last = cut_list(values, n, k, counts, work)
     t, n_warps = int32(cuda.threadIdx.x), (int32(cuda.blockDim.x) + int32(WARP - 1)) // int32(WARP)
     warp, lane, size = t // int32(WARP), t % int32(WARP), int32(n)
     per_warp = (size // n_warps // int32(WARP) + int32(1)) * int32(WARP)

@@ -9,6 +9,7 @@ import numpy as np
 from ranksieve.boosting.collapse import Grown, collapse
 from ranksieve.boosting.fixed_point import Rooms, Scale, Scales, fits_one_integer
 from ranksieve.boosting.grower import Grower
+from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda.growth import Growth, SearchedNodes
 from ranksieve.cuda.tree_tables import EXPONENTS, MOST_LEAVES
@@ -22,8 +23,9 @@ from ranksieve.params import Params
 class GpuGrower(Grower):
     """Best-first trees on histograms; the same trees as `Grower` for the same gradients."""
 
-    def __init__(self, data: Binned, params: Params) -> None:
+    def __init__(self, data: Binned, params: Params, *, threads: int = 1) -> None:
         super().__init__(data, params, threads=1)
+        self._data, self._threads = data, threads
         if params.leaves > MOST_LEAVES:
             raise ParameterError(
                 param("leaves"), f" is {params.leaves}; a tree has at most {MOST_LEAVES} leaves with ",
@@ -47,7 +49,9 @@ class GpuGrower(Grower):
         """They are on the device."""
 
     def grow(self, target: Any, rng: np.random.Generator) -> tuple[Tree, None]:
-        """A tree fitted to the gradients of a `TreeSpace`."""
+        """A tree fitted to the gradients of a `TreeSpace`; or, if they are on the host, a tree that is grown there."""
+        if isinstance(target, TreeTarget):
+            return Grower(self._data, self._params, threads=self._threads).grow(target, rng)[0], None
         allowed = np.zeros(self._growth.n_columns, np.bool_)
         allowed[self._columns] = self._choose_columns(rng).allowed[: len(self._columns)]
         rooms, key, p = Rooms.of(target.n_rows), self._draw_key(rng), self._params

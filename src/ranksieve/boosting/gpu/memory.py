@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from ranksieve.boosting.gpu.grower import GpuGrower
@@ -10,59 +12,108 @@ from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.gpu.validation import GpuValidationSet
 from ranksieve.boosting.job import TrainingJob
 from ranksieve.boosting.selections.random import Everything
-from ranksieve.cuda.bins import DeviceBins, bytes_needed, n_groups_of, send_bins
-from ranksieve.cuda.device import check_memory
+from ranksieve.cuda.bins import DeviceBins, StreamedBins, bytes_needed, n_groups_of, part_rows, send_bins
+from ranksieve.cuda.device import free_memory
 from ranksieve.cuda.gradients import SPACE_BYTES
 from ranksieve.cuda.histograms import CELLS
 from ranksieve.cuda.tree_tables import MOST_AHEAD
 from ranksieve.data.binned import Binned
-from ranksieve.errors import ParameterError, param
+from ranksieve.errors import DeviceError, ParameterError, param
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.params import Params
+from ranksieve.rules import AUTO, fields_of
+from ranksieve.text_formats import file_size, read_size
+
+LOG = logging.getLogger("ranksieve")
 
 DOCUMENT_BYTES = 64  # scores, gains, gradients, and the numbers of rows
-TRAINED_SHARE = 0.25  # of the rows, that room is left for where a selection copies bins
+SCORE_BYTES = 16  # of a document, for its score and its label
+UNKNOWN_SHARE = 0.25  # of the rows, where a rule of the user selects them
 
 
-def needed_bytes(data: Binned, params: Params, *, is_trained_on: bool) -> int:
-    """Memory on the GPU that a data set takes."""
+def copied_rows(data: Binned, params: Params) -> int:
+    """About how many rows are copied for a tree, at most; 0 where trees are grown on all rows in place."""
+    rule, lists = params.selection_rule, data.lists
+    if type(rule) is Everything:
+        return int(params.row_fraction * lists.n_docs) if params.row_fraction < 1.0 else 0
+    given = fields_of(rule)
+    share = given.get("max_negatives", given.get("negatives", UNKNOWN_SHARE)) + given.get("rest", 0.0)
+    least = np.minimum(lists.sizes, given.get("min_negatives", 0)).sum()
+    return int(min(np.count_nonzero(lists.labels) + max(share * lists.n_docs, least), lists.n_docs))
+
+
+def needed_bytes(data: Binned, params: Params, *, is_trained_on: bool, in_place: bool = True) -> int:
+    """Memory on the GPU that a data set takes; with `in_place`, its bins are on the GPU as a whole."""
     n_docs, width = data.bins.shape
-    needed = bytes_needed(n_docs, width, layouts=2 if is_trained_on else 1) + 16 * n_docs
+    part = min(part_rows(width), n_docs)  # as it is sent, and by columns
+    needed = SCORE_BYTES * n_docs + part * width
+    needed += bytes_needed(n_docs, width, layouts=1 + is_trained_on) if in_place else bytes_needed(part, width, 1)
     if is_trained_on:
-        if type(params.selection_rule) is not Everything or params.row_fraction < 1.0:
-            needed += int(TRAINED_SHARE * bytes_needed(n_docs, width, layouts=1))
         slots = params.leaves + MOST_AHEAD
         needed += n_docs * (DOCUMENT_BYTES + SPACE_BYTES) + 8 * CELLS * slots * n_groups_of(width)
+        needed += bytes_needed(copied_rows(data, params), width, layouts=1)
     return needed
 
 
 class GpuMemory:
-    """Trains on a GPU: bins are sent once, and per tree only the tree and the metric come back."""
+    """Trains on a GPU: bins are sent once, and per tree only the tree and the metric come back.
+
+    Bins that do not fit are sent again for each tree, which is trained on a selection of the rows; only the first tree,
+    which is trained on all rows, is then grown on the CPU.
+    """
 
     def __init__(self, job: TrainingJob) -> None:
-        self._params = params = job.params
-        if params.forest_algorithm.grower != "best-first":
+        self._params, self._threads = job.params, job.threads
+        if job.params.forest_algorithm.grower != "best-first":
             raise ParameterError(
-                param("algo", params.algo), " does not run on a GPU: its trees are oblivious; use ",
+                param("algo", job.params.algo), " does not run on a GPU: its trees are oblivious; use ",
                 param("device", "cpu"),
             )  # fmt: skip
-        self._trained: DeviceBins | None = None
+        self._trained: DeviceBins | StreamedBins | None = None
+        limit = job.params.memory
+        self._left = free_memory() if limit == AUTO else min(read_size(limit), free_memory())
 
     def scores(self, data: Binned, start: float | np.ndarray, *, is_trained_on: bool = False) -> GpuScores:
         """The scores of a data set, whose bins are sent to the GPU."""
         what = f"{data.source}: training" if is_trained_on else f"{data.source}: validation"
-        check_memory(needed_bytes(data, self._params, is_trained_on=is_trained_on), what)
-        bins = send_bins(data.bins, words=is_trained_on, columns=True)
+        whole = needed_bytes(data, self._params, is_trained_on=is_trained_on)
+        bins: DeviceBins | StreamedBins
+        if whole <= self._left:
+            self._left -= whole
+            bins = send_bins(data.bins, words=is_trained_on, columns=True)
+        else:
+            bins = self._streamed(data, whole, what, is_trained_on=is_trained_on)
         if is_trained_on:
             self._trained = bins
         return GpuScores(bins, np.full(data.lists.n_docs, start, np.float64), self._params.leaves)
+
+    def _streamed(self, data: Binned, whole: int, what: str, *, is_trained_on: bool) -> StreamedBins:
+        """Bins that do not fit."""
+        least = needed_bytes(data, self._params, is_trained_on=is_trained_on, in_place=False)
+        in_place = is_trained_on and not copied_rows(data, self._params)
+        if in_place or least > self._left:
+            remedy = "an algorithm that selects rows, such as selgb, " if in_place else "a smaller selection, "
+            raise DeviceError(
+                f"{what} needs about {file_size(whole if in_place else least)} on the GPU, and "
+                f"{file_size(self._left)} are free; use fewer documents, {remedy if is_trained_on else ''}or ",
+                param("device", "cpu"),
+            )  # fmt: skip
+        LOG.warning(
+            "%s needs about %s on the GPU, and %s are free: bins are sent for each tree",
+            what, file_size(whole), file_size(self._left),
+        )  # fmt: skip
+        self._left -= least
+        return StreamedBins(data.bins)
 
     def validation_set(self, name: str, data: Binned, scores: GpuScores) -> GpuValidationSet:
         return GpuValidationSet(name, data, scores)
 
     def lists(self, data: Binned, metric: Metric, first_selection: int) -> GpuLists:
         assert self._trained is not None
+        if isinstance(self._trained, StreamedBins):  # what validation sets have left is for these
+            n_sent = self._trained.keep(self._left)
+            LOG.info("the bins of %s of %s documents are sent for each tree", f"{n_sent:,}", f"{data.lists.n_docs:,}")
         return GpuLists(data.lists, self._params, metric, first_selection, bins=self._trained)
 
     def grower(self, data: Binned) -> GpuGrower:
-        return GpuGrower(data, self._params)
+        return GpuGrower(data, self._params, threads=self._threads)

@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting.gpu.objectives import GpuObjective, labels_alone, objective_of
 from ranksieve.boosting.gpu.scores import GpuScores
-from ranksieve.boosting.objectives.lambdas import LambdaObjective
+from ranksieve.boosting.gpu.selections import SELECTIONS
 from ranksieve.boosting.selections.random import Everything
-from ranksieve.boosting.selections.top import TopNegatives
-from ranksieve.boosting.training_rows import Gradients, ObjectiveView, TrainingLists, TrainingRows
-from ranksieve.cuda import ranking
-from ranksieve.cuda.bins import GROUP, DeviceBins, gather_rows
+from ranksieve.boosting.training_rows import Gradients, TrainingLists, TrainingRows, TreeTarget
+from ranksieve.cuda import marking
+from ranksieve.cuda.bins import GROUP, DeviceBins, StreamedBins
 from ranksieve.cuda.device import SIMULATED, THREADS, Replays, download, empty, n_multiprocessors, overwrite, upload
-from ranksieve.cuda.gradients import Lambdas, take_gradients
+from ranksieve.cuda.gradients import ListGradients, Sample, take_gradients, threads_of
 from ranksieve.cuda.growth import TreeSpace
-from ranksieve.data.negatives import draw_places, share_of, starts_of
+from ranksieve.cuda.largest import CHOSEN
+from ranksieve.cuda.losses import Documents
+from ranksieve.data.negatives import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
-from ranksieve.kernels.lambdas import discounts_by_rank
-
-LIST_THREADS = 32 if SIMULATED else 512  # of a block that has a list
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class GpuRows:
     read: Callable[[], TrainingRows]
     full_lists: bool = False
     ideals: Any = None  # on the device; None: those of the full lists, as all positives are here
-    by_rank: Any = None  # discounts, on the device
+    weights: Any = None  # of the selection, on the device
     name: str = ""  # where the same arrays are used again, for replays
 
     @property
@@ -60,62 +59,106 @@ class GpuRows:
 class GpuLists(TrainingLists):
     """Training lists on a GPU.
 
-    SelGB's selection and the λ-gradients are computed there. Other rules and functions get arrays on the host, and what
-    they return is sent to the GPU.
+    Selections and gradients are computed there. Rules and functions of the user get arrays on the host, and what they
+    return is sent to the GPU.
     """
 
-    bins: DeviceBins = field(kw_only=True)
-    _spaces: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    bins: DeviceBins | StreamedBins = field(kw_only=True)
+    _spaces: dict[Any, Any] = field(default_factory=dict, kw_only=True)
     _sent: tuple[Any, GpuRows] | None = field(default=None, kw_only=True)
+    _full_step: int = field(default=-1, kw_only=True)  # of the gradients of the full lists on the device
 
     def select_rows(self, last: Any, scores: Any, step: int, rng: np.random.Generator) -> Any:
-        rule = self.params.selection_rule
         if not self.selects_at(step):
             return last
-        if type(rule) is Everything:
+        if type(self.params.selection_rule) is Everything:
             return self.all_rows
-        if type(rule) is TopNegatives:
-            return self._top.select(scores)
-        return super().select_rows(last, scores, step, rng)
+        if self._selection is None:
+            return super().select_rows(last, scores, step, rng)
+        return self._selection.select(last, scores, step, rng)
 
     def gradients(self, rows: Any, scores: Any, step: int, rng: np.random.Generator) -> Any:
         """What the tree of this step is fitted to, see `TrainingLists.gradients`."""
-        there = self._send(rows)
-        sampled = (there is not None and there.full_lists) or self.params.row_fraction < 1.0
-        if sampled:
+        there = self.send(rows)
+        if (there is not None and there.full_lists) or self.params.row_fraction < 1.0:
             return self._sample(there, scores, step, rng)
+        if there is None and isinstance(self.bins, StreamedBins):
+            (grad, hess), weights = self.full_gradients(scores, step), self.lists.weights
+            self._full = None  # the next tree has others
+            return TreeTarget(None, grad, hess) if weights is None else TreeTarget(None, grad * weights, hess * weights)
         space = self._full_space if there is None else self._compact(there.there, there.n_rows, there.name)
         self._fill(there, scores, step, (space.grad, space.hess), weighted=True, replays=space.replays)
         return space
 
     def full_gradients(self, scores: Any, step: int) -> Gradients:
-        """Gradients of the full lists on the host, for selections by gradient."""
+        """Gradients of the full lists on the host, for rules of the user, and for trees that are grown there."""
         if self._full is None or self._full[0] != step:
-            out = self._list_gradients(self.lists.n_docs)
-            self._fill(None, scores, step, out, weighted=False)
-            self._full = step, (download(out[0]), download(out[1]))
+            grad, hess = self.full_gradients_there(scores, step)
+            self._full = step, (download(grad), download(hess))
         return self._full[1]
+
+    def full_gradients_there(self, scores: GpuScores, step: int) -> tuple[Any, Any]:
+        """Gradients of the full lists on the device; a selection and the tree that follows share them."""
+        out = self._buffers("full gradients", self.lists.n_docs, SCORE, SCORE)
+        if self._full_step != step:
+            self._fill(None, scores, step, out, weighted=False)
+            self._full_step = step
+        return out
+
+    def send(self, rows: Any) -> GpuRows | None:
+        """The rows on the device; None: all."""
+        if isinstance(rows, GpuRows):
+            return rows
+        if rows.rows is None:
+            return None
+        if self._sent is None or self._sent[0] is not rows:
+            ideals, own = None, None if rows.selected is None else rows.selected.weights
+            if self._objective is not None:
+                ideals = upload(self._objective.ideals(self._objective.gains[rows.rows], rows.offsets))
+            self._sent = rows, GpuRows(
+                upload(rows.rows), rows.offsets, upload(rows.offsets), lambda: rows, rows.full_lists, ideals,
+                None if own is None else upload(own),
+            )  # fmt: skip
+        return self._sent[1]
 
     def _sample(self, rows: GpuRows | None, scores: Any, step: int, rng: np.random.Generator) -> TreeSpace:
         """A target of some of the rows, with their weights."""
-        host = self.all_rows if rows is None else rows.host
-        lists = None if host.full_lists else rows
-        out = self._list_gradients(self.lists.n_docs if lists is None else lists.n_rows)
-        self._fill(lists, scores, step, out, weighted=False)
-        kept = np.arange(len(host.labels))
-        if self.params.row_fraction < 1.0:
-            sizes = np.diff(host.offsets)
-            counts = share_of(sizes, self.params.row_fraction)
-            kept = draw_places(sizes, counts, rng) + np.repeat(host.offsets[:-1], counts)
-        numbers = (kept if host.rows is None else host.rows[kept]).astype(ROW)
-        places = numbers if lists is None else kept.astype(ROW)
-        weights = None if host.weights is None else host.weights[kept]
-        space = self._compact(upload(numbers), len(numbers))
-        take_gradients[self._blocks, THREADS](
-            *out, upload(places), len(places), upload(np.ones(1) if weights is None else weights), weights is not None,
-            space.grad, space.hess,
-        )  # fmt: skip
+        by_place = rows is not None and not rows.full_lists
+        if by_place:
+            assert rows is not None
+            out = self._buffers("gradients", rows.n_rows, SCORE, SCORE)
+            self._fill(rows, scores, step, out, weighted=False)
+        else:
+            out = self.full_gradients_there(scores, step)
+        places, n = self._draw(rows, rng)
+        own = self._nothing if rows is None or rows.weights is None else rows.weights
+        sample = Sample(places, n, own, rows is not None and rows.weights is not None)
+        (numbers,) = self._buffers("numbers", n, ROW)
+        space = self._room_for(n)
+        documents = self._documents(self._labels, rows, scores, weighted=True)
+        take_gradients[self._blocks, THREADS](documents, sample, by_place, *out, numbers, space.grad, space.hess)
+        self.bins.gather(numbers, space)
         return space
+
+    def _draw(self, rows: GpuRows | None, rng: np.random.Generator) -> tuple[Any, int]:
+        """Random places of each list's rows, and how many."""
+        offsets = self.lists.offsets if rows is None else rows.offsets
+        there, n = self.offsets_there if rows is None else rows.offsets_there, int(offsets[-1])
+        if self.params.row_fraction == 1.0:
+            if ("all places", n) not in self._spaces:
+                self._spaces["all places", n] = upload(np.arange(n, dtype=ROW))
+            return self._spaces["all places", n], n
+        sizes = np.diff(offsets)
+        counts = share_of(sizes, self.params.row_fraction)
+        starts = starts_of(counts)
+        (flags,) = self._buffers("marks", n, np.uint8)
+        (places,) = self._buffers("places", int(starts[-1]), ROW)
+        marking.restart[self._blocks, THREADS](self._nothing, 0, flags)
+        marking.draw_rows[len(sizes), marking.DRAWERS](
+            int(rng.integers(2**63)), there, upload(sizes), upload(counts), flags
+        )
+        marking.list_marked[len(sizes), threads_of(int(sizes.max()))](flags, CHOSEN, there, upload(starts), places)
+        return places, int(starts[-1])
 
     def _fill(
         self, rows: GpuRows | None, scores: GpuScores, step: int, out: Any, *, weighted: bool,
@@ -125,51 +168,48 @@ class GpuLists(TrainingLists):
 
         With `replays`, the arrays are the same each time, and so are the rows if they have a name.
         """
-        objective = self.params.objective_rule
-        if self._lambdas is not None and not objective.fits_labels(step):
-            offsets, there = (self._offsets, None) if rows is None else (rows.offsets_there, rows.there)
-            longest = int(np.diff(self.lists.offsets if rows is None else rows.offsets).max())
-            ideals = self._ideals if rows is None or rows.ideals is None else rows.ideals
-            by_rank = self._by_rank if rows is None else rows.by_rank
-            run = partial(self._lambdas.run, scores.values, there, offsets, longest, ideals, by_rank, out, weighted)
-            if replays is None or (rows is not None and not rows.name):
-                run()
-            else:
-                replays.run(("lambdas", rows and rows.name), run)
+        gradients = self._gradients_at(step)
+        if gradients is None:
+            self._fill_from_host(rows, scores, step, out, weighted=weighted)
             return
+        longest = int(np.diff(self.lists.offsets if rows is None else rows.offsets).max())
+        ideals = self._ideals if rows is None or rows.ideals is None else rows.ideals
+        documents = self._documents(gradients, rows, scores, weighted=weighted)
+        run = partial(gradients.run, documents, longest, ideals, out, step)
+        if replays is None or gradients.is_random or (rows is not None and not rows.name):
+            run()
+        else:  # lists of similar length are launched alike
+            replays.run(("gradients", rows and rows.name, gradients, threads_of(longest), -(-longest // 64)), run)
+
+    def _fill_from_host(self, rows: GpuRows | None, scores: GpuScores, step: int, out: Any, *, weighted: bool) -> None:
         host = self.all_rows if rows is None else rows.host
         now = scores.all() if host.rows is None else scores.at(host.rows)
-        derivatives = self._derivatives(host, now, step)
-        for array, values in zip(out, derivatives, strict=True):
+        for array, values in zip(out, self._derivatives(host, now, step), strict=True):
             values = values * host.weights if weighted and host.weights is not None else values
             overwrite(array[: len(values)], values)
 
-    def _send(self, rows: Any) -> GpuRows | None:
-        """The rows on the device; None: all."""
-        if isinstance(rows, GpuRows):
-            return rows
-        if rows.rows is None:
+    def _gradients_at(self, step: int) -> Any:
+        """What computes the gradients of a step; None: a function of the user."""
+        if self._objective is None:
             return None
-        if self._sent is None or self._sent[0] is not rows:
-            ideals = None
-            if self._lambdas is not None:
-                gains = self._gains[rows.rows]
-                ideals = upload(self.params.objective_rule.ideals(gains, rows.offsets, self.metric))
-            there = GpuRows(
-                upload(rows.rows), rows.offsets, upload(rows.offsets), lambda: rows, rows.full_lists, ideals,
-                upload(self._discounts(rows.offsets)),
-            )  # fmt: skip
-            self._sent = rows, there
-        return self._sent[1]
+        fits_labels = getattr(self.params.objective_rule, "fits_labels", None)
+        return self._labels if fits_labels is not None and fits_labels(step) else self._objective.gradients
 
-    def _discounts(self, offsets: np.ndarray) -> np.ndarray:
-        """Discounts of the ranks that count in λ; ones where there is no λ."""
-        if self._lambdas is None:
-            return np.ones(1)
-        return discounts_by_rank(offsets, self.params.objective_rule.depth(self.metric))
+    def _documents(
+        self, gradients: ListGradients, rows: GpuRows | None, scores: GpuScores, *, weighted: bool
+    ) -> Documents:
+        there, offsets = (None, self.offsets_there) if rows is None else (rows.there, rows.offsets_there)
+        return gradients.documents(scores.values, there, offsets, weighted=weighted)
 
     def _compact(self, rows: Any, n_rows: int, name: str = "") -> TreeSpace:
         """Space with a copy of the bins of some rows."""
+        space = self._room_for(n_rows)
+        run = partial(self.bins.gather, rows, space)
+        space.replays.run(("gather", name), run) if name and isinstance(self.bins, DeviceBins) else run()
+        return space
+
+    def _room_for(self, n_rows: int) -> TreeSpace:
+        """Space for so many rows of a copy."""
         space = self._spaces.get("compact")
         if space is None or space.room < n_rows:
             room = n_rows if space is None else n_rows + n_rows // 8
@@ -177,99 +217,48 @@ class GpuLists(TrainingLists):
             space = TreeSpace(room, grouped.view(np.uint32), grouped, by_column=False, numbered=True)
             self._spaces["compact"] = space
         space.take(n_rows)
-        run = partial(self._gather, rows, space)
-        space.replays.run(("gather", name), run) if name else run()
         return space
 
-    def _gather(self, rows: Any, space: TreeSpace) -> None:
-        gather_rows[(self._blocks, self.bins.n_groups), 32 if SIMULATED else 256](
-            self.bins.words.view(np.uint64), self.bins.n_rows, rows, space.n_rows_there,
-            space.rows.words.view(np.uint64), space.room, space.numbers,
-        )  # fmt: skip
-
-    def _list_gradients(self, n_docs: int) -> tuple[Any, Any]:
-        """Two arrays for gradients that no tree is fitted to as they are."""
-        found = self._spaces.get("gradients")
-        if found is None or len(found[0]) < n_docs:
-            found = self._spaces["gradients"] = empty(n_docs, SCORE), empty(n_docs, SCORE)
-        return found
+    def _buffers(self, name: str, n: int, *types: Any) -> tuple[Any, ...]:
+        """Arrays of at least so many numbers, kept for the next call."""
+        if name not in self._spaces or len(self._spaces[name][0]) < n:
+            self._spaces[name] = tuple(empty(n, dtype) for dtype in types)
+        return self._spaces[name]
 
     @property
     def _blocks(self) -> int:
         return 1 if SIMULATED else 2 * n_multiprocessors()
 
     @cached_property
+    def _nothing(self) -> Any:
+        return empty(1, SCORE)
+
+    @cached_property
     def _full_space(self) -> TreeSpace:
+        assert isinstance(self.bins, DeviceBins)
         space = TreeSpace(self.lists.n_docs, self.bins.words, self.bins.columns, by_column=True)
         space.take(self.lists.n_docs)
         return space
 
     @cached_property
-    def _offsets(self) -> Any:
+    def offsets_there(self) -> Any:
         return upload(self.lists.offsets)
 
     @cached_property
-    def _gains(self) -> np.ndarray:
-        """What each document contributes to the metric."""
-        nothing = np.empty(0)
-        view = ObjectiveView(
-            self.lists.labels, nothing, self.lists.offsets, None, 1, 0, self.metric, self.highest_grade, {}
-        )
-        return self.params.objective_rule.gains(view)
+    def _objective(self) -> GpuObjective | None:
+        return objective_of(self)
 
     @cached_property
-    def _lambdas(self) -> Lambdas | None:
-        """λ on the device; None where the objective is another one."""
-        rule = self.params.objective_rule
-        if not isinstance(rule, LambdaObjective) or type(rule).__call__ is not LambdaObjective.__call__:
-            return None
-        return Lambdas(rule.kind, rule.normalize, self._gains, self.lists.weights)
+    def _labels(self) -> ListGradients:
+        return labels_alone(self)
 
     @cached_property
     def _ideals(self) -> Any:
-        return upload(self.params.objective_rule.ideals(self._gains, self.lists.offsets, self.metric))
+        assert self._objective is not None
+        return upload(self._objective.ideals(self._objective.gains, self.lists.offsets))
 
     @cached_property
-    def _by_rank(self) -> Any:
-        return upload(self._discounts(self.lists.offsets))
-
-    @cached_property
-    def _top(self) -> _TopSelection:
-        rule = self.params.selection_rule
-        counts = self.negatives.counts(rule.negatives, rule.min_negatives)
-        sizes = counts + self.lists.sizes - np.diff(self.negatives.offsets)
-        return _TopSelection(self, starts_of(sizes))
-
-
-class _TopSelection:
-    """SelGB's selection: as many rows of each query each time.
-
-    Two selections take turns in two buffers, so that the one before the last can still be read.
-    """
-
-    def __init__(self, lists: GpuLists, starts: np.ndarray) -> None:
-        self._lists, self._starts = lists.lists, starts
-        self._offsets, self._starts_there = lists._offsets, upload(starts)
-        self._positive = upload(lists.lists.labels > 0)
-        self._values = empty(lists.lists.n_docs, SCORE)
-        self._counts = upload(
-            np.diff(starts) - np.diff(np.searchsorted(lists.negatives.positives, lists.lists.offsets))
-        )
-        self._buffers = [empty(int(starts[-1]), ROW) for _ in range(2)]
-        self._by_rank = upload(lists._discounts(starts))
-        self._turn = 0
-        self._replays = Replays()
-
-    def select(self, scores: GpuScores) -> GpuRows:
-        self._turn = 1 - self._turn
-        rows, name = self._buffers[self._turn], f"turn {self._turn}"
-        self._replays.run(name, partial(self._choose, scores, rows))
-        return GpuRows(
-            rows, self._starts, self._starts_there, lambda: TrainingRows.of(self._lists, download(rows)),
-            by_rank=self._by_rank, name=name,
-        )  # fmt: skip
-
-    def _choose(self, scores: GpuScores, rows: Any) -> None:
-        ranking.choose_rows[self._lists.n_queries, LIST_THREADS](
-            scores.values, self._positive, self._offsets, self._starts_there, self._counts, self._values, rows
-        )
+    def _selection(self) -> Any:
+        """The selection on the device; None: a rule of the user, or random rows of NumPy's."""
+        selection = SELECTIONS.get(type(self.params.selection_rule))
+        return None if selection is None else selection(self)

@@ -9,7 +9,7 @@ import numpy as np
 from ranksieve.boosting.scores import Choice
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import scoring
-from ranksieve.cuda.bins import DeviceBins
+from ranksieve.cuda.bins import DeviceBins, StreamedBins
 from ranksieve.cuda.device import SIMULATED, Mail, Replay, download, n_multiprocessors, upload
 from ranksieve.data.negatives import largest_rows, starts_of
 from ranksieve.dtypes import SCORE
@@ -23,7 +23,7 @@ class GpuScores:
     Arrays that are passed and returned are on the host; `values` are the scores on the device.
     """
 
-    def __init__(self, bins: DeviceBins, start: np.ndarray, max_leaves: int) -> None:
+    def __init__(self, bins: DeviceBins | StreamedBins, start: np.ndarray, max_leaves: int) -> None:
         self._bins = bins
         self.values = upload(np.asarray(start, SCORE))
         self.n_trees = 0
@@ -49,16 +49,20 @@ class GpuScores:
         sent[0] = n_leaves - 1
         sent[2 : 2 + 2 * n_leaves].view(np.float64)[:] = tree.leaf_values
         sent[first : first + 5 * (n_leaves - 1)] = tree.splits.reshape(-1)
-        self._replay.run()
+        if isinstance(self._bins, DeviceBins):
+            self._replay.run()
+        else:
+            self._launch()
         self.n_trees += 1
         self._host = None
 
     def _launch(self) -> None:
         self._sent.send()
-        n_rows, blocks = self._bins.n_rows, 1 if SIMULATED else BLOCKS * n_multiprocessors()
-        scoring.add_tree[blocks, 32 if SIMULATED else 256](
-            self._bins.columns, n_rows, self._tree, self._splits, self._values, self.values
-        )
+        blocks = 1 if SIMULATED else BLOCKS * n_multiprocessors()
+        for first, n, columns in self._bins.parts():
+            scoring.add_tree[blocks, 32 if SIMULATED else 256](
+                columns, n, self._tree, self._splits, self._values, self.values[first : first + n]
+            )
 
     def all(self) -> np.ndarray:
         """The scores of every document."""

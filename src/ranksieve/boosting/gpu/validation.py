@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.callbacks import defined_mean
-from ranksieve.boosting.gpu.rows import LIST_THREADS
 from ranksieve.boosting.gpu.scores import GpuScores
+from ranksieve.boosting.gpu.selections import LIST_THREADS
 from ranksieve.boosting.loop import State
 from ranksieve.cuda import ranking
 from ranksieve.cuda.device import Replay, download, empty, upload

@@ -9,6 +9,7 @@ import numpy as np
 
 from ranksieve.boosting.selections.fields import Margin, Share, merge_rows
 from ranksieve.boosting.training_rows import View
+from ranksieve.data.negatives import Negatives
 from ranksieve.rules import SELECTIONS, Traits
 
 STEP = 1.25  # how much longer, or shorter, a query's list may get from one selection to the next
@@ -23,13 +24,13 @@ class NearPositives(Margin):
     """
 
     def __call__(self, view: View) -> np.ndarray:
-        lows, highs = self._bounds(view)
+        lows, highs = self.bounds(view.negatives)
         return self._best(view, self._thresholds(view), lows, highs)
 
-    def _bounds(self, view: View) -> tuple[np.ndarray, np.ndarray]:
+    def bounds(self, negatives: Negatives) -> tuple[np.ndarray, np.ndarray]:
         """The fewest and the most negatives that each query may keep."""
-        lows = view.negatives.counts(0.0, self.min_negatives)
-        return lows, np.maximum(view.negatives.counts(self.max_negatives, 1), lows)
+        lows = negatives.counts(0.0, self.min_negatives)
+        return lows, np.maximum(negatives.counts(self.max_negatives, 1), lows)
 
     def _thresholds(self, view: View) -> np.ndarray:
         """The score of each query's lowest positive minus the margin; infinity where it has none."""
@@ -58,14 +59,18 @@ class ByProgress(NearPositives, Share):
     traits: ClassVar[Traits] = Traits(needs_last_selection=True)
 
     def __call__(self, view: View) -> np.ndarray:
-        lows, highs = self._bounds(view)
+        lows, highs = self.bounds(view.negatives)
         if view.last is None:
             counts = view.negatives.counts(self.negatives, self.min_negatives)
         else:
-            learned, selected = _learned(view, self._thresholds(view))
-            counts = np.where(2 * learned > selected, selected // STEP, np.ceil(selected * STEP)).astype(np.int64)
+            counts = next_counts(*_learned(view, self._thresholds(view)))
         counts = np.clip(counts, lows, highs)
         return self._best(view, np.full(len(counts), np.inf), counts, counts)
+
+
+def next_counts(learned: np.ndarray, selected: np.ndarray) -> np.ndarray:
+    """How many negatives of each query to select after so many of the selected ones were learned."""
+    return np.where(2 * learned > selected, selected // STEP, np.ceil(selected * STEP)).astype(np.int64)
 
 
 def _learned(view: View, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,237 @@
+"""The selections that are made on a GPU."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksieve.boosting.gpu.scores import GpuScores
+from ranksieve.boosting.selections.adaptive import ByProgress, NearPositives, next_counts
+from ranksieve.boosting.selections.gradient import Goss, LargestGradients
+from ranksieve.boosting.selections.random import RandomNegatives
+from ranksieve.boosting.selections.top import TopAndBottom, TopAndRandom, TopNegatives
+from ranksieve.boosting.training_rows import NO_ROWS, Selected, TrainingRows
+from ranksieve.cuda import marking, ranking
+from ranksieve.cuda.device import SIMULATED, THREADS, Replays, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.largest import CHOSEN, Largest
+from ranksieve.data.negatives import share_of, starts_of
+from ranksieve.dtypes import ROW, SCORE
+from ranksieve.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ranksieve.boosting.gpu.rows import GpuLists, GpuRows
+
+LIST_THREADS = 32 if SIMULATED else 512  # of a block that has a list
+
+
+class _GpuSelection:
+    """Rows on the device. Two selections take turns in two buffers: the one before the last can still be read."""
+
+    def __init__(self, lists: GpuLists, most_rows: int) -> None:
+        self._lists, self._rule = lists, lists.params.selection_rule
+        self._n_queries, self._offsets = lists.lists.n_queries, lists.offsets_there
+        self._positive = upload(lists.lists.labels > 0)
+        n_far = lists.lists.n_docs if int(lists.lists.sizes.max()) > ranking.ROOM else 1
+        self._space = empty(n_far, SCORE)  # for lists that shared memory has no room for
+        self._buffers = [empty(most_rows, ROW) for _ in range(2)]
+        self._turn = 0
+
+    def _next(self) -> tuple[Any, str]:
+        """The buffer for the next selection, and its name."""
+        self._turn = 1 - self._turn
+        return self._buffers[self._turn], f"turn {self._turn}"
+
+    def _rows(self, rows: Any, starts: np.ndarray, starts_there: Any, name: str, **more: Any) -> GpuRows:
+        from ranksieve.boosting.gpu.rows import GpuRows
+
+        def read() -> TrainingRows:
+            selected = download(rows)[: starts[-1]]
+            if "weights" in more:
+                selected = Selected(selected, download(more["weights"])[: starts[-1]], full_lists=True)
+            return TrainingRows.of(self._lists.lists, selected)
+
+        return GpuRows(rows, starts, starts_there, read, name=name, **more)
+
+
+class TopSelection(_GpuSelection):
+    """SelGB's selection: as many rows of each query each time."""
+
+    def __init__(self, lists: GpuLists) -> None:
+        rule = lists.params.selection_rule
+        counts = lists.negatives.counts(rule.negatives, rule.min_negatives)
+        self._starts = starts_of(counts + lists.lists.sizes - np.diff(lists.negatives.offsets))
+        super().__init__(lists, int(self._starts[-1]))
+        self._starts_there, self._counts = upload(self._starts), upload(counts)
+        self._replays = Replays()
+
+    def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
+        rows, name = self._next()
+        self._replays.run(name, partial(self._choose, scores, rows))
+        return self._rows(rows, self._starts, self._starts_there, name)
+
+    def _choose(self, scores: GpuScores, rows: Any) -> None:
+        ranking.choose_rows[self._n_queries, LIST_THREADS](
+            scores.values, self._positive, self._offsets, self._starts_there, self._counts, self._space, rows
+        )
+
+
+class MarkedSelection(_GpuSelection):
+    """A selection that marks documents, some rules after each other, and then lists those that are marked.
+
+    A subclass has `mark`, and gives to `__init__` the most negatives of each query that it marks.
+    """
+
+    def __init__(self, lists: GpuLists, most_negatives: np.ndarray) -> None:
+        super().__init__(lists, int(most_negatives.sum()) + len(lists.negatives.positives))
+        self._flags = empty(lists.lists.n_docs, np.uint8)
+        self._starts_there = [empty(self._n_queries + 1, np.int64) for _ in range(2)]
+        self._counts = empty(self._n_queries, np.int64)
+        self._blocks = 1 if SIMULATED else 4 * n_multiprocessors()
+
+    def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
+        marking.restart[self._blocks, THREADS](self._positive, len(self._positive), self._flags)
+        self.mark(last, scores, step, rng)
+        return self._listed()
+
+    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+        """Mark negatives; positives are marked already."""
+        raise NotImplementedError
+
+    def _listed(self) -> GpuRows:
+        """The marked documents."""
+        marking.count_marked[self._n_queries, LIST_THREADS](self._flags, CHOSEN, self._offsets, self._counts)
+        starts = starts_of(download(self._counts))
+        if not starts[-1]:
+            raise ParameterError(NO_ROWS)
+        rows, name = self._next()
+        starts_there = self._starts_there[self._turn]
+        overwrite(starts_there, starts)
+        marking.list_marked[self._n_queries, LIST_THREADS](self._flags, CHOSEN, self._offsets, starts_there, rows)
+        return self._rows(rows, starts, starts_there, name)
+
+    def _mark_best(self, values: Any, kind: int, counts: Any) -> None:
+        marking.mark_best[self._n_queries, LIST_THREADS](
+            values, kind, self._positive, self._offsets, counts, self._space, self._flags
+        )
+
+    def _draw(self, rng: np.random.Generator, sizes: Any, counts: Any) -> None:
+        """Mark random ones of those that are not marked."""
+        marking.draw_rows[self._n_queries, marking.DRAWERS](
+            int(rng.integers(2**63)), self._offsets, sizes, counts, self._flags
+        )
+
+
+class _Share(MarkedSelection):
+    """A share of the negatives of each query, and perhaps some more of them."""
+
+    def __init__(self, lists: GpuLists) -> None:
+        rule, negatives = lists.params.selection_rule, lists.negatives
+        counts, rest = negatives.counts(rule.negatives, rule.min_negatives), getattr(rule, "rest", 0.0)
+        n_others = np.diff(negatives.offsets) - counts
+        more = np.minimum(negatives.counts(rest, 0), n_others) if rest > 0 else np.zeros_like(counts)
+        super().__init__(lists, counts + more)
+        self._shares, self._more = upload(counts), upload(more)
+        self._n_negatives, self._n_others = upload(np.diff(negatives.offsets)), upload(n_others)
+
+
+class RandomSelection(_Share):
+    """`RandomNegatives`."""
+
+    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+        self._draw(rng, self._n_negatives, self._shares)
+
+
+class GradientSelection(_Share):
+    """`LargestGradients`."""
+
+    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+        self._mark_best(self._lists.full_gradients_there(scores, step)[0], marking.LARGEST, self._shares)
+
+
+class TopRandomSelection(_Share):
+    """`TopAndRandom`."""
+
+    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+        self._mark_best(scores.values, marking.HIGHEST, self._shares)
+        self._draw(rng, self._n_others, self._more)
+
+
+class TopBottomSelection(_Share):
+    """`TopAndBottom`."""
+
+    def __init__(self, lists: GpuLists) -> None:
+        super().__init__(lists)
+        self._lowest = upload(lists.negatives.counts(self._rule.rest, 0))
+
+    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+        self._mark_best(scores.values, marking.HIGHEST, self._shares)
+        self._mark_best(scores.values, marking.LOWEST, self._lowest)
+
+
+class NearSelection(MarkedSelection):
+    """`NearPositives`."""
+
+    def __init__(self, lists: GpuLists) -> None:
+        self._bounds = lists.params.selection_rule.bounds(lists.negatives)
+        super().__init__(lists, self._bounds[1])
+        self._lows, self._highs = map(upload, self._bounds)
+
+    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+        marking.count_near[self._n_queries, LIST_THREADS](
+            scores.values, self._positive, self._offsets, float(self._rule.margin), self._lows, self._highs,
+            self._counts,
+        )  # fmt: skip
+        self._mark_best(scores.values, marking.HIGHEST, self._counts)
+
+
+class ProgressSelection(NearSelection):
+    """`ByProgress`."""
+
+    def __init__(self, lists: GpuLists) -> None:
+        super().__init__(lists)
+        self._both = [empty(self._n_queries, np.int64) for _ in range(2)]
+
+    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+        there = self._lists.send(last)
+        if there is None:
+            counts = self._lists.negatives.counts(self._rule.negatives, self._rule.min_negatives)
+        else:
+            marking.count_learned[self._n_queries, LIST_THREADS](
+                scores.values, self._positive, self._offsets, there.there, there.offsets_there,
+                float(self._rule.margin), *self._both,
+            )  # fmt: skip
+            counts = next_counts(*map(download, self._both))
+        overwrite(self._counts, np.clip(counts, *self._bounds))
+        self._mark_best(scores.values, marking.HIGHEST, self._counts)
+
+
+class GossSelection(MarkedSelection):
+    """`Goss`; the random rows are drawn by NumPy, as on the CPU, and so on the host."""
+
+    def __init__(self, lists: GpuLists) -> None:
+        rule, n = lists.params.selection_rule, lists.lists.n_docs
+        self._n_top = share_of(n, rule.negatives)
+        self._n_rest = min(share_of(n, rule.rest), n - self._n_top)
+        super().__init__(lists, np.array([self._n_top + self._n_rest]))
+        self._largest = Largest(self._flags)
+        self._weights = [empty(self._n_top + self._n_rest, SCORE) for _ in range(2)]
+
+    def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
+        self._largest.mark(self._lists.full_gradients_there(scores, step)[0], self._n_top)
+        n_others = self._lists.lists.n_docs - self._n_top
+        self._largest.draw(rng.choice(n_others, self._n_rest, replace=False))
+        listed = self._listed()
+        weights = self._weights[self._turn]
+        self._largest.weigh(listed.there, listed.n_rows, n_others / max(self._n_rest, 1), weights)
+        return self._rows(
+            listed.there, listed.offsets, listed.offsets_there, listed.name, weights=weights, full_lists=True
+        )
+
+
+SELECTIONS: dict[type, type[TopSelection] | type[MarkedSelection]] = {
+    TopNegatives: TopSelection, TopAndRandom: TopRandomSelection, TopAndBottom: TopBottomSelection,
+    RandomNegatives: RandomSelection, LargestGradients: GradientSelection, NearPositives: NearSelection,
+    ByProgress: ProgressSelection, Goss: GossSelection,
+}  # fmt: skip
