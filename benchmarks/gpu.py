@@ -42,14 +42,13 @@ RUNS = {
     "selgb 5%": {"algo": "selgb", "negatives": 0.05, "min_negatives": 1},
     "lambdamart": {"algo": "lambdamart"},
 }
-SMALL = {"algo": "sieve", "negatives": 0.01, "min_negatives": 1, "every": 1}
-ADAPTIVE = {"max_negatives": 0.05}
+SHARE, LEAST, MOST = {"negatives": 0.01}, {"min_negatives": 1}, {"max_negatives": 0.05}
 RULES = {
-    "random": {}, "gradient": {}, "top+random": {}, "top+bottom": {}, "adaptive": ADAPTIVE, "progress": ADAPTIVE,
-    "goss": {}, "rows": {},
+    "random": SHARE | LEAST, "gradient": SHARE | LEAST, "top+random": SHARE | LEAST, "top+bottom": SHARE | LEAST,
+    "adaptive": LEAST | MOST, "progress": SHARE | LEAST | MOST, "goss": SHARE, "rows": SHARE,
 }  # fmt: skip
 MORE_RUNS = {
-    **{f"selection {name}": {**SMALL, "selection": name, **given} for name, given in RULES.items()},
+    **{f"selection {name}": {"algo": "sieve", "every": 1, "selection": name, **given} for name, given in RULES.items()},
     **{
         f"selgb 1%, {objective}": {**RUNS["selgb 1%"], "objective": objective}
         for objective in ("map", "squared", "xendcg", "yetiloss")

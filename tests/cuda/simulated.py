@@ -9,12 +9,14 @@ import json
 import warnings
 from dataclasses import replace
 
+import checks
 import numpy as np
 
 import ranksieve as rs
 from ranksieve.boosting.gpu.grower import GpuGrower
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
+from ranksieve.cuda import bins
 from ranksieve.cuda.bins import send_bins
 from ranksieve.cuda.device import download, overwrite, upload
 from ranksieve.cuda.forest import DeviceForest
@@ -86,6 +88,21 @@ def same_scores() -> bool:
     return len(trees.batches) > 3 and all(np.array_equal(want, scores) for scores in found)
 
 
+def same_rows(name: str, **options) -> bool:
+    """Whether a selection has the CPU's rows, and they its gradients."""
+    data = bin_data(lists(3, 7), max_bins=6)
+    return checks.same_selection(data, selection=name, **checks.SELECTIONS[name], **options)
+
+
+def same_streamed() -> bool:
+    """Whether a run on bins that do not fit has the trees of one on bins that do, and says so."""
+    options = {"algo": "selgb", "negatives": 0.4, "min_negatives": 1, "leaves": 3, "min_docs": 2, "max_bins": 6}
+    train, bins.STAGED = lists(8, 8), 500
+    limit = str(checks.least_memory(train, Params(**options)) + 1500)
+    cpu, gpu = (rs.train(train, trees=2, **options, **where) for where in ({}, {"device": "cuda", "memory": limit}))
+    return all(np.array_equal(getattr(cpu, name), getattr(gpu, name)) for name in ("feature", "threshold", "left"))
+
+
 def message(**options) -> str:
     try:
         rs.train(lists(3, 4), trees=1, device="cuda", **options)
@@ -100,9 +117,13 @@ CHECKS = {
     "monotone": lambda: same_tree(gain="newton", monotone=[1, -1, 0, 0], min_hessian=0.1, features=["f2", "f1"]),
     "selgb": lambda: same_forest(algo="selgb", negatives=0.4, min_negatives=1),
     "lambdamart, map": lambda: same_forest(algo="lambdamart", objective="map", metric="map"),
-    "sieve, rows": lambda: same_forest(algo="sieve", row_fraction=0.8),
     "mart": lambda: same_forest(algo="mart", trees=1),
     "scores": same_scores,
+    "random": lambda: same_rows("random", row_fraction=0.6),
+    "adaptive": lambda: same_rows("adaptive"),
+    "goss": lambda: same_rows("goss", objective="xendcg"),
+    "streamed": same_streamed,
+    "memory": lambda: message(algo="lambdamart", memory="2M"),
     "oblivious": lambda: message(algo="oblivious-mart"),
     "leaves": lambda: message(leaves=2000),
 }

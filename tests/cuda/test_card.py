@@ -120,7 +120,9 @@ def test_gradients_are_the_cpus_up_to_rounding(name: str, size: int) -> None:
     assert checks.same_gradients(data, **{"objective": name, **checks.OBJECTIVES[name]})
 
 
-@pytest.mark.parametrize("options", [{"algo": "selgb", "negatives": 0.1}, {"algo": "goss"}, {"row_fraction": 0.3}])
+@pytest.mark.parametrize(
+    "options", [{"algo": "selgb", "negatives": 0.1}, {"algo": "sieve", "selection": "goss"}, {"row_fraction": 0.3}]
+)
 def test_bins_that_do_not_fit_are_streamed(options: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bins, "STAGED", 40 * 1000)  # several parts
     train, valid = lists(20, 900, 10, weights=True), lists(8, 400, 11)

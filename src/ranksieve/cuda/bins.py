@@ -106,7 +106,8 @@ class StreamedBins:
         self._bins = bins
         self.n_rows, width = bins.shape
         self.n_groups = n_groups_of(width)
-        self._n_kept, self._kept = 0, None
+        self._n_kept = 0
+        self._kept: DeviceBins | None = None
         self._part = min(part_rows(width), -(-self.n_rows // TILE) * TILE)
         self._columns = empty(self._part * self.n_groups * GROUP, np.uint8)
         self._staged = empty((self._part, width), np.uint8)
@@ -160,7 +161,7 @@ def send_bins(bins: np.ndarray, *, words: bool, columns: bool) -> DeviceBins:
     """The bins of a row-major matrix on the device, part by part."""
     n_rows, width = bins.shape
     size, part = n_rows * n_groups_of(width) * GROUP, part_rows(width)
-    grouped = empty(size, np.uint8) if words else None
+    grouped: Any = empty(size, np.uint8) if words else None
     by_column = empty(size, np.uint8) if columns else None
     for start in range(0, n_rows, part):
         _lay_out(upload(bins[start : start + part]), start, n_rows, grouped, by_column)

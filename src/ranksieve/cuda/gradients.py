@@ -8,8 +8,9 @@ import numpy as np
 from numba import cuda
 
 from ranksieve.cuda.device import SIMULATED, THREADS, empty, kernel, n_multiprocessors, upload
-from ranksieve.cuda.lambdas import NEAR, NEAR_BYTES, Metric, Space, far_lambdas, near_lambdas
+from ranksieve.cuda.lambdas import NEAR, NEAR_BYTES, Space, far_lambdas, near_lambdas
 from ranksieve.cuda.losses import Documents, NoisyPairs, cross_entropies, document_at, noisy_lambdas, residuals
+from ranksieve.cuda.pairs import Metric
 from ranksieve.kernels.counter_random import step_key
 from ranksieve.kernels.lambdas import NDCG
 
@@ -98,7 +99,7 @@ class Lambdas(ListGradients):
         powers, *integers = self._space("far", n_far, np.float64, *[np.int32] * 5)
         n_sums = 1 if self._kind == NDCG else n_docs + n_lists
         ranked, above, sums = self._space("sums", n_sums, np.float64, np.float64, np.float64)
-        return Space(scores, gains, powers, *integers, ranked, above, sums)
+        return Space(*(scores, gains, powers, *integers, ranked, above, sums))
 
 
 class Residuals(ListGradients):

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numba import cuda, int32, int64
 
-from ranksieve.cuda.blocks import MOST_WARPS, add_before_in_block, rank_flags, sum_over_block
+from ranksieve.cuda.blocks import MOST_WARPS, rank_flags, sum_over_block
 from ranksieve.cuda.device import SIMULATED, THREADS, empty, kernel, n_multiprocessors, upload
 from ranksieve.cuda.ranking import BUCKETS, find_bucket
+from ranksieve.cuda.sorting import SORT_THREADS, start_parts
 
 TOP, DRAWN, EQUAL = 1, 2, 4  # marks
 CHOSEN = TOP | DRAWN
-PARTS = 64 if SIMULATED else 1024  # of all documents, that blocks count and list
+PARTS = 4 if SIMULATED else 1024  # of all documents, that blocks count and list
 SIZE = (1 << 63) - 1  # the bits of a float without its sign: they are ordered as the sizes are
 DIGITS = ((52, 11), (41, 11), (30, 11), (19, 11), (8, 11), (0, 8))  # shift and width; the highest come first
 
@@ -93,22 +94,6 @@ def count_parts(flags, marks, wanted, starts):
 
 
 @kernel
-def start_parts(starts):
-    """Where each part begins in a list of all; one block."""
-    warps = cuda.shared.array(MOST_WARPS, int32)
-    per_thread = (PARTS + cuda.blockDim.x - 1) // cuda.blockDim.x
-    first, total = cuda.threadIdx.x * per_thread, int32(0)
-    last = min(first + per_thread, PARTS)
-    for k in range(first, last):
-        total += starts[k]
-    before = add_before_in_block(total, warps)
-    for k in range(first, last):
-        here = starts[k]
-        starts[k] = before
-        before += here
-
-
-@kernel
 def list_parts(flags, marks, wanted, starts, out):
     """The numbers of documents as in `count_parts`, ascending."""
     counts = cuda.shared.array(MOST_WARPS, int32)
@@ -139,7 +124,7 @@ class Largest:
         bits, state = values.view(np.int64), upload(np.array([0, n]))
         for shift, width in DIGITS:
             count_digits[self._blocks, THREADS](bits, shift, width, state, self._counts)
-            find_digit[1, min(THREADS, 256)](shift, self._counts, state)
+            find_digit[1, SORT_THREADS](shift, self._counts, state)
         mark_largest[self._blocks, THREADS](bits, state, self._flags)
         self._list(EQUAL, True, self._listed)
         take_first[self._blocks, THREADS](self._listed, state, self._flags)
@@ -156,5 +141,5 @@ class Largest:
 
     def _list(self, marks: int, wanted: bool, out: Any) -> None:
         count_parts[PARTS, THREADS](self._flags, marks, wanted, self._starts)
-        start_parts[1, min(THREADS, 256)](self._starts)
+        start_parts[1, SORT_THREADS](self._starts)
         list_parts[PARTS, THREADS](self._flags, marks, wanted, self._starts, out)

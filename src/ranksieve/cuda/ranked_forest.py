@@ -16,8 +16,9 @@ import numpy as np
 from numba import cuda, float32, float64, int32, int64, uint8, uint32
 
 from ranksieve.cuda.bins import GROUP
-from ranksieve.cuda.blocks import MOST_WARPS, WARP, add_before_in_block, ballot
+from ranksieve.cuda.blocks import WARP, ballot
 from ranksieve.cuda.device import SIMULATED, Kernel, empty, kernel, most_shared, n_multiprocessors, upload
+from ranksieve.cuda.sorting import OrderBySteps
 from ranksieve.dtypes import MISSING_BIN
 
 EDGES = 256
@@ -31,8 +32,6 @@ LEAF = 0xFF000000
 ZERO = float(np.float32(1e-35))  # as in `kernels.quantize`
 AT_A_TIME = 1 << 20  # documents
 RANK_THREADS = WARP if SIMULATED else 256
-KINDS = 1024  # numbers of steps that are told apart
-SORT_THREADS = WARP if SIMULATED else 256
 
 
 def _rank_kernel(real: Any) -> Kernel:
@@ -122,65 +121,6 @@ def add_trees(words, n_docs, n_words, batches, scores, steps):
         scores[doc], steps[doc] = total, count
 
 
-@kernel
-def clear_counts(counts):
-    """Begin with zeros; one block."""
-    for i in range(cuda.threadIdx.x, KINDS, cuda.blockDim.x):
-        counts[i] = 0
-
-
-@kernel
-def count_steps(steps, n_docs, counts):
-    """How many documents took each number of steps, the largest first."""
-    here = cuda.shared.array(KINDS, int32)
-    t = cuda.threadIdx.x
-    for i in range(t, KINDS, cuda.blockDim.x):
-        here[i] = 0
-    cuda.syncthreads()
-    for doc in range(cuda.grid(1), n_docs, cuda.gridsize(1)):
-        cuda.atomic.add(here, KINDS - 1 - min(steps[doc], KINDS - 1), 1)
-    cuda.syncthreads()
-    for i in range(t, KINDS, cuda.blockDim.x):
-        if here[i] > 0:
-            cuda.atomic.add(counts, i, here[i])
-
-
-@kernel
-def start_kinds(counts):
-    """Where the documents of each number of steps begin; one block."""
-    parts = cuda.shared.array(MOST_WARPS, int32)
-    t, per_thread = cuda.threadIdx.x, KINDS // cuda.blockDim.x
-    total = int32(0)
-    for i in range(t * per_thread, (t + 1) * per_thread):
-        total += counts[i]
-    before = add_before_in_block(total, parts)
-    for i in range(t * per_thread, (t + 1) * per_thread):
-        here = counts[i]
-        counts[i] = before
-        before += here
-
-
-@kernel
-def sort_by_steps(steps, n_docs, cursors, order):
-    """The order of documents by steps, the most first; in no certain order among equals, which changes no score."""
-    here = cuda.shared.array(KINDS, int32)
-    t, size = cuda.threadIdx.x, cuda.blockDim.x
-    for i in range(t, KINDS, size):
-        here[i] = 0
-    cuda.syncthreads()
-    doc, kind, place = cuda.grid(1), 0, 0
-    if doc < n_docs:
-        kind = KINDS - 1 - min(steps[doc], KINDS - 1)
-        place = cuda.atomic.add(here, kind, 1)
-    cuda.syncthreads()
-    for i in range(t, KINDS, size):
-        if here[i] > 0:
-            here[i] = cuda.atomic.add(cursors, i, here[i])
-    cuda.syncthreads()
-    if doc < n_docs:
-        order[here[kind] + place] = doc
-
-
 class RankedTrees(NamedTuple):
     """The nodes of trees in batches; the children of a node are next to each other."""
 
@@ -254,7 +194,7 @@ class RankedForest:
         self._edges = {dtype: upload(_edge_table(values, starts, self._n_groups)) for dtype, values in edges.items()}
         self._trees = RankedTrees(*map(upload, trees))
         self._kept: tuple[Any, Any, Any] | None = None
-        self._cursors = empty(KINDS, np.int32)
+        self._order = OrderBySteps()
 
     @staticmethod
     def fits(n_columns: int, most_leaves: int) -> bool:
@@ -275,7 +215,7 @@ class RankedForest:
             last = len(self._trees.batches) - 1
             for first, stop in ((0, min(1, last)), (1, last)):  # sorted after the first
                 if first == 1 and stop > 1:
-                    self._sort(steps, n, order)
+                    self._order.sort(steps, n, order)
                 batches = Batches(*self._trees, first, stop, order, first > 0)
                 if stop > first:
                     add_trees[-(-n // threads), threads, shared](
@@ -293,13 +233,6 @@ class RankedForest:
         """Documents of a block: as many as fit, and as many for each of the four schedulers of a multiprocessor."""
         room = (most_shared() - VALUES_BYTES - TESTS_BYTES) // (4 * max(self._n_words, 1))
         return max(LEAST_DOCS, min(MOST_DOCS, room // LEAST_DOCS * LEAST_DOCS, -(-n // LEAST_DOCS) * LEAST_DOCS))
-
-    def _sort(self, steps: Any, n: int, order: Any) -> None:
-        """Sort documents by their steps."""
-        clear_counts[1, SORT_THREADS](self._cursors)
-        count_steps[max(1, min(4 * n_multiprocessors(), n // SORT_THREADS)), SORT_THREADS](steps, n, self._cursors)
-        start_kinds[1, SORT_THREADS](self._cursors)
-        sort_by_steps[-(-n // SORT_THREADS), SORT_THREADS](steps, n, self._cursors, order)
 
     def _rank(self, rows: Any, ranks: Any) -> None:
         dtype = np.dtype(rows.dtype)

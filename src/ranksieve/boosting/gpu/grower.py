@@ -84,8 +84,9 @@ class GpuGrower(Grower):
 
 def _scales(count_bits: int, hess_bits: int, exponents: list[int], key: int) -> Scales:
     """The scales that the GPU has found, as in `Scales.of`."""
-    exact = Scale(count_bits, *exponents[2:])
-    return Scales(exact, Scale(count_bits, *exponents[:2], hess_bits) if hess_bits else exact, 1, key)
+    grad, hess, exact_grad, exact_hess = exponents
+    exact = Scale(count_bits, exact_grad, exact_hess)
+    return Scales(exact, Scale(count_bits, grad, hess, hess_bits) if hess_bits else exact, 1, key)
 
 
 def _collapsed(grown: Grown, sums: np.ndarray, tolerance: float) -> tuple[Grown, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +48,9 @@ class _GpuSelection:
         from ranksieve.boosting.gpu.rows import GpuRows
 
         def read() -> TrainingRows:
-            selected = download(rows)[: starts[-1]]
+            selected: np.ndarray | Selected = download(rows)[: starts[-1]]
             if "weights" in more:
-                selected = Selected(selected, download(more["weights"])[: starts[-1]], full_lists=True)
+                selected = Selected(download(rows)[: starts[-1]], download(more["weights"])[: starts[-1]], True)
             return TrainingRows.of(self._lists.lists, selected)
 
         return GpuRows(rows, starts, starts_there, read, name=name, **more)
@@ -230,7 +231,7 @@ class GossSelection(MarkedSelection):
         )
 
 
-SELECTIONS: dict[type, type[TopSelection] | type[MarkedSelection]] = {
+SELECTIONS: dict[type, Callable[[GpuLists], Any]] = {
     TopNegatives: TopSelection, TopAndRandom: TopRandomSelection, TopAndBottom: TopBottomSelection,
     RandomNegatives: RandomSelection, LargestGradients: GradientSelection, NearPositives: NearSelection,
     ByProgress: ProgressSelection, Goss: GossSelection,

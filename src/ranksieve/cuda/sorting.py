@@ -1,0 +1,88 @@
+"""The order of documents by how many steps they took through some trees, and where parts of a list begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda, int32
+
+from ranksieve.cuda.blocks import MOST_WARPS, add_before_in_block
+from ranksieve.cuda.device import SIMULATED, empty, kernel, n_multiprocessors
+
+KINDS = 64 if SIMULATED else 1024  # numbers of steps that are told apart
+SORT_THREADS = 32 if SIMULATED else 256
+
+
+@kernel
+def clear_counts(counts):
+    """Begin with zeros; one block."""
+    for i in range(cuda.threadIdx.x, len(counts), cuda.blockDim.x):
+        counts[i] = 0
+
+
+@kernel
+def start_parts(counts):
+    """Where each part begins, given the sizes of all; one block."""
+    warps = cuda.shared.array(MOST_WARPS, int32)
+    per_thread, total = (len(counts) + cuda.blockDim.x - 1) // cuda.blockDim.x, int32(0)
+    first = cuda.threadIdx.x * per_thread
+    last = min(first + per_thread, len(counts))
+    for i in range(first, last):
+        total += counts[i]
+    before = add_before_in_block(total, warps)
+    for i in range(first, last):
+        here = counts[i]
+        counts[i] = before
+        before += here
+
+
+@kernel
+def count_steps(steps, n_docs, counts):
+    """How many documents took each number of steps, the largest first."""
+    here = cuda.shared.array(KINDS, int32)
+    t = cuda.threadIdx.x
+    for i in range(t, KINDS, cuda.blockDim.x):
+        here[i] = 0
+    cuda.syncthreads()
+    for doc in range(cuda.grid(1), n_docs, cuda.gridsize(1)):
+        cuda.atomic.add(here, KINDS - 1 - min(steps[doc], KINDS - 1), 1)
+    cuda.syncthreads()
+    for i in range(t, KINDS, cuda.blockDim.x):
+        if here[i] > 0:
+            cuda.atomic.add(counts, i, here[i])
+
+
+@kernel
+def sort_by_steps(steps, n_docs, cursors, order):
+    """The order of documents by steps, the most first; in no certain order among equals, which changes no score."""
+    here = cuda.shared.array(KINDS, int32)
+    t, size = cuda.threadIdx.x, cuda.blockDim.x
+    for i in range(t, KINDS, size):
+        here[i] = 0
+    cuda.syncthreads()
+    doc, kind, place = cuda.grid(1), 0, 0
+    if doc < n_docs:
+        kind = KINDS - 1 - min(steps[doc], KINDS - 1)
+        place = cuda.atomic.add(here, kind, 1)
+    cuda.syncthreads()
+    for i in range(t, KINDS, size):
+        if here[i] > 0:
+            here[i] = cuda.atomic.add(cursors, i, here[i])
+    cuda.syncthreads()
+    if doc < n_docs:
+        order[here[kind] + place] = doc
+
+
+class OrderBySteps:
+    """Sorts documents by their steps."""
+
+    def __init__(self) -> None:
+        self._cursors = empty(KINDS, np.int32)
+
+    def sort(self, steps: Any, n: int, order: Any) -> None:
+        """The order of n documents, those with the most steps first."""
+        clear_counts[1, SORT_THREADS](self._cursors)
+        count_steps[max(1, min(4 * n_multiprocessors(), n // SORT_THREADS)), SORT_THREADS](steps, n, self._cursors)
+        start_parts[1, SORT_THREADS](self._cursors)
+        sort_by_steps[-(-n // SORT_THREADS), SORT_THREADS](steps, n, self._cursors, order)
