@@ -114,8 +114,8 @@ def checked_values(forest: Forest, *, numerical_only: str = "") -> np.ndarray:
         names = dict.fromkeys(forest.feature_names[number] for number in forest.feature[forest.categorical])
         raise ModelError(
             f"the model splits by sets of categories of {some_of(list(names))}, and {numerical_only} only compares "
-            "features with thresholds; use ", param("format", "lightgbm"), ", xgboost, vespa or c, or train without "
-            "these features",
+            "features with thresholds; use ", param("format", "lightgbm"), ", xgboost, vespa, onnx or c, or train "
+            "without these features",
         )  # fmt: skip
     values = forest.scaled_leaf_values()
     if not np.isfinite(values).all() or np.isnan(forest.threshold).any():

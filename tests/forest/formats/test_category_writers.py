@@ -15,6 +15,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.c_source import to_c
 from ranksieve.forest.formats.lightgbm_writer import to_text
+from ranksieve.forest.formats.onnx import to_onnx
 from ranksieve.forest.formats.vespa import rank_profile, to_vespa
 from ranksieve.forest.formats.xgboost import read_xgboost, to_xgboost
 from ranksieve.forest.matrix import encoded
@@ -100,6 +101,21 @@ def test_treelite_reads_our_xgboost_file():
     np.testing.assert_array_equal(treelite.gtil.predict(model, X).ravel(), forest.predict(X))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_onnxruntime_rounds_our_score_once(seed):
+    pytest.importorskip("onnx", "1.17")
+    runtime = pytest.importorskip("onnxruntime", "1.20")
+    forest, X = case(seed, missing_left=seed == 3)
+    forest = dataclasses.replace(forest, weights=np.ones(forest.n_trees))
+    forest = without_first_set(forest) if seed == 2 else forest
+    X[:, 1::2] = np.where(X[:, 1::2] >= 0, np.floor(X[:, 1::2]), np.float32(np.nan))  # categories are whole numbers
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = runtime.InferenceSession(to_onnx(forest), options, providers=["CPUExecutionProvider"])
+    (scores,) = session.run(["scores"], {"features": X})
+    np.testing.assert_array_equal(scores[:, 0], forest.predict(X, dtype=np.float32))
+
+
 @pytest.mark.parametrize("named", [False, True])
 def test_vespa_takes_the_same_leaves_and_the_dump_is_lightgbms(named):
     lightgbm = pytest.importorskip("lightgbm")
@@ -125,13 +141,18 @@ def _sets(node: dict):
         yield from _sets(node["right_child"])
 
 
-def test_vespa_takes_sets_without_categories():
-    forest, X = case(3)
+def without_first_set(forest: Forest) -> Forest:
+    """The forest whose first set of categories is empty."""
     first = int(np.argmax(forest.categorical))
     codes = np.delete(forest.set_codes, np.arange(*forest.set_offsets[first : first + 2]))
     sizes = np.diff(forest.set_offsets)
     sizes[first] = 0
-    forest = dataclasses.replace(forest, set_codes=codes, set_offsets=np.concatenate([[0], np.cumsum(sizes)]))
+    return dataclasses.replace(forest, set_codes=codes, set_offsets=np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def test_vespa_takes_sets_without_categories():
+    forest, X = case(3)
+    forest = without_first_set(forest)
     X[:, 1::2] = np.where((X[:, 1::2] >= 0) & (X[:, 1::2] < 40), np.floor(X[:, 1::2]), np.float32(np.nan))
     np.testing.assert_allclose(evaluate_vespa(to_vespa(forest), X, np.float64), forest.predict(X), rtol=1e-12)
 
@@ -152,13 +173,10 @@ def test_missing_categories_that_go_left_are_refused_in_vespa(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "consumer"),
-    [("elasticsearch", "the LTR plugin"), ("ranklib", "RankLib"), ("quickrank", "QuickRank"), ("solr", "Solr"),
-     ("onnx", "ONNX's TreeEnsembleRegressor")],
-)  # fmt: skip
+    [("elasticsearch", "the LTR plugin"), ("ranklib", "RankLib"), ("quickrank", "QuickRank"), ("solr", "Solr")],
+)
 def test_formats_without_sets_name_the_features_and_the_consumer(name, consumer, tmp_path):
     forest, _ = case(4)
-    if name == "onnx":
-        pytest.importorskip("onnx")
     with pytest.raises(ModelError, match=f"sets of categories of f2, f4, and {consumer} only compares features"):
         forest.save(tmp_path / "model", format=name)
     assert not (tmp_path / "model").exists()

@@ -2,6 +2,7 @@
 
 The operator's thresholds and leaves are float64 in tensors (since ai.onnx.ml 3), and the sum is rounded to float32 at
 the end: every float32 document takes the same path as in the forest, and its score is the forest's, rounded once.
+Splits by sets of categories need `TreeEnsemble` of ai.onnx.ml 5, whose nodes may ask for a member of a set.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import numpy as np
 from ranksieve.errors import MissingExtraError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing
-from ranksieve.forest.structure import checked_values
+from ranksieve.forest.structure import checked_values, children_of
 
 ML_VERSION, VERSION, IR_VERSION = 3, 17, 8  # of 2022: the oldest with float64 trees that runtimes of today still test
+WITH_SETS = 5, 21, 10  # of 2024: the oldest with sets
+SUM, NO_TRANSFORM, AT_MOST, MEMBER = 1, 0, 0, 6  # numbers of ai.onnx.ml 5
 
 
 def to_onnx(forest: Forest, options: Options = DEFAULT) -> bytes:
@@ -25,18 +28,27 @@ def to_onnx(forest: Forest, options: Options = DEFAULT) -> bytes:
         from onnx import TensorProto, helper
     except ImportError as error:
         raise MissingExtraError("writing ONNX needs the onnx package; pip install 'ranksieve[onnx]'") from error
-    attributes = _attributes(forest, options)
+    cast = helper.make_node("Cast", ["features"], ["double"], to=TensorProto.DOUBLE)
+    versions = WITH_SETS if forest.has_categories else (ML_VERSION, VERSION, IR_VERSION)
+    if not forest.has_categories:
+        attributes = _attributes(forest, options)
+        trees = [helper.make_node("TreeEnsembleRegressor", ["double"], ["scores"], domain="ai.onnx.ml", **attributes)]
+    elif not onnx.defs.has("TreeEnsemble", "ai.onnx.ml"):
+        raise MissingExtraError("writing categories as ONNX needs onnx 1.17 or later; pip install -U onnx")
+    else:
+        attributes = _attributes_with_sets(forest, options)
+        trees = [
+            helper.make_node("TreeEnsemble", ["double"], ["sums"], domain="ai.onnx.ml", **attributes),
+            helper.make_node("Cast", ["sums"], ["scores"], to=TensorProto.FLOAT),
+        ]
     graph = helper.make_graph(
-        [
-            helper.make_node("Cast", ["features"], ["double"], to=TensorProto.DOUBLE),
-            helper.make_node("TreeEnsembleRegressor", ["double"], ["scores"], domain="ai.onnx.ml", **attributes),
-        ],
+        [cast, *trees],
         options.name,
         [helper.make_tensor_value_info("features", TensorProto.FLOAT, [None, forest.n_features])],
         [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [None, 1])],
     )
-    opsets = [helper.make_opsetid("", VERSION), helper.make_opsetid("ai.onnx.ml", ML_VERSION)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="ranksieve")
+    opsets = [helper.make_opsetid("", versions[1]), helper.make_opsetid("ai.onnx.ml", versions[0])]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=versions[2], producer_name="ranksieve")
     onnx.checker.check_model(model)
     return model.SerializeToString(deterministic=True)
 
@@ -45,7 +57,7 @@ def _attributes(forest: Forest, options: Options) -> dict[str, Any]:
     """The operator's arrays: every tree's splits, then its leaves, numbered through the tree."""
     from onnx import TensorProto, helper
 
-    values = checked_values(forest, numerical_only="ONNX's TreeEnsembleRegressor")
+    values = checked_values(forest)
     check_missing(forest, "ONNX", None, options)
     n_splits, n_leaves = np.diff(forest.split_offsets), forest.n_leaves
     # the place of each split and each leaf among all nodes of all trees
@@ -80,6 +92,48 @@ def _attributes(forest: Forest, options: Options) -> dict[str, Any]:
         "target_ids": [0] * len(values),
         **{
             f"{key}_as_tensor": helper.make_tensor(key, TensorProto.DOUBLE, [len(array)], array.tolist())
+            for key, array in doubles.items()
+        },
+    }
+
+
+def _attributes_with_sets(forest: Forest, options: Options) -> dict[str, Any]:
+    """The arrays of `TreeEnsemble`. Nodes are the splits; a tree of one leaf has a node, both of whose sides are it."""
+    from onnx import TensorProto, helper
+
+    values = checked_values(forest)
+    check_missing(forest, "ONNX", None, options)
+    n_splits, lone = len(forest.feature), np.flatnonzero(forest.n_leaves == 1)
+    left, right = (np.append(side, ~forest.leaf_offsets[lone]) for side in children_of(forest))
+    roots = forest.split_offsets[:-1].copy()
+    roots[lone] = n_splits + np.arange(len(lone))
+    sets = [forest.set_of(split) for split in np.flatnonzero(forest.categorical).tolist()]
+    members = [np.append(codes if len(codes) else -1.0, np.nan) for codes in sets]  # NaN ends a set
+
+    def with_lone(of_splits: np.ndarray) -> np.ndarray:
+        return np.append(of_splits, np.zeros(len(lone), of_splits.dtype))
+
+    modes = with_lone(np.where(forest.categorical, MEMBER, AT_MOST)).astype(np.uint8)
+    doubles = {
+        "nodes_splits": with_lone(forest.threshold),
+        "leaf_weights": values,
+        "membership_values": np.concatenate(members),
+    }
+    return {
+        "n_targets": 1,
+        "aggregate_function": SUM,
+        "post_transform": NO_TRANSFORM,
+        "tree_roots": roots.tolist(),
+        "nodes_featureids": with_lone(forest.feature).tolist(),
+        "nodes_modes": helper.make_tensor("nodes_modes", TensorProto.UINT8, [len(modes)], modes.tobytes(), raw=True),
+        "nodes_truenodeids": np.where(left < 0, ~left, left).tolist(),
+        "nodes_falsenodeids": np.where(right < 0, ~right, right).tolist(),
+        "nodes_trueleafs": (left < 0).astype(int).tolist(),
+        "nodes_falseleafs": (right < 0).astype(int).tolist(),
+        "nodes_missing_value_tracks_true": with_lone(forest.default_left).astype(int).tolist(),
+        "leaf_targetids": [0] * len(values),
+        **{
+            key: helper.make_tensor(key, TensorProto.DOUBLE, [len(array)], array.tolist())
             for key, array in doubles.items()
         },
     }
