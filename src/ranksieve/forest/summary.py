@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ranksieve.forest.model import TrainedModel
 
 TOP_FEATURES = 10
-GAIN, WEIGHT, INFLUENCE = "share of gain", "weight", "influence"  # what the importance of a feature is
+GAIN, SPLITS, WEIGHT, INFLUENCE = "share of gain", "share of splits", "weight", "influence"  # kinds of importance
 
 
 class Summary(NamedTuple):
@@ -28,7 +28,7 @@ class Summary(NamedTuple):
 
     def top_features(self, names: tuple[str, ...], most: int = TOP_FEATURES) -> list[list[str]]:
         """The names and the importance of the first features, without those that are not used."""
-        style = "{:.1%}" if self.column == GAIN else "{:+.4f}"
+        style = "{:.1%}" if self.column in (GAIN, SPLITS) else "{:+.4f}"
         best = np.argsort(-np.abs(self.importance), kind="stable")[:most]
         return [[names[number], style.format(self.importance[number])] for number in best if self.importance[number]]
 
@@ -78,10 +78,12 @@ def _changed(params: Mapping[str, Any]) -> str:
 
 
 def tree_summary(forest: Forest) -> Summary:
-    """The trees and leaves of a forest, and the gain of its features."""
+    """The trees and leaves of a forest, and the gain of its features; their splits where the file has no gains."""
     leaves = forest.n_leaves
     facts = [
         ("trees", f"{forest.n_trees:,}"),
         ("leaves", f"{leaves.sum():,}, {leaves.mean():.1f} per tree" if forest.n_trees else "0"),
     ]
-    return Summary(facts, GAIN, gain_shares(forest))
+    if forest.gain.any() or not len(forest.feature):
+        return Summary(facts, GAIN, gain_shares(forest))
+    return Summary(facts, SPLITS, np.bincount(forest.feature, minlength=forest.n_features) / len(forest.feature))
