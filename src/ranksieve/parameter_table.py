@@ -232,6 +232,21 @@ def table() -> dict[str, Parameter]:
     return {**found, **core}
 
 
+def file_parameters(chosen: Mapping[str, Any]) -> dict[str, Parameter]:
+    """The parameters of rules that are chosen as file.py:Class, by their kinds; the files are imported.
+
+    A kind may have several rules, in a list.
+    """
+    found: dict[str, Parameter] = {}
+    for registry in SLOTS:
+        given = chosen.get(registry.kind)
+        for name in given if isinstance(given, list) else [given]:
+            if isinstance(name, str) and ":" in name and name not in registry:
+                rule = registry.find(name)
+                found |= parameters_of(rule) if isinstance(rule, type) else {}
+    return found
+
+
 def slot(registry: Registry) -> Parameter:
     """The parameter that chooses a rule of a kind."""
     names = tuple(registry)

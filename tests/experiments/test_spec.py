@@ -191,6 +191,36 @@ def test_reading_and_reporting_run_no_code_of_the_user(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+OWN_RULE = """
+from dataclasses import dataclass
+import numpy as np
+
+@dataclass(frozen=True)
+class First:
+    first_docs: int = 10
+
+    def __call__(self, view):
+        rank = np.arange(len(view.lists.labels)) - np.repeat(view.lists.offsets[:-1], np.diff(view.lists.offsets))
+        return np.flatnonzero((view.lists.labels > 0) | (rank < self.first_docs))
+"""
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_parameters_of_a_class_in_a_file_are_keys(tmp_path, shared):
+    (tmp_path / "own.py").write_text(OWN_RULE)
+    rule = f"selection = '{tmp_path}/own.py:First'"
+    text = WEB + ("first-docs = 3\n" if shared else "")
+    text += run_table("mine", "selgb", rule if shared else f"{rule}\nfirst-docs = [2, 3]")
+    spec = load_spec(write_spec(tmp_path, text))
+    assert [cell.params.selection_rule.first_docs for cell in spec.cells] == ([3] if shared else [2, 3])
+    assert len({cell.key for cell in spec.cells}) == len(spec.cells)
+    with pytest.raises(ParameterError, match=r"small.toml:\d+: unknown key 'first-dogs'; did you mean 'first-docs'"):
+        load_spec(write_spec(tmp_path, text.replace("first-docs", "first-dogs")))
+    plain = text.replace(rule, "")
+    with pytest.raises(ParameterError, match=r"small.toml:\d+: unknown key 'first-docs'"):
+        load_spec(write_spec(tmp_path, plain))
+
+
 def test_every_shipped_spec_is_right():
     folder = next(folder for folder in SHIPPED if folder.is_dir())
     names = {path.stem for path in folder.glob("*.toml")}

@@ -13,9 +13,9 @@ import typer
 
 from ranksieve.cli.command import Command
 from ranksieve.errors import ParameterError
-from ranksieve.parameter_table import SLOTS, canonical, flag
+from ranksieve.parameter_table import SLOTS, canonical, file_parameters, flag
 from ranksieve.params import Params
-from ranksieve.rules import Parameter, parameters_of
+from ranksieve.rules import Parameter
 from ranksieve.toml_file import TomlFile
 
 SHORT = {"metric": ("-m",)}  # as in the other commands
@@ -59,15 +59,13 @@ class ParamsCommand(Command):
 
 def _own_parameters(words: list[str]) -> dict[str, Parameter]:
     """The parameters of the rules that a command line names as file.py:Class; the files are imported."""
-    found: dict[str, Parameter] = {}
+    chosen: dict[str, list[str]] = {}
     for registry in SLOTS:
         option = flag(registry.kind)
         for word, following in itertools.pairwise([*words, ""]):
             name = following if word == option else word.partition("=")[2] if word.startswith(f"{option}=") else ""
-            if ":" in name:
-                rule = registry.find(name)
-                found |= parameters_of(rule) if isinstance(rule, type) else {}
-    return found
+            chosen.setdefault(registry.kind, []).append(name)
+    return file_parameters(chosen)
 
 
 def with_params(groups: Groups) -> Callable[[Callable[..., None]], Callable[..., None]]:

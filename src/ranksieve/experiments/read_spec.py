@@ -1,6 +1,7 @@
 """Reading an experiment from its TOML file: every mistake is reported with its line before anything trains.
 
-Code of the user, `selection = "file.py:function"`, is not run here but when the experiment runs.
+Code of the user, `selection = "file.py:function"`, is run when the experiment runs. Here a file is imported only where
+a key may be a parameter of its rule.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ranksieve.experiments import run_options
 from ranksieve.experiments.data_sets import DataSpec
 from ranksieve.experiments.run_options import RunTable, grid_choices
 from ranksieve.experiments.spec import Cell, Spec, strategy_names
-from ranksieve.parameter_table import COMMON, flag
+from ranksieve.parameter_table import COMMON, file_parameters, flag
 from ranksieve.parameter_table import table as parameter_table
 from ranksieve.params import Params
 from ranksieve.rankers.train import check_extra
@@ -108,10 +109,19 @@ class _Reader:
         self._head = file.read(Head, file.values)
         small = file.read(Quick, self._head.quick, ("quick",))
         self._quick = small if quick else Quick()
-        file.check_keys(small.params, _names(), ("quick", "params"))
         self._params = _dashed(self._head.params)
-        file.check_keys(self._params, _names(), ("params",))
+        self._names = [*_names(), *self._own_names()]
+        file.check_keys(small.params, self._names, ("quick", "params"))
+        file.check_keys(self._params, self._names, ("params",))
         self._unused = {*self._params, *replaced}  # until a run uses them
+
+    def _own_names(self) -> list[str]:
+        """The parameters of rules named as file.py:Class; a file is imported only where a key is unknown otherwise."""
+        tables = {("params",): self._params} | {("runs", n): run for n, run in enumerate(self._head.runs)}
+        known = {*_names(), *(item.name for item in dataclasses.fields(RunTable))}
+        if all(key.replace("-", "_") in known for values in tables.values() for key in values):
+            return []
+        return [name for place, values in tables.items() for name in self._file.check(place, file_parameters, values)]
 
     def spec(self, replaced: tuple[DataSpec, ...]) -> Spec:
         head, runs = self._head, self._runs()
@@ -182,7 +192,7 @@ class _Reader:
         found = []
         options = [item.name for item in dataclasses.fields(RunTable)]
         for number, values in enumerate(self._head.runs):
-            run = self._file.read(RunTable, values, ("runs", number), more=_names())
+            run = self._file.read(RunTable, values, ("runs", number), more=self._names)
             found.append((run, _dashed({k: v for k, v in values.items() if k.replace("-", "_") not in options})))
         return found
 
@@ -268,13 +278,14 @@ class _Reader:
                 raise self._file.error(self._where(place, key, own), f"{key} is []; expected at least one value")
         try:
             used = _used_keys(params, prunes=run.prune is not None)
+            used |= {flag(name)[2:] for name in file_parameters(params)} if len(self._names) > len(_names()) else set()
         except RanksieveError:
             return params  # reported below with its line
         self._unused -= used
         for name in own:
             if name not in used and name not in self._replaced:
                 what = ", ".join(f"{key} = {params[key]!r}" for key in CHOOSING if key in params)
-                known = ", ".join(key for key in _dashed(dict.fromkeys(_names())) if key in used)
+                known = ", ".join(key for key in _dashed(dict.fromkeys(self._names)) if key in used)
                 what = "prune" if run.prune is not None else what
                 raise self._file.error((*place, name), f"{name} is not used with {what}; used are {known}")
         return {name: value for name, value in params.items() if name in used}
