@@ -172,7 +172,7 @@ def bug_lists(file: str) -> tuple[rs.Dataset, rs.Dataset]:
 
 
 def tie_row(data: Binned, trees: int = 100) -> dict:
-    """Trees of both devices from equal scores, and why some differ.
+    """Trees of both devices from equal scores, and how many trees of two runs are equal.
 
     Where a tree differs, the CPU must grow the GPU's tree from the GPU's gradients: nothing but gradients differs. The
     relative difference of the gains at the first split that differs says how close the two splits were.
@@ -204,8 +204,18 @@ def tie_row(data: Binned, trees: int = 100) -> dict:
     return {
         "run": "trees from equal scores, selgb 1%", "documents": n, "trees": trees, "trees that differ": len(near),
         "selections that differ": rows_differ, "gradients differ, relative": far,
-        "gains at the first split that differs, relative": near,
+        "gains at the first split that differs, relative": near, "equal trees of two runs": equal_trees(data, trees),
     }  # fmt: skip
+
+
+def equal_trees(data: Binned, trees: int) -> int:
+    """How many trees at the start of a run on the CPU and of one on the GPU have the same splits."""
+    cpu, gpu = (rs.train(data, device=where, trees=trees, **RUNS["selgb 1%"], **SETTINGS) for where in ("cpu", "cuda"))
+    for tree in range(trees):
+        mine, other = cpu.take([tree]), gpu.take([tree])
+        if not (np.array_equal(mine.feature, other.feature) and np.array_equal(mine.threshold, other.threshold)):
+            return tree
+    return trees
 
 
 def score_row(data: Binned) -> dict:

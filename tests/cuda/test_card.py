@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -180,17 +181,19 @@ def test_documents_on_the_gpu_are_scored_without_a_copy(dtype: Any) -> None:
         assert np.array_equal(device.download(model.predict(there, device="cuda")), want)
 
 
-def test_memory_that_is_needed_was_announced() -> None:
+@pytest.mark.parametrize("options", [{"algo": "lambdamart"}, {"algo": "sieve", "selection": "goss"}])
+def test_memory_that_is_needed_was_announced(options: dict) -> None:
     """The estimate is above what a run takes, and not by much."""
     from numba import cuda
 
     from ranksieve.boosting.gpu.memory import needed_bytes
 
     data = bin_data(lists(300, 4000, 7), max_bins=255)
-    params = Params(algo="lambdamart", **{**OPTIONS, "trees": 2})
+    options = {**OPTIONS, **options, "trees": 3}
     taken: list[int] = []
+    gc.collect()
+    cuda.current_context().memory_manager.deallocations.clear()  # of tests before
     before = cuda.current_context().get_memory_info()[0]
-    rs.train(data, callbacks=[lambda _: taken.append(before - cuda.current_context().get_memory_info()[0])],
-             **{**OPTIONS, "algo": "lambdamart", "trees": 2})  # fmt: skip
-    announced = needed_bytes(data, params, is_trained_on=True)
+    rs.train(data, callbacks=[lambda _: taken.append(before - cuda.current_context().get_memory_info()[0])], **options)
+    announced = needed_bytes(data, Params(**options), is_trained_on=True)
     assert taken[-1] <= announced <= 1.5 * taken[-1] + (64 << 20)

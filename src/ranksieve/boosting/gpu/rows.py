@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -11,9 +10,9 @@ import numpy as np
 
 from ranksieve.boosting.gpu.objectives import GpuObjective, labels_alone, objective_of
 from ranksieve.boosting.gpu.scores import GpuScores
-from ranksieve.boosting.gpu.selections import SELECTIONS
+from ranksieve.boosting.gpu.selections import SELECTIONS, GpuRows
 from ranksieve.boosting.selections.random import Everything
-from ranksieve.boosting.training_rows import Gradients, TrainingLists, TrainingRows, TreeTarget
+from ranksieve.boosting.training_rows import Gradients, TrainingLists, TreeTarget
 from ranksieve.cuda import marking
 from ranksieve.cuda.bins import GROUP, DeviceBins, StreamedBins
 from ranksieve.cuda.device import SIMULATED, THREADS, Replays, download, empty, n_multiprocessors, overwrite, upload
@@ -23,36 +22,6 @@ from ranksieve.cuda.largest import CHOSEN
 from ranksieve.cuda.losses import Documents
 from ranksieve.data.negatives import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
-
-
-@dataclass(frozen=True)
-class GpuRows:
-    """Selected rows on the device, as lists. The fields of `TrainingRows` are read when they are asked for."""
-
-    there: Any  # int32
-    offsets: np.ndarray
-    offsets_there: Any
-    read: Callable[[], TrainingRows]
-    full_lists: bool = False
-    ideals: Any = None  # on the device; None: those of the full lists, as all positives are here
-    weights: Any = None  # of the selection, on the device
-    name: str = ""  # where the same arrays are used again, for replays
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.offsets[-1])
-
-    @cached_property
-    def host(self) -> TrainingRows:
-        return self.read()
-
-    @property
-    def rows(self) -> np.ndarray | None:
-        return self.host.rows
-
-    @property
-    def selected(self) -> Any:
-        return self.host.selected
 
 
 @dataclass

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,39 @@ from ranksieve.dtypes import ROW, SCORE
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
-    from ranksieve.boosting.gpu.rows import GpuLists, GpuRows
+    from ranksieve.boosting.gpu.rows import GpuLists
 
 LIST_THREADS = 32 if SIMULATED else 512  # of a block that has a list
+
+
+@dataclass(frozen=True)
+class GpuRows:
+    """Selected rows on the device, as lists. The fields of `TrainingRows` are read when they are asked for."""
+
+    there: Any  # int32
+    offsets: np.ndarray
+    offsets_there: Any
+    read: Callable[[], TrainingRows]
+    full_lists: bool = False
+    ideals: Any = None  # on the device; None: those of the full lists, as all positives are here
+    weights: Any = None  # of the selection, on the device
+    name: str = ""  # where the same arrays are used again, for replays
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.offsets[-1])
+
+    @cached_property
+    def host(self) -> TrainingRows:
+        return self.read()
+
+    @property
+    def rows(self) -> np.ndarray | None:
+        return self.host.rows
+
+    @property
+    def selected(self) -> Any:
+        return self.host.selected
 
 
 class _GpuSelection:
@@ -45,8 +76,6 @@ class _GpuSelection:
         return self._buffers[self._turn], f"turn {self._turn}"
 
     def _rows(self, rows: Any, starts: np.ndarray, starts_there: Any, name: str, **more: Any) -> GpuRows:
-        from ranksieve.boosting.gpu.rows import GpuRows
-
         def read() -> TrainingRows:
             selected: np.ndarray | Selected = download(rows)[: starts[-1]]
             if "weights" in more:
@@ -79,9 +108,9 @@ class TopSelection(_GpuSelection):
 
 
 class MarkedSelection(_GpuSelection):
-    """A selection that marks documents, some rules after each other, and then lists those that are marked.
+    """A selection that marks documents, and then lists the marked ones; how many there are is read back.
 
-    A subclass has `mark`, and gives to `__init__` the most negatives of each query that it marks.
+    `most_negatives` are the most negatives of each query that `mark` may mark.
     """
 
     def __init__(self, lists: GpuLists, most_negatives: np.ndarray) -> None:
@@ -125,7 +154,7 @@ class MarkedSelection(_GpuSelection):
 
 
 class _Share(MarkedSelection):
-    """A share of the negatives of each query, and perhaps some more of them."""
+    """A share of the negatives of each query; for some rules, also the share `rest` of them."""
 
     def __init__(self, lists: GpuLists) -> None:
         rule, negatives = lists.params.selection_rule, lists.negatives
