@@ -179,6 +179,17 @@ def draw(rows: list[dict[str, Any]]) -> None:
         figure.savefig(ASSETS / f"{name}.svg", metadata={"Date": None})
 
 
+def show(rows: list[dict[str, Any]]) -> None:
+    """The tables of the documentation: CPU ms per tree / MiB."""
+    for axis in AXES:
+        found = [row for row in rows if row["axis"] == axis and TIME in row]
+        print(f"\n| {TITLES[axis]} | {' | '.join(SYSTEMS)} |\n|{'---|' * (len(SYSTEMS) + 1)}")
+        time_of = ELAPSED if axis == "threads" else TIME
+        for value in dict.fromkeys(row["value"] for row in found):
+            cells = {row["system"]: f"{row[time_of]:.0f} / {row[MEMORY]:,}" for row in found if row["value"] == value}
+            print(f"| {value:,} | {' | '.join(cells.get(system, '–') for system in SYSTEMS)} |")
+
+
 def saved() -> list[dict[str, Any]]:
     path = FOLDER / "scaling.json"
     return json.loads(path.read_text())["rows"] if path.exists() else []
@@ -189,7 +200,7 @@ def main() -> None:
     parser.add_argument("--axes", nargs="+", choices=list(AXES), default=list(AXES))
     parser.add_argument("--part", type=float, default=1.0, help="of the documents of each query")
     parser.add_argument("--try", dest="trial", action="store_true", help="save nothing")
-    parser.add_argument("--draw", action="store_true", help="only draw the saved results")
+    parser.add_argument("--draw", action="store_true", help="only draw the saved results, and print their tables")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for axis in () if given.draw else given.axes:
@@ -201,6 +212,7 @@ def main() -> None:
                 save("scaling", [*(row for row in saved() if row["axis"] != axis), *rows])
     if not given.trial:
         draw(saved())
+        show(saved())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from ranksieve.boosting.grower import Leaves
 from ranksieve.boosting.tree import NO_SETS, Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
-from ranksieve.data.negatives import starts_of
+from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import ROW, SCORE
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
 from ranksieve.kernels.lazy_scores import best_per_query, fill_heads

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ranksieve.clicks.log import ClickLog
 from ranksieve.clicks.propensity import Propensities
 from ranksieve.clicks.simulation import document_ids
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.lists import Lists
+from ranksieve.data.lists import Lists, starts_of
 from ranksieve.dtypes import LABEL, MAX_POSITION, OFFSET, POSITION
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 
@@ -102,7 +101,7 @@ def page_lists(
         gains = inverse_propensity_weights(log, propensities, clip=clip, self_normalize=self_normalize)
         labels = np.log2(1.0 + gains).astype(LABEL)
         weights = np.repeat(_ideal_dcg(gains, log), log.sizes)
-    rows = _rows_of(log, dataset)
+    rows = _rows_of(dataset, log.query_ids[log.pairs.queries], log.doc_ids[log.pairs.documents])[log.pairs.of_rows]
     kept = rows >= 0
     if only_clicked:
         kept &= np.repeat(np.add.reduceat(log.clicks, log.offsets[:-1]) > 0, log.sizes)
@@ -120,7 +119,7 @@ def page_lists(
         weights = weights[kept] / max(float(weights[kept].mean()), 1e-300)
     lists = Lists(
         labels=labels[kept],
-        offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
+        offsets=starts_of(sizes),
         query_ids=numbers,
         doc_ids=log.doc_ids[log.documents[kept]],
         weights=weights,
@@ -154,9 +153,7 @@ def judged_lists(judgements: Judgements, dataset: Dataset, *, least_confidence: 
     """
     top = max(float(judgements.relevance.max(initial=0.0)), 1e-300)
     labels = np.log2(1.0 + judgements.relevance / top) if judgements.grades is None else judgements.grades
-    numbers = {pair: row for row, pair in enumerate(zip(*_keys(dataset), strict=True))}
-    pairs = zip(judgements.queries.tolist(), judgements.documents.tolist(), strict=True)
-    rows = np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)
+    rows = _rows_of(dataset, judgements.queries, judgements.documents)
     kept = np.flatnonzero((rows >= 0) & (judgements.confidence >= least_confidence))
     if not len(kept):
         raise DataError("no judgement is of a document of the data; check the ids of queries and documents")
@@ -172,17 +169,12 @@ def _with_lists(dataset: Dataset, rows: np.ndarray, lists: Lists) -> Dataset:
     return replace(dataset, features=dataset.features[rows if order is None else order[rows]], lists=lists)
 
 
-def _keys(dataset: Dataset) -> tuple[list[str], list[str]]:
-    """Query id and document id of each document, as texts."""
-    queries = np.repeat(dataset.query_ids.astype(str).astype(object), dataset.lists.sizes)
-    return queries.tolist(), document_ids(dataset).tolist()
-
-
-def _rows_of(log: ClickLog, dataset: Dataset) -> np.ndarray:
-    """The row of each document shown in the data, -1 where the data does not have it."""
-    numbers = {pair: row for row, pair in enumerate(zip(*_keys(dataset), strict=True))}
-    pairs: Any = zip(log.query_ids[log.pairs.queries].tolist(), log.doc_ids[log.pairs.documents].tolist(), strict=True)
-    return np.asarray(np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)[log.pairs.of_rows])
+def _rows_of(dataset: Dataset, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+    """The row of each pair of ids in the data, -1 where the data does not have it."""
+    own = np.repeat(dataset.query_ids.astype(str).astype(object), dataset.lists.sizes), document_ids(dataset)
+    numbers = {pair: row for row, pair in enumerate(zip(*(ids.tolist() for ids in own), strict=True))}
+    pairs = zip(queries.tolist(), documents.tolist(), strict=True)
+    return np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)
 
 
 def _ideal_dcg(gains: np.ndarray, log: ClickLog) -> np.ndarray:

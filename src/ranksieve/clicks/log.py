@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import OFFSET, ROW
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.retrieval.notes import Notes
@@ -100,7 +101,7 @@ class ClickLog:
                 "click per document"
             )
         return cls(
-            np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
+            starts_of(sizes),
             query_numbers.astype(ROW).ravel(),
             doc_numbers.astype(ROW).ravel(),
             np.asarray(clicks).astype(bool),
@@ -165,7 +166,7 @@ class ClickLog:
         """The log of some pages, by number."""
         pages = np.asarray(pages)
         sizes = self.sizes[pages]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+        offsets = starts_of(sizes)
         rows = np.repeat(self.offsets[pages] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return replace(
             self,

@@ -10,7 +10,8 @@ import numpy as np
 
 from ranksieve.clicks.log import ClickLog
 from ranksieve.data.dataset import Dataset
-from ranksieve.dtypes import OFFSET, ROW
+from ranksieve.data.lists import starts_of
+from ranksieve.dtypes import ROW
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.rankers.train import train
@@ -215,7 +216,7 @@ def _log(
     different, numbers = np.unique(rows, return_inverse=True)
     texts, of_rows = np.unique(ids[different].astype(str), return_inverse=True)
     return ClickLog(
-        np.concatenate([[0], np.cumsum(exists.sum(axis=1))]).astype(OFFSET),
+        starts_of(exists.sum(axis=1)),
         queries.astype(ROW),
         of_rows.ravel()[numbers.ravel()].astype(ROW),
         clicks[exists],

@@ -21,7 +21,7 @@ from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.joined import check_alike
-from ranksieve.data.lists import Lists
+from ranksieve.data.lists import Lists, starts_of
 from ranksieve.data.read import open_values
 from ranksieve.dtypes import BIN, LABEL
 from ranksieve.errors import ClusterError, DataError
@@ -154,7 +154,7 @@ class PartitionedData:
         if not kept:
             raise DataError(f"{partitions[0].name}: no documents in any of {len(partitions)} partitions")
         counts = [n for n in counts if n]
-        starts = np.concatenate([[0], np.cumsum(counts)]).tolist()
+        starts = starts_of(counts).tolist()
         scans = [
             client.submit(scan, partition.argument(client), partition.name, options, most, start, starts[-1],
                           threads, key=key, pure=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from ranksieve.cluster.partitions import NUMBA_LOCK
 from ranksieve.data.bin_file import BinFile
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data
+from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.features import check_feature_names
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.lists import Lists
@@ -221,6 +223,8 @@ def _store_of(params: Params, folder: Path) -> BinStore | None:
     """Where bins are, if the memory of a worker is limited: in `bin_folder`, or in files without a name in `folder`."""
     if params.memory == AUTO:
         return None
+    gc.collect()  # shards of earlier runs, whose memory would count as that of the program
+    give_back_memory()
     if params.bin_folder == AUTO:
         return BinStore(params.memory, str(folder), keep=False)
     return BinStore(params.memory, params.bin_folder, params.keep_bins)

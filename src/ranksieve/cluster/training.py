@@ -19,11 +19,10 @@ from ranksieve.boosting.position_bias import PositionBiases, count_positions
 from ranksieve.boosting.train import BoostingRun, start_of
 from ranksieve.boosting.training_rows import TrainingRows
 from ranksieve.cluster.connect import workers_of
-from ranksieve.cluster.coordinator import RemoteLists, RemoteScores, RemoteValidationSet
+from ranksieve.cluster.coordinator import RemoteGrower, RemoteLists, RemoteScores, RemoteValidationSet
 from ranksieve.cluster.layout import assign
 from ranksieve.cluster.messages import RunConfig, SetSummary, wanted_of
 from ranksieve.cluster.partitions import PartitionedData
-from ranksieve.cluster.remote_grower import RemoteGrower
 from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import check_feature_names, default_names

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
 import os
 import shutil
-import sys
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ranksieve.data.bin_file import CHECKSUMS, BinFile, BinFileError, BinWriter, open_bins, read_arrays, verify
+from ranksieve.data.bin_file import CHECKSUMS, BinFile, BinFileError, open_bins, read_arrays, verify
 from ranksieve.data.binning import Binning, sample_bytes
 from ranksieve.data.blocks import Source
-from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.disk_rows import WHOLE_BYTES
-from ranksieve.data.features import FeatureInfo
 from ranksieve.data.free_memory import available_memory, resident_memory
-from ranksieve.data.lists import Lists
-from ranksieve.dtypes import BIN
+from ranksieve.data.stored_bins import FileSink, StoredBins
 from ranksieve.errors import DataError, ParameterError, param
-from ranksieve.files import atomic_path, scratch_path
 from ranksieve.text_formats import AUTO, file_size, read_size
 
 LOG = logging.getLogger("ranksieve")
@@ -42,8 +37,6 @@ LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
 ENDING = ".bins"
 HASH_DIGITS = 8  # in the names of bin files that are not beside their data
-CUTS = ("thresholds", "offsets", "features")  # arrays of a `Binning`
-CODES = "codes_"  # and the beginning of the names of others
 
 
 class Listener:
@@ -55,16 +48,6 @@ class Listener:
     def note(self, text: str) -> None:
         """One line that a user should see."""
         LOG.warning(text)
-
-
-@dataclass(frozen=True)
-class StoredBins:
-    """The content of a bin file."""
-
-    file: BinFile
-    lists: Lists
-    binning: Binning
-    info: FeatureInfo
 
 
 @dataclass
@@ -180,7 +163,7 @@ class BinStore:
             self.check_room(n_docs, width, source.path)
             arrays = read_arrays(file)
             verify(file, arrays[CHECKSUMS], lambda done: self.listener.prepare(f"checking {path.name}", done))
-            stored = _from_arrays(file, note, arrays, source.path)
+            stored = StoredBins.from_arrays(file, note, arrays, source.path)
         except (BinFileError, KeyError, TypeError) as error:
             self.listener.note(f"{path}: the bin file is damaged ({error}); it is written again")
             return None
@@ -212,7 +195,7 @@ class BinStore:
         keep = self.keep and not temporary
         what = "they are kept" if keep else "during the training they are"
         self.listener.note(f"the bins of {name} take {file_size(n_bytes)}{why}; {what} in {path}")
-        return FileSink(self, path, width, key, keep=keep, beside=beside)
+        return FileSink(path, width, key, partial(self.opened, keep=keep, beside=beside))
 
     def opened(self, stored: StoredBins, *, keep: bool | None = None, beside: bool = False) -> StoredBins:
         """Count the documents of a file that is used from now on."""
@@ -226,71 +209,6 @@ class BinStore:
         return stored
 
 
-class FileSink:
-    """A bin file that is written; it gets its name at the end of the context, and is removed if something fails."""
-
-    def __init__(self, store: BinStore, path: Path, width: int, key: str | None, **options: bool) -> None:
-        self._store, self._path, self._width, self._key, self._options = store, path, width, key, options
-        self._stack = contextlib.ExitStack()
-        self._room = np.zeros((0, width), BIN)
-        self._file: BinFile | None = None  # what was written, where files can be renamed while they are open
-
-    def __enter__(self) -> FileSink:
-        try:
-            self._unfinished = self._stack.enter_context(atomic_path(self._path))
-        except DataError as error:
-            raise DataError(*error.parts, ", ", param("bin_folder", "FOLDER")) from error
-        self._writer = BinWriter(self._unfinished, self._width)
-        self._stack.callback(self._writer.close)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
-
-    def room(self, n_rows: int, source: str) -> np.ndarray:
-        """Where to put the bins of the next rows."""
-        if n_rows > len(self._room):
-            self._room = np.zeros((n_rows, self._width), BIN)
-        return self._room[:n_rows]
-
-    def done(self, n_rows: int) -> None:
-        """The bins of the next rows are there."""
-        self._writer.append(self._room[:n_rows])
-
-    @property
-    def n_docs(self) -> int:
-        return self._writer.n_rows
-
-    def finish(self, lists: Lists, binning: Binning, info: FeatureInfo) -> None:
-        """Write what else there is. If rows had to be regrouped by query, the bins are written again in that order."""
-        writer = self._writer
-        if lists.order is None:
-            writer.finish(*_to_arrays(self._key, lists, binning, info))
-        else:
-            self._writer.close()
-            mapped = np.memmap(self._unfinished, BIN, mode="r", shape=(lists.n_docs, self._width))
-            with scratch_path(self._path) as path:
-                writer = BinWriter(path, self._width)
-                self._stack.callback(writer.close)
-                for start in range(0, lists.n_docs, BLOCK_ROWS):
-                    writer.append(mapped[lists.order[start : start + BLOCK_ROWS]])
-                writer.finish(*_to_arrays(self._key, lists, binning, info))
-                del mapped
-                if sys.platform == "win32":  # open files cannot be renamed there
-                    writer.close()
-                os.replace(path, self._unfinished)
-        if sys.platform == "win32":
-            writer.close()
-        else:
-            self._file = writer.reader(self._path)
-        self._stored = lists, binning, info
-
-    def stored(self) -> StoredBins:
-        """The bins; after the context."""
-        file = self._file or BinFile(self._path, self._stored[0].n_docs, self._width)
-        return self._store.opened(StoredBins(file, *self._stored), **self._options)
-
-
 def _check_space(path: Path, n_bytes: int) -> None:
     try:
         free = shutil.disk_usage(path.parent).free
@@ -301,31 +219,6 @@ def _check_space(path: Path, n_bytes: int) -> None:
             f"{path}: the bin file takes {file_size(n_bytes)}, and {file_size(free)} are free there; free some space, "
             "or name a folder on another disk, ", param("bin_folder", "FOLDER"),
         )  # fmt: skip
-
-
-def _to_arrays(
-    key: str | None, lists: Lists, binning: Binning, info: FeatureInfo
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The note and the arrays of a bin file."""
-    columns = {item.name: getattr(lists, item.name) for item in fields(lists) if item.name != "doc_ids"}
-    arrays = {name: column for name, column in columns.items() if column is not None}
-    if lists.query_ids.dtype == object:
-        arrays["query_ids"] = lists.query_ids.astype(str)
-    cuts = {f"binning_{name}": getattr(binning, name) for name in CUTS}
-    codes = {f"{CODES}{feature}": codes for feature, codes in binning.codes.items()}
-    return {"key": key, "info": asdict(info)}, {**arrays, **cuts, **codes}
-
-
-def _from_arrays(file: BinFile, note: dict[str, Any], arrays: dict[str, np.ndarray], source: str) -> StoredBins:
-    """What `_to_arrays` has stored."""
-    columns = {item.name: arrays.get(item.name) for item in fields(Lists)}
-    if arrays["query_ids"].dtype.kind == "U":
-        columns["query_ids"] = arrays["query_ids"].astype(object)
-    lists = Lists(**columns)  # type: ignore[arg-type]
-    codes = {int(name.removeprefix(CODES)): array for name, array in arrays.items() if name.startswith(CODES)}
-    binning = Binning(**{name: arrays[f"binning_{name}"] for name in CUTS}, codes=codes)
-    info = FeatureInfo(**{**note["info"], "feature_names": tuple(note["info"]["feature_names"])})
-    return StoredBins(file, lists, binning, replace(info, source=source))
 
 
 def _digest(*arrays: np.ndarray) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.bin_store import BinStore, FileSink, StoredBins
+from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binning import Binning, BinningSketch, check_codes
 from ranksieve.data.blocks import Source, check_narrow, give_back_memory, reading_ahead, widened
 from ranksieve.data.categories import check_numbers
@@ -17,6 +17,7 @@ from ranksieve.data.features import Described, FeatureInfo, check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data
+from ranksieve.data.stored_bins import FileSink, StoredBins
 from ranksieve.dtypes import BIN, MAX_BINS
 from ranksieve.errors import DataError, param
 from ranksieve.kernels.histograms import LANES

@@ -12,7 +12,8 @@ import numpy as np
 from ranksieve.data.categories import MOST
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.features import infinite_feature
-from ranksieve.dtypes import BIN, FEATURE, MAX_BINS, MISSING_BIN, OFFSET
+from ranksieve.data.lists import starts_of
+from ranksieve.dtypes import BIN, FEATURE, MAX_BINS, MISSING_BIN
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
 from ranksieve.kernels.quantize import heaps_of
@@ -221,7 +222,7 @@ class BinningSketch:
         sizes = np.array([len(codes[f]) - 1 if f in codes else len(piece) for f, piece in enumerate(pieces)])
         features = np.lexsort((-sizes, self._missing | np.isin(np.arange(width), list(codes))))
         sizes[list(codes)] = 0
-        offsets = np.concatenate([[0], np.cumsum(sizes[features])]).astype(OFFSET)
+        offsets = starts_of(sizes[features])
         return Binning(np.concatenate([pieces[f] for f in features]), offsets, features, codes)
 
     def _name(self, feature: int) -> str:

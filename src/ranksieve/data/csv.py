@@ -16,7 +16,7 @@ import pyarrow.csv
 from ranksieve.data.compression import RawStream, TextStream, open_text
 from ranksieve.data.data_file import OTHERS, USUAL, ReadOptions, lasting
 from ranksieve.data.features import FeatureInfo
-from ranksieve.data.tables import TableSource
+from ranksieve.data.table_source import TableSource
 from ranksieve.errors import DataError, param
 
 SEPARATORS = ",\t;"

@@ -60,12 +60,12 @@ class Lists:
     def take_rows(self, rows: np.ndarray) -> Lists:
         """The lists of some documents, given by ascending rows, without queries that have none of them."""
         queries, sizes = np.unique(np.searchsorted(self.offsets, rows, side="right") - 1, return_counts=True)
-        return self._subset(rows, queries, np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET))
+        return self._subset(rows, queries, starts_of(sizes))
 
     def take_queries(self, queries: np.ndarray) -> tuple[Lists, np.ndarray]:
         """The lists of some queries, in the given order, and their rows in these lists."""
         sizes = self.sizes[queries]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+        offsets = starts_of(sizes)
         rows = np.repeat(self.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return self._subset(rows, queries, offsets), rows
 
@@ -78,6 +78,11 @@ class Lists:
             weights=None if self.weights is None else self.weights[rows],
             positions=None if self.positions is None else self.positions[rows],
         )
+
+
+def starts_of(sizes: Any) -> np.ndarray:
+    """The first rows of runs of the given sizes, and the end of the last one."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
 
 
 def lists_from_runs(
@@ -122,7 +127,7 @@ def lists_from_runs(
         weights = None if weights is None else weights[order]
         positions = None if positions is None else positions[order]
     sizes = np.bincount(run_query, weights=run_lengths, minlength=len(numbers)).astype(OFFSET)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+    offsets = starts_of(sizes)
     return Lists(labels, offsets, query_ids, doc_ids, weights, order, positions)
 
 

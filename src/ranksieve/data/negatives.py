@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.lists import Lists
+from ranksieve.data.lists import Lists, starts_of
 from ranksieve.dtypes import ROW
 from ranksieve.kernels.counter_random import draw_per_query
 from ranksieve.kernels.top_per_query import largest_per_query
@@ -20,11 +20,6 @@ def share_of(n: Any, share: float) -> Any:
     # 0.1 · 30 is 3.0000000000000004 in binary: slightly above a whole number is that number
     count = np.ceil(share * n - 1e-9 * n).astype(np.int64)
     return count if isinstance(n, np.ndarray) else int(count)
-
-
-def starts_of(sizes: np.ndarray) -> np.ndarray:
-    """The first rows of runs of the given sizes, and the end of the last one."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 class Negatives:

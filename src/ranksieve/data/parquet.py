@@ -18,7 +18,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.list_columns import ListColumns, count_values
 from ranksieve.data.lists import Lists, id_array
-from ranksieve.data.tables import TableSource
+from ranksieve.data.table_source import TableSource
 from ranksieve.dtypes import FEATURE, POSITION
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.job import TrainingJob
-from ranksieve.data.bin_store import DOC_BYTES, SHARE
+from ranksieve.data.bin_store import MEMORY_BYTES, SHARE
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.free_memory import USUAL_SIZE, available_memory
 from ranksieve.errors import ParameterError, RanksieveError, param
@@ -40,7 +40,7 @@ def fold_jobs(jobs: int, folds: int, data: Dataset, params: Params) -> int:
     n_values = data.n_docs * data.n_features * (folds - 1) / folds
     if n_values * params.all_trees < SMALL or params.device != "cpu":
         return 1
-    size = USUAL_SIZE + n_values * VALUE_BYTES + data.n_docs * DOC_BYTES
+    size = USUAL_SIZE + n_values * VALUE_BYTES + data.n_docs * MEMORY_BYTES
     free = available_memory()
     fitting = folds if free is None else int(SHARE * free / size)
     return max(1, min(folds, params.threads or os.cpu_count() or 1, fitting))

@@ -1,0 +1,216 @@
+"""`TableSource`: a table with one column per feature that is read in blocks; `MemoryTable`: one in memory."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ranksieve.data.blocks import Block, Source, give_back_memory
+from ranksieve.data.categories import kind_text
+from ranksieve.data.data_file import ReadOptions
+from ranksieve.data.dataset import BLOCK_ROWS
+from ranksieve.data.features import FeatureInfo, feature_number
+from ranksieve.data.lists import EXPECTED_POSITION, are_positions
+from ranksieve.data.tables import (
+    arrow_columns,
+    check_numeric,
+    fill_rows,
+    list_columns,
+    names_of,
+    plain,
+    to_numbers,
+)
+from ranksieve.dtypes import FEATURE, LABEL, OFFSET, POSITION
+from ranksieve.errors import DataError
+
+NUMBERS = ("label", "weight", "position")  # roles of columns that hold numbers
+GIVE_BACK_EVERY = 16  # blocks; after each one it costs a quarter of the time of reading
+
+
+class TableSource(Source):
+    """A table: `label`, `qid`, `docid` (or `doc_id`) and `weight` by name, and every other column a feature.
+
+    Parameters
+    ----------
+    info
+        Its name in messages, and what else is known; names and first stage are filled in.
+    schema
+        Its columns.
+    options
+        Which columns hold what.
+    n_docs
+        The number of rows, where it is known.
+    """
+
+    reads_in_threads = True
+
+    def __init__(self, info: FeatureInfo, schema: pa.Schema, options: ReadOptions, n_docs: int | None = None) -> None:
+        place = info.source
+        if len(set(schema.names)) < len(schema.names):
+            raise DataError(f"{place}: two columns have the same name; column names must be unique")
+        self._columns = options.find_columns(schema.names, place)
+        names = options.find_features(schema.names, self._columns, place)
+        self.n_docs, self.n_features = n_docs, len(names)
+        if n_docs == 0 or not names:
+            raise DataError(
+                f"{place}: has {n_docs} rows and {len(names)} feature columns; expected at least one of each"
+            )
+        self._encoders = options.categorical.of({name: schema.field(name).type for name in names}, place)
+        for name in names:
+            if self._encoders.get(name) is None:
+                check_numeric(name, schema.field(name).type, place=f"{place}: ")
+        self._check_schema(schema, place)
+        first_stage = info.first_stage if options.first_stage is None else options.first_stage
+        found = {**info.categories, **names_of(self._encoders)}
+        categories = {name: found[name] for name in names if name in found}
+        self.info = FeatureInfo(
+            names, feature_number(first_stage, names), place, info.absent, info.candidates, categories
+        )
+
+    def fingerprint(self) -> list[Any] | None:
+        """Also the columns that are not features."""
+        found = super().fingerprint()
+        return None if found is None else [*found, sorted(self._columns.items())]
+
+    def _check_schema(self, schema: pa.Schema, place: str) -> None:
+        """Raise `DataError` unless labels, weights and positions are numbers, and ids can be written as text."""
+        for role, name in self._columns.items():
+            kind = schema.field(name).type
+            if role in NUMBERS:
+                check_numeric(name, kind, place=f"{place}: ", role=role)
+                continue
+            try:
+                plain(pa.array([], kind)).cast(pa.string())
+            except (pa.ArrowException, TypeError) as error:
+                raise DataError(
+                    f"{place}: column {name!r} holds {kind_text(kind)}; expected whole numbers or texts"
+                ) from error
+
+    @abstractmethod
+    def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows in order, at most so many at a time; sets `fraction_read`."""
+
+    def _place(self, row: int) -> str:
+        """A row, counted from 0, as messages name it."""
+        return f"{self.path}: row {row}"
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+        """The documents in order, at most `rows` at a time."""
+        done = 0
+        self._spaces = [np.empty(0, FEATURE)] * 2
+        for n_read, batch in enumerate(self._batches(rows), start=1):
+            if batch.num_rows:
+                yield self._block(batch, done)
+            done += batch.num_rows
+            del batch
+            if n_read % GIVE_BACK_EVERY == 0:
+                give_back_memory()
+        self._spaces.clear()
+
+    def _space(self, n_rows: int) -> np.ndarray:
+        """Memory for the features of a block; by column, that of the block before the last: new memory takes time."""
+        n_features = len(self.info.feature_names)
+        if not self.by_column:
+            return np.empty((n_rows, n_features), FEATURE)
+        self._spaces.reverse()
+        if self._spaces[0].size < n_rows * n_features:
+            self._spaces[0] = np.empty(n_rows * n_features, FEATURE)
+        return self._spaces[0][: n_rows * n_features].reshape(n_features, n_rows).T
+
+    def _block(self, batch: pa.RecordBatch, done: int) -> Block:
+        names = self.info.feature_names
+        features = self._space(batch.num_rows)
+        fill_rows({name: batch.column(name) for name in names}, self._encoders, features)
+        infinite = np.isinf(features)
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0]
+            raise DataError(
+                f"{self._place(done + row)}: feature {names[column]!r} is infinite; "
+                "write null for an unknown value or a large finite number"
+            )
+        columns = self._columns
+        labels = np.zeros(batch.num_rows, LABEL)
+        if "label" in columns:
+            labels = self._grades(batch, columns["label"], done, LABEL)
+        runs: tuple[list[Any], np.ndarray] = [0], np.array([batch.num_rows], OFFSET)
+        if "qid" in columns:
+            runs = self._runs(self._whole(batch, columns["qid"], done))
+        doc_ids = None
+        if "docid" in columns:
+            doc_ids = np.array(self._texts(batch.column(columns["docid"]), "docid").to_pylist(), dtype=object)
+        return Block(
+            features,
+            labels,
+            *runs,
+            doc_ids=doc_ids,
+            weights=self._grades(batch, columns["weight"], done, np.float64) if "weight" in columns else None,
+            positions=self._positions(batch, columns["position"], done) if "position" in columns else None,
+        )
+
+    def _whole(self, batch: pa.RecordBatch, name: str, done: int) -> pa.Array:
+        column = batch.column(name)
+        if column.null_count:
+            row = done + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise DataError(f"{self._place(row)}: column {name!r} is null; every row needs a value there")
+        return column
+
+    def _grades(self, batch: pa.RecordBatch, name: str, done: int, dtype: Any) -> np.ndarray:
+        """Labels or weights: finite and not negative."""
+        values = to_numbers(self._whole(batch, name, done), dtype)
+        bad = ~(np.isfinite(values) & (values >= 0))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(
+                f"{self._place(done + row)}: column {name!r} is {values[row]}; expected finite numbers from 0 upwards"
+            )
+        return values
+
+    def _positions(self, batch: pa.RecordBatch, name: str, done: int) -> np.ndarray:
+        values = to_numbers(self._whole(batch, name, done), np.float64)
+        fine = are_positions(values)
+        if not fine.all():
+            row = int(np.argmin(fine))
+            raise DataError(
+                f"{self._place(done + row)}: column {name!r} is {values[row]:g}; expected {EXPECTED_POSITION}"
+            )
+        return values.astype(POSITION)
+
+    def _texts(self, column: pa.Array, role: str) -> pa.Array:
+        column = plain(column)
+        if isinstance(column.type, pa.BaseExtensionType):  # such as uuid
+            return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
+        try:
+            texts = column.cast(pa.string())
+            texts.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"{self.path}: column {self._columns[role]!r} has text that is not UTF-8; write the file as UTF-8"
+            ) from error
+        return texts
+
+    def _runs(self, qid: pa.Array) -> tuple[list[Any], np.ndarray]:
+        ids = plain(qid)
+        if not (pa.types.is_integer(ids.type) or pa.types.is_floating(ids.type)):
+            ids = self._texts(ids, "qid")
+        runs = pc.run_end_encode(ids)
+        ends = runs.run_ends.to_numpy(zero_copy_only=False).astype(OFFSET)
+        return runs.values.to_pylist(), np.diff(ends, prepend=0)
+
+
+class MemoryTable(TableSource):
+    """A pandas, polars or Arrow table, read without a second copy of it."""
+
+    def __init__(self, table: Any, options: ReadOptions) -> None:
+        columns = arrow_columns(table)
+        lists = list_columns(columns, options.categorical, options.wanted)
+        self._table = lists.expand(pa.table(columns))
+        info = FeatureInfo(source=f"the {type(table).__name__}")
+        super().__init__(info, self._table.schema, options, self._table.num_rows)
+
+    def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
+        yield from self._table.to_batches(max_chunksize=rows)
