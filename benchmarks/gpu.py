@@ -84,7 +84,7 @@ def check_tree(data: Binned) -> None:
     params = Params(algo="lambdamart", leaves=64, gain="newton")
     grad, hess = rng.normal(size=n), rng.random(n)
     want, _ = Grower(data, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(0))
-    there = send_bins(data.bins, words=True, columns=True)
+    there = send_bins(data.bins, words=True)
     space = TreeSpace(n, there.words, there.columns, by_column=True)
     device.overwrite(space.grad, grad)
     device.overwrite(space.hess, hess)
@@ -121,7 +121,7 @@ def bandwidth_row(train: Binned) -> dict:
     """
     model = rs.train(train, device="cuda", trees=2, **RUNS["selgb 1%"], **SETTINGS)
     tree = to_trees(model, train.binning)[1]
-    scores = GpuScores(send_bins(train.bins, words=False, columns=True), np.zeros(train.lists.n_docs), 64)
+    scores = GpuScores(send_bins(train.bins, words=False), np.zeros(train.lists.n_docs), 64)
     space = device.empty(1 << 31, np.uint8), device.empty(1 << 31, np.uint8)
     seconds = []
     for run in (lambda: space[1].copy_to_device(space[0], stream=device.stream()), lambda: scores.add(tree)):
@@ -178,7 +178,7 @@ def tie_row(data: Binned, trees: int = 100) -> dict:
     relative difference of the gains at the first split that differs says how close the two splits were.
     """
     params = Params(**RUNS["selgb 1%"], **SETTINGS)
-    bins, n, metric = send_bins(data.bins, words=True, columns=True), data.lists.n_docs, metric_of(params)
+    bins, n, metric = send_bins(data.bins, words=True), data.lists.n_docs, metric_of(params)
     sides = (
         (TrainingLists(data.lists, params, metric), Scores(data)),
         (GpuLists(data.lists, params, metric, bins=bins), GpuScores(bins, np.zeros(n), 64)),

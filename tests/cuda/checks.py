@@ -30,7 +30,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 def pair(data: Binned, params: Params, start: np.ndarray) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Lists and scores on the CPU, and on the GPU."""
     metric = metric_of(params)
-    bins = send_bins(data.bins, words=True, columns=True)
+    bins = send_bins(data.bins, words=True)
     return (
         (TrainingLists(data.lists, params, metric), Scores(data, start=start)),
         (GpuLists(data.lists, params, metric, bins=bins), GpuScores(bins, start, params.leaves)),

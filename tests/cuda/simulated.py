@@ -44,7 +44,7 @@ def same_tree(**options) -> bool:
     params = Params(**{"algo": "lambdamart", "leaves": 4, "min_docs": 2, **options})
     grad, hess = rng.normal(size=n), rng.random(n)
     want, _ = Grower(data, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(3))
-    there = send_bins(data.bins, words=True, columns=True)
+    there = send_bins(data.bins, words=True)
     space = TreeSpace(n, there.words, there.columns, by_column=True)
     overwrite(space.grad, grad)
     overwrite(space.hess, hess)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,7 @@ def test_a_tree_from_equal_gradients_is_the_cpus_bit_for_bit(options: dict) -> N
     params = Params(algo="lambdamart", leaves=64, min_docs=3, **options)
     grad, hess = rng.normal(size=n), rng.random(n)
     want, _ = Grower(data, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(3))
-    there = send_bins(data.bins, words=True, columns=True)
+    there = send_bins(data.bins, words=True)
     space = TreeSpace(n, there.words, there.columns, by_column=True)
     device.overwrite(space.grad, grad)
     device.overwrite(space.hess, hess)
@@ -191,9 +190,7 @@ def test_memory_that_is_needed_was_announced(options: dict) -> None:
     data = bin_data(lists(300, 4000, 7), max_bins=255)
     options = {**OPTIONS, **options, "trees": 3}
     taken: list[int] = []
-    gc.collect()
-    cuda.current_context().memory_manager.deallocations.clear()  # of tests before
-    before = cuda.current_context().get_memory_info()[0]
+    before = device.free_memory()
     rs.train(data, callbacks=[lambda _: taken.append(before - cuda.current_context().get_memory_info()[0])], **options)
     announced = needed_bytes(data, Params(**options), is_trained_on=True)
     assert taken[-1] <= announced <= 1.5 * taken[-1] + (64 << 20)

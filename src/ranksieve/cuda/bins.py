@@ -33,7 +33,7 @@ STAGED = 64 << 20  # bytes sent at a time
 
 @dataclass(frozen=True)
 class DeviceBins:
-    """Bins that are on the device as a whole; a layout is None where it is not there."""
+    """Bins that are on the device as a whole; `words` is None where rows are only scored."""
 
     words: Any  # uint32, flat
     columns: Any  # uint8, flat
@@ -118,7 +118,7 @@ class StreamedBins:
         n_bytes = max(n_bytes - self._part * self._bins.shape[1], 0)  # which are on their way
         self._n_kept = min(n_bytes // (self.n_groups * GROUP), self.n_rows)
         if self._n_kept:
-            self._kept = send_bins(self._bins[: self._n_kept], words=False, columns=True)
+            self._kept = send_bins(self._bins[: self._n_kept], words=False)
         return self.n_rows - self._n_kept
 
     def parts(self) -> Iterator[tuple[int, int, Any]]:
@@ -157,12 +157,12 @@ def _lay_out(rows: Any, first: int, n_rows: int, grouped: Any, by_column: Any) -
     )  # fmt: skip
 
 
-def send_bins(bins: np.ndarray, *, words: bool, columns: bool) -> DeviceBins:
-    """The bins of a row-major matrix on the device, part by part."""
+def send_bins(bins: np.ndarray, *, words: bool) -> DeviceBins:
+    """The bins of a row-major matrix on the device by columns, and with `words` also in groups; sent part by part."""
     n_rows, width = bins.shape
     size, part = n_rows * n_groups_of(width) * GROUP, part_rows(width)
     grouped: Any = empty(size, np.uint8) if words else None
-    by_column = empty(size, np.uint8) if columns else None
+    by_column = empty(size, np.uint8)
     for start in range(0, n_rows, part):
         _lay_out(upload(bins[start : start + part]), start, n_rows, grouped, by_column)
     return DeviceBins(grouped.view(np.uint32) if words else None, by_column, n_rows, n_groups_of(width))

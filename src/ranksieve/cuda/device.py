@@ -1,11 +1,12 @@
-"""The GPU: whether there is one, kernels that compute what the CPU computes, arrays on the device, and replays."""
+"""The GPU: whether there is one, kernels that compute what the CPU computes, arrays on the device, and CUDA graphs."""
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import warnings
 from collections.abc import Callable, Hashable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -73,8 +74,14 @@ def n_multiprocessors() -> int:
 
 
 def free_memory() -> int:
-    """Bytes of the GPU that are free."""
-    return 1 << 40 if SIMULATED else int(cuda.current_context().get_memory_info()[0])
+    """Bytes of the GPU that are free, after what earlier runs have left is given back."""
+    if SIMULATED:
+        return 1 << 40
+    gc.collect()
+    context = cuda.current_context()
+    if hasattr(context.memory_manager, "deallocations"):  # Numba's own
+        context.memory_manager.deallocations.clear()
+    return int(context.get_memory_info()[0])
 
 
 @contextmanager
@@ -159,7 +166,7 @@ def kernel(function: Callable[..., None] | None = None, *, shared: int = 0, regi
 
 @cache
 def stream() -> Any:
-    """The stream of all work of this process: a replay cannot be recorded on the default one."""
+    """The stream of all work of this process: a graph cannot be recorded on the default one."""
     return cuda.stream()
 
 
@@ -174,10 +181,10 @@ def synchronize() -> None:
         stream().synchronize()
 
 
-class Mail:
+class PinnedArray:
     """A flat array on the device, `there`, and one on the host, `here`, that is sent or received.
 
-    `here` is pinned, so that a copy can be part of a replay: then it is that of the time when the replay runs.
+    `here` is pinned, so that a copy can be part of a CUDA graph: then it is that of the time when the graph runs.
     """
 
     def __init__(self, size: int, dtype: Any) -> None:
@@ -224,7 +231,7 @@ def handle() -> int:
     return int(stream().handle)
 
 
-class Replay:
+class CudaGraph:
     """Launches that are the same each time: the first time as they are, then recorded as one CUDA graph."""
 
     def __init__(self, launches: Callable[[], None]) -> None:
@@ -243,20 +250,27 @@ class Replay:
 
             driver.cuStreamBeginCapture(handle(), binding.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
             self._launches()
-            self._graph = driver.cuGraphInstantiate(driver.cuStreamEndCapture(handle()), 0)
+            recorded = driver.cuStreamEndCapture(handle())
+            self._graph = driver.cuGraphInstantiate(recorded, 0)
+            driver.cuGraphDestroy(recorded)
         driver.cuGraphLaunch(self._graph, handle())
 
+    def __del__(self) -> None:
+        if self._graph is not None:
+            with suppress(Exception):  # the driver may be gone when Python ends
+                _driver().cuGraphExecDestroy(self._graph)
 
-class Replays:
-    """Replays by name; what a name stands for is the same each time."""
+
+class CudaGraphs:
+    """CUDA graphs by name; what a name stands for is the same each time."""
 
     def __init__(self) -> None:
-        self._replays: dict[Hashable, Replay] = {}
+        self._graphs: dict[Hashable, CudaGraph] = {}
 
     def run(self, name: Hashable, launches: Callable[[], None]) -> None:
-        if name not in self._replays:
-            self._replays[name] = Replay(launches)
-        self._replays[name].run()
+        if name not in self._graphs:
+            self._graphs[name] = CudaGraph(launches)
+        self._graphs[name].run()
 
 
 def upload(array: np.ndarray) -> Any:

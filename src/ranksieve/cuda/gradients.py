@@ -71,7 +71,7 @@ class ListGradients:
         )  # fmt: skip
 
     def _space(self, name: Any, n_docs: int, *types: Any) -> list[Any]:
-        """Arrays for so many documents, the same each time: replays use them."""
+        """Arrays for so many documents, the same each time: CUDA graphs use them."""
         if (name, n_docs) not in self._kept:
             self._kept[name, n_docs] = [empty(n_docs, dtype) for dtype in types]
         return self._kept[name, n_docs]

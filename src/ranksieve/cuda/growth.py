@@ -10,7 +10,16 @@ import numpy as np
 
 from ranksieve.cuda import dividing, extents, tree_start
 from ranksieve.cuda.bins import GROUP
-from ranksieve.cuda.device import THREADS, Mail, Replays, empty, n_multiprocessors, overwrite, synchronize, upload
+from ranksieve.cuda.device import (
+    THREADS,
+    CudaGraphs,
+    PinnedArray,
+    empty,
+    n_multiprocessors,
+    overwrite,
+    synchronize,
+    upload,
+)
 from ranksieve.cuda.histograms import CELLS
 from ranksieve.cuda.planning import plan_round
 from ranksieve.cuda.searching import search
@@ -49,7 +58,7 @@ class TreeSpace:
         self.numbered, self.numbers = numbered, empty(room if numbered else 1, np.int32)
         self.rows = Rows(words, bins, int(by_column), room, empty(2 * room, np.int32), empty(room, np.int64))
         self.grad, self.hess = empty(room, np.float64), empty(room, np.float64)
-        self.replays = Replays()
+        self.graphs = CudaGraphs()
         self.n_rows, self.n_rows_there = -1, empty(1, np.int64)
 
     def take(self, n_rows: int) -> None:
@@ -87,7 +96,7 @@ class Growth:
             upload(padded.reshape(-1, GROUP).max(axis=1)),
         )  # fmt: skip
         self.n_columns, self.n_signs = len(n_bins), len(signs)
-        self._sent = Mail(2 * N_SETTINGS, np.int64)
+        self._sent = PinnedArray(2 * N_SETTINGS, np.int64)
         numbers = self._sent.there
         bits = numbers[N_SETTINGS:]
         self._settings = Settings(numbers[:N_SETTINGS], bits.view(np.float64), bits)
@@ -102,7 +111,7 @@ class Growth:
         """The space of a tree; what the host reads is one array."""
         most = 2 * (self._max_leaves + MOST_AHEAD) - 1
         shapes = SearchedNodes((N_NUMBERS,), (most,), (most,), (most,), (most, 5), (most, 3), (most, 2))  # type: ignore
-        self._result = Mail(sum(map(math.prod, shapes)), np.int64)
+        self._result = PinnedArray(sum(map(math.prod, shapes)), np.int64)
         self._nodes, parts = _parts_of(self._result.here, shapes), _parts_of(self._result.there, shapes)
 
         def zeros(*shape: int, dtype: Any = np.int64) -> Any:
@@ -137,11 +146,11 @@ class Growth:
             self._allowed_here = allowed
             overwrite(self._allowed, allowed)
         n_rounds = min(_rounded_up(max(self._lately)), max(self._max_leaves - 1, 1))
-        space.replays.run(f"tree of {n_rounds} rounds", lambda: self._launch_tree(space, n_rounds))
+        space.graphs.run(f"tree of {n_rounds} rounds", lambda: self._launch_tree(space, n_rounds))
         synchronize()
         found = self._nodes.numbers
         while not found[IS_DONE]:
-            space.replays.run("more rounds", lambda: self._launch_rounds(space, MORE_ROUNDS))
+            space.graphs.run("more rounds", lambda: self._launch_rounds(space, MORE_ROUNDS))
             synchronize()
         self._lately.append(int(found[N_ROUNDS]))
         return SearchedNodes(found, *(part[: found[N_NODES]] for part in self._nodes[1:]))

@@ -80,7 +80,7 @@ class GpuMemory:
         bins: DeviceBins | StreamedBins
         if whole <= self._left:
             self._left -= whole
-            bins = send_bins(data.bins, words=is_trained_on, columns=True)
+            bins = send_bins(data.bins, words=is_trained_on)
         else:
             bins = self._streamed(data, whole, what, is_trained_on=is_trained_on)
         if is_trained_on:

@@ -15,7 +15,7 @@ from ranksieve.boosting.selections.random import Everything
 from ranksieve.boosting.training_rows import Gradients, TrainingLists, TreeTarget
 from ranksieve.cuda import marking
 from ranksieve.cuda.bins import GROUP, DeviceBins, StreamedBins
-from ranksieve.cuda.device import SIMULATED, THREADS, Replays, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.device import SIMULATED, THREADS, CudaGraphs, download, empty, n_multiprocessors, overwrite, upload
 from ranksieve.cuda.gradients import ListGradients, Sample, take_gradients, threads_of
 from ranksieve.cuda.growth import TreeSpace
 from ranksieve.cuda.largest import CHOSEN
@@ -56,7 +56,7 @@ class GpuLists(TrainingLists):
             self._full = None  # the next tree has others
             return TreeTarget(None, grad, hess) if weights is None else TreeTarget(None, grad * weights, hess * weights)
         space = self._full_space if there is None else self._compact(there.there, there.n_rows, there.name)
-        self._fill(there, scores, step, (space.grad, space.hess), weighted=True, replays=space.replays)
+        self._fill(there, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
         return space
 
     def full_gradients(self, scores: Any, step: int) -> Gradients:
@@ -131,11 +131,11 @@ class GpuLists(TrainingLists):
 
     def _fill(
         self, rows: GpuRows | None, scores: GpuScores, step: int, out: Any, *, weighted: bool,
-        replays: Replays | None = None,
+        graphs: CudaGraphs | None = None,
     ) -> None:  # fmt: skip
         """Gradients of the lists of these rows (None: of all) into two arrays on the device.
 
-        With `replays`, the arrays are the same each time, and so are the rows if they have a name.
+        Launches are recorded in `graphs`, if the arrays are the same each time; so are the rows if they have a name.
         """
         gradients = self._gradients_at(step)
         if gradients is None:
@@ -145,10 +145,10 @@ class GpuLists(TrainingLists):
         ideals = self._ideals if rows is None or rows.ideals is None else rows.ideals
         documents = self._documents(gradients, rows, scores, weighted=weighted)
         run = partial(gradients.run, documents, longest, ideals, out, step)
-        if replays is None or gradients.is_random or (rows is not None and not rows.name):
+        if graphs is None or gradients.is_random or (rows is not None and not rows.name):
             run()
         else:  # lists of similar length are launched alike
-            replays.run(("gradients", rows and rows.name, gradients, threads_of(longest), -(-longest // 64)), run)
+            graphs.run(("gradients", rows and rows.name, gradients, threads_of(longest), -(-longest // 64)), run)
 
     def _fill_from_host(self, rows: GpuRows | None, scores: GpuScores, step: int, out: Any, *, weighted: bool) -> None:
         host = self.all_rows if rows is None else rows.host
@@ -174,7 +174,7 @@ class GpuLists(TrainingLists):
         """Space with a copy of the bins of some rows."""
         space = self._room_for(n_rows)
         run = partial(self.bins.gather, rows, space)
-        space.replays.run(("gather", name), run) if name and isinstance(self.bins, DeviceBins) else run()
+        space.graphs.run(("gather", name), run) if name and isinstance(self.bins, DeviceBins) else run()
         return space
 
     def _room_for(self, n_rows: int) -> TreeSpace:

@@ -10,7 +10,7 @@ from ranksieve.boosting.scores import Choice
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda import scoring
 from ranksieve.cuda.bins import DeviceBins, StreamedBins
-from ranksieve.cuda.device import SIMULATED, Mail, Replay, download, n_multiprocessors, upload
+from ranksieve.cuda.device import SIMULATED, CudaGraph, PinnedArray, download, n_multiprocessors, upload
 from ranksieve.data.negatives import largest_rows, starts_of
 from ranksieve.dtypes import SCORE
 
@@ -34,11 +34,11 @@ class GpuScores:
     def _make_room(self, n_leaves: int) -> None:
         """One buffer for a tree: number of splits, values of leaves, splits."""
         self._room = n_leaves
-        self._sent = Mail(2 + 2 * n_leaves + 5 * n_leaves, np.int32)
+        self._sent = PinnedArray(2 + 2 * n_leaves + 5 * n_leaves, np.int32)
         self._tree = self._sent.there
         self._values = self._tree[2 : 2 + 2 * n_leaves].view(np.float64)
         self._splits = self._tree[2 + 2 * n_leaves :]
-        self._replay = Replay(self._launch)
+        self._graph = CudaGraph(self._launch)
 
     def add(self, tree: Tree, leaves: None = None) -> None:
         """Add a tree. All documents walk it: that is faster than to follow the rows of its leaves."""
@@ -50,7 +50,7 @@ class GpuScores:
         sent[2 : 2 + 2 * n_leaves].view(np.float64)[:] = tree.leaf_values
         sent[first : first + 5 * (n_leaves - 1)] = tree.splits.reshape(-1)
         if isinstance(self._bins, DeviceBins):
-            self._replay.run()
+            self._graph.run()
         else:
             self._launch()
         self.n_trees += 1

@@ -16,7 +16,7 @@ from ranksieve.boosting.selections.random import RandomNegatives
 from ranksieve.boosting.selections.top import TopAndBottom, TopAndRandom, TopNegatives
 from ranksieve.boosting.training_rows import NO_ROWS, Selected, TrainingRows
 from ranksieve.cuda import marking, ranking
-from ranksieve.cuda.device import SIMULATED, THREADS, Replays, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.device import SIMULATED, THREADS, CudaGraphs, download, empty, n_multiprocessors, overwrite, upload
 from ranksieve.cuda.largest import CHOSEN, Largest
 from ranksieve.data.negatives import share_of, starts_of
 from ranksieve.dtypes import ROW, SCORE
@@ -39,7 +39,7 @@ class GpuRows:
     full_lists: bool = False
     ideals: Any = None  # on the device; None: those of the full lists, as all positives are here
     weights: Any = None  # of the selection, on the device
-    name: str = ""  # where the same arrays are used again, for replays
+    name: str = ""  # where the same arrays are used again, for CUDA graphs
 
     @property
     def n_rows(self) -> int:
@@ -94,11 +94,11 @@ class TopSelection(_GpuSelection):
         self._starts = starts_of(counts + lists.lists.sizes - np.diff(lists.negatives.offsets))
         super().__init__(lists, int(self._starts[-1]))
         self._starts_there, self._counts = upload(self._starts), upload(counts)
-        self._replays = Replays()
+        self._graphs = CudaGraphs()
 
     def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
         rows, name = self._next()
-        self._replays.run(name, partial(self._choose, scores, rows))
+        self._graphs.run(name, partial(self._choose, scores, rows))
         return self._rows(rows, self._starts, self._starts_there, name)
 
     def _choose(self, scores: GpuScores, rows: Any) -> None:

@@ -13,7 +13,7 @@ from ranksieve.boosting.gpu.scores import GpuScores
 from ranksieve.boosting.gpu.selections import LIST_THREADS
 from ranksieve.boosting.loop import State
 from ranksieve.cuda import ranking
-from ranksieve.cuda.device import Replay, download, empty, upload
+from ranksieve.cuda.device import CudaGraph, download, empty, upload
 from ranksieve.data.binned import Binned
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.evaluation.ranked_metric import RankedMetric
@@ -42,7 +42,7 @@ class GpuValidationSet:
             n = int(ranked.starts[-1])
             first = np.repeat(lists.offsets[:-1], np.diff(ranked.starts))
             starts, places, order = upload(ranked.starts), empty(n, np.int32), empty(n, np.int32)
-            rank = Replay(partial(self._rank, starts, places, order))
+            rank = CudaGraph(partial(self._rank, starts, places, order))
             self._ranked[metric] = ranked, (rank, order, first)
         ranked, (rank, order, first) = self._ranked[metric]
         rank.run()
