@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,6 +49,18 @@ def test_scores_are_as_defined(seed, method, norm):
         assert ours == pytest.approx(expected, abs=1e-9)
         scores = list(ours.values())
         assert scores == sorted(scores, reverse=True)
+
+
+def test_scores_are_those_of_ranx():
+    """`files/ranx.json` has runs, and what `ranx.fuse` of version 0.3.21 made of them."""
+    stored = json.loads(Path(__file__).with_name("files").joinpath("ranx.json").read_text())
+    runs = [Run.from_rows((id, *one) for id, docs in run.items() for one in docs.items()) for run in stored["runs"]]
+    assert len(stored["fused"]) == 17 and len(runs) == 3
+    for case in stored["fused"]:
+        result = fuse(runs, case["method"], norm=case["norm"], weights=case["weights"])
+        assert set(result.query_ids) == case["scores"].keys()
+        for id in result.query_ids:
+            assert dict(pairs(result, id)) == pytest.approx(case["scores"][id], rel=1e-12, abs=1e-13)
 
 
 def test_defaults_are_rrf_with_60_and_min_max():
