@@ -117,6 +117,16 @@ def sent_per_tree(train: Callable[..., object], sizes: list[int]) -> np.ndarray:
     return np.diff(marks, axis=0).T
 
 
+@contextmanager
+def two_workers() -> Iterator[Client]:
+    """New worker processes: memory that earlier runs have left in a worker would count as that of the next one."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, direct_to_workers=True) as client,
+    ):
+        yield client
+
+
 def compare(client: Client, files: list[str], binned: Binned, what: str, options: dict, rounds: int) -> dict:
     """Seconds per tree of both sides, and the bytes of the cluster's."""
     sides = {"one": [], "cluster": []}
@@ -126,20 +136,16 @@ def compare(client: Client, files: list[str], binned: Binned, what: str, options
         here = {name: value for name, value in options.items() if name not in ("exchange", "memory")}
         models["one"] = rs.train(binned, callbacks=[clock], threads=THREADS, early_stopping=0, **here)
         sides["one"].append(clock.per_tree())
-        if "memory" in options:
-            client.restart()  # memory that earlier runs have left in a worker counts
         clock = Clock(client)
         models["cluster"] = rs.cluster.train(
             client, files, binning=binned.binning, callbacks=[clock], threads=THREADS, early_stopping=0, **options
         )
         sides["cluster"].append(clock.per_tree())
     assert to_text(models["one"]) == to_text(models["cluster"])
-    if "memory" in options:
-        client.restart()
-    with counted() as sizes:
+    with two_workers() as others, counted() as sizes:
         n_messages, n_bytes = sent_per_tree(
             lambda callbacks: rs.cluster.train(
-                client, files, binning=binned.binning, callbacks=callbacks, early_stopping=0, **options
+                others, files, binning=binned.binning, callbacks=callbacks, early_stopping=0, **options
             ),
             sizes,
         )
@@ -223,25 +229,22 @@ def main() -> None:
                 "features": binned.binning.n_features, "MB of bins": round(binned.bins.nbytes / 1e6)}  # fmt: skip
         print(size, flush=True)
         trees, few, rounds = arguments.trees, max(arguments.trees // 8, 4), arguments.rounds
-        with (
-            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-            Client(cluster, direct_to_workers=True) as client,
-        ):
-            compared = {
-                "selgb 1%": ({**ONE_PERCENT, "trees": trees}, rounds),
-                "selgb 1%, sums of histograms": ({**ONE_PERCENT, "trees": few, "exchange": "histograms"}, 1),
-                "negsgb 1%": ({**ONE_PERCENT, "algo": "negsgb", "trees": few}, 1),
-                "lambdamart": ({"algo": "lambdamart", **TREES, "trees": few}, rounds),
-            }
-            in_files = {
-                f"{what}, bins in files": ({**compared[what][0], "memory": arguments.memory}, 1)
-                for what in ("selgb 1%", "lambdamart")
-            }
+        compared = {
+            "selgb 1%": ({**ONE_PERCENT, "trees": trees}, rounds),
+            "selgb 1%, sums of histograms": ({**ONE_PERCENT, "trees": few, "exchange": "histograms"}, 1),
+            "negsgb 1%": ({**ONE_PERCENT, "algo": "negsgb", "trees": few}, 1),
+            "lambdamart": ({"algo": "lambdamart", **TREES, "trees": few}, rounds),
+        }
+        rows = []
+        for what in ("selgb 1%", "lambdamart"):
+            name, options = f"{what}, bins in files", {**compared[what][0], "memory": arguments.memory}
+            if arguments.only in name:
+                with two_workers() as client:
+                    rows.append(compare(client, files, binned, name, options, 1))
+        with two_workers() as client:
             losses = {"selgb, loss": (rounds + 1, True), "selgb, loss, no copies": (rounds, False)}
-            rows = [
-                compare(client, files, binned, what, *how)
-                for what, how in (in_files | compared).items()
-                if arguments.only in what
+            rows += [
+                compare(client, files, binned, what, *how) for what, how in compared.items() if arguments.only in what
             ] + [
                 killed(client, files, what, trees, n, copies=copies)
                 for what, (n, copies) in losses.items()
