@@ -12,7 +12,7 @@ from ranksieve.cli.data_files import reads_data, with_categories
 from ranksieve.cli.evaluate import write_per_query
 from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.options import chosen_params, with_params
-from ranksieve.cli.shared_options import Missing, Quiet, out_option
+from ranksieve.cli.shared_options import Missing, ParamsFile, Quiet, out_option
 from ranksieve.files import check_folder
 from ranksieve.parameter_table import FORESTS, table
 
@@ -38,10 +38,7 @@ def cv(
         ),
     ] = 0,
     per_query: Annotated[Path | None, typer.Option(help="TSV file to write: the value of every query.")] = None,
-    params: Annotated[
-        Path | None,
-        typer.Option(help="TOML file of training parameters, such as 'learning-rate = 0.05'. Options take precedence."),
-    ] = None,
+    params: ParamsFile = None,
     missing: Missing = "zero",
     quiet: Quiet = False,
 ) -> None:  # fmt: skip

@@ -73,23 +73,15 @@ def evaluate(
     if per_query is not None:
         check_writable(per_query, *(files or ()), *(run or ()), qrels)
     names = [str(path) for path in run or (files or [])[:-1]]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ParameterError(f"{twice[0]} is given twice; name each model or run once, and the data last")
     if (run is None) != (qrels is None) or bool(files) == (run is not None) or not names:
         raise ParameterError("give MODEL… and DATA, or --run RUN and --qrels QRELS")
+    _check_names(names)
     for flag, given in (("--ties", ties), ("--weighted", weighted or None), ("--missing", missing)):
         if run is not None and given is not None:
             raise ParameterError(f"{flag} is for models on data, not for --run; leave it out")
     from ranksieve.evaluation.evaluate import evaluate as measure
-    from ranksieve.evaluation.metrics import parse_metric
-    from ranksieve.params import Params
-    from ranksieve.text_formats import read_gains
 
-    options: dict[str, Any] = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}
-    if empty is not None:
-        options["empty"] = int(empty) if empty.isdigit() else empty
-    wanted = [parse_metric(name, ties=ties or "order", **options) for name in metric or ["ndcg@10"]]
+    wanted = _metrics(metric or ["ndcg@10"], ties or "order", empty, gains)
     if qrels is not None:
         result = _measure_runs(names, qrels, wanted)
     else:
@@ -99,6 +91,24 @@ def evaluate(
     if per_query is not None:
         write_per_query(result, per_query)
         show_facts([("per query", str(per_query))])
+
+
+def _check_names(names: list[str]) -> None:
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ParameterError(f"{twice[0]} is given twice; name each model or run once, and the data last")
+
+
+def _metrics(names: list[str], ties: str, empty: str | None, gains: str | None) -> list[Metric]:
+    """The metrics to compute, with the conventions of the options."""
+    from ranksieve.evaluation.metrics import parse_metric
+    from ranksieve.params import Params
+    from ranksieve.text_formats import read_gains
+
+    options: dict[str, Any] = {} if gains is None else {"gain": read_gains(Params(gains=gains).gains)}
+    if empty is not None:
+        options["empty"] = int(empty) if empty.isdigit() else empty
+    return [parse_metric(name, ties=ties, **options) for name in names]
 
 
 def _score_models(

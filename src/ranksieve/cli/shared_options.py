@@ -39,3 +39,7 @@ MissingAsTrained = Annotated[str | None, _missing(show_default="as in training")
 Threads = Annotated[int, typer.Option(min=0, help="Number of threads; 0: all cores.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+ParamsFile = Annotated[
+    Path | None,
+    typer.Option(help="TOML file of training parameters, such as 'learning-rate = 0.05'. Options take precedence."),
+]

@@ -15,7 +15,7 @@ from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.data_files import reads_data, with_categories
 from ranksieve.cli.model_file import check_model_file, save_model, show_biases
 from ranksieve.cli.options import chosen_params, is_flag, with_params
-from ranksieve.cli.shared_options import Missing, OutModel, Quiet
+from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet
 from ranksieve.errors import InterruptedTraining, ParameterError
 from ranksieve.files import check_folder
 from ranksieve.parameter_table import FORESTS, table
@@ -43,10 +43,7 @@ def train(
         str | None,
         typer.Option(metavar="MODEL|FEATURE", help="Model file or feature to start from. The new model contains it."),
     ] = None,
-    params: Annotated[
-        Path | None,
-        typer.Option(help="TOML file of training parameters, such as 'learning-rate = 0.05'. Options take precedence."),
-    ] = None,
+    params: ParamsFile = None,
     missing: Missing = "zero",
     checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for checkpoints.")] = None,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Trees between two checkpoints.")] = 50,
