@@ -81,6 +81,14 @@ def test_the_caption_names_the_dashed_line(run_quick):
     assert captions["curves-two-stage"].endswith("The dark dashed line is λ-MART 500, the baseline.")
 
 
+def test_the_caption_of_list_sizes_names_the_better_model(run_quick):
+    results = run_quick("fig6")
+    captions = [picture.caption for picture in figures(results) if picture.name.startswith("sizes")]
+    matplotlib.pyplot.close("all")
+    (label,) = {group.label for group in results.best("two-stage") if group.run == results.facts["compare"][0]}
+    assert len(captions) == 1 and f"; above 0 {label} is better." in captions[0]
+
+
 def test_one_run_alone_is_compared_with_its_best_choice(run_quick):
     results = run_quick("fig1")
     table = comparison(results, "two-stage")

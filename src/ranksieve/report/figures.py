@@ -23,7 +23,7 @@ CAPTIONS = {
     "and folds.",
     "steps": "The step size that is best for the metric on the lists on which steps are chosen.",
     "sizes": "Above: the mean difference over the queries with lists of this size, with its standard error; above 0 "
-    "the first model is better. Pale bars are of fewer than 5 queries. Below: the number of test queries.",
+    "{first} is better. Pale bars are of fewer than 5 queries. Below: the number of test queries.",
     "heat": "A row is a training query, short lists first; a column is a range of first-stage ranks. Bright: negatives "
     "there were selected for many trees.",
     "cumulative": "The share of all selections of a negative for a tree on first-stage ranks up to each rank.",
@@ -87,6 +87,8 @@ def _baseline_label(results: Results, data: str) -> str | None:
 
 
 def _caption(kind: str, results: Results, data: str) -> str:
+    if kind == "sizes":
+        return CAPTIONS[kind].format(first=_compared(results, data)[0].label)
     baseline = _baseline_label(results, data) if kind == "curves" else None
     return CAPTIONS[kind] + ("" if baseline is None else f" The dark dashed line is {baseline}, the baseline.")
 
@@ -100,17 +102,23 @@ def steps(results: Results, data: str) -> Named:
         yield f"Step α along each tree on {data}", plots.tree_steps(shown)
 
 
+def _compared(results: Results, data: str) -> tuple[Group, Group]:
+    """The two runs of the figure of list sizes."""
+    best = {group.run: group for group in results.best(data)}
+    first, second = results.facts["compare"] or (next(iter(best)), results.facts["baseline"])
+    return best[first], best[second]
+
+
 def sizes(results: Results, data: str) -> Named:
     """The difference of two runs by list size."""
     metric = results.facts["metrics"][0]
-    best = {group.run: group for group in results.best(data)}
-    first, second = results.facts["compare"] or (next(iter(best)), results.facts["baseline"])
-    names_a, a = best[first].per_query(metric)
-    names_b, b = best[second].per_query(metric)
-    n_docs = best[first].per_query("n_docs")[1]
+    first, second = _compared(results, data)
+    names_a, a = first.per_query(metric)
+    names_b, b = second.per_query(metric)
+    n_docs = first.per_query("n_docs")[1]
     _, at_a, at_b = np.intersect1d(names_a, names_b, return_indices=True)
     buckets = difference_by_size(a[at_a], b[at_b], n_docs[at_a])
-    above, _ = plots.difference_by_size(buckets, metric=metric, names=(best[first].label, best[second].label))
+    above, _ = plots.difference_by_size(buckets, metric=metric, names=(first.label, second.label))
     yield f"Difference in {metric} on {data} by list size, and the number of queries", above
 
 
