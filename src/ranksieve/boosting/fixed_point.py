@@ -13,7 +13,6 @@ from ranksieve.dtypes import FIXED, OFFSET
 from ranksieve.kernels.rounding import Packing, absolute_sum, fitting_shift, largest_absolute, pack_rows, round_rows
 
 LEAST_BITS = 18  # of a gradient and of a second derivative that share an integer with a count
-MANY_ROWS = 1 << 18  # above, they have no more bits
 
 
 @dataclass(frozen=True)
@@ -115,9 +114,9 @@ class Rooms(NamedTuple):
     def of(cls, n_rows: int) -> Rooms:
         count_bits = max(int(n_rows).bit_length(), 1)
         hess_bits = (63 - count_bits) // 2
-        most = LEAST_BITS if is_sparse(n_rows) else 63
-        bits = (min(bits, most) for bits in (63 - count_bits - hess_bits, hess_bits))
-        grad, hess = ((1 << n) - 1 - 16 * math.isqrt(1 << n) - 144 for n in bits)
+        grad, hess = (
+            (1 << bits) - 1 - 16 * math.isqrt(1 << bits) - 144 for bits in (63 - count_bits - hess_bits, hess_bits)
+        )
         return cls(count_bits, hess_bits, (1 << (61 - count_bits)) - 1, grad, hess)
 
 
@@ -136,14 +135,6 @@ class Scales(NamedTuple):
         if with_hess and fits_one_integer(extent.n):
             return cls(exact, Scale.packed(extent, sums), 1, key)
         return cls(exact, exact, 2 if with_hess else 1, key)
-
-
-def is_sparse(n_rows: int) -> bool:
-    """Whether derivatives of so many rows, which share an integer, have so few bits that most of them round to 0.
-
-    Of all rows only the others need to be summed then, see `kernels.histograms.sum_sparse_rows`.
-    """
-    return n_rows > MANY_ROWS
 
 
 def fits_one_integer(n_rows: int) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, is_sparse, to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, to_fixed_point
 from ranksieve.boosting.tree import Tree, to_sets
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import choose_features, monotone_signs
@@ -17,7 +17,7 @@ from ranksieve.errors import ParameterError, param
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.category_splits import A_SET, SET
 from ranksieve.kernels.gain import SMALLEST_WEIGHT, SplitRules
-from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows, sum_leaf
+from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows
 from ranksieve.kernels.leaf_values import add_leaf_values, sum_leaves
 from ranksieve.params import Params
 
@@ -69,7 +69,6 @@ class Grower:
             name = data.feature_names[data.binning.features[first]]
             raise ParameterError(param("monotone"), f" names {name!r}, which is categorical; its values have no order")
         self._borders = _borders(self._n_bins, threads)
-        self._bin_counts: np.ndarray | None = None
         self._allocate_histograms(1)
 
     def _take_bins(self, data: Binned) -> np.ndarray:
@@ -116,19 +115,8 @@ class Grower:
         """The splits and leaves of a tree; sums, gains and limits are on the scale of the rules."""
         state = kernels.new_state(len(self._hist))
         bounds = np.zeros((len(self._hist), 2), np.int64)
-        all_rows = rows.bins is self._bins and len(rows.members) == len(rows.bins)
-        sparse = all_rows and rules.hess_bits > 0 and is_sparse(len(rows.bins))
-        counts = self._counts(rows, columns) if sparse else self._hist[0, :0]
-        kernels.grow_tree(rows, columns, rules, self._hist, self._spare, bounds, state, counts)
+        kernels.grow_tree(rows, columns, rules, self._hist, self._spare, bounds, state)
         return Grown.of(state, bounds)
-
-    def _counts(self, rows: TreeRows, columns: Columns) -> np.ndarray:
-        """How many of all rows there are in each bin: the same for all trees."""
-        if self._bin_counts is None:
-            ones = rows._replace(packed=np.ones(len(rows.packed), FIXED))
-            sum_leaf(ones, columns, 0, len(rows.members), self._hist, self._spare, 0, -1)
-            self._bin_counts = self._hist[0].copy()
-        return self._bin_counts
 
     def _rules(self, scale: Scale) -> SplitRules:
         p = self._params  # of the types that kernels are compiled for
