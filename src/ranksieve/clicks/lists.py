@@ -125,7 +125,7 @@ def page_lists(
         weights=weights,
         positions=np.minimum(log.places[kept] + 1, MAX_POSITION).astype(POSITION),
     )
-    return _with_lists(dataset, rows[kept], lists)
+    return dataset.with_rows(lists, rows[kept])
 
 
 def judged_lists(judgements: Judgements, dataset: Dataset, *, least_confidence: float = 0.0) -> Dataset:
@@ -161,12 +161,7 @@ def judged_lists(judgements: Judgements, dataset: Dataset, *, least_confidence: 
     rows = rows[kept]
     lists = dataset.lists.take_rows(rows)
     new = replace(lists, labels=labels[kept].astype(LABEL), weights=judgements.confidence[kept].astype(float))
-    return _with_lists(dataset, rows, new)
-
-
-def _with_lists(dataset: Dataset, rows: np.ndarray, lists: Lists) -> Dataset:
-    order = dataset.lists.order
-    return replace(dataset, features=dataset.features[rows if order is None else order[rows]], lists=lists)
+    return dataset.with_rows(new, rows)
 
 
 def _rows_of(dataset: Dataset, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:

@@ -51,6 +51,7 @@ class WorkerPool:
         self._client, self._config = client, config
         self._partitions = {name: data.partitions for name, data in sets.items()}
         self._shares = list(assigned.values())
+        self._all = range(len(self._shares))
         self._worker_of = dict(enumerate(assigned))
         self._former_workers: set[str] = set()  # all that have ever had a shard
         self._run = os.urandom(4).hex()
@@ -98,7 +99,7 @@ class WorkerPool:
     @as_cluster_errors()
     def call_or_restart(self, method: str, *arguments: Any) -> list[Any]:
         """Call a method of all shards while a tree grows; raises `Restart` if a worker was lost."""
-        answers, lost = self._call(self._all(), method, arguments)
+        answers, lost = self._call(self._all, method, arguments)
         if not lost:
             return [answers[i] for i in sorted(answers)]
         self._replace(lost)
@@ -124,12 +125,9 @@ class WorkerPool:
         hosts = {get_address_host(worker) for worker in self._former_workers}
         return [worker for worker in self._client.nthreads() if get_address_host(worker) in hosts]
 
-    def _all(self) -> range:
-        return range(len(self._shares))
-
     @as_cluster_errors()
     def _call_all(self, method: str, *arguments: Any) -> list[Any]:
-        answers = self._call_until_answered(self._all(), method, arguments)
+        answers = self._call_until_answered(self._all, method, arguments)
         return [answers[i] for i in sorted(answers)]
 
     def _call_until_answered(self, shards: Iterable[int], method: str, arguments: Sequence[Any]) -> dict[int, Any]:
@@ -220,7 +218,7 @@ class WorkerPool:
         From then on all shards have to do so after about the same trees. Otherwise they would wait for each other.
         """
         if self._base is not None:
-            for i in set(self._all()).difference(lost):
+            for i in set(self._all).difference(lost):
                 with suppress(RuntimeError):  # it is lost, too; the next call finds that
                     self._actors[i].update_scores()
 

@@ -183,12 +183,12 @@ class Dataset(Described):
     def take_queries(self, queries: Any) -> Dataset:
         """The data set of some queries, by number, in the given order."""
         lists, rows = self.lists.take_queries(np.asarray(queries, dtype=OFFSET))
-        return self._with_rows(lists, rows)
+        return self.with_rows(lists, rows)
 
     def take_rows(self, rows: np.ndarray) -> Dataset:
         """The data set of some documents, in list order, without queries that have none of them."""
         rows = np.sort(np.asarray(rows))
-        return self._with_rows(self.lists.take_rows(rows), rows)
+        return self.with_rows(self.lists.take_rows(rows), rows)
 
     def in_order(self, names: Sequence[str], categories: Mapping[str, Sequence[str]]) -> Dataset:
         """The data set with its features in the order of the names, and the numbers of `categories`.
@@ -229,7 +229,8 @@ class Dataset(Described):
         info = replace(self.info, feature_names=tuple(names), first_stage=first)
         return replace(self, features=self.features[:, columns], info=info)
 
-    def _with_rows(self, lists: Lists, rows: np.ndarray) -> Dataset:
+    def with_rows(self, lists: Lists, rows: np.ndarray) -> Dataset:
+        """Other lists of these documents; `rows` are their rows in the lists of this data set."""
         order = self.lists.order
         return replace(self, features=self.features[rows if order is None else order[rows]], lists=lists)
 

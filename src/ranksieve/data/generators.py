@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve.data.blocks import Block, Source, blocks_of
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo, default_names
-from ranksieve.data.lists import Lists
+from ranksieve.data.lists import Lists, starts_of
 from ranksieve.data.search_features import (
     CLICKS,
     FRESH,
@@ -78,7 +78,7 @@ def two_stage(n_queries: int, *, seed: int = 0, n_features: int = 220, start: in
     _check(n_queries, seed, n_features, start)
     queries = np.arange(start, start + n_queries)
     sizes = np.array([_list_size(_stream(seed, query)) for query in queries.tolist()], dtype=OFFSET)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = starts_of(sizes)
     features = np.empty((offsets[-1], n_features), dtype=FEATURE)
     labels = np.empty(offsets[-1], dtype=LABEL)
     table = SearchFeatures.draw(n_features, _stream(seed, COLLECTION))
