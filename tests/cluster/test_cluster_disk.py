@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster, WorkerPlugin
 
 import ranksieve as rs
 from ranksieve.cluster.layout import assign
@@ -117,6 +119,25 @@ def test_bin_files_in_a_folder_are_used_again(limited, data, tmp_path):
     assert {path.name: path.stat().st_ino for path in bins.iterdir()} == kept
     assert to_text(first) == to_text(again)
     assert to_text(first) == to_text(rs.train(JoinedSource([Piece(file) for file in files]), **SMALL))
+
+
+class SmallMemory(WorkerPlugin):
+    """`set_sizes` on all workers, also on those that replace others."""
+
+    def setup(self, worker) -> None:
+        set_sizes(SIZES, 1_024, 64, alone=True)
+
+
+def test_a_killed_worker_does_not_change_the_model(limited, data, parts):
+    def kill(record) -> None:
+        if record.step == 3:
+            os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+
+    options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        client.register_plugin(SmallMemory())
+        model = rs.cluster.train(client, parts, memory="6K", callbacks=[kill], **SMALL)
+    assert to_text(model) == to_text(rs.train(data, **SMALL))
 
 
 def test_bins_that_fit_stay_in_memory(limited, data, parts):
