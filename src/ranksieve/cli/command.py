@@ -57,7 +57,8 @@ class Command(WholeWords, TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = (param for param in self.get_params(ctx) if param.param_type_name == "argument")
-        required = [f"{spelled(param)} {metavar(self, param)}" for param in self.params if _is_required_option(param)]
+        options = [param for param in self.params if param.param_type_name == "option" and param.required]
+        required = [f"{spelled(param)} {metavar(self, param)}" for param in options]
         return [*(spelled(one) if one.required else f"[{spelled(one)}]" for one in arguments), *required, "[OPTIONS]"]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -114,10 +115,6 @@ def spelled(param: Any) -> str:
         return str(max(param.opts, key=len))
     name = str(param.metavar or param.human_readable_name)
     return f"{name}..." if param.nargs == -1 and "..." not in name else name
-
-
-def _is_required_option(param: Any) -> bool:
-    return bool(param.param_type_name == "option" and param.required)
 
 
 def _declaration(command: Any, name: str) -> tuple[type, Any]:

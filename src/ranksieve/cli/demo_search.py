@@ -8,7 +8,6 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,17 +80,15 @@ def compile_retrieval() -> None:
 
 
 def _write(folder: Path, made: Any, judged: list[str]) -> None:
+    from ranksieve.retrieval.runs import judgement_lines
+
     with atomic_text(folder / "corpus.jsonl") as file:
         file.writelines(json.dumps(document) + "\n" for document in made.documents)
     with atomic_text(folder / "queries.tsv") as file:
         file.writelines(f"{id}\t{text}\n" for id, text in made.queries.items())
     if not (folder / "judgements.txt").exists():
         with atomic_text(folder / "judgements.txt") as file:
-            file.writelines(_lines({id: made.judgements[id] for id in judged}))
-
-
-def _lines(judgements: Mapping[str, Mapping[str, float]]) -> list[str]:
-    return [f"{id} 0 {doc} {grade:g}\n" for id, some in judgements.items() for doc, grade in some.items()]
+            file.writelines(judgement_lines({id: made.judgements[id] for id in judged}))
 
 
 def _command(folder: Path) -> list[str]:

@@ -252,6 +252,12 @@ def rows_of(frame: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
     return zip(*(frame[name] for name in names), strict=True)
 
 
+def judgement_lines(judgements: Judgements) -> Iterator[str]:
+    """The lines of a TREC file of judgements."""
+    for id, grades in judgements.items():
+        yield from (f"{id} 0 {doc} {grade:g}\n" for doc, grade in grades.items())
+
+
 def judgement_rows(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str, str]]:
     """Each judgement of a file as it is written there: its place, query id, document id and grade, a finite number."""
     name = os.fspath(path)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 import ranksieve
 from ranksieve.errors import ParameterError, did_you_mean
+from ranksieve.retrieval.runs import judgement_lines
 from ranksieve.serve import answers
 from ranksieve.serve.problems import Refused
 from ranksieve.serve.schemas import (
@@ -120,8 +121,7 @@ async def judgements(
     store = service.store()
     grades = await service.run(store.grades)
     if format == "trec":
-        lines = (f"{id} 0 {doc} {grade:g}\n" for id, some in grades.items() for doc, grade in some.items())
-        return PlainTextResponse("".join(lines))
+        return PlainTextResponse("".join(judgement_lines(grades)))
     return answers.json_response({"queries": await service.run(store.texts), "judgements": grades})
 
 
