@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -121,3 +122,13 @@ def checked_values(forest: Forest, *, numerical_only: str = "") -> np.ndarray:
     if not np.isfinite(values).all() or np.isnan(forest.threshold).any():
         raise ModelError("a leaf value is not finite, or a threshold is NaN; such a model cannot rank, train it again")
     return values
+
+
+def without_empty_sets(forest: Forest) -> Forest:
+    """The forest whose splits by an empty set are by a threshold that all numbers are above.
+
+    XGBoost and ONNX have no empty sets.
+    """
+    empty = forest.categorical & (np.diff(forest.set_offsets) == 0)
+    threshold = np.where(empty, np.float64(np.finfo(np.float32).min), forest.threshold)
+    return replace(forest, categorical=forest.categorical & ~empty, threshold=threshold)

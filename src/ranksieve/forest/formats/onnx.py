@@ -14,7 +14,7 @@ import numpy as np
 from ranksieve.errors import MissingExtraError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing
-from ranksieve.forest.structure import checked_values, children_of
+from ranksieve.forest.structure import checked_values, children_of, without_empty_sets
 
 ML_VERSION, VERSION, IR_VERSION = 3, 17, 8  # of 2022: the oldest with float64 trees that runtimes of today still test
 WITH_SETS = 5, 21, 10  # of 2024: the oldest with sets
@@ -101,14 +101,14 @@ def _attributes_with_sets(forest: Forest, options: Options) -> dict[str, Any]:
     """The arrays of `TreeEnsemble`. Nodes are the splits; a tree of one leaf has a node, both of whose sides are it."""
     from onnx import TensorProto, helper
 
-    values = checked_values(forest)
+    values, forest = checked_values(forest), without_empty_sets(forest)
     check_missing(forest, "ONNX", None, options)
     n_splits, lone = len(forest.feature), np.flatnonzero(forest.n_leaves == 1)
     left, right = (np.append(side, ~forest.leaf_offsets[lone]) for side in children_of(forest))
     roots = forest.split_offsets[:-1].copy()
     roots[lone] = n_splits + np.arange(len(lone))
     sets = [forest.set_of(split) for split in np.flatnonzero(forest.categorical).tolist()]
-    members = [np.append(codes if len(codes) else -1.0, np.nan) for codes in sets]  # NaN ends a set
+    members = [np.append(codes, np.nan) for codes in sets]  # NaN ends a set
 
     def with_lone(of_splits: np.ndarray) -> np.ndarray:
         return np.append(of_splits, np.zeros(len(lone), of_splits.dtype))

@@ -72,7 +72,10 @@ def _category_names(forest: Forest, feature: int, numbers: Sequence[int]) -> lis
     names += map(str, range(len(names), numbers[-1] + 1))
     mine = forest.categorical & (forest.feature == feature)
     if (np.diff(forest.set_offsets)[mine] == 0).any():
-        names.append(NO_CATEGORY)
+        placeholder = NO_CATEGORY
+        while placeholder in names:
+            placeholder += "_"
+        names.append(placeholder)
     for name in names:
         if set(name) & set('"\\\n'):
             raise ModelError(

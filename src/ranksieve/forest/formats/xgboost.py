@@ -29,7 +29,7 @@ from ranksieve.forest.formats.xgboost_categories import (
     sets_to_right,
     stored_sets,
 )
-from ranksieve.forest.structure import checked_values
+from ranksieve.forest.structure import checked_values, without_empty_sets
 
 # Objectives whose prediction is the plain sum of base score and leaves; "custom" ones are not stored.
 PLAIN_OBJECTIVES = (
@@ -162,7 +162,7 @@ def to_xgboost(forest: Forest, options: Options = DEFAULT) -> str:
     """
     values = checked_values(forest)
     check_missing(forest, "XGBoost", None, options)
-    forest = sets_to_right(forest)
+    forest = sets_to_right(without_empty_sets(forest))
     leaves = single_values(values, "XGBoost")
     named = forest.feature_names != default_names(forest.n_features)
     is_category = np.isin(np.arange(forest.n_features), list(category_numbers(forest)))
