@@ -118,7 +118,7 @@ class Known(NamedTuple):
 
 def _category_codes(model: Any, names: Sequence[str]) -> dict[int, Known]:
     """The categories of each categorical feature, in the order of scikit-learn's numbers."""
-    if model._preprocessor is None:
+    if getattr(model, "_preprocessor", None) is None:
         return {}
     found = {}
     stored = model._preprocessor.named_transformers_["encoder"].categories_
