@@ -8,6 +8,7 @@ from ranksieve.boosting.selections.random import RandomNegatives, RandomRows
 from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.data.binned import bin_data
 from ranksieve.data.negatives import Negatives
+from ranksieve.forest.formats.lightgbm_writer import to_text
 from rule_samples import naive_scores, random_tree, training_lists, view_of
 from samples import small_dataset
 
@@ -90,3 +91,27 @@ def test_a_rule_used_for_two_data_sets_selects_from_each():
         alone = rs.train(data, algo="selgb", negatives=0.2, min_negatives=2, trees=4, leaves=5, min_docs=2)
         np.testing.assert_array_equal(shared.predict(data), alone.predict(data))
         assert shared.info["params"]["selection"] == "top" and shared.info["params"]["negatives"] == 0.2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"algo": "selgb"},
+        {"algo": "selgb", "every": 3},
+        {"algo": "selgb", "row_fraction": 0.5},
+        {"algo": "selgb", "bag": 2},
+        {"algo": "selgb", "collapse": 0.2},
+        {"algo": "lambdamart", "selection": "top+bottom"},
+        {"algo": "lambdamart", "selection": "adaptive"},
+        {"algo": "selgb", "step": "optimal"},
+    ],
+)
+def test_rows_that_take_leaf_values_have_the_scores_of_rows_that_walk(monkeypatch, options):
+    data = rs.synth.two_stage(6, start=3)
+    given = {"trees": 9, "leaves": 8, "min_docs": 3, "verbose": False, **options}
+    if options["algo"] == "selgb":
+        given |= {"negatives": 0.05, "min_negatives": 10}
+    model = rs.train(data, **given)
+    add = Scores.add
+    monkeypatch.setattr(Scores, "add", lambda self, tree, leaves=None: add(self, tree))
+    assert to_text(rs.train(data, **given)) == to_text(model)

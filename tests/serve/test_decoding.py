@@ -50,6 +50,8 @@ def test_vectors_of_a_model_take_the_fast_way():
     found = decode(json.dumps({"features": rows.tolist()}).encode())["features"]
     assert isinstance(found, np.ndarray) and found.dtype == np.float32
     np.testing.assert_array_equal(found, rows)
+    found = decode(json.dumps({"features": rows.tolist()}).encode() + b"\r\n")["features"]
+    assert isinstance(found, np.ndarray)
 
 
 VALUES = [
@@ -64,10 +66,11 @@ BODIES = [
     '{"\\"features": [[1]]}',
     '{"query": "\\"features\\": [[1]]"}',
     '{"features": [[1]], "features": [[2], [3]]}',
+    '{"features": [[1, 2], [3, 4]], "features": null}',
+    '{"x": {"features": [[1]]}, "features": null}',
     '{"features": [[1]], "model": }',
     '{"features": [[1]]]}',
     '{"features": [[1]], "x": 1',
-    '{"features": [[1]]} ',
 ]
 
 

@@ -169,7 +169,9 @@ def _describe_data(source: Source) -> None:
         names = [source.info.name_of(number) for number in range(block.features.shape[1])]
         categorical = np.isin(names, list(source.categories))
         for number in np.flatnonzero(categorical).tolist():
-            codes.setdefault(number, Counter()).update(block.features[:, number].tolist())
+            column = block.features[:, number]
+            found, counts = np.unique(column[column >= 0], return_counts=True)
+            codes.setdefault(number, Counter()).update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
         numbers = block.features[:, ~categorical]
         zeros += int(np.count_nonzero(numbers == 0))
         missing += int(np.count_nonzero(np.isnan(numbers)))

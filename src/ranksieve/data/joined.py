@@ -47,10 +47,10 @@ class Piece:
         for block in blocks_of(data, rows):
             keys = [numbers.setdefault(id, len(numbers)) for id in block.run_ids] if by_number else block.run_ids
             wanted = np.array([key in self.queries for key in keys], dtype=bool)
-            if wanted.all():
+            if wanted.all() and not (isinstance(data, Source) and data.by_column):
                 yield block
             elif wanted.any():
-                yield block.take_runs(wanted)
+                yield block.take_runs(wanted)  # a copy: while blocks are skipped, the source uses its memory again
 
 
 class JoinedSource(Source):
@@ -99,7 +99,7 @@ class JoinedSource(Source):
         self.files = tuple(
             f"{path}{piece.suffix}" for piece, data in self._parts if isinstance(data, Source) for path in data.files
         )
-        self.reads_in_threads = all(data.reads_in_threads for data in self.parts)
+        self.reads_in_threads = bool(self.parts) and all(data.reads_in_threads for data in self.parts)
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The rows of all pieces in order."""

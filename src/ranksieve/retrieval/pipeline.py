@@ -288,24 +288,21 @@ class Pipeline:
                 yield id, Scored(found.docs[part], found.scores[part], scores[part], rows[part])
 
     def _warn(self, pairs: Pairs, stacklevel: int) -> None:
-        """Warn, once, where the model was trained on other candidates and uses features that depend on them."""
-        warning = self._difference(pairs) if self._warns else None
-        if warning is not None and str(warning) not in self._warned:
-            self._warned.add(str(warning))
-            warnings.warn(warning, stacklevel=stacklevel)
+        """Warn, once, where the model was trained on other candidates or vectors and uses features that change."""
+        for warning in self._differences(pairs) if self._warns else ():
+            if str(warning) not in self._warned:
+                self._warned.add(str(warning))
+                warnings.warn(warning, stacklevel=stacklevel)
 
     def difference(self) -> str | None:
         """How the candidates of `search` differ from those that the model was trained on, if that changes features."""
-        found = self._difference(self._pairs({"": ""}))
-        return None if found is None else str(found)
+        found = self._differences(self._pairs({"": ""}))
+        return "; ".join(map(str, found)) or None
 
-    def _difference(self, pairs: Pairs) -> RanksieveWarning | None:
+    def _differences(self, pairs: Pairs) -> list[RanksieveWarning]:
         trained_on, used = self._trained_on, used_features(self.model)
-        if trained_on is None:
-            return None
-        found = None
-        if any(map(depends_on_candidates, used)):
+        found = [other_vectors(encoder_of(self.model.info.get("candidates")), self.index.encoder_info, used)]
+        if trained_on is not None and any(map(depends_on_candidates, used)):
             n_docs, of_run = self.index.n_docs, pairs.run is not None
-            found = other_candidates(trained_on, pairs.provenance, used, n_docs=n_docs, of_run=of_run)
-        trained = encoder_of(self.model.info.get("candidates"))
-        return found or other_vectors(trained, self.index.encoder_info, used)
+            found.append(other_candidates(trained_on, pairs.provenance, used, n_docs=n_docs, of_run=of_run))
+        return [warning for warning in found if warning is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import secrets
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ranksieve.serve.engine import Ranking
 from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest
 from ranksieve.serve.service import Service
 
+MARK = secrets.token_hex(16)  # stands for an array in a body
 FEATURES = re.compile(rb'"features"[ \t\n\r]*:[ \t\n\r]*')
 
 
@@ -67,16 +69,15 @@ def rerank(service: Service, body: bytes) -> Response:
 
 def decode(body: bytes) -> Any:
     """The value of a body of JSON; `features` are an array where they are rows of numbers of equal length."""
+    body = body.rstrip()
     found = FEATURES.search(body)
     if found is not None and body.endswith(b"}"):
         values = np.empty(len(body) // 2, FEATURE)
         end, n_rows, n_values = parse_matrix(np.frombuffer(body, np.uint8), found.end(), POWERS, values)
         if n_rows:
             with contextlib.suppress(ValueError):
-                rest = pydantic_core.from_json(body[: found.end()] + b"null" + body[end:])
-                if (
-                    isinstance(rest, dict) and "features" in rest and rest["features"] is None
-                ):  # not a key deeper inside
+                rest = pydantic_core.from_json(body[: found.end()] + b'"' + MARK.encode() + b'"' + body[end:])
+                if isinstance(rest, dict) and rest.get("features") == MARK:  # not a key deeper inside, or one of two
                     return rest | {"features": values[:n_values].reshape(n_rows, -1)}
     try:
         return pydantic_core.from_json(body)
