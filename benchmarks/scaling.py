@@ -163,6 +163,7 @@ def files_of(setting: dict[str, int], folder: Path) -> Iterator[tuple[str, Path]
 def draw(rows: list[dict[str, Any]]) -> None:
     """Two pictures, of time and of memory, with a panel for each axis."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator
 
     for name, column in (("scaling_time", TIME), ("scaling_memory", MEMORY)):
         axes = [axis for axis in AXES if any(row["axis"] == axis for row in rows)]
@@ -172,7 +173,16 @@ def draw(rows: list[dict[str, Any]]) -> None:
             for system in SYSTEMS:
                 points = [row for row in rows if (row["axis"], row["system"]) == (axis, system) and shown in row]
                 panel.plot([row["value"] for row in points], [row[shown] for row in points], "o-", label=system)
-            panel.set(xscale="log", yscale="log", xlabel=TITLES[axis], ylabel=shown)
+            panel.set(xscale="log", xlabel=TITLES[axis], ylabel=shown)
+            if column == MEMORY:
+                panel.set_ylim(bottom=0)
+            else:
+                panel.set_yscale("log")
+                panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            panel.set_xticks(AXES[axis], [f"{value:,}" for value in AXES[axis]])
+            panel.yaxis.set_major_formatter("{x:,.0f}")
+            panel.xaxis.set_minor_formatter("")
+            panel.yaxis.set_minor_formatter("")
         for panel in list(panels.flat)[len(axes) :]:
             panel.set_visible(False)
         figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(SYSTEMS))
