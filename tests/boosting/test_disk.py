@@ -15,7 +15,7 @@ from numba import typeof
 import ranksieve as rs
 from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.disk_scores import DiskScores, _Priority
-from ranksieve.boosting.disk_training import passes_per_tree
+from ranksieve.boosting.disk_training import passes_per_tree, store_of
 from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.bin_store import BinStore
@@ -117,10 +117,15 @@ def test_a_start_from_a_model_selects_at_once(small_memory, data):
     )
 
 
-@pytest.mark.parametrize("other", [{"algo": "oblivious-lambdamart"}, {"device": "auto"}], ids=str)
-def test_what_needs_bins_in_memory_refuses_a_limit(data, other):
+def test_what_needs_bins_in_memory_refuses_a_limit(data):
     with pytest.raises(ParameterError, match=r"memory='4G' does not work with .*, which needs all bins in memory"):
-        rs.train(data, memory="4G", **other)
+        rs.train(data, memory="4G", algo="oblivious-lambdamart")
+
+
+def test_without_a_gpu_the_device_auto_takes_a_limit(data, monkeypatch):
+    monkeypatch.setattr("ranksieve.cuda.device.missing", lambda: "no GPU")
+    store = store_of(Params(device="auto", memory="4G", bag=3))
+    assert store is not None and store.forests == 3
 
 
 def test_other_rankers_do_not_use_the_limit(data):

@@ -245,7 +245,10 @@ def test_several_files_have_one_bin_file(small_memory, tmp_path):
 
 
 def test_a_limit_below_the_scores_is_refused(small_memory, path):
-    with pytest.raises(ParameterError, match=r"memory='1K' is too little for \d+ documents of .*; give at least 1M"):
+    with pytest.raises(
+        ParameterError,
+        match=r"memory='1K' is too little: scores and gradients of \d+ documents of .*; give at least 1M",
+    ):
         from_file(path, "1K")
 
 
@@ -270,6 +273,15 @@ def test_bins_are_in_memory_up_to_the_limit(sizes):
     assert free.fits(3_500_000, 100) and not free.fits(3_500_001, 100)
 
 
+def test_each_forest_of_a_bag_has_scores(sizes):
+    """2 million documents need 60 bytes each with one forest, 92 with three."""
+    for forests, limit in ((1, 120_000_000 + 120_000_000), (3, 120_000_000 + 184_000_000)):
+        least = limit + bin_store.LEAST_ROWS * 100
+        BinStore(str(least), forests=forests).check_room(2_000_000, 100, "data")
+        with pytest.raises(ParameterError, match="is too little: scores and gradients of 2,000,000 documents of data"):
+            BinStore(str(least - 1), forests=forests).check_room(2_000_000, 100, "data")
+
+
 @pytest.mark.parametrize(("memory", "left"), [("195000000", 75_000_000), ("auto", 330_000_000)])
 def test_rows_in_memory_take_what_the_limit_leaves(sizes, tmp_path, memory, left):
     store, files = BinStore(memory), []
@@ -285,10 +297,10 @@ def test_rows_in_memory_take_what_the_limit_leaves(sizes, tmp_path, memory, left
 def test_a_limit_below_the_scores_or_the_sample_is_refused_at_the_last_byte(sizes):
     store = BinStore("195000000")
     store.check_room(1_248_293, 100, "x")  # 60 bytes each, and 1,024 rows
-    with pytest.raises(ParameterError, match=r"too little for 1,248,294 documents of x: .* give at least 205M"):
+    with pytest.raises(ParameterError, match=r"gradients of 1,248,294 documents of x .* give at least 205M"):
         store.check_room(1_248_294, 100, "x")
     store.check_sample(10**9, 184, "x")  # 90,112 rows × 184 features of 4 bytes are 66.3 MB, beside 128.4 MB
-    with pytest.raises(ParameterError, match=r"too little for x: the rows that thresholds .* give at least 205M"):
+    with pytest.raises(ParameterError, match=r"too little: the rows of x that thresholds .* give at least 205M"):
         store.check_sample(10**9, 185, "x")
     store.check_sample(50_000, 185, "x")
 

@@ -27,20 +27,19 @@ def store_of(params: Params, callbacks: Sequence[Callable[[Any], None]] = ()) ->
 
     Callbacks that have the methods of a `Listener` are told what happens to bins.
     """
-    if params.device == "cuda":
-        return None  # `memory` is that of the GPU
-    in_memory = [
-        (param("device", params.device), params.device != "cpu"),
-        (param("algo", params.algo), params.forest_algorithm.grower != "best-first"),
-    ]
-    for name in (name for name, is_given in in_memory if is_given):
+    if params.device != "cpu" and params.bag == 1:
+        from ranksieve.cuda import device
+
+        if device.is_chosen(params.device):
+            return None  # `memory` is that of the GPU
+    if params.forest_algorithm.grower != "best-first":
         if params.memory != AUTO:
             raise ParameterError(
-                param("memory", params.memory), " does not work with ", name, ", which needs all bins in memory; leave "
-                "one of the two out",
+                param("memory", params.memory), " does not work with ", param("algo", params.algo), ", which needs all "
+                "bins in memory; leave one of the two out",
             )  # fmt: skip
         return None
-    return BinStore(params.memory, params.bin_folder, params.keep_bins, listener_of(callbacks))
+    return BinStore(params.memory, params.bin_folder, params.keep_bins, listener_of(callbacks), params.bag)
 
 
 def listener_of(callbacks: Sequence[Any]) -> Listener:

@@ -30,6 +30,7 @@ LOG = logging.getLogger("ranksieve")
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
 DOC_BYTES = 30  # of a document whose bins are in a file: label, score, its bound and trees, places in work arrays
 TOP_BYTES = 8  # more of a validation set: scores of the best documents
+FOREST_BYTES = 16  # more for each further forest of a bag: score, its bound and trees
 MEMORY_BYTES = 54  # of a document besides its bins, where these are in memory: label, scores, gradients, work arrays
 WORK_BYTES = 48 << 20  # libraries and kernels that are loaded, blocks of the bin file
 FEATURE_BYTES = 448 << 10  # of a feature: blocks and buffers of data that is read, or histograms
@@ -64,12 +65,15 @@ class BinStore:
         Whether bin files stay for the next run.
     listener
         Is told what happens.
+    forests
+        How many forests a run trains; each has its own scores.
     """
 
     memory: str = AUTO
     folder: str = AUTO
     keep: bool = True
     listener: Listener = field(default_factory=Listener)
+    forests: int = 1
     _in_files: int = field(default=0, init=False)  # documents whose bins are in files
     _doc_bytes: int = field(default=0, init=False)  # that these take
     _column_bytes: int = field(default=0, init=False)  # of their weights, positions and order
@@ -111,21 +115,26 @@ class BinStore:
 
     def check_room(self, n_docs: int, width: int, source: str) -> None:
         """Refuse a limit that is too low for the scores of so many documents."""
-        per_doc = DOC_BYTES + WHOLE_BYTES
-        least = self._used(width) + self._doc_bytes + n_docs * per_doc + LEAST_ROWS * width
-        self._refuse_below(least, f"{n_docs:,} documents of {source}: scores and gradients", n_docs * per_doc, width)
+        per_doc = self._per_doc + WHOLE_BYTES
+        least = self._used(width) + self._in_memory + self._doc_bytes + n_docs * per_doc + LEAST_ROWS * width
+        self._refuse_below(least, f"scores and gradients of {n_docs:,} documents of {source}", n_docs * per_doc, width)
+
+    @property
+    def _per_doc(self) -> int:
+        """Bytes of a document whose bins are in a file."""
+        return DOC_BYTES + FOREST_BYTES * (self.forests - 1)
 
     def check_sample(self, n_docs: int, width: int, source: str) -> None:
         """Refuse a limit that is too low for the rows that thresholds are computed from."""
         n_bytes = sample_bytes(n_docs, width)
         least = self._used(width) + self._in_memory + self._doc_bytes + n_bytes
-        self._refuse_below(least, f"{source}: the rows that thresholds are computed from", n_bytes, width)
+        self._refuse_below(least, f"the rows of {source} that thresholds are computed from", n_bytes, width)
 
     def _refuse_below(self, least: int, what: str, n_bytes: int, width: int) -> None:
         if self._limit is not None and least > self._limit:
             raise ParameterError(
-                param("memory", self.memory), f" is too little for {what} alone take {file_size(n_bytes)}, and the "
-                f"program {file_size(self._used(width))}; give at least {-(-least * 11 // 10 >> 20)}M",
+                param("memory", self.memory), f" is too little: {what} take {file_size(n_bytes)}, and the program "
+                f"{file_size(self._used(width))}; give at least {-(-least * 11 // 10 >> 20)}M",
             )  # fmt: skip
 
     def key(self, source: Source, most: Mapping[str, int], binning: Binning | None) -> str | None:
@@ -202,7 +211,7 @@ class BinStore:
         n_docs, lists = stored.file.n_rows, stored.lists
         more = (column for column in (lists.weights, lists.positions, lists.order) if column is not None)
         self._in_files += n_docs
-        self._doc_bytes += n_docs * (DOC_BYTES + TOP_BYTES * beside)
+        self._doc_bytes += n_docs * (self._per_doc + TOP_BYTES * beside)
         self._column_bytes += sum(column.nbytes for column in more)
         if not (self.keep if keep is None else keep):
             stored.file.remove()
