@@ -484,3 +484,10 @@ def test_the_order_of_parameters_does_not_depend_on_imports():
     commands = [[sys.executable, "-c", code.format(first)] for first in firsts]
     orders = {subprocess.run(command, capture_output=True, text=True).stdout for command in commands}
     assert len(orders) == 1 and "negatives" in orders.pop()
+
+
+@pytest.mark.parametrize("name", ["categorical", "valid"])
+def test_a_suggestion_is_another_name(name):
+    with pytest.raises(ParameterError) as caught:
+        Params(**{name: "x"})
+    assert f"did you mean '{name}'" not in str(caught.value)

@@ -310,9 +310,8 @@ class _Quoted(ParamName):
 def unknown_parameter(name: str, known: Iterable[str]) -> list[str | ParamName]:
     """A message about a name that is no parameter."""
     names = [*known, *ALIASES]
-    hint = (
-        did_you_mean(NEAREST.get(name, name), [*names, "valid", "categorical"]).strip() or f"known: {', '.join(names)}"
-    )
+    others = [one for one in (*names, "valid", "categorical") if one != name]
+    hint = did_you_mean(NEAREST.get(name, name), others).strip() or f"known: {', '.join(names)}"
     return ["unknown parameter ", _Quoted(name), f"; {hint}"]
 
 

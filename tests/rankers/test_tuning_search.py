@@ -1,8 +1,12 @@
 """A search on validation lists: resumable, never worse than its first trial, repeated by its flags."""
 
+import io
 import shlex
 import sys
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -94,6 +98,48 @@ def test_the_command_line_repeats_the_model(tmp_path, monkeypatch):
     assert CliRunner().invoke(app, repeated).exit_code == 0
     assert rs.load("again.txt").leaf_values.tolist() == rs.load("best.txt").leaf_values.tolist()
     assert (tmp_path / "best.txt.trials").exists()
+
+
+def _csv(data):
+    """A data set as CSV with another name of the labels, a categorical column and a column of texts."""
+    lines = [
+        f"{label},{qid},{'abc'[row % 3]},text {row},{','.join(map(str, data.features[row, :4]))}"
+        for row, (label, qid) in enumerate(
+            zip(data.labels, np.repeat(data.query_ids, np.diff(data.offsets)), strict=True)
+        )
+    ]
+    return "\n".join(["grade,qid,brand,title,a,b,c,d", *lines, ""])
+
+
+def test_the_command_that_repeats_has_the_options_of_the_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train set.csv").write_text(_csv(TRAIN))
+    Path("valid.csv").write_text(_csv(VALID))
+    Path("fixed.toml").write_text("trees = 4\nmonotone = 'a:+1'\n")
+    given = ["--valid", "valid.csv", "--label", "grade", "--categorical", "brand", "--ignore", "tit*"]
+    given += ["--missing", "nan", "--params", "fixed.toml", "--leaves", "4"]
+    rules = ["--algo", "lambdamart", "--step", "optimal", "--step-range", "0.0", "0.5"]
+    options = [*given, *rules, "--trials", "2", "--minutes", "5", "--journal", "j", "--quiet"]
+    result = CliRunner().invoke(app, ["tune", "train set.csv", *options, "--out", "best.txt"])
+    assert result.exit_code == 0, result.output
+    (line,) = (line for line in result.output.splitlines() if line.startswith("repeat"))
+    words = shlex.split(line)[2:]
+    assert {*given, *rules, "--quiet", "--l2"} < set(words)
+    assert not {"--trials", "--minutes", "--journal"} & set(words)
+    again = CliRunner().invoke(app, [*words[:-1], "again.txt"])
+    assert again.exit_code == 0, again.output
+    assert Path("again.txt").read_bytes() == Path("best.txt").read_bytes()
+
+
+@pytest.mark.parametrize("algo", ["lambdamart", "lightgbm"])
+def test_categorical_columns_are_named_as_in_training(algo):
+    frames = [pd.read_csv(io.StringIO(_csv(data))).rename(columns={"grade": "label"}) for data in (TRAIN, VALID)]
+    train, valid = (frame.drop(columns="title") for frame in frames)
+    settings = {"algo": algo, "trees": 3, "leaves": 4, "categorical": "brand"}
+    found = rs.tune(train, valid=valid, trials=1, **settings)
+    assert found.model.info["categories"] == {"brand": ["a", "b", "c"]}
+    result = rs.cv(train, 3, jobs=1, **settings)
+    assert result.models[0].info["categories"] == {"brand": ["a", "b", "c"]}
 
 
 def test_other_names_of_parameters_are_searched():

@@ -126,6 +126,13 @@ def given_flags(context: typer.Context) -> dict[str, Any]:
     return {name: value for name, value in context.meta[VALUES].items() if is_flag(context, name)}
 
 
+def option_words(option: Any, value: Any) -> list[str]:
+    """An option and its value as words of a command line."""
+    if isinstance(value, bool):
+        return [option.opts[0] if value else option.secondary_opts[0]]
+    return [option.opts[0], *map(str, value if isinstance(value, tuple) else [value])]
+
+
 def is_flag(context: typer.Context, name: str) -> bool:
     """Whether the user has given it on the command line."""
     source = context.get_parameter_source(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +12,15 @@ import typer
 from ranksieve.cli.console import show_facts, show_table
 from ranksieve.cli.data_files import reads_data, with_categories
 from ranksieve.cli.model_file import check_model_file, save_model
-from ranksieve.cli.options import chosen_params, given_flags, read_toml, with_params
+from ranksieve.cli.options import chosen_params, given_flags, is_flag, option_words, read_toml, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
-from ranksieve.parameter_table import FORESTS, flag, table
+from ranksieve.parameter_table import FORESTS, canonical, flag, table
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
     from ranksieve.rankers.tune import Tuned, TuningRecord
+
+SEARCH_OPTIONS = {"minutes", "trials", "journal"}  # that `ranksieve train` does not have
 
 
 @reads_data("data", "valid")
@@ -68,14 +71,26 @@ def tune(
         found = tune(data, valid=valid, callbacks=(show,), **options, **given)
     save_model(found.model, out)
     _show(found)
-    command = ["ranksieve", "train", str(data), "--valid", str(valid), *found.flags.split(), "--out", str(out)]
     show_facts([
         ("model", f"{out}, {found.model.size}"),
         ("validation", f"{found.metric} {found.best_score:.4f}, the first trial {found.trials[0].value:.4f}"),
         ("trials", f"{len(found.trials)}, {sum(one.stopped for one in found.trials)} of them stopped early, "
                    f"{duration(sum(one.seconds for one in found.trials))}; {journal}"),
-        ("repeat", shlex.join(command)),
+        ("repeat", _command(context, found)),
     ])  # fmt: skip
+
+
+def _command(context: typer.Context, found: Tuned) -> str:
+    """The command that trains the same model: with the options of the search that `ranksieve train` has, too."""
+    own = {name: value for name, value in context.params.items() if is_flag(context, name)}
+    values = {**own, **given_flags(context), **canonical(found.values)}
+    words = {
+        one.name: option_words(one, values[one.name])
+        for one in context.command.get_params(context)
+        if one.param_type_name == "option" and one.name in values.keys() - SEARCH_OPTIONS
+    }
+    out = words.pop("out")
+    return shlex.join(["ranksieve", "train", str(own["data"]), *itertools.chain(*words.values()), *out])
 
 
 def _show(found: Tuned) -> None:

@@ -19,7 +19,7 @@ from ranksieve.evaluation.significance import paired_t_test
 from ranksieve.html_tables import html_notes, html_table
 from ranksieve.progress import ProgressDisplay, shown_in_python, training_display
 from ranksieve.rankers.fold_processes import Fold, FoldTraining, fit_in_processes, fold_jobs
-from ranksieve.rankers.train import parse_params, run
+from ranksieve.rankers.train import parse_params, run, with_categories
 
 Trained = Generator[tuple[int, Any], None, None]  # numbers of folds, from 1, and their models
 NAME = "model"  # of the one system in `CrossValidation.evaluation`
@@ -126,6 +126,7 @@ def cv(
     jobs: int = 0,
     callbacks: Sequence[Callable[[Any], None]] = (),
     missing: str = "zero",
+    categorical: str | Sequence[str] | None = None,
     verbose: bool = True,
     **params: Any,
 ) -> CrossValidation:
@@ -147,7 +148,7 @@ def cv(
         Folds to train at the same time, in processes that share `threads` and `memory`. 1 trains them in this process,
         one after the other. 0, the default, is as many as cores and free memory allow, and 1 for small data, with
         `callbacks`, and on a GPU.
-    callbacks, missing, verbose
+    callbacks, missing, categorical, verbose
         As for `train`; callbacks need `jobs` 0 or 1.
     **params
         Everything in `Params`, as for `train`; `seed` is also that of the folds.
@@ -166,6 +167,8 @@ def cv(
     wanted = (metric_of(parsed),) if metrics is None else wanted_metrics(metrics)
     if callbacks and jobs > 1:
         raise ParameterError(param("callbacks"), " run in this process; use ", param("jobs", 1))
+    if categorical is not None:
+        data = with_categories(data, categorical)
     job = TrainingJob(read(data, missing=missing), parsed, callbacks=callbacks, missing=missing)
     console = shown_in_python(verbose=verbose)
     return cross_validate(job, folds, wanted, jobs=jobs, display=None if console is None else {"console": console})

@@ -117,7 +117,7 @@ def train(
     """
     parsed = parse_params(params)
     if categorical is not None:
-        data = _with_categories(data, categorical, in_parts=cluster is not None and isinstance(data, list | tuple))
+        data = with_categories(data, categorical, in_parts=cluster is not None and isinstance(data, list | tuple))
     options = CheckpointOptions(checkpoint, checkpoint_every, checkpoint_minutes, resume)
     with training_progress(parsed.algo, verbose=verbose) as shown:
         if not shown:
@@ -126,7 +126,7 @@ def train(
         return run(TrainingJob(data, parsed, valid, init, callbacks, missing, options, counter, binning, cluster))
 
 
-def _with_categories(data: Any, categorical: str | Sequence[str], *, in_parts: bool) -> Any:
+def with_categories(data: Any, categorical: str | Sequence[str], *, in_parts: bool = False) -> Any:
     """Data files whose columns `categorical` hold categories."""
     if isinstance(data, Described):
         raise ParameterError(

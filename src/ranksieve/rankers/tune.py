@@ -18,12 +18,13 @@ from ranksieve.boosting.checkpoint import checksums
 from ranksieve.boosting.disk_training import store_of
 from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.data.binned import Binned, bin_data, bin_like
+from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import InterruptedTraining, ParameterError, param
 from ranksieve.forest.model import Model
 from ranksieve.parameter_table import RESOURCES, canonical, flag, table
 from ranksieve.params import Params
-from ranksieve.rankers.train import parse_params, run
+from ranksieve.rankers.train import parse_params, run, with_categories
 from ranksieve.rankers.trials import SPACE, Report, Trial, Trials, check_space, used_space
 from ranksieve.rules import ALIASES
 
@@ -77,6 +78,7 @@ def tune(
     journal: str | os.PathLike[str] | None = None,
     callbacks: Sequence[Callable[[TuningRecord], None]] = (),
     missing: str = "zero",
+    categorical: str | Sequence[str] | None = None,
     **params: Any,
 ) -> Tuned:
     """Search for the training parameters that are best on validation lists, with Optuna (extra `tune`).
@@ -98,6 +100,8 @@ def tune(
     callbacks : functions of a `TuningRecord`
     missing : "zero" or "nan"
         What a feature absent from a LETOR line means.
+    categorical : str or list of str, optional
+        Columns of a file or a table that hold categories: names or globs, as in `train`.
     **params
         Parameters that all trials have, as in `train`; they are not searched.
 
@@ -114,6 +118,8 @@ def tune(
     if valid is None:
         raise ParameterError(param("valid"), " is missing; parameters are chosen on validation lists")
     base = parse_params(params)
+    if categorical is not None:
+        data = with_categories(data, categorical)
     check_space(space or {})
     space = {ALIASES.get(name.replace("-", "_"), name): values for name, values in (space or SPACE).items()}
     given = set(canonical(params))
@@ -210,6 +216,8 @@ def _identity(data: Any) -> Any:
         weights, positions = data.lists.weights, data.lists.positions
         arrays = [data.labels, data.offsets, data.features, weights, positions]
         return [zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in arrays if array is not None]
+    if isinstance(data, DataFile):
+        return [data.given, _identity(data.path)]
     if isinstance(data, str | os.PathLike) and os.path.exists(data):
         status = os.stat(data)
         return [os.path.abspath(data), status.st_size, status.st_mtime_ns]
