@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
 from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, to_fixed_point
-from ranksieve.boosting.tree import Tree, to_sets
+from ranksieve.boosting.tree import NO_SETS, Tree, to_sets
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import choose_features, monotone_signs
 from ranksieve.dtypes import FIXED, ROW
@@ -136,8 +136,10 @@ class Grower:
         scale, (totals, hess_totals) = scales.exact, leaf_sums
         splits = grown.splits[:, :5].astype(np.int32)
         splits[:, 0] = self._columns[splits[:, 0]]
-        by_set = splits[:, 1] == A_SET
-        splits[by_set, 1] = ~np.arange(by_set.sum())
+        by_set, sets = splits[:, 1] == A_SET, NO_SETS
+        if by_set.any():
+            splits[by_set, 1] = ~np.arange(by_set.sum())
+            sets = to_sets(grown.splits[by_set, 1 + SET :])
         values = self._values(scale, totals, hess_totals, self._set_l2(grown.splits, len(totals)))
         if len(self._signs):
             values = np.clip(values, *np.ldexp(grown.limits, -scales.split.grad_exponent).T)
@@ -148,7 +150,7 @@ class Grower:
             leaf_values=values,
             leaf_counts=scale.count(totals),
             leaf_weights=scale.hess_sum(hess_totals),
-            sets=to_sets(grown.splits[by_set, 1 + SET :]),
+            sets=sets,
         )
 
     def _set_l2(self, splits: np.ndarray, n_leaves: int) -> np.ndarray:

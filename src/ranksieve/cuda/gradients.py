@@ -43,8 +43,10 @@ def take_gradients(documents, sample, by_place, grad, hess, numbers, out_grad, o
 
 
 def threads_of(longest: int) -> int:
-    """Threads of a block that has a list."""
-    return 32 if SIMULATED else 64 if longest <= 256 else 128 if longest <= 1024 else 256
+    """Threads of a block that has a list: few of them are idle when the last documents are taken."""
+    if SIMULATED:
+        return 32
+    return min((64, 96, 128), key=lambda n: (-(-longest // n) * n, -n)) if longest <= 1024 else 256
 
 
 class ListGradients:

@@ -44,7 +44,7 @@ from ranksieve.cuda.tree_tables import (
 
 RESIDENT = 3  # blocks of a multiprocessor that sum histograms at a time, by their shared memory
 PLANNERS = THREADS  # threads that plan a round
-FIRST_ROUNDS, MORE_ROUNDS = 12, 4  # launched for the first tree, and where a tree needs more
+FIRST_ROUNDS, ROUNDS = 8, 2  # launched for every tree, and then at a time
 
 
 class TreeSpace:
@@ -101,7 +101,7 @@ class Growth:
         bits = numbers[N_SETTINGS:]
         self._settings = Settings(numbers[:N_SETTINGS], bits.view(np.float64), bits)
         self._work = self._allocate()
-        self._lately = deque([min(max_leaves, FIRST_ROUNDS)], maxlen=8)
+        self._lately = deque([FIRST_ROUNDS], maxlen=8)  # rounds of the last trees
         extent = empty(8, np.int64)
         self._extent = extents.Sums(
             extent[:2].view(np.float64), extent[:2], extent[2:4], extent[4:].view(np.float64), extent[4:]
@@ -137,7 +137,7 @@ class Growth:
         """Divide and search the nodes of a tree, whose settings are in the order of `tree_tables`.
 
         The nodes are there until the next tree. How many rounds it takes is seen afterwards: as many are launched as
-        trees took lately.
+        most trees took lately, and more if these were too few; rounds after the last one do nothing.
         """
         sent = self._sent.open()
         sent[: len(numbers)] = numbers
@@ -145,13 +145,15 @@ class Growth:
         if not np.array_equal(allowed, self._allowed_here):
             self._allowed_here = allowed
             overwrite(self._allowed, allowed)
-        n_rounds = min(_rounded_up(max(self._lately)), max(self._max_leaves - 1, 1))
-        space.graphs.run(f"tree of {n_rounds} rounds", lambda: self._launch_tree(space, n_rounds))
-        synchronize()
-        found = self._nodes.numbers
+        space.graphs.run("start", lambda: self._launch_start(space))
+        found, times, more = self._nodes.numbers, self._times_to_launch(), 2
+        found[IS_DONE] = 0
         while not found[IS_DONE]:
-            space.graphs.run("more rounds", lambda: self._launch_rounds(space, MORE_ROUNDS))
+            for _ in range(times):
+                space.graphs.run("rounds", lambda: self._launch_rounds(space, ROUNDS))
+            space.graphs.run("end", lambda: self._launch_end(space))
             synchronize()
+            times, more = more, 2 * more
         self._lately.append(int(found[N_ROUNDS]))
         return SearchedNodes(found, *(part[: found[N_NODES]] for part in self._nodes[1:]))
 
@@ -163,7 +165,13 @@ class Growth:
         most = min(RESIDENT * n_multiprocessors() // self._n_groups, -(-space.room // THREADS))
         return max(most, MOST_TASKS + 1)  # each task has a part
 
-    def _launch_tree(self, space: TreeSpace, n_rounds: int) -> None:
+    def _times_to_launch(self) -> int:
+        """How often ROUNDS rounds follow those at the start: a third of the trees lately took more."""
+        usual = sorted(self._lately)[2 * len(self._lately) // 3]
+        return max(0, -(-(usual - FIRST_ROUNDS) // ROUNDS))
+
+    def _launch_start(self, space: TreeSpace) -> None:
+        """The scales, the root, and the first rounds."""
         work, settings, features, rows = self._work, self._settings, self._features, space.rows
         gradients, blocks = (space.grad, space.hess), self._blocks(space)
         extents.clear[1, 32](self._extent)
@@ -178,7 +186,7 @@ class Growth:
         tree_start.begin[1, 1](settings, work)
         tree_start.sum_root[(self._parts(space), self._n_groups), THREADS](rows, features, settings, work.hist)
         self._launch_search(space, 1)
-        self._launch_rounds(space, n_rounds)
+        self._launch_rounds(space, min(FIRST_ROUNDS, max(self._max_leaves - 1, 1)))
 
     def _launch_search(self, space: TreeSpace, n_tasks: int) -> None:
         """Search the sides of so many nodes at most, and plan the next round."""
@@ -187,17 +195,19 @@ class Growth:
         plan_round[1, PLANNERS](features, settings, work, self._max_leaves, self._parts(space))
 
     def _launch_rounds(self, space: TreeSpace, n_rounds: int) -> None:
-        """Rounds, and the sums of the leaves if the tree is complete then; rounds after that do nothing."""
-        work, settings, features, rows = self._work, self._settings, self._features, space.rows
+        work, features, rows = self._work, self._features, space.rows
         parts, n_tasks = self._parts(space), min(MOST_TASKS, self._max_leaves)
         for _ in range(n_rounds):
             dividing.divide[self._blocks(space), THREADS](rows, work.plan)
             dividing.sum_sides[(parts, self._n_groups), THREADS](rows, features, work.plan, work.hist)
             self._launch_search(space, n_tasks)
+
+    def _launch_end(self, space: TreeSpace) -> None:
+        """The sums of the leaves, if the tree is complete; and what the host reads."""
         n_nodes = 2 * (self._max_leaves + MOST_AHEAD) - 1
         per_node = max(1, min(8 * n_multiprocessors() // self._max_leaves, -(-space.room // THREADS)))
         dividing.sum_nodes[(n_nodes, per_node), THREADS](
-            settings, work.plan, work.nodes, rows.members, space.room, space.grad, space.hess
+            self._settings, self._work.plan, self._work.nodes, space.rows.members, space.room, space.grad, space.hess
         )
         self._result.receive()
 
@@ -211,9 +221,3 @@ def _parts_of(flat: Any, shapes: SearchedNodes) -> SearchedNodes:
         parts.append(part.reshape(shape) if len(shape) > 1 else part)
         start += math.prod(shape)
     return SearchedNodes(*parts)
-
-
-def _rounded_up(n_rounds: int) -> int:
-    """One of few numbers of rounds: each is recorded on its own."""
-    step = max(2, n_rounds // 8)
-    return -(-n_rounds // step) * step

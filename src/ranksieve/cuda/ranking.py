@@ -18,9 +18,9 @@ MOST = 1.7976931348623157e308  # of finite values
 @cuda.jit(device=True)
 def find_bucket(buckets, counts, found, need):
     """The bucket of the `need`-th largest value: into `found`, with how many of its values are needed, and all."""
-    per_thread = int32(BUCKETS) // int32(cuda.blockDim.x)
+    per_thread = (int32(BUCKETS - 1) + int32(cuda.blockDim.x)) // int32(cuda.blockDim.x)
     top, total = int32(BUCKETS - 1) - int32(cuda.threadIdx.x) * per_thread, int32(0)
-    for bucket in range(top, top - per_thread, -1):
+    for bucket in range(top, max(top - per_thread, int32(-1)), -1):
         total += buckets[bucket]
     before = add_before_in_block(total, counts)
     if before < need <= before + total:
