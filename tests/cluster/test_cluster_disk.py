@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster, WorkerPlugin
 import ranksieve as rs
 from ranksieve.cluster.layout import assign
 from ranksieve.data.joined import JoinedSource, Piece
-from ranksieve.errors import ClusterError
+from ranksieve.errors import ClusterError, ParameterError
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from samples import small_dataset
 
@@ -143,6 +143,12 @@ def test_a_killed_worker_does_not_change_the_model(limited, data, parts):
 def test_bins_that_fit_stay_in_memory(limited, data, parts):
     model, n_read = trained(limited, parts, memory="1G")
     assert n_read == 0 and to_text(model) == to_text(rs.train(data, **SMALL))
+
+
+def test_too_little_memory_is_refused_in_one_line(limited, parts, capfd):
+    with pytest.raises(ParameterError, match=r"memory='1K' is too little.* give at least 1M"):
+        rs.cluster.train(limited, parts, memory="1K", **SMALL)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_more_memory_than_a_worker_has_is_refused(client, parts, monkeypatch):

@@ -35,6 +35,7 @@ from ranksieve.data.features import check_feature_names
 from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import OFFSET, POSITION, ROW
+from ranksieve.errors import ParameterError
 from ranksieve.evaluation.metric_table import METRICS
 from ranksieve.params import Params
 from ranksieve.rules import AUTO, traits_of
@@ -63,8 +64,13 @@ class Shard:
         remove_old(folder)
         self._copy = LocalCopy(folder, copy)
         self._sources: dict[str, JoinedSource] = {}
+        self._refused: ParameterError | None = None  # of too little memory; Dask logs errors of constructors at length
         with NUMBA_LOCK, using_threads(threads):
-            self._data = self._copy.read() if partitions is None else self._load(shares, partitions, folder)
+            try:
+                self._data = self._copy.read() if partitions is None else self._load(shares, partitions, folder)
+            except ParameterError as error:
+                self._refused = error
+                return
             self._sums = sums_of(self._data.sets[TRAIN], config.params, threads)
 
     def _load(self, shares: Shares, partitions: dict[str, list[Any]], folder: Path) -> ShardData:
@@ -83,6 +89,8 @@ class Shard:
 
     def summaries(self) -> dict[str, SetSummary]:
         """A summary of each data set."""
+        if self._refused is not None:
+            raise self._refused
         return self._data.summaries
 
     def begin(self, base: Base, trees: Sequence[Tree], biases: Sequence[np.ndarray]) -> np.ndarray:
