@@ -15,7 +15,7 @@ from ranksieve.data.joined import JoinedSource, Piece
 from ranksieve.data.letor import write_letor
 from ranksieve.data.parquet import write_parquet
 from ranksieve.data.read import open_data, read_like, read_source
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, RanksieveWarning
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -208,3 +208,36 @@ def test_lists_become_features_of_0_and_1(kind, tmp_path):
     if kind != "parquet":
         model = rs.train(data, algo="lambdamart", trees=2, leaves=2, min_docs=1, verbose=False)
         assert model.predict(table).tobytes() == model.predict(data).tobytes()
+
+
+@pytest.mark.parametrize("brands", [["Z", "A", None, "Z", "a", "B"], [1, 2, 3, 4, 5, 6]])
+def test_a_warning_tells_of_categories_that_the_model_does_not_have(brands, tmp_path):
+    train = rs.read(pd.DataFrame(COLUMNS), categorical="brand")
+    model = rs.train(train, trees=1, leaves=2, min_docs=1, algo="lambdamart")
+    other = pd.DataFrame({**COLUMNS, "brand": brands})
+    path = tmp_path / "other.csv"
+    other.to_csv(path, index=False)
+    given = sum(brand is not None for brand in brands)
+    unknown = sum(brand not in (None, "a") for brand in brands)
+    values = rf": brand: {unknown} of {given} values are not categories of the model \({brands[0]}, {brands[1]}, "
+    for use in (
+        lambda: rs.evaluate(model, other),
+        lambda: rs.evaluate(model, path),
+        lambda: model.predict(other),
+        lambda: model.predict(
+            rs.read(other.assign(brand=pd.array([one and str(one) for one in brands], "string")), categorical="brand")
+        ),
+    ):
+        with pytest.warns(RanksieveWarning, match=values) as caught:
+            use()
+        assert len(caught) == 1
+        assert str(caught[0].message).endswith("; they are treated as missing")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_few_unknown_categories_and_missing_ones_are_no_warning():
+    train = rs.read(pd.DataFrame(COLUMNS), categorical="brand")
+    model = rs.train(train, trees=1, leaves=2, min_docs=1, algo="lambdamart")
+    for brands in (["z", "a", "new", "other", None, ""], [None] * 6):
+        other = pd.DataFrame({**COLUMNS, "brand": pd.array(brands, dtype="string")})
+        assert len(model.predict(other)) == len(model.predict(rs.read(other, categorical="brand"))) == 6

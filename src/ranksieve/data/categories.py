@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -11,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError, did_you_mean, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, did_you_mean, param
 from ranksieve.text_formats import features_text, some_of
 
 MOST = 1 << 24  # the numbers of categories are exact in float32
+SHOWN = 3  # unknown categories in a warning
 
 
 class Encoder:
@@ -38,6 +40,9 @@ class Encoder:
         self._numbers = {name: number for number, name in enumerate(self.names)}
         self._fixed = fixed
         self._missing = self._numbers.get("", np.nan)
+        self._counts = fixed  # until they are checked
+        self._n_given = self._n_unknown = 0
+        self._unknown: list[str] = []  # the first of them
 
     def numbers(self, column: Any) -> np.ndarray:
         """The numbers of the categories in an Arrow column."""
@@ -49,8 +54,26 @@ class Encoder:
             chunk = chunk.cast(pa.string()).dictionary_encode()
         texts = chunk.dictionary.cast(pa.string()).to_pylist()
         table = np.array([*map(self._number, texts), self._missing], FEATURE)
-        places = chunk.indices.cast(pa.int64()).fill_null(len(texts))
-        return table[places.to_numpy(zero_copy_only=False)]
+        places = chunk.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        if self._counts:
+            self._count(texts, places)
+        return table[places]
+
+    def _count(self, texts: Sequence[str | None], places: np.ndarray) -> None:
+        """Count the values, and those of them that are not among the fixed names."""
+        counts = np.bincount(places, minlength=len(texts) + 1).tolist()
+        given = [(text, count) for text, count in zip(texts, counts[:-1], strict=True) if text and count]
+        unknown = [(text, count) for text, count in given if text not in self._numbers]
+        self._n_given += sum(count for _, count in given)
+        self._n_unknown += sum(count for _, count in unknown)
+        names = dict.fromkeys((*self._unknown, *(text for text, _ in unknown[: SHOWN + 1])))
+        self._unknown = list(names)[: SHOWN + 1]
+
+    def warn_of_unknown(self, name: str, place: str, stacklevel: int) -> None:
+        """Warn, once, where most of the values so far are not among the fixed names."""
+        if self._counts:
+            warn_of_unknown(name, place, self._unknown, (self._n_unknown, self._n_given), stacklevel + 1)
+        self._counts = False
 
     def _number(self, name: str | None) -> float:
         if not name:
@@ -140,6 +163,31 @@ def other_categories(given: str, names: Sequence[str]) -> DataError:
     return DataError(
         f"{given}, but the model has numbers for its categories; give the numbers that it was trained with"
     )
+
+
+def warn_of_unknown(name: str, place: str, unknown: Sequence[str], counts: tuple[int, int], stacklevel: int) -> None:
+    """Warn where more than half of the values of a feature are not categories of the model.
+
+    Parameters
+    ----------
+    name, place
+        The feature, and where its values are from.
+    unknown
+        Categories that the model does not have.
+    counts
+        How many values are of these, and how many values there are, without missing ones.
+    stacklevel
+        As of `warnings.warn`.
+    """
+    n_unknown, n_given = counts
+    if 2 * n_unknown > n_given:
+        warnings.warn(
+            RanksieveWarning(
+                f"{place}: {name}: {n_unknown:,} of {n_given:,} values are not categories of the model "
+                f"({some_of(unknown, SHOWN)}); they are treated as missing"
+            ),
+            stacklevel=stacklevel + 1,
+        )
 
 
 def named(categories: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ranksieve.data.categories import Categorical, categorical_text, other_categories, recoding
+from ranksieve.data.categories import Categorical, categorical_text, other_categories, recoding, warn_of_unknown
 from ranksieve.data.features import (
     Described,
     FeatureInfo,
@@ -217,8 +217,16 @@ class Dataset(Described):
         for number, table in tables.items():
             codes = np.nan_to_num(features[:, number], nan=len(table) - 1).astype(np.int64)
             features[:, number] = table[codes]
+            self._warn_of_unknown(self.feature_names[number], np.isnan(table[:-1]), codes)
         info = replace(self.info, feature_names=tuple(names), categories=categories)
         return replace(self, features=features, info=info)
+
+    def _warn_of_unknown(self, name: str, unknown: np.ndarray, codes: np.ndarray) -> None:
+        """Warn where most of the categories are those that a model does not have."""
+        counts = np.bincount(codes, minlength=len(unknown) + 1)[:-1]
+        met = np.flatnonzero(unknown & (counts > 0))
+        names = [self.categories[name][number] for number in met]
+        warn_of_unknown(name, self.source, names, (int(counts[met].sum()), int(counts.sum())), stacklevel=6)
 
     def _reordered(self, names: Sequence[str]) -> Dataset:
         if self.feature_names == tuple(names) or set(self.feature_names) != set(names):
