@@ -107,7 +107,7 @@ def test_explanations_add_up(client):
 
 
 BAD = [
-    ("GET", "/search", {}, 422, "q: Field required"),
+    ("GET", "/search", {}, 422, "q is missing"),
     ("GET", "/search?q=x&k=0", {}, 422, "k is 0; expected 1 to 2,000"),
     ("GET", "/search?q=x&k=99999", {}, 422, "k is 99,999"),
     ("GET", "/search?q=x&k=1e3", {}, 422, "k: "),
@@ -130,13 +130,30 @@ BAD = [
     ("POST", "/rerank", {"json": {"query": "x", "documents": ["none"]}}, 404, "no document 'none'"),
     ("POST", "/rerank", {"json": {"query": "x", "documents": ["d1", "d1"]}}, 422, "given twice"),
     ("POST", "/rerank", {"json": {"query": "x", "documents": 7}}, 422, "documents: "),
-    ("POST", "/rerank", {"json": {"query": "x", "other": 7, "documents": ["d1"]}}, 422, "other: "),
+    (
+        "POST",
+        "/rerank",
+        {"json": {"query": "x", "other": 7, "documents": ["d1"]}},
+        422,
+        "'other' is not a key; expected",
+    ),
+    ("POST", "/rerank", {"json": {"documents": ["d1"]}}, 422, "give a query with documents"),
+    ("POST", "/rerank", {"json": {"query": " ", "documents": ["d1"]}}, 422, "give a query with documents"),
+    (
+        "POST",
+        "/rerank",
+        {"json": {"vectors": [[1]], "features": [[1]]}},
+        422,
+        "'vectors' is not a key; expected some of query, documents, features, model",
+    ),
+    ("POST", "/explain", {"json": {"query": "x", "documnt": "d1"}}, 422, "not a key; did you mean 'document'? "),
+    ("POST", "/explain", {"json": 7}, 422, "the request: "),
     ("POST", "/rerank", {"json": {"features": [[1, 2]]}}, 422, "a vector has 2 features; the model one has"),
     ("POST", "/rerank", {"json": {"features": [[1], [1, 2]]}}, 422, "equal length"),
     ("POST", "/rerank", {"json": {"features": [["x"]]}}, 422, "equal length"),
     ("POST", "/rerank", {"json": {"features": [[{}]]}}, 422, "equal length"),
     ("POST", "/rerank", {"json": {"features": "x"}}, 422, "equal length"),
-    ("POST", "/explain", {"json": {"query": "x"}}, 422, "document: Field required"),
+    ("POST", "/explain", {"json": {"query": "x"}}, 422, "document is missing"),
     ("POST", "/explain", {"json": {"query": "x", "document": "none"}}, 404, "no document 'none'"),
     ("POST", "/explain", {"json": {"query": "unheard", "document": "d1"}}, 422, "not among the 0 candidates"),
     (
@@ -151,7 +168,7 @@ BAD = [
     ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": "1"}}, 422, "grade: "),
     ("PUT", "/judgements", {"json": {"query": "x", "document": "d1", "grade": True}}, 422, "grade: "),
     ("PUT", "/judgements", {"json": {"query": " \n", "document": "d1", "grade": 1}}, 422, "the query is empty"),
-    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1"}}, 422, "grade: Field required"),
+    ("PUT", "/judgements", {"json": {"query": "x", "document": "d1"}}, 422, "grade is missing"),
 ]
 
 
@@ -249,6 +266,13 @@ def test_stages_by_vectors_where_queries_have_some(client, folder, tmp_path):
         with rs.Pipeline(index, tmp_path / "model.txt") as pipeline:
             found = http.get("/search", params={"q": TEXT, "k": 7}).json()["hits"]
             assert [(hit["document"], hit["score"], hit["rank"]) for hit in found] == pipeline.search(TEXT, 7)
+            other = rs.Pipeline(index, tmp_path / "model.txt", stage="dense").difference()
+            assert "warning" not in http.get("/search", params={"q": TEXT}).json()
+            assert http.get("/search", params={"q": TEXT, "stage": "dense"}).json()["warning"] == other
+            body = {"query": TEXT, "documents": index.ids.tolist()[:50]}
+            assert "warning" not in http.post("/rerank", json=body).json()
+            warning = http.post("/rerank", json=body | {"documents": index.ids.tolist()}).json()["warning"]
+            assert warning == rs.Pipeline(index, tmp_path / "model.txt", depth=60).difference()
         page = http.get("/", params={"q": TEXT, "stage": "dense"}).text
         assert "<option selected>dense</option>" in page and 'data-stage="dense"' in page
         body = {"query": TEXT, "document": found[0]["document"], "stage": "dense"}

@@ -34,19 +34,21 @@ def json_response(content: Any, status: int = 200) -> Response:
 def search(service: Service, text: str, k: int, name: str, *, depth: int | None, stage: FirstStage | None,
            texts: bool) -> Response:  # fmt: skip
     found = service.engine.search(text, name, stage, depth)
-    hits = _hits(service, found, k)
+    answer = _found(service, text, name, found, k)
     if texts:
-        for hit, doc in zip(hits, found.docs[:k].tolist(), strict=True):
+        for hit, doc in zip(answer["hits"], found.docs[:k].tolist(), strict=True):
             hit |= {"title": service.engine.title(doc, text), "snippet": service.engine.snippet(doc, text)}
-    return json_response({"query": text, "model": name, "hits": hits})
+    return json_response(answer)
 
 
-def _hits(service: Service, found: Ranking, k: int) -> list[dict[str, Any]]:
+def _found(service: Service, text: str, name: str, found: Ranking, k: int) -> dict[str, Any]:
     columns = service.index.ids[found.docs[:k]], found.scores[:k].tolist(), found.first_ranks[:k].tolist()
-    return [
+    hits = [
         {"rank": rank, "document": id, "score": score, "first_rank": first}
         for rank, (id, score, first) in enumerate(zip(*columns, strict=True), 1)
     ]
+    warning = {} if found.warning is None else {"warning": found.warning}
+    return {"query": text, "model": name, "hits": hits, **warning}
 
 
 def rerank(service: Service, body: bytes) -> Response:
@@ -61,10 +63,12 @@ def rerank(service: Service, body: bytes) -> Response:
         raise ParameterError("give either documents, with a query, or features")
     if vectors is not None:
         return _scores(service, _matrix(vectors), name)
+    if not wanted.query.strip():
+        raise ParameterError("give a query with documents")
     text, documents = service.check_query(wanted.query), wanted.documents or []
     service.check_documents(len(documents), "the number of documents")
     found = service.engine.rerank(text, documents, name)
-    return json_response({"query": text, "model": name, "hits": _hits(service, found, len(documents))})
+    return json_response(_found(service, text, name, found, len(documents)))
 
 
 def decode(body: bytes) -> Any:

@@ -40,6 +40,7 @@ class Ranking(NamedTuple):
     docs: np.ndarray
     scores: np.ndarray
     first_ranks: np.ndarray
+    warning: str | None = None  # how the candidates differ from those that the model was trained on
 
 
 class Kept:
@@ -129,14 +130,21 @@ class Engine:
 
     def pipeline(self, served: Served, stage: FirstStage | None = None, depth: int | None = None) -> Pipeline:
         """Both stages; the first stage and depth are those of training where they are None."""
+        return self._pipeline(served, stage, depth)[0]
+
+    def _pipeline(
+        self, served: Served, stage: FirstStage | None = None, depth: int | None = None
+    ) -> tuple[Pipeline, str | None, Served]:
+        """Also how its candidates differ from those of training, which takes long to find out."""
         key = (id(served.model), repr(stage), depth)
 
-        def make() -> tuple[Pipeline, Served]:  # the model is held, so that its id stays its own
-            return Pipeline(
+        def make() -> tuple[Pipeline, str | None, Served]:  # the model is held, so that its id stays its own
+            made = Pipeline(
                 self.index, served.model, stage=stage, depth=depth, encode=self._encode, threads=1, warn=False
-            ), served
+            )
+            return made, made.difference(), served
 
-        return self._kept.get(key, make)[0]
+        return self._kept.get(key, make)
 
     def searcher(self, stage: FirstStage | None = None) -> Searcher:
         chosen = stage or self.stage()
@@ -147,9 +155,10 @@ class Engine:
         if name == FIRST_STAGE:
             docs, scores = self.searcher(stage).candidates([text], depth or self.depth()).list_of(0)
             return Ranking(docs, scores, np.arange(1, len(docs) + 1))
-        found = self.pipeline(self.served(name), stage, depth).score(text)
+        pipeline, warning, _ = self._pipeline(self.served(name), stage, depth)
+        found = pipeline.score(text)
         order = found.order
-        return Ranking(found.docs[order], found.scores[order], order + 1)
+        return Ranking(found.docs[order], found.scores[order], order + 1, warning)
 
     def rerank(self, text: str, documents: Sequence[str], name: str) -> Ranking:
         """Given documents, as a model ranks them; the first stage gives them its scores."""
@@ -157,16 +166,16 @@ class Engine:
         if len(set(documents)) != len(documents):
             raise DataError("a document is given twice; give every document once")
         served = self.served(name)
-        pipeline = self.pipeline(served)
+        pipeline, warning, _ = self._pipeline(served)
         if len(documents) > pipeline.depth:
-            pipeline = self.pipeline(served, depth=self.index.n_docs)
+            pipeline, warning, _ = self._pipeline(served, depth=self.index.n_docs)
         scores = np.zeros(self.index.n_docs)
         found, values = pipeline.searcher.candidates([text], self.index.n_docs).list_of(0)
         scores[found] = values
         rows = [("", id, scores[doc]) for id, doc in zip(documents, docs, strict=True)]
         ranked = pipeline.score(text, Run.from_rows(rows))
         order = ranked.order
-        return Ranking(ranked.docs[order], ranked.scores[order], order + 1)
+        return Ranking(ranked.docs[order], ranked.scores[order], order + 1, warning)
 
     def score(self, features: np.ndarray, name: str) -> np.ndarray:
         """Scores of feature vectors."""

@@ -37,6 +37,16 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> 
     return Response(body, status, headers, media_type=MEDIA_TYPE)
 
 
+def _line(error: Any) -> str:
+    """An error of pydantic as one line."""
+    place = error["loc"][1:] if error["loc"][:1] in (("query",), ("body",)) else error["loc"]
+    where = ".".join(map(str, place)) or "the request"
+    if error["type"] == "missing":
+        return f"{where} is missing"
+    found = error.get("ctx", {}).get("error")
+    return str(found) if isinstance(found, RanksieveError) else f"{where}: {error['msg']}"
+
+
 def add_handlers(app: FastAPI) -> None:
     """Answer every error of a route with a problem."""
 
@@ -47,9 +57,7 @@ def add_handlers(app: FastAPI) -> None:
         return problem(404 if isinstance(error, NotFoundError) else 422, str(error))
 
     async def invalid(_: Request, error: Any) -> Response:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in ("query", "body")) or "the request"
-        return problem(422, f"{where}: {first['msg']}")
+        return problem(422, _line(error.errors()[0]))
 
     async def http_error(_: Request, error: Any) -> Response:
         return problem(error.status_code, str(error.detail), error.headers)

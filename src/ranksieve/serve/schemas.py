@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ranksieve.errors import ParameterError, did_you_mean
 
 
 class Hit(BaseModel):
@@ -24,6 +26,7 @@ class Found(BaseModel):
     query: str
     model: str
     hits: list[Hit]
+    warning: str | None = Field(None, description="How candidates differ from those that the model was trained on.")
 
 
 class Scores(BaseModel):
@@ -38,6 +41,16 @@ class Body(BaseModel):
     """A request."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, given: Any) -> Any:
+        for key in given if isinstance(given, dict) else ():
+            if key not in cls.model_fields:
+                known = ", ".join(cls.model_fields)
+                hint = did_you_mean(key[:80], cls.model_fields)
+                raise ParameterError(f"{key[:80]!r} is not a key; {hint}expected some of {known}")
+        return given
 
 
 class RerankRequest(Body):

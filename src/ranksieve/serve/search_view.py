@@ -89,7 +89,7 @@ def search_view(service: Service, state: PageState) -> SearchView:
                 _about(service, name, columns),
                 [result(name, id, score) for id, score in zip(ids[name][: state.k], found[name].scores, strict=False)],
                 values.get(name),
-                _note(service, name, columns),
+                found[name].warning,
             )
             for name in columns.names
         ],
@@ -112,9 +112,3 @@ def _about(service: Service, name: str, columns: Columns) -> str:
     if name == FIRST_STAGE:
         return str(columns.stage or service.engine.stage())
     return service.engine.served(name).model.size
-
-
-def _note(service: Service, name: str, columns: Columns) -> str | None:
-    if name == FIRST_STAGE:
-        return None
-    return service.engine.pipeline(service.engine.served(name), columns.stage, columns.depth).difference()
