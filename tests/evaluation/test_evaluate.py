@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ import ranksieve as rs
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.lists import Lists, lists_from_runs
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.evaluation.evaluate import evaluate
 from ranksieve.evaluation.metrics import parse_metric
 
@@ -76,8 +78,6 @@ def test_files_are_read_and_wrong_names_refused(tmp_path):
         rs.evaluate(model, tmp_path / "none")
     with pytest.raises(DataError, match=r"rs\.read\("):
         model.predict("test.parquet")
-    with pytest.raises(DataError, match=r"'model\.txt'; give the model, as rs\.load"):
-        rs.evaluate({"first": "model.txt"}, data)
 
 
 def test_evaluate_takes_a_function():
@@ -144,3 +144,17 @@ def test_data_before_the_model_is_refused():
     for lists in (data, data.lists):
         with pytest.raises(DataError, match=r"rs.evaluate\(model, data\)"):
             evaluate(lists, model)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda data: rs.evaluate("model.txt", data),
+        lambda data: rs.evaluate({"a": Path("model.txt")}, data),
+        lambda data: rs.evaluate(["model.txt", "model.txt"], data),
+        lambda data: rs.explain("model.txt", data, 1),
+    ],
+)
+def test_file_names_of_models_are_refused_before_the_data_is_read(use):
+    with pytest.raises(ModelError, match=r"^'model\.txt' is a file name; give the model, as rs\.load returns it$"):
+        use("no such file")

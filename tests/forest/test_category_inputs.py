@@ -48,6 +48,12 @@ def test_arrays_are_refused_where_categories_have_names(model, kind):
         model.predict_leaves(X[kind])
 
 
+@pytest.mark.parametrize("data", [{"brand": ["b1"], "x": [1.0]}, [{"brand": "b1", "x": 1.0}]])
+def test_dicts_are_no_tables(model, data):
+    with pytest.raises(DataError, match=r"^the data is a (dict|list of dicts); give a DataFrame or an Arrow table$"):
+        model.predict(data)
+
+
 @pytest.mark.parametrize("names", [["brand", "x"], None])
 @pytest.mark.parametrize("categorical", ["1", None])
 def test_data_sets_of_numbers_are_refused_where_categories_have_names(model, names, categorical):

@@ -253,6 +253,7 @@ def test_an_explanation_of_candidates_is_that_of_the_data(index, model):
         assert (ours.documents, ours.expected) == (whole.documents, whole.expected)
         two = [whole.documents[5], whole.documents[2]]
         assert pipeline.explain(text, two).why(*two) == whole.why(*two)
+        assert pipeline.explain(text, two[0]).documents == (two[0],)
     with pytest.raises(DataError, match="document 'none' is not among the 0 candidates"):
         pipeline.explain("unheard", ["none"])
     assert pipeline.explain("unheard").documents == ()

@@ -16,6 +16,7 @@ from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
+from ranksieve.forest.forest import check_no_file_name
 from ranksieve.forest.formats.from_model import from_model
 from ranksieve.forest.score_file import read_for_models
 from ranksieve.html_tables import html_notes, html_table
@@ -218,11 +219,16 @@ def evaluate(
 
 def _named(scores: Any) -> Mapping[str, Any]:
     """The systems by their names."""
-    if isinstance(scores, list | tuple) and any(hasattr(one, "predict") for one in scores):
-        return {f"model {number}": one for number, one in enumerate(scores, start=1)}
-    systems = scores if isinstance(scores, Mapping) else {_kind(scores): scores}
+    if isinstance(scores, list | tuple) and any(
+        isinstance(one, str | os.PathLike) or hasattr(one, "predict") for one in scores
+    ):
+        systems: Mapping[str, Any] = {f"model {number}": one for number, one in enumerate(scores, start=1)}
+    else:
+        systems = scores if isinstance(scores, Mapping) else {_kind(scores): scores}
     if not systems:
         raise ParameterError("got no systems to measure; give at least one")
+    for system in systems.values():
+        check_no_file_name(system)
     return systems
 
 
@@ -263,8 +269,7 @@ def _as_forest(model: Any) -> Any:
 
 def list_scores(name: str, system: Any, data: Dataset | Lists, lists: Lists) -> np.ndarray:
     """Scores of one system in the row order of the lists."""
-    if isinstance(system, str | os.PathLike):
-        raise DataError(f"{name!r} is the file name {os.fspath(system)!r}; give the model, as rs.load returns it")
+    check_no_file_name(system)
     if hasattr(system, "predict"):
         if isinstance(data, Lists):
             raise ParameterError(f"{name!r} is a model but the data has no features; give the Dataset, or scores")

@@ -310,8 +310,15 @@ LEAF_ARRAYS = {"leaf_values": np.float64, "leaf_count": np.int64, "leaf_weight":
 DTYPES = {**SPLIT_ARRAYS, **LEAF_ARRAYS}
 
 
+def check_no_file_name(model: Any) -> None:
+    """Refuse the file of a model where the model is expected."""
+    if isinstance(model, str | os.PathLike):
+        raise ModelError(f"{os.fspath(model)!r} is a file name; give the model, as rs.load returns it")
+
+
 def forest_of(model: Any) -> Forest:
     """A model, or the model of a fitted estimator, if it is a forest; others are refused."""
+    check_no_file_name(model)
     forest = getattr(model, "model_", model)
     if not isinstance(forest, Forest):
         raise ModelError(f"{type(forest).__name__} is not a forest; only trees have contributions and importances")

@@ -97,6 +97,10 @@ def matrices(X: Any, model: Model) -> tuple[int, Iterator[Matrix]]:
         order = match_features(X.feature_names, model.feature_names, X.source)
         blocks = X.blocks(ROWS)
         return X.n_docs, (flat(rows if order is None else rows[:, order]) for rows in blocks)
+    if isinstance(X, Mapping) or (isinstance(X, list | tuple) and X and isinstance(X[0], Mapping)):
+        raise DataError(
+            f"the data is a {'dict' if isinstance(X, Mapping) else 'list of dicts'}; give a DataFrame or an Arrow table"
+        )
     if isinstance(X, Encoded):
         X = X.view(np.ndarray)
     elif not is_table(X):

@@ -172,7 +172,7 @@ class Pipeline:
         empty = np.empty(0)
         return Scored(np.empty(0, np.int32), empty, empty, np.empty((0, len(self.model.feature_names)), np.float32))
 
-    def explain(self, text: str, documents: Sequence[str] = ()) -> Explanation:
+    def explain(self, text: str, documents: str | Sequence[str] = ()) -> Explanation:
         """Why candidates of a text have their scores: the exact contribution of every feature. Needs a forest.
 
         Parameters
@@ -180,7 +180,7 @@ class Pipeline:
         text
             The query.
         documents
-            Ids of the candidates to explain; all if empty.
+            Ids of the candidates to explain, or one id; all if empty.
 
         Examples
         --------
@@ -199,6 +199,7 @@ class Pipeline:
         True
         """
         forest = forest_of(self.model)
+        documents = [documents] if isinstance(documents, str) and documents else documents
         found = self._score(text, stacklevel=4)
         row_of = {id: row for row, id in enumerate(self.index.ids[found.docs])}
         missing = [id for id in documents if id not in row_of]
