@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -484,6 +485,32 @@ def test_the_order_of_parameters_does_not_depend_on_imports():
     commands = [[sys.executable, "-c", code.format(first)] for first in firsts]
     orders = {subprocess.run(command, capture_output=True, text=True).stdout for command in commands}
     assert len(orders) == 1 and "negatives" in orders.pop()
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "meant"),
+    [(rs.cv, "nfold", "folds"), (rs.cv, "n_folds", "folds"), (partial(rs.tune, valid="v.txt"), "n_trials", "trials")],
+)
+def test_names_of_arguments_in_other_libraries(call, name, meant):
+    data = rs.synth.cubic(4)
+    with pytest.raises(ParameterError, match=f"unknown parameter '{name}'; did you mean '{meant}'"):
+        call(data, **{name: 3})
+    with pytest.raises(ParameterError, match=f"unknown parameter '{name}'") as caught:
+        rs.train(data, **{name: 3})
+    assert f"'{meant}'" not in str(caught.value)
+
+
+def test_no_limit_of_depth_as_in_lightgbm():
+    assert Params(max_depth=-1) == Params(max_depth=0)
+    assert rs.Ranker(max_depth=-1).max_depth == 0
+    assert Params(lambdarank_truncation_level=7).truncation == 7
+
+
+def test_arguments_by_position_are_refused():
+    data = rs.synth.cubic(4)
+    for given in (({"num_leaves": 5}, data), (data.features, data.labels)):
+        with pytest.raises(ParameterError, match=r"parameters are keyword arguments: .*Dataset.from_arrays.*Ranker"):
+            rs.train(*given)
 
 
 @pytest.mark.parametrize("name", ["categorical", "valid"])

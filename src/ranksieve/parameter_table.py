@@ -287,6 +287,8 @@ def canonical(values: Mapping[str, Any]) -> dict[str, Any]:
             raise ParameterError(param(name), " is given twice, under two names; give it once")
         if name == "threads" and (value is None or (isinstance(value, int | np.integer) and value < 0)):
             value = 0  # all cores
+        if name == "max_depth" and value == -1:
+            value = 0  # no limit, as in LightGBM
         found[name] = 0 if alias == "random_state" and value is None else value
     return found
 

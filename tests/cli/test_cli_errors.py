@@ -183,8 +183,17 @@ def test_brackets_in_messages_are_not_markup(capsys):
     assert capsys.readouterr().err == "error: expected one of [a, b] or [/c]\n"
 
 
-def test_data_in_the_place_of_a_model(run, files, model):
+def test_an_empty_file_names_the_formats(run, model, tmp_path):
+    (tmp_path / "none.csv").touch()
+    refused(run("evaluate", model, tmp_path / "none.csv"), "the file is empty; expected LETOR lines", "CSV or Parquet")
+
+
+def test_data_in_the_place_of_a_model(run, files, model, tmp_path):
     refused(run("evaluate", files / "test.txt", model), "test.txt", "is data, not a model")
+    table = tmp_path / "test.csv"
+    table.write_text("query;clicked;bm25\n7;1;2.5\n")
+    for words in (("evaluate", table, model), ("convert", table, "--out", tmp_path / "m.onnx")):
+        refused(run(*words), "test.csv: is data, not a model; models come before data")
 
 
 def test_early_stopping_needs_validation_data(run, files):
@@ -264,6 +273,15 @@ MISTAKES = {
     ("train", "DATA", "--min-data-in-leaf", "5"): "unknown option --min-data-in-leaf; did you mean '--min-docs'? see",
     ("predict", "MODEL", "DATA", "--threads=x"): "--threads is 'x'; expected a whole number from 0",
     ("explain", "MODEL", "DATA", "--top", "0"): "--top is '0'; ",
+    ("train", "DATA", "--lambdarank-truncation-level", "5"): "did you mean '--truncation'? see",
+    ("cv", "DATA", "--nfold", "5"): "unknown option --nfold; did you mean '--folds'? see",
+    ("tune", "DATA", "--n-trials", "5"): "unknown option --n-trials; did you mean '--trials'? see",
+    ("convert", "MODEL", "--format", "xgbost", "--out", "x"): "--format is 'xgbost'; did you mean 'xgboost'? expected",
+    ("compare", "MODEL", "DATA"): "unknown command compare; did you mean 'evaluate'? see ranksieve --help",
+    ("prune", "MODEL", "--data", "DATA"): "unknown option --data; give the data as --valid FILE; see ranksieve prune",
+    ("prune", "MODEL", "DATA", "--rate", "0.5", "--out", "x"): "; give the data as --valid FILE; see ranksieve prune",
+    ("train", "DATA", "--max-depth", "-2", "--out", "x"): "--max-depth is -2; expected a whole number from 0",
+    ("split", "DATA", "--shares", "60/20/10", "--out", "x"): "in sum 90; expected a sum of 100 or 1, as in 60/20/20",
     ("trian", "DATA"): "unknown command trian; did you mean 'train'? see ranksieve --help",
     ("predict", "MODEL"): "DATA is missing; see ranksieve predict --help",
     ("sample", "truncate", "DATA"): "--out is missing; see ranksieve sample --help",

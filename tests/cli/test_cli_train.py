@@ -321,3 +321,13 @@ def test_training_within_a_limit_of_memory(files, run, tmp_path, small_memory):
     assert run("train", *sets, "--out", tmp_path / "d.txt", "--params", settings).code == 0
     assert len(list((tmp_path / "bins").glob("train.txt.*.bins"))) == 1
     assert same_trees(rs.load(tmp_path / "a.txt"), rs.load(tmp_path / "d.txt"))
+
+
+def test_a_depth_without_limit_as_in_lightgbm(files, run, tmp_path):
+    (tmp_path / "deep.toml").write_text("max-depth = -1\n")
+    models = []
+    for options in ((), ("--max-depth", "-1"), ("--params", tmp_path / "deep.toml")):
+        outcome = run("train", files / "train.txt", "--out", tmp_path / "m.txt", *QUICK, *options, "--quiet")
+        assert outcome.code == 0, outcome.output
+        models.append((tmp_path / "m.txt").read_bytes())
+    assert models[0] == models[1] == models[2]

@@ -19,6 +19,8 @@ LONGEST_JOINED = 30  # characters; a longer default is wrapped
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
 NUMBERS = {int: "a whole number", float: "a number"}
 OTHER_OPTIONS = {"to": ("format",), "size": ("rate", "trees"), "out": ("qrels",), "stage": ("model",), "top": ("k",)}
+OTHER_COMMANDS = {"compare": "evaluate"}
+DATA_OPTIONS = {"prune": "--valid"}  # of commands whose data is not an argument
 SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}  # of typer
 
 
@@ -132,6 +134,7 @@ def usage_message(error: Any) -> str:
     """The line that reports a mistake in the arguments of a command."""
     context = error.ctx
     advice = f"see {_name(context)} --help"
+    data_option = DATA_OPTIONS.get("" if context is None else context.info_name)
     if hasattr(error, "possibilities") and hasattr(error, "option_name"):
         known = [
             name for option in context.command.get_params(context) for name in (*option.opts, *option.secondary_opts)
@@ -139,6 +142,8 @@ def usage_message(error: Any) -> str:
         from ranksieve.parameter_table import flag
         from ranksieve.rules import ALIASES, NEAREST
 
+        if error.option_name == "--data" and data_option:
+            return f"unknown option --data; give the data as {data_option} FILE; {advice}"
         name = error.option_name.lstrip("-").replace("-", "_")
         usual = (ALIASES | NEAREST).get(name)
         near = [flag(one) for one in (usual, *OTHER_OPTIONS.get(name, ())) if one]
@@ -148,6 +153,8 @@ def usage_message(error: Any) -> str:
     param = getattr(error, "param", None)
     if param is None:
         message = error.format_message()
+        if data_option and "extra argument" in message:
+            advice = f"give the data as {data_option} FILE; {advice}"
         return f"{(message[:1].lower() + message[1:]).rstrip('.')}; {advice}"
     if type(error).__name__ == "MissingParameter":
         return f"{spelled(param)} is missing; {advice}"
@@ -157,7 +164,8 @@ def usage_message(error: Any) -> str:
 
 def unknown_command(context: Any, name: str) -> str:
     """The line that reports a command that does not exist."""
-    return f"unknown command {name}; {did_you_mean(name, context.command.commands)}see {_name(context)} --help"
+    near = did_you_mean(OTHER_COMMANDS.get(name, name), context.command.commands)
+    return f"unknown command {name}; {near}see {_name(context)} --help"
 
 
 def _expected(command: Any, param: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,7 +99,10 @@ def _shares(text: str) -> list[float]:
             raise ValueError
     except ValueError:
         raise ParameterError(f"--shares is {text!r}; expected numbers above 0, as in 60/20/20 or 80/20") from None
-    return [number / sum(numbers) for number in numbers]
+    total = sum(numbers)
+    if not any(math.isclose(total, whole, rel_tol=2e-3) for whole in (1, 100)):  # thirds are rounded
+        raise ParameterError(f"--shares is {text!r}, in sum {total:g}; expected a sum of 100 or 1, as in 60/20/20")
+    return [number / total for number in numbers]
 
 
 @reads_data("data")

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from ranksieve.errors import DataError, MissingExtraError
 
-LETOR_OR_PARQUET = "LETOR lines like '2 qid:10 1:0.5 3:1' or Parquet"
+DATA_FORMATS = "LETOR lines like '2 qid:10 1:0.5 3:1', CSV or Parquet"
 HEAD_BYTES = 256  # enough to tell formats apart
 INPUT_BYTES = 1 << 15  # of zstd at a time, so that the decompressed piece fits into memory
 
@@ -86,7 +86,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def first_bytes(path: str, expected: str = LETOR_OR_PARQUET) -> bytes:
+def first_bytes(path: str, expected: str = DATA_FORMATS) -> bytes:
     """The first bytes of a file, or a `DataError` with the reason why it cannot be read and what was expected."""
     if os.path.isdir(path):
         raise DataError(f"{path}: is a folder; give the path of one file, {expected}")
@@ -141,7 +141,7 @@ class TextStream:
 
 
 @contextlib.contextmanager
-def open_text(path: str, expected: str = LETOR_OR_PARQUET) -> Iterator[TextStream]:
+def open_text(path: str, expected: str = DATA_FORMATS) -> Iterator[TextStream]:
     """The text of a file, which may be compressed."""
     first_bytes(path, expected)
     with open(path, "rb", buffering=0) as raw:

@@ -158,8 +158,12 @@ def _arrow_buffer(content: bytes) -> pa.Buffer:
 
 
 def is_csv(path: str, columns: Mapping[str, str]) -> bool:
-    """Whether the first line of a text names columns, which are not numbers unless labels or queries are among them."""
-    names = _first_lines(path)[0]
+    """Whether the first line of a file names columns."""
+    return _are_columns(_first_lines(path)[0], columns)
+
+
+def _are_columns(names: list[str], columns: Mapping[str, str]) -> bool:
+    """Whether cells name columns, which are not numbers unless labels or queries are among them."""
     if names and LETOR_LINE.match(names[0]):
         return False
     if len(names) > 1 and not any(map(NUMBER.match, names)):
@@ -168,12 +172,23 @@ def is_csv(path: str, columns: Mapping[str, str]) -> bool:
     return len(names) > 1 and any(name in likely or name.lower() in likely for name in names)
 
 
+def is_csv_text(content: bytes) -> bool:
+    """Whether a text begins with names of columns and a row with as many cells."""
+    names, _, rows = _cells_of(content[:HEADER_BYTES])
+    return _are_columns(names, {}) and bool(rows) and len(rows[0]) == len(names)
+
+
 def _first_lines(path: str) -> tuple[list[str], str, list[list[str]]]:
-    """The cells of the first line, what separates them, and the cells of some more lines."""
+    """`_cells_of` the beginning of a file."""
     buffer = bytearray(HEADER_BYTES)
     with open_text(path) as stream:
         size = stream.readinto(memoryview(buffer))
-    first, *others = bytes(buffer[:size]).split(b"\n", SAMPLE_LINES)
+    return _cells_of(bytes(buffer[:size]))
+
+
+def _cells_of(text: bytes) -> tuple[list[str], str, list[list[str]]]:
+    """The cells of the first line, what separates them, and the cells of some more lines."""
+    first, *others = text.split(b"\n", SAMPLE_LINES)
     line = first.decode("utf-8-sig", errors="replace").rstrip("\r")
     separator = max(SEPARATORS, key=line.count)
     lines = [line, *(other.decode(errors="replace").rstrip("\r") for other in others[: SAMPLE_LINES - 1])]

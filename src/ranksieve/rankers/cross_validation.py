@@ -163,7 +163,7 @@ def cv(
     >>> low < result.mean() < high
     True
     """
-    parsed = parse_params(params)
+    parsed = parse_params(params, ("folds",))
     wanted = (metric_of(parsed),) if metrics is None else wanted_metrics(metrics)
     if callbacks and jobs > 1:
         raise ParameterError(param("callbacks"), " run in this process; use ", param("jobs", 1))

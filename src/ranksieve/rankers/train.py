@@ -19,7 +19,7 @@ from ranksieve.errors import ParameterError, UnusedParameterWarning, param
 from ranksieve.evaluation.metrics import parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.kernels.numba_cache import report_first_compile
-from ranksieve.parameter_table import FORESTS
+from ranksieve.parameter_table import FORESTS, unknown_parameter
 from ranksieve.params import Params
 from ranksieve.progress import training_progress
 from ranksieve.pruning.prune import prune
@@ -29,6 +29,7 @@ from ranksieve.rankers.lambdarank import train_lambdarank
 from ranksieve.rankers.lightgbm import load_lightgbm, train_lightgbm
 from ranksieve.rankers.mcrank import train_mcrank
 from ranksieve.rankers.ranksvm import train_ranksvm
+from ranksieve.rules import NEAREST
 from ranksieve.threads import using_threads
 
 TRAINERS: dict[str, Callable[[TrainingJob], Any]] = {
@@ -45,7 +46,7 @@ TRAINERS: dict[str, Callable[[TrainingJob], Any]] = {
 
 def train(
     data: Any,
-    *,
+    *misplaced: Any,
     valid: Any = None,
     init: Any = None,
     callbacks: Sequence[Callable[[Any], None]] = (),
@@ -115,6 +116,11 @@ def train(
     >>> rs.train(data, algo="ranksvm")
     Linear(50 weights)
     """
+    if misplaced:
+        raise ParameterError(
+            "only the data is given by position; parameters are keyword arguments: rs.train(data, num_leaves=5); for "
+            "arrays use rs.Dataset.from_arrays(X, y, qid=…) or rs.Ranker().fit(X, y, qid=…)"
+        )
     parsed = parse_params(params)
     if categorical is not None:
         data = with_categories(data, categorical, in_parts=cluster is not None and isinstance(data, list | tuple))
@@ -137,8 +143,14 @@ def with_categories(data: Any, categorical: str | Sequence[str], *, in_parts: bo
     return files if in_parts else files[0]
 
 
-def parse_params(given: Mapping[str, Any]) -> Params:
-    """The parameters of a run; those without effect are a warning for forests, an error for other rankers."""
+def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = ()) -> Params:
+    """The parameters of a run; those without effect are a warning for forests, an error for other rankers.
+
+    `arguments` are those of the calling function that other libraries have under other names, for advice.
+    """
+    for name in given:
+        if NEAREST.get(name) in arguments:
+            raise ParameterError(*unknown_parameter(name, arguments))
     values = {name: value for name, value in given.items() if value is not None}
     if callable(values.get("metric")):
         values["metric"] = str(parse_metric(values["metric"]))

@@ -117,7 +117,7 @@ def tune(
         raise ParameterError(param("minutes"), f" is {minutes}; expected a number above 0")
     if valid is None:
         raise ParameterError(param("valid"), " is missing; parameters are chosen on validation lists")
-    base = parse_params(params)
+    base = parse_params(params, ("trials",))
     if categorical is not None:
         data = with_categories(data, categorical)
     check_space(space or {})

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranksieve.data.compression import FORMATS as COMPRESSIONS
-from ranksieve.errors import ModelError, ParameterError, param
+from ranksieve.data.csv import is_csv_text
+from ranksieve.errors import ModelError, ParameterError, did_you_mean, param
 from ranksieve.files import atomic_path
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats import catboost, xgboost
@@ -77,7 +78,9 @@ def save(
         raise ParameterError(f"{path}: the extension {ending} does not stand for LightGBM text; give ", *meant[:-1])
     format = "lightgbm" if format is None else format
     if format not in FORMATS:
-        raise ParameterError(param("format"), f" is {format!r}; expected one of {', '.join(FORMATS)}")
+        raise ParameterError(
+            param("format"), f" is {format!r}; {did_you_mean(format, FORMATS)}expected one of {', '.join(FORMATS)}"
+        )
     if missing not in MISSING:
         raise ParameterError(param("missing"), f" is {missing!r}; expected one of {', '.join(MISSING)}")
     if missing == "zero":
@@ -122,9 +125,10 @@ def read(content: bytes, source: str, n_features: int | None = None) -> Forest:
         raise ModelError(
             f"{source}: is compressed; decompress a model file first (models come before data on the command line)"
         )
-    if start.startswith(b"PAR1") or b" qid:" in start.split(b"\n", 1)[0]:
+    is_lightgbm = start.startswith(b"tree")
+    if start.startswith(b"PAR1") or b" qid:" in start.split(b"\n", 1)[0] or (not is_lightgbm and is_csv_text(content)):
         raise ModelError(f"{source}: is data, not a model; models come before data on the command line")
-    if content.strip() and not start.startswith(b"tree"):
+    if content.strip() and not is_lightgbm:
         first = start.split(b"\n", 1)[0][:40].decode(errors="replace")
         raise ModelError(f"{source}:1: starts with {first!r}, which is not a known model format; {READ} can be read")
     return from_text(decoded(content, source), source=source)
