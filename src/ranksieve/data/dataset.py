@@ -225,7 +225,7 @@ class Dataset(Described):
         """Warn where most of the categories are those that a model does not have."""
         counts = np.bincount(codes, minlength=len(unknown) + 1)[:-1]
         met = np.flatnonzero(unknown & (counts > 0))
-        names = [self.categories[name][number] for number in met]
+        names = [self.categories[name][number] for number in met.tolist()]
         warn_of_unknown(name, self.source, names, (int(counts[met].sum()), int(counts.sum())), stacklevel=6)
 
     def _reordered(self, names: Sequence[str]) -> Dataset:
