@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,19 +22,20 @@ from ranksieve.boosting.oblivious import ObliviousGrower
 from ranksieve.boosting.position_bias import PositionBiases, count_positions, learned_biases, uses_biases
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.selections.fields import Minimum
 from ranksieve.boosting.training_rows import TrainingLists
 from ranksieve.boosting.tree import to_forest
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data, bin_like
+from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data
 from ranksieve.errors import ClusterError, InterruptedTraining, ParameterError, param
 from ranksieve.evaluation.metrics import Metric, metric_of
 from ranksieve.forest.forest import Forest
 from ranksieve.models.blend import Blend
+from ranksieve.params import Params
 from ranksieve.rules import AUTO, fields_of, traits_of
 from ranksieve.text_formats import counted
-
-LOG = logging.getLogger(__name__)
 
 GROWERS: dict[str, type[Grower]] = {"best-first": Grower, "oblivious": ObliviousGrower}
 
@@ -49,9 +49,7 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
     params = job.params
     given, store = open_data(job.data, missing=job.missing), store_of(params, job.callbacks)
     train_set = bin_data(given, **params.bin_limits, binning=job.binning, store=store)
-    if train_set.lists.n_docs < 2 * params.min_docs:
-        text = "no tree can split %s into leaves of min_docs=%d; all documents get one score; lower min_docs"
-        LOG.warning(text, counted(document=train_set.lists.n_docs), params.min_docs)
+    _note_no_effect(train_set.lists, params, job.callbacks)
     base = start_of(job, train_set, given, QueryLabels.of(train_set.lists))
     has_biases = uses_biases(train_set.lists, params)
     check_bag(params, has_biases=has_biases)
@@ -77,6 +75,23 @@ def train_forest(job: TrainingJob) -> Forest | Blend:
         fingerprint=lambda: fingerprint(train_set, valid_sets, starts, params),
         sizes={**sizes_of(train_set.lists), "valid": {one.name: sizes_of(one.data.lists) for one in valid_sets}},
     ).train()
+
+
+def _note_no_effect(lists: Lists, params: Params, callbacks: Sequence[Any]) -> None:
+    """Say that no tree can split so few documents, or that a selection selects all documents of lists so short."""
+    listener, rule = listener_of(callbacks), params.selection_rule
+    if lists.n_docs < 2 * params.min_docs:
+        listener.note(
+            f"no tree can split {counted(document=lists.n_docs)} into leaves of min_docs={params.min_docs}; all "
+            "documents get one score; lower min_docs"
+        )
+    if isinstance(rule, Minimum) and listener in callbacks:  # of interest to who watches, not in every log
+        most = int(np.add.reduceat(lists.labels == 0, lists.offsets[:-1], dtype=np.int64).max())
+        if most <= rule.min_negatives:
+            listener.note(
+                f"all lists have at most {counted(negative=most)}, and min_negatives={rule.min_negatives} selects all "
+                f"of them: {params.algo} trains each tree on all documents, as lambdamart"
+            )
 
 
 @dataclass
