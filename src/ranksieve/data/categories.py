@@ -71,7 +71,7 @@ class Encoder:
 
     def warn_of_unknown(self, name: str, place: str, stacklevel: int) -> None:
         """Warn, once, where most of the values so far are not among the fixed names."""
-        if self._counts:
+        if self._counts and any(self.names):  # the empty text alone: no tree of the model uses the feature
             warn_of_unknown(name, place, self._unknown, (self._n_unknown, self._n_given), stacklevel + 1)
         self._counts = False
 

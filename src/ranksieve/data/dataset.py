@@ -217,7 +217,8 @@ class Dataset(Described):
         for number, table in tables.items():
             codes = np.nan_to_num(features[:, number], nan=len(table) - 1).astype(np.int64)
             features[:, number] = table[codes]
-            self._warn_of_unknown(self.feature_names[number], np.isnan(table[:-1]), codes)
+            if any(categories[names[number]]):  # the empty text alone: no tree uses the feature
+                self._warn_of_unknown(self.feature_names[number], np.isnan(table[:-1]), codes)
         info = replace(self.info, feature_names=tuple(names), categories=categories)
         return replace(self, features=features, info=info)
 
