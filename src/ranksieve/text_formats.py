@@ -154,6 +154,18 @@ def read_size(text: str) -> int:
     return int(size) if 0 < size < 2.0**62 else 0
 
 
+def unit_hint(text: str) -> str:
+    """Advice on a size that is likely to lack its unit; empty for others.
+
+    Examples
+    --------
+    >>> unit_hint("200"), unit_hint("200K"), unit_hint("200000000")
+    ('200 bytes; did you mean 200M?', '', '')
+    """
+    number = text.strip()
+    return f"{number} bytes; did you mean {number}M?" if number.isdecimal() and int(number) < UNITS["M"] else ""
+
+
 def size_text(value: Any) -> Any:
     """A number of bytes as text."""
     return value if isinstance(value, str) else str(int(value))

@@ -41,6 +41,21 @@ def index(corpus: Path, run) -> Path:
     return corpus / "index"
 
 
+def test_the_summary_lists_numbers_that_are_kept_and_that_are_not(corpus, run, tmp_path):
+    build = ("index", corpus / "corpus.jsonl", "--out", tmp_path / "index", "--replace")
+    made = run(*build).output
+    assert "price (numbers; keep them with --number price)" in made and "numbers  " not in made
+    made = run(*build, "--number", "price").output
+    assert "numbers  price" in made and "not used" not in made
+    assert "first stage          bm25f (k1=1.2,b=0.75,k3=8), the default" in run("describe", tmp_path / "index").output
+    for memory, line in (
+        ("200", "200 bytes; did you mean 200M?"),
+        ("1K", "'1K'; expected a size such as 512M or 2G, at"),
+    ):
+        outcome = run(*build, "--memory", memory)
+        assert outcome.code == 2 and f"--memory is {line}" in outcome.output
+
+
 def test_retrieve_writes_a_run(corpus, index, run, tmp_path):
     outcome = run("retrieve", index, corpus / "queries.tsv", "--out", tmp_path / "run.trec", "--depth", 3)
     assert outcome.code == 0, outcome.output

@@ -305,6 +305,15 @@ def test_a_limit_below_the_scores_or_the_sample_is_refused_at_the_last_byte(size
     store.check_sample(50_000, 185, "x")
 
 
+@pytest.mark.parametrize(
+    ("memory", "start"), [("200", "200 bytes; did you mean 200M? It is too little"), ("9M", "too little")]
+)
+def test_a_limit_below_the_program_says_what_the_program_takes(sizes, memory, start):
+    with pytest.raises(ParameterError) as caught:
+        BinStore(memory).check_sample(0, 100, "x")
+    assert str(caught.value) == f"memory={memory!r} is {start}: the program takes 120 MB; give at least 126M"
+
+
 LIMITED = """
 import re, sys
 import ranksieve as rs

@@ -75,6 +75,8 @@ def test_documents_to_score_need_features_alone(tmp_path):
             "label,qid,bm25\n1,a,high\n",
             ":2: column 'bm25' holds 'high'; expected numbers; .*ignore='bm25'",
         ),
+        ("label;qid;bm25\n1;a;0,5\n", r":2: column 'bm25' holds '0,5'; decimal commas are not read; write 0\.5$"),
+        ('label,qid,bm25\n1,a,"-1,25"\n', r"decimal commas are not read; write -1\.25$"),
         ("label,qid,bm25\n1,a\n", ":2: is not a table .*got 2.*; every line needs all columns"),
         ("label,qid,bm25\n,a,1\n", ":2: column 'label' is null"),
         ("label,qid,bm25\n1,a,inf\n", ":2: feature 'bm25' is infinite"),

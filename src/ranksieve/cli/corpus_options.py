@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ranksieve.cli.console import check_writable, progress_output
 from ranksieve.errors import ParameterError
-from ranksieve.text_formats import read_size
+from ranksieve.text_formats import read_size, unit_hint
 from ranksieve.user_functions import import_function
 
 if TYPE_CHECKING:
@@ -176,11 +176,12 @@ def _numbers(flag: str, text: str) -> dict[str, float]:
     return found
 
 
-def memory_size(text: str) -> int:
-    """Bytes of a size such as `512M` or `2G`."""
+def memory_size(text: str, flag: str, least: int = 1) -> int:
+    """Bytes of a size such as `512M` or `2G`, at least so many."""
     size = read_size(text)
-    if not size:
-        raise ParameterError(f"--memory is {text!r}; expected a size such as 512M or 2G")
+    if size < least:
+        expected = f"{text!r}; expected a size such as 512M or 2G{'' if least == 1 else f', at least {least:,} bytes'}"
+        raise ParameterError(f"{flag} is {(unit_hint(text) if size else '') or expected}")
     return size
 
 

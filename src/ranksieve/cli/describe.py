@@ -94,6 +94,7 @@ def is_model(path: str) -> bool:
 
 
 def _describe_index(path: str, verify: bool) -> None:
+    from ranksieve.retrieval.first_stage import FirstStage
     from ranksieve.retrieval.index import Index
 
     index = Index(path)
@@ -106,7 +107,7 @@ def _describe_index(path: str, verify: bool) -> None:
         ("terms", f"{facts['terms']:,}"),
         ("fields, mean length", fields),
         ("numeric fields", ", ".join(facts["numbers"]) or "none"),
-        ("first stage", facts["stage"] or "not set"),
+        ("first stage", facts["stage"] or f"{FirstStage()}, the default"),
         *([] if facts["vectors"] is None else [("vectors", vector_facts(facts["vectors"]))]),
         ("size", file_size(facts["bytes"])),
         *(("note", note) for note in facts["notes"]),

@@ -13,7 +13,7 @@ from ranksieve.cli.corpus_options import memory_size, show_notes, vector_facts, 
 from ranksieve.cli.shared_options import out_option
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.files import check_folder
-from ranksieve.text_formats import counted, duration, file_size
+from ranksieve.text_formats import UNITS, counted, duration, file_size, some_of
 
 VECTORS = "Vectors"
 Corpus = Annotated[
@@ -97,29 +97,45 @@ def index(
     check_folder(out)
     from ranksieve.progress import ProgressDisplay
     from ranksieve.retrieval.analysis import Analyzer
+    from ranksieve.retrieval.corpus import Corpus as Documents
     from ranksieve.retrieval.index import Index
 
+    size = memory_size(memory, "--memory", least=UNITS["M"])
+    source = Documents(corpus)
     analyzer = Analyzer(lower=lower, split=split, stop=_stop_words(stop), stem=stem)
     start = time.perf_counter()
     with ProgressDisplay("indexing", doing="reading documents", kernels="") as display:
         made = Index.build(
-            corpus, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
-            memory=memory_size(memory), stage=stage, texts=texts, vectors=_vectors(vectors), vector_ids=vector_ids,
+            source, out, fields=field or (), numbers=number or (), id=id, analyzer=analyzer, positions=positions,
+            memory=size, stage=stage, texts=texts, vectors=_vectors(vectors), vector_ids=vector_ids,
             similarity=similarity, hnsw=hnsw, replace=replace,
             progress=lambda read: display.update(read, unit="document"),
             vector_progress=lambda done, most: display.update(done, most, unit="document", title="encoding"),
         )  # fmt: skip
     show_notes(made.notes)
     facts = made.describe()
-    size, lengths = facts["bytes"], (f"{name} ({mean:,.1f} terms)" for name, mean in facts["fields"].items())
+    lengths = (f"{name} ({mean:,.1f} terms)" for name, mean in facts["fields"].items())
     show_facts(
         [
-            ("index", f"{out}, {counted(document=made.n_docs, term=made.n_terms)}, {file_size(size)}"),
+            ("index", f"{out}, {counted(document=made.n_docs, term=made.n_terms)}, {file_size(facts['bytes'])}"),
             ("fields", ", ".join(lengths)),
+            *_number_facts(source, made, id),
             *([] if facts["vectors"] is None else [("vectors", vector_facts(facts["vectors"]))]),
             ("time", duration(time.perf_counter() - start)),
         ]
     )
+
+
+def _number_facts(corpus: Any, made: Any, id: str | None) -> list[tuple[str, str]]:
+    """The numeric fields that the index keeps, and those that it does not."""
+    from ranksieve.retrieval.building import FIRST_DOCUMENTS
+    from ranksieve.retrieval.corpus import IDS
+
+    used = {*made.numbers, *(field.source for field in made.fields), *([id] if id else IDS)}
+    unused = [name for name in corpus.number_fields(FIRST_DOCUMENTS) if name not in used]
+    kept = [("numbers", ", ".join(made.numbers))] if made.numbers else []
+    remedy = f"(numbers; keep them with --number {unused[0]})" if unused else ""
+    return [*kept, ("not used", f"{some_of(unused)} {remedy}")] if unused else kept
 
 
 def _vectors(given: list[str] | None) -> Any:

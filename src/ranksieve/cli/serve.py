@@ -86,7 +86,7 @@ def serve(
     settings = Settings(
         index, tuple(model or ()), judgements, queries, trained, title, encode, host=host, port=port,
         allowed_hosts=tuple(allow_host or ()), token=token, read_only=read_only,
-        limits=Limits(max_depth, max_documents, max_query, memory_size(max_body)), workers=workers,
+        limits=Limits(max_depth, max_documents, max_query, memory_size(max_body, "--max-body")), workers=workers,
     )  # fmt: skip
     _run(settings, max_requests)
 

@@ -24,7 +24,7 @@ from ranksieve.data.disk_rows import WHOLE_BYTES
 from ranksieve.data.free_memory import available_memory, resident_memory
 from ranksieve.data.stored_bins import FileSink, StoredBins
 from ranksieve.errors import DataError, ParameterError, param
-from ranksieve.text_formats import AUTO, file_size, read_size
+from ranksieve.text_formats import AUTO, file_size, read_size, unit_hint
 
 LOG = logging.getLogger("ranksieve")
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
@@ -132,9 +132,16 @@ class BinStore:
 
     def _refuse_below(self, least: int, what: str, n_bytes: int, width: int) -> None:
         if self._limit is not None and least > self._limit:
+            program = file_size(self._used(width))
+            needs = (
+                f"{what} take {file_size(n_bytes)}, and the program {program}"
+                if n_bytes
+                else f"the program takes {program}"
+            )
+            hint = unit_hint(self.memory)
             raise ParameterError(
-                param("memory", self.memory), f" is too little: {what} take {file_size(n_bytes)}, and the program "
-                f"{file_size(self._used(width))}; give at least {-(-least * 11 // 10 >> 20)}M",
+                param("memory", self.memory), f" is {hint} It is" if hint else " is",
+                f" too little: {needs}; give at least {-(-least * 11 // 10 >> 20)}M",
             )  # fmt: skip
 
     def key(self, source: Source, most: Mapping[str, int], binning: Binning | None) -> str | None:

@@ -29,6 +29,7 @@ TEXTS = ("qid", "docid")  # other columns hold numbers
 NUMBER = re.compile(r"\s*[-+.]?\d")  # LETOR lines begin with one, names of columns do not
 LETOR_LINE = re.compile(r"\s*\S+\s+qid:")  # may have commas in its comment
 BAD_CELL = re.compile(r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): invalid value (.*)", re.DOTALL)
+DECIMAL_COMMA = re.compile(r"'\s*([-+]?\d*),(\d+)\s*'")
 BAD_ROW = re.compile(r"Row #(\d+): ([^:]*)")
 
 
@@ -108,6 +109,12 @@ class CsvSource(TableSource):
             return DataError(f"{self.path}{place}: is not a table ({reason}); every line needs all columns")
         name = list(self._types)[int(found[1])]
         place = f":{self._line(before + int(found[2]))}" if found[2] else ""
+        comma = DECIMAL_COMMA.fullmatch(found[4].strip())
+        if comma is not None:
+            return DataError(
+                f"{self.path}{place}: column {name!r} holds {found[4].strip()}; decimal commas are not read; write "
+                f"{comma[1]}.{comma[2]}"
+            )
         expected = "true or false, as in the lines before" if found[3] == "bool" else "numbers"
         return DataError(
             f"{self.path}{place}: column {name!r} holds {found[4].strip()}; expected {expected}; leave it out, ",

@@ -57,6 +57,13 @@ class Corpus:
             for place, document in itertools.islice(first, most)
         ]
 
+    def number_fields(self, most: int) -> list[str]:
+        """The fields that hold numbers in the first documents of files."""
+        first = itertools.islice(self.documents() if self._files else (), most)
+        return list(
+            dict.fromkeys(name for _, document in first for name in document if is_plain_number(document[name]))
+        )
+
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every document and its place, such as `corpus.jsonl:17`."""
         if self._documents is not None:
@@ -190,6 +197,11 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, float | np.floating):
         return bool(value != value)
     return value is None or type(value).__name__ in MISSING
+
+
+def is_plain_number(value: Any) -> bool:
+    """Whether a value is a number; truth values are none, nor are missing ones."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and not is_missing(value)
 
 
 def is_text(value: Any) -> bool:

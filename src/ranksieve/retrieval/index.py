@@ -76,7 +76,7 @@ class Index:
     @classmethod
     def build(
         cls,
-        corpus: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Iterable[Document],
+        corpus: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Iterable[Document] | Corpus,
         out: str | os.PathLike[str],
         *,
         replace: bool = False,
@@ -140,9 +140,10 @@ class Index:
         [('b', 1), ('a', 2)]
         """
         chosen = IndexSettings(**{**settings, "stage": as_first_stage(settings.get("stage"))})
+        source = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
         with collected_notes(None) as notes:
             build_index(
-                Corpus(corpus), out, chosen, replace=replace, progress=progress, vector_progress=vector_progress,
+                source, out, chosen, replace=replace, progress=progress, vector_progress=vector_progress,
                 notes=notes,
             )  # fmt: skip
         return cls(out)
