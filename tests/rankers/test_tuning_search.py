@@ -31,6 +31,7 @@ def test_the_model_is_that_of_the_best_trial():
 
 def test_the_first_trial_has_the_defaults():
     found = rs.tune(TRAIN, valid=VALID, trials=1, trees=3)
+    assert ", 1 trial, " in repr(found)
     defaults = rs.params.Params()
     assert set(found.values) == set(SPACE)
     assert found.values["learning-rate"] == defaults.learning_rate

@@ -12,6 +12,7 @@ from ranksieve.clicks.propensity import Propensities
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import click_models as kernels
+from ranksieve.text_formats import counted
 
 NOT_SEEN = -1  # the pair number of a document that the fitted log does not show
 
@@ -67,7 +68,7 @@ class FittedModel:
     steps: int = 0
 
     def __repr__(self) -> str:
-        return f"FittedModel({self.name!r}, {len(self.keys):,} pairs of query and document)"
+        return f"FittedModel({self.name!r}, {counted(pair=len(self.keys))} of query and document)"
 
     @property
     def mean_attraction(self) -> float:

@@ -27,6 +27,7 @@ from ranksieve.params import Params
 from ranksieve.rankers.train import parse_params, run, with_categories
 from ranksieve.rankers.trials import SPACE, Report, Trial, Trials, check_space, used_space
 from ranksieve.rules import ALIASES
+from ranksieve.text_formats import counted
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Tuned:
         return " ".join(_flag(name, value) for name, value in changed.items())
 
     def __repr__(self) -> str:
-        return f"Tuned({self.metric} {self.best_score:.4f}, {len(self.trials)} trials, {self.flags})"
+        return f"Tuned({self.metric} {self.best_score:.4f}, {counted(trial=len(self.trials))}, {self.flags})"
 
 
 def _flag(name: str, value: Any) -> str:
