@@ -60,7 +60,21 @@ def test_a_search_continues_from_its_journal(tmp_path):
 def test_time_that_is_up_ends_the_trial_at_hand():
     found = rs.tune(TRAIN, valid=VALID, minutes=1e-6, trees=500, early_stopping=0)
     assert len(found.trials) == 1
-    assert found.model.n_trees < 500
+    assert found.model.n_trees == found.params.trees < 500
+    again = rs.train(TRAIN, valid=VALID, trees=found.params.trees, early_stopping=0, **found.values)
+    assert again.leaf_values.tolist() == found.model.leaf_values.tolist()
+
+
+def test_the_command_that_repeats_a_trial_cut_short_has_its_trees(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rs.io.write_parquet(TRAIN, "train.parquet")
+    common = ["train.parquet", "--valid", "train.parquet", "--quiet", "--trees", "100000", "--early-stopping", "0"]
+    result = CliRunner().invoke(app, ["tune", *common, "--minutes", "0.01", "--out", "best.txt"])
+    assert result.exit_code == 0, result.output
+    (line,) = (line for line in result.output.splitlines() if line.startswith("repeat"))
+    again = CliRunner().invoke(app, [*shlex.split(line)[2:-1], "again.txt"])
+    assert again.exit_code == 0, again.output
+    assert rs.load("again.txt").leaf_values.tolist() == rs.load("best.txt").leaf_values.tolist()
 
 
 def test_bad_requests_are_refused(monkeypatch):

@@ -18,6 +18,7 @@ from ranksieve.parameter_table import FORESTS, canonical, flag, table
 from ranksieve.text_formats import counted, duration
 
 if TYPE_CHECKING:
+    from ranksieve.params import Params
     from ranksieve.rankers.tune import Tuned, TuningRecord
 
 SEARCH_OPTIONS = {"minutes", "trials", "journal"}  # that `ranksieve train` does not have
@@ -76,14 +77,15 @@ def tune(
         ("validation", f"{found.metric} {found.best_score:.4f}, the first trial {found.trials[0].value:.4f}"),
         ("trials", f"{len(found.trials)}, {sum(one.stopped for one in found.trials)} of them stopped early, "
                    f"{duration(sum(one.seconds for one in found.trials))}; {journal}"),
-        ("repeat", _command(context, found)),
+        ("repeat", _command(context, chosen, found)),
     ])  # fmt: skip
 
 
-def _command(context: typer.Context, found: Tuned) -> str:
+def _command(context: typer.Context, chosen: Params, found: Tuned) -> str:
     """The command that trains the same model: with the options of the search that `ranksieve train` has, too."""
     own = {name: value for name, value in context.params.items() if is_flag(context, name)}
-    values = {**own, **given_flags(context), **canonical(found.values)}
+    trees = {} if found.params.trees == chosen.trees else {"trees": found.params.trees}
+    values = {**own, **given_flags(context), **canonical(found.values), **trees}
     words = {
         one.name: option_words(one, values[one.name])
         for one in context.command.get_params(context)

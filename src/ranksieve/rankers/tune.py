@@ -49,7 +49,7 @@ class Tuned:
     best_score: float  # on the validation lists
     metric: str
     trials: Sequence[Trial]
-    params: Params
+    params: Params  # those of the best model; `trees` is smaller where the end of the time has cut its trial short
 
     @property
     def flags(self) -> str:
@@ -149,6 +149,7 @@ class _Search:
             self._valid = bin_like(first, self._data, missing=missing, store=store)
         self._best: tuple[float, dict[str, Any], Model] | None = None
         self._n_done, self._cut = 0, False
+        self._cut_model: Model | None = None  # of the trial that the end of the time has cut short
 
     def run(self, n_trials: int, journal: Path | None) -> Tuned:
         trials = Trials(self._name(), self._space, journal)
@@ -163,6 +164,8 @@ class _Search:
         if model is None:  # it was found by an earlier search
             model = run(self._job(best.values, ()))
         params = self._base.replace(**canonical(best.values))
+        if model is self._cut_model and params.algorithm.is_forest:  # as many trees give the same model again
+            params = params.replace(trees=max(1, len(model.info["seconds"]) // params.bag))
         return Tuned(model, dict(best.values), best.value, self._base.metric, trials.done(), params)
 
     def _name(self) -> str:
@@ -190,7 +193,7 @@ class _Search:
         except InterruptedTraining as stopped:
             if not self._cut:
                 raise
-            model = stopped.model
+            model = self._cut_model = stopped.model
         value = float(model.info["best_score"])
         self._n_done += 1
         if self._best is None or value > self._best[0]:
