@@ -164,7 +164,8 @@ class _Search:
         if model is None:  # it was found by an earlier search
             model = run(self._job(best.values, ()))
         params = self._base.replace(**canonical(best.values))
-        if model is self._cut_model and params.algorithm.is_forest:  # as many trees give the same model again
+        if self._cut_model is not None and model is self._cut_model and params.algorithm.is_forest:
+            # as many trees give the same model again
             params = params.replace(trees=max(1, len(model.info["seconds"]) // params.bag))
         return Tuned(model, dict(best.values), best.value, self._base.metric, trials.done(), params)
 
