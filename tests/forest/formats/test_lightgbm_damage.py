@@ -39,6 +39,7 @@ def changed(old: str, new: str) -> str:
         (changed("num_leaves=", "num_leaves=x"), r"m:13: num_leaves is 'x"),
         (changed("leaf_value=", "leaf_value=1 "), r"m:21: leaf_value of tree 0 has \d+ values, expected"),
         (changed("leaf_value=", "leaf_value=x"), r"m:21: leaf_value holds 'x.*expected a number"),
+        (changed("leaf_value=", "leaf_value=\u2003"), r"m:21: leaf_value holds '\\u2003.*expected a number"),
         (
             changed("split_feature=", "split_feature=9"),
             r"split_feature of tree 0 holds 9\d+?; the model has features 0",
@@ -51,7 +52,7 @@ def changed(old: str, new: str) -> str:
         (changed('{"format": 1', '{"format": 2'), r"format 2, this ranksieve reads up to 1; upgrade"),
         (changed('"feature_names": ["f1", ', '"feature_names": ['), "needs a format, 4 feature names"),
     ],
-    ids=range(21),
+    ids=range(22),
 )
 def test_bad_files_are_refused_with_their_place(text, what):
     with pytest.raises(ModelError, match=what):

@@ -108,7 +108,8 @@ def _collect(block: TreeText, words: dict[str, list[str]]) -> int:
                 key,
             )
         if "_" in line or not line.isascii():  # Python's int and float take 1_0, and digits of any script
-            raise _not_a_number(block, key, next(word for word in values if "_" in word or not word.isascii()))
+            odd = (word for word in values if "_" in word or not word.isascii())
+            raise _not_a_number(block, key, next(odd, line))  # the line, if only a space in it is odd
         words[key] += values
     return n_leaves
 
