@@ -61,6 +61,9 @@ class Encoder:
 
     def _count(self, texts: Sequence[str | None], places: np.ndarray) -> None:
         """Count the values, and those of them that are not among the fixed names."""
+        if all(text and text in self._numbers for text in texts):  # nothing to look for in the rows
+            self._n_given += int(np.count_nonzero(places < len(texts)))
+            return
         counts = np.bincount(places, minlength=len(texts) + 1).tolist()
         given = [(text, count) for text, count in zip(texts, counts[:-1], strict=True) if text and count]
         unknown = [(text, count) for text, count in given if text not in self._numbers]
