@@ -232,6 +232,7 @@ def test_a_warning_tells_of_categories_that_the_model_does_not_have(brands, tmp_
             use()
         assert len(caught) == 1
         assert str(caught[0].message).endswith("; they are treated as missing")
+        assert caught[0].filename == __file__
 
 
 @pytest.mark.filterwarnings("error")

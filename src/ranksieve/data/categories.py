@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,10 +73,10 @@ class Encoder:
         names = dict.fromkeys((*self._unknown, *(text for text, _ in unknown[: SHOWN + 1])))
         self._unknown = list(names)[: SHOWN + 1]
 
-    def warn_of_unknown(self, name: str, place: str, stacklevel: int) -> None:
+    def warn_of_unknown(self, name: str, place: str) -> None:
         """Warn, once, where most of the values so far are not among the fixed names."""
         if self._counts and any(self.names):  # the empty text alone: no tree of the model uses the feature
-            warn_of_unknown(name, place, self._unknown, (self._n_unknown, self._n_given), stacklevel + 1)
+            warn_of_unknown(name, place, self._unknown, (self._n_unknown, self._n_given))
         self._counts = False
 
     def _number(self, name: str | None) -> float:
@@ -168,7 +169,7 @@ def other_categories(given: str, names: Sequence[str]) -> DataError:
     )
 
 
-def warn_of_unknown(name: str, place: str, unknown: Sequence[str], counts: tuple[int, int], stacklevel: int) -> None:
+def warn_of_unknown(name: str, place: str, unknown: Sequence[str], counts: tuple[int, int]) -> None:
     """Warn where more than half of the values of a feature are not categories of the model.
 
     Parameters
@@ -179,8 +180,6 @@ def warn_of_unknown(name: str, place: str, unknown: Sequence[str], counts: tuple
         Categories that the model does not have.
     counts
         How many values are of these, and how many values there are, without missing ones.
-    stacklevel
-        As of `warnings.warn`.
     """
     n_unknown, n_given = counts
     if 2 * n_unknown > n_given:
@@ -189,8 +188,16 @@ def warn_of_unknown(name: str, place: str, unknown: Sequence[str], counts: tuple
                 f"{place}: {name}: {n_unknown:,} of {n_given:,} values are not categories of the model "
                 f"({some_of(unknown, SHOWN)}); they are treated as missing"
             ),
-            stacklevel=stacklevel + 1,
+            stacklevel=_stacklevel(),
         )
+
+
+def _stacklevel() -> int:
+    """As of `warnings.warn`, for the line that called this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ranksieve":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def named(categories: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:

@@ -227,7 +227,7 @@ class Dataset(Described):
         counts = np.bincount(codes, minlength=len(unknown) + 1)[:-1]
         met = np.flatnonzero(unknown & (counts > 0))
         names = [self.categories[name][number] for number in met.tolist()]
-        warn_of_unknown(name, self.source, names, (int(counts[met].sum()), int(counts.sum())), stacklevel=6)
+        warn_of_unknown(name, self.source, names, (int(counts[met].sum()), int(counts.sum())))
 
     def _reordered(self, names: Sequence[str]) -> Dataset:
         if self.feature_names == tuple(names) or set(self.feature_names) != set(names):

@@ -113,7 +113,7 @@ class TableSource(Source):
         self._spaces.clear()
         for name, encoder in self._encoders.items():
             if encoder is not None:
-                encoder.warn_of_unknown(name, self.info.source, stacklevel=3)
+                encoder.warn_of_unknown(name, self.info.source)
 
     def _space(self, n_rows: int) -> np.ndarray:
         """Memory for the features of a block; by column, that of the block before the last: new memory takes time."""

@@ -131,7 +131,7 @@ def _split_columns(
     fill_rows(columns, encoders, features)
     for name, encoder in encoders.items():
         if encoder is not None:
-            encoder.warn_of_unknown(name, "the table", stacklevel=6)
+            encoder.warn_of_unknown(name, "the table")
     if qid is not None and qid.null_count:
         raise DataError(f"the column {QID!r} has {qid.null_count} nulls; every row needs a query id")
     return Table(features, tuple(columns), None if qid is None else _to_numpy(plain(qid)), names_of(encoders))
