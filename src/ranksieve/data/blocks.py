@@ -24,7 +24,7 @@ from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError, RanksieveWarning
 from ranksieve.threads import using_threads
 
-ROWS_AHEAD = 2 * BLOCK_ROWS  # of a block for binning: calls for each column cost less
+ROWS_AHEAD = 6_144  # of a block for binning: with fewer, calls for each column cost more; more take more memory
 STAMP_BYTES = 1 << 20  # of a file, whose digest tells it from another
 
 
