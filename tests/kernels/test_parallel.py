@@ -32,6 +32,13 @@ def test_every_element_is_in_one_part(n, threads):
     assert out.tolist() == [2 * i + 1 for i in range(n)] + [0, 0, 0]
 
 
+def test_fewer_parts_than_threads_leave_the_number_of_threads_as_it_is():
+    with using_threads(2):
+        for n in (1, 0, 2):
+            note_all(n, (2, 1), np.zeros(3, np.int64))
+            assert numba.get_num_threads() == 2
+
+
 def test_a_kernel_is_the_same_for_any_number_of_threads():
     members, values, scores = np.arange(9, dtype=np.int32)[::-1].copy(), np.array([1.0, 2.0, 4.0]), []
     bounds = np.array([[0, 2], [2, 7], [7, 9]])

@@ -36,6 +36,9 @@ def _run_parts(typing, body, n, arguments):
         place = cgutils.alloca_once_value(builder, work)
         loop = _loop_over_parts(context, builder.module, result.fndesc, signature, work.type)
         _call_parallel_for(builder, loop, n_parts, place)
+        # Numba has set the number of threads to that of the parts, for all that follows
+        set_threads = _external(builder, ir.FunctionType(ir.VoidType(), [INT]), "set_num_threads")
+        builder.call(set_threads, [builder.trunc(threads, INT)])
         return context.get_dummy_value()
 
     return types.void(body, types.intp, arguments), code
