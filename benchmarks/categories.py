@@ -244,9 +244,7 @@ def main() -> None:
     parser.add_argument("collections", type=Path, help="folder that holds movies and esci_us_shrunk")
     parser.add_argument("--collection", nargs="*", default=list(VARIANTS))
     parser.add_argument("--queries", type=int, default=600, help="first queries of a collection to use")
-    parser.add_argument(
-        "--features", type=Path, default=Path("/tmp/ranksieve-categories"), help="where features are kept"
-    )
+    parser.add_argument("--features", type=Path, default=Path("build/categories"), help="where features are kept")
     parser.add_argument("--catboost", action="store_true", help="also train CatBoost, which has to be installed")
     parser.add_argument("--ydf", action="store_true", help="also train YDF, which has to be installed")
     arguments = parser.parse_args()
