@@ -1,37 +1,41 @@
 """Its place makes the modules beside it importable from every test."""
 
+import itertools
 import os
 import sys
 import time
 from collections.abc import Iterator
 
+import hypothesis
 import numpy as np
 import pytest
+
+# the same examples on every machine; --hypothesis-profile=default draws others
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 
 # small kernels by the thousand: threads that spin between them starve each other on a busy machine
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--fuzz-seconds", type=float, default=None, help="seconds of each fuzz test; by default a few")
+    parser.addoption("--fuzz-seconds", type=float, default=None, help="seconds of each fuzz test, for more cases")
 
 
 @pytest.fixture
-def fuzz_seconds(request):
-    """How long a fuzz test runs: `--fuzz-seconds` if given, else the given number."""
-    given = request.config.getoption("--fuzz-seconds")
-    return lambda default: default if given is None else given
+def fuzz_cases(request):
+    """A function that yields one seeded generator per case.
 
+    The cases are the same on every machine. With `--fuzz-seconds` they go on until the time is over.
+    """
+    seconds = request.config.getoption("--fuzz-seconds")
 
-@pytest.fixture
-def fuzz_cases(fuzz_seconds):
-    """A function that yields one seeded generator per case until the time of a fuzz test is over."""
-
-    def cases(seconds: float = 4.0, fewest: int = 20) -> Iterator[np.random.Generator]:
-        end, seed = time.monotonic() + fuzz_seconds(seconds), 0
-        while seed < fewest or time.monotonic() < end:
+    def cases(n_cases: int) -> Iterator[np.random.Generator]:
+        start = time.monotonic()
+        for seed in itertools.count():
+            if seed >= n_cases and (seconds is None or time.monotonic() - start > seconds):
+                return
             yield np.random.default_rng(seed)
-            seed += 1
 
     return cases
 

@@ -57,13 +57,21 @@ def used_space(space: Mapping[str, Any], params: Params) -> dict[str, Any]:
     return {name: wanted for name, wanted in space.items() if flag(name) in used}
 
 
-def suggested(trial: Any, name: str, wanted: Any) -> Any:
-    """A trial's value of a parameter."""
+def _distribution(optuna: Any, wanted: Any) -> Any:
+    """What Optuna draws a parameter's values from."""
     if isinstance(wanted, list):
-        return trial.suggest_categorical(name, wanted)
+        return optuna.distributions.CategoricalDistribution(wanted)
     whole = isinstance(wanted["low"], int) and isinstance(wanted["high"], int)
-    suggest = trial.suggest_int if whole else trial.suggest_float
-    return suggest(name, wanted["low"], wanted["high"], log=bool(wanted.get("log", False)))
+    make = optuna.distributions.IntDistribution if whole else optuna.distributions.FloatDistribution
+    return make(wanted["low"], wanted["high"], log=bool(wanted.get("log", False)))
+
+
+def _suggested(trial: Any, name: str, distribution: Any) -> Any:
+    """A trial's value of a parameter."""
+    if hasattr(distribution, "choices"):
+        return trial.suggest_categorical(name, distribution.choices)
+    suggest = trial.suggest_int if isinstance(distribution.low, int) else trial.suggest_float
+    return suggest(name, distribution.low, distribution.high, log=distribution.log)
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,7 @@ class Trials:
     def __init__(self, name: str, space: Mapping[str, Any], journal: Path | None = None) -> None:
         optuna = self._optuna = load_optuna()
         self._space = space
+        self._distributions = {name: _distribution(optuna, wanted) for name, wanted in space.items()}
         pruner = optuna.pruners.MedianPruner(n_startup_trials=STARTUP // 2, n_warmup_steps=WARM_UP_TREES)
         try:
             storage = None if journal is None else _open_journal(optuna, journal)
@@ -98,6 +107,9 @@ class Trials:
 
     def _check(self) -> None:
         """Refuse trials that this search cannot have made."""
+        for trial in self._study.get_trials(deepcopy=False):
+            if any(self._distributions[name] != found for name, found in trial.distributions.items()):
+                raise ValueError(f"a trial is of {trial.distributions}")
         for one in self.done():
             if not math.isfinite(one.value) or not all(self._has(name, value) for name, value in one.values.items()):
                 raise ValueError(f"a trial has {one.value} for {one.values}")
@@ -136,7 +148,7 @@ class Trials:
             self._study.optimize(lambda trial: self._try(trial, objective), n_trials=1)
 
     def _try(self, trial: Any, objective: Objective) -> float:
-        values = {name: suggested(trial, name, wanted) for name, wanted in self._space.items()}
+        values = {name: _suggested(trial, name, found) for name, found in self._distributions.items()}
 
         def report(record: Any) -> None:
             best = getattr(record, "best_value", None)
