@@ -194,3 +194,30 @@ def evaluate_quickrank(text: str, X: np.ndarray) -> np.ndarray:
     trees = list(root.find("ensemble"))
     weights = [FLOAT(tree.get("weight")) for tree in trees]
     return _sum([tree.find("split") for tree in trees], X, _open_xml(np.float64), np.float64, weights)
+
+
+def evaluate_statistics(statistics, rows: list[list[float]]) -> list[list[float]]:
+    """The statistics of each row, by whole numbers of Python and a dictionary for each table."""
+    multiplier, all_bits = 0x4906BA494954CB65, (1 << 64) - 1
+
+    def element_number(element, row: list[float]) -> int | None:
+        value = row[element.feature]
+        if element.kind == "above":
+            return int(element.missing if np.isnan(value) else value > element.value)
+        code = -1 if np.isnan(value) or value <= -1 else int(value)
+        if element.kind == "equal":
+            return int(code == int(element.value))
+        hashes = statistics.hashes[element.feature].tolist()
+        return hashes[code] if 0 <= code < len(hashes) else None
+
+    found = []
+    for row in rows:
+        found.append([])
+        for table in statistics.tables:
+            key = 0
+            for element in table.elements:
+                number = element_number(element, row)
+                key = None if key is None or number is None else multiplier * (key + multiplier * number) & all_bits
+            places = {one: place for place, one in enumerate(table.keys.tolist()[:-1])}
+            found[-1] += [float(values[places.get(key, -1)]) for values in table.values]
+    return found

@@ -12,10 +12,13 @@ import pytest
 import ranksieve as rs
 from damage import damaged
 from naive_forest import naive_scores, random_forest
+from naive_formats import evaluate_statistics
 from ranksieve.errors import ModelError
+from ranksieve.forest.ctr_forest import CtrForest
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.xgboost import to_xgboost
 from ranksieve.forest.formats.xml_models import to_quickrank, to_ranklib
+from ranksieve.forest.matrix import encoded
 from ranksieve.models.load import read_model
 from samples import small_dataset
 
@@ -40,6 +43,12 @@ def blend(folder: Path) -> bytes:
     return path.read_bytes()
 
 
+def combined(folder: Path) -> bytes:
+    path = folder / "model.json"
+    rs.load(FILES / "catboost_combinations.json").save(path)
+    return path.read_bytes()
+
+
 MODELS = {
     "lightgbm": lambda _: to_text(random_forest(np.random.default_rng(7), n_trees=3, zero_missing=True)).encode(),
     "lightgbm without sizes": lambda _: b"\n".join(
@@ -49,6 +58,8 @@ MODELS = {
     "ubjson": lambda _: (FILES / "xgboost.ubj").read_bytes(),
     "catboost": lambda _: (FILES / "catboost_ranker.json").read_bytes(),
     "catboost depthwise": lambda _: (FILES / "catboost_depthwise.json").read_bytes(),
+    "catboost combinations": lambda _: (FILES / "catboost_combinations.json").read_bytes(),
+    "ctr": combined,
     "ranklib": lambda _: to_ranklib(dataclasses.replace(FOREST, default_left=FOREST.threshold >= 0)).encode(),
     "quickrank": lambda _: to_quickrank(FOREST).encode(),
     "linear": lambda folder: saved(folder, algo="ranksvm"),
@@ -76,10 +87,13 @@ def check(content: bytes, seed: int) -> bool:
         assert str(error).startswith("the-file"), error
         return False
     if model.n_features <= MOST_FEATURES:
-        X = documents(model.n_features, seed)
+        X = encoded(documents(model.n_features, seed), model)
         with np.errstate(all="ignore"):
             scores = model.predict(X, threads=1)
             assert scores.shape == (len(X),)
+            if isinstance(model, CtrForest):
+                rows = np.hstack([X, np.array(evaluate_statistics(model.statistics, X.tolist()), np.float32)])
+                np.testing.assert_array_equal(scores, naive_scores(model.forest, rows))
             if isinstance(model, rs.Forest):
                 np.testing.assert_array_equal(scores, naive_scores(model, X))
                 np.testing.assert_array_equal(model.predict(X[:3], threads=1), scores[:3])

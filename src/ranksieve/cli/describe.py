@@ -87,7 +87,7 @@ def is_model(path: str) -> bool:
     """Whether a file is a model, by its first bytes."""
     from ranksieve.data.compression import first_bytes
     from ranksieve.forest.formats.model_files import is_model as is_forest
-    from ranksieve.models.json_model import START
+    from ranksieve.forest.json_model import START
 
     head = first_bytes(path)
     return is_forest(head) or START.startswith(head[: len(START)])

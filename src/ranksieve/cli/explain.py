@@ -17,6 +17,7 @@ from ranksieve.text_formats import counted
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
     from ranksieve.evaluation.explanations import Explanation
+    from ranksieve.forest.ctr_forest import CtrForest
     from ranksieve.forest.forest import Forest
 
 NAMED = 3  # features named beside a document
@@ -71,12 +72,12 @@ def explain(
     from ranksieve.evaluation.explanations import explain as explain_query
     from ranksieve.evaluation.importance import importance
     from ranksieve.evaluation.metrics import parse_metric
-    from ranksieve.forest.forest import forest_of
+    from ranksieve.forest.ctr_forest import trees_of
     from ranksieve.forest.score_file import open_for, read_for
     from ranksieve.models.load import load
 
     parse_metric(metric)
-    forest = forest_of(load(model))
+    forest = trees_of(load(model))
     show_waiting("contributions")
     documents = read_for(forest, str(model), open_for(data, {str(model): forest}, missing), query=query)
     if query is None:
@@ -97,7 +98,9 @@ def explain(
         _show_features(found, metric, by, top)
 
 
-def _show_importance(forest: Forest, data: Dataset, values: dict[str, np.ndarray], metric: str, top: int) -> None:
+def _show_importance(
+    forest: Forest | CtrForest, data: Dataset, values: dict[str, np.ndarray], metric: str, top: int
+) -> None:
     show_facts([("documents", f"{data.n_docs:,} of {counted(query=data.n_queries)}")])
     best = np.argsort(-values["contribution"], kind="stable")[:top]
     show_table(

@@ -11,7 +11,8 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.analyses import list_ranks
-from ranksieve.forest.forest import Forest, forest_of
+from ranksieve.forest.ctr_forest import CtrForest, trees_of
+from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import encoded
 from ranksieve.forest.score_file import read_for_models
 from ranksieve.text_formats import counted, some_of
@@ -66,7 +67,7 @@ class Explanation:
     `scores[i] = expected + contributions[i].sum()`; ranks count from 1, equal scores keep their order.
     """
 
-    model: Forest
+    model: Forest | CtrForest
     query_id: Any
     documents: tuple[str, ...]
     labels: np.ndarray
@@ -185,7 +186,7 @@ def explain(model: Any, data: Dataset, query: Any, *, threads: int | None = None
     >>> found.ranks_without(differences[0].feature).shape
     (50,)
     """
-    forest = forest_of(model)
+    forest = trees_of(model)
     data = read_for_models(data, [forest]).in_order(forest.feature_names, forest.categories)
     one = data.take_queries([query_number(data.query_ids, query, data.source)])
     features = one.rows(0, one.n_docs)

@@ -10,9 +10,9 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.errors import ParameterError, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
-from ranksieve.forest.forest import Forest, forest_of
+from ranksieve.forest.ctr_forest import CtrForest, trees_of
+from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import encoded
-from ranksieve.forest.summary import gain_shares
 
 KINDS = ("gain", "split", "contribution", "permutation")
 
@@ -51,24 +51,24 @@ def importance(
     >>> importance(model, "permutation", data=data, repeats=2).shape
     (50,)
     """
-    forest = forest_of(model)
+    trees = trees_of(model)
     if kind not in KINDS:
         raise ParameterError(param("kind"), f" is {kind!r}; expected one of {', '.join(KINDS)}")
     if kind == "split":
-        return np.bincount(forest.feature, minlength=forest.n_features)
+        return trees.split_counts()
     if kind == "gain":
-        return gain_shares(forest)
+        return trees.gain_shares()
     if data is None:
         raise ParameterError(f"importance by {kind} is measured on documents; give ", param("data"))
     if kind == "contribution":
-        return np.asarray(np.abs(forest.predict(data, contributions=True, threads=threads)[:, :-1]).mean(axis=0))
-    drops = permutation_drops(forest, data, metric=metric, repeats=repeats, seed=seed, threads=threads)
+        return np.asarray(np.abs(trees.predict(data, contributions=True, threads=threads)[:, :-1]).mean(axis=0))
+    drops = permutation_drops(trees, data, metric=metric, repeats=repeats, seed=seed, threads=threads)
     counted = ~np.isnan(drops).any(axis=0)
-    return drops[:, counted].mean(axis=1) if counted.any() else np.full(forest.n_features, np.nan)
+    return drops[:, counted].mean(axis=1) if counted.any() else np.full(trees.n_features, np.nan)
 
 
 def permutation_drops(
-    forest: Forest,
+    forest: Forest | CtrForest,
     data: Dataset,
     *,
     metric: str | Metric = "ndcg@10",
@@ -89,7 +89,7 @@ def permutation_drops(
     before = wanted.per_query(lists.labels, forest.predict(X, threads=threads), lists.offsets)
     drops = np.zeros((forest.n_features, lists.n_queries))
     drops[:, np.isnan(before)] = np.nan
-    for feature in np.unique(forest.feature):
+    for feature in np.flatnonzero(forest.split_counts()):
         kept = X[:, feature].copy()
         for repeat in range(repeats):
             X[:, feature] = kept[shuffled_within(lists, np.random.default_rng([seed, int(feature), repeat]))]

@@ -23,15 +23,18 @@ class Contributions:
     """Shapley values of documents; created on first use and cached by the forest.
 
     Unknown features are averaged over the training documents that passed each split (`leaf_count`). Models without
-    counts (XGBoost's) are averaged by their sums of second derivatives.
+    counts (XGBoost's) are averaged by their sums of second derivatives. Where `groups` has a number for each feature,
+    features with the same one are known or unknown together, and the contributions are those of the groups.
     """
 
-    def __init__(self, forest: Forest):
+    def __init__(self, forest: Forest, groups: np.ndarray | None = None):
         self._forest = forest
+        self._feature = forest.feature if groups is None else groups[forest.feature]
+        self._n_groups = forest.n_features if groups is None else int(groups.max(initial=-1)) + 1
         values = forest.scaled_leaf_values()
         leaf_covers, split_covers = covers(forest)
         self._expected = _expected(forest, values, leaf_covers)
-        self._paths = _paths(forest, values, leaf_covers, split_covers)
+        self._paths = _paths(forest, self._feature, values, leaf_covers, split_covers)
         most = int(self._paths.n_points.max(initial=1))
         points, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
         for m in range(1, most + 1):
@@ -42,13 +45,13 @@ class Contributions:
         kernels.fill_table(self._paths, points, weights, self._table)
 
     def predict(self, X: Any, *, threads: int | None = None) -> np.ndarray:
-        """Contributions of every feature, then the expected score: (n_docs, n_features + 1); rows add up to scores."""
+        """Contributions of every feature, or group of features, then the expected score; rows add up to scores."""
         forest = self._forest
         n_docs, parts = matrices(X, forest)
-        out = np.zeros((n_docs, forest.n_features + 1), SCORE)
+        out = np.zeros((n_docs, self._n_groups + 1), SCORE)
         out[:, -1] = self._expected
         tests = forest.as_numerical
-        splits = (forest.feature, tests.feature, tests.threshold, tests.default_left, tests.zero_missing)
+        splits = (self._feature, tests.feature, tests.threshold, tests.default_left, tests.zero_missing)
         start, step = 0, max(1, min(ROWS, CELLS // max(1, tests.n_features)))
         with using_threads(threads):
             for part in parts:
@@ -90,7 +93,9 @@ def _expected(forest: Forest, values: np.ndarray, leaf_covers: np.ndarray) -> fl
     return float(total)
 
 
-def _paths(forest: Forest, values: np.ndarray, leaf_covers: np.ndarray, split_covers: np.ndarray) -> kernels.Paths:
+def _paths(
+    forest: Forest, feature: np.ndarray, values: np.ndarray, leaf_covers: np.ndarray, split_covers: np.ndarray
+) -> kernels.Paths:
     starts = np.concatenate([[0], np.cumsum(2 * forest.n_leaves - 1)]).astype(np.int64)
     n_nodes, n_trees = int(starts[-1]), forest.n_trees
     split, parent, right, above = (np.zeros(n_nodes, np.int32) for _ in range(4))
@@ -99,7 +104,7 @@ def _paths(forest: Forest, values: np.ndarray, leaf_covers: np.ndarray, split_co
         np.zeros(n_trees, np.int64), np.zeros(n_trees, np.int64),
     )  # fmt: skip
     kernels.collect_paths(
-        forest.feature, forest.left, forest.right, forest.split_offsets, forest.leaf_offsets, values, leaf_covers,
+        feature, forest.left, forest.right, forest.split_offsets, forest.leaf_offsets, values, leaf_covers,
         split_covers, paths,
     )  # fmt: skip
     sizes = np.diff(starts) * paths.n_points * kernels.CASES

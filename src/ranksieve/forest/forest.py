@@ -112,6 +112,15 @@ class Forest(TrainedModel):
         """The categories that a categorical split sends left, ascending."""
         return self.set_codes[self.set_offsets[split] : self.set_offsets[split + 1]]
 
+    def split_counts(self) -> np.ndarray:
+        """The number of splits by each feature."""
+        return np.bincount(self.feature, minlength=self.n_features)
+
+    def gain_shares(self) -> np.ndarray:
+        """The share of each feature in the gain of all splits."""
+        gains = np.bincount(self.feature, weights=self.gain, minlength=self.n_features)
+        return np.asarray(gains / (gains.sum() or 1.0))
+
     def own_summary(self) -> Summary:
         """Its trees and leaves, and the share of each feature in the gain."""
         return tree_summary(self)

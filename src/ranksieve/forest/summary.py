@@ -64,12 +64,6 @@ def default_params() -> dict[str, Any]:
     return found
 
 
-def gain_shares(forest: Forest) -> np.ndarray:
-    """The share of each feature in the gain of all splits."""
-    gains = np.bincount(forest.feature, weights=forest.gain, minlength=forest.n_features)
-    return np.asarray(gains / (gains.sum() or 1.0))
-
-
 def _changed(params: Mapping[str, Any]) -> str:
     """The algorithm, and the parameters that are not at their defaults."""
     defaults = default_params()
@@ -85,5 +79,5 @@ def tree_summary(forest: Forest) -> Summary:
         ("leaves", f"{leaves.sum():,}, {leaves.mean():.1f} per tree" if forest.n_trees else "0"),
     ]
     if forest.gain.any() or not len(forest.feature):
-        return Summary(facts, GAIN, gain_shares(forest))
-    return Summary(facts, SPLITS, np.bincount(forest.feature, minlength=forest.n_features) / len(forest.feature))
+        return Summary(facts, GAIN, forest.gain_shares())
+    return Summary(facts, SPLITS, forest.split_counts() / len(forest.feature))

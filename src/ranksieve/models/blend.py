@@ -16,9 +16,9 @@ from ranksieve.data.read import check_missing
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import DataError, ModelError, ParameterError, param
 from ranksieve.forest.forest import Forest, concatenate
+from ranksieve.forest.json_model import RECOVER, numbers, parse_model, write_model
 from ranksieve.forest.model import Model, TrainedModel, scores_by
 from ranksieve.forest.summary import Summary
-from ranksieve.models.json_model import RECOVER, numbers, parse_model, write_model
 
 KIND = "blend"
 

@@ -13,12 +13,12 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import infinite_feature
 from ranksieve.dtypes import SCORE
+from ranksieve.forest.json_model import numbers, parse_model, write_model
 from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.forest.scorer import in_user_order
 from ranksieve.forest.summary import WEIGHT, Summary
 from ranksieve.kernels.weighted_sums import weighted_sums
-from ranksieve.models.json_model import numbers, parse_model, write_model
 from ranksieve.text_formats import counted
 from ranksieve.threads import using_threads
 

@@ -7,12 +7,14 @@ import os
 from collections.abc import Callable
 
 from ranksieve.errors import ModelError
+from ranksieve.forest.ctr_forest import KIND as CTR
+from ranksieve.forest.ctr_forest import read_ctr_forest
 from ranksieve.forest.formats.model_files import decoded, read_content
 from ranksieve.forest.formats.model_files import read as read_forest
+from ranksieve.forest.json_model import START
 from ranksieve.forest.model import Model
 from ranksieve.models.blend import read_blend
 from ranksieve.models.grades import has_classes, read_grades
-from ranksieve.models.json_model import START
 from ranksieve.models.linear import read_linear
 from ranksieve.models.net import read_net
 
@@ -20,6 +22,7 @@ KINDS: dict[str, Callable[[bytes, str], Model]] = {
     "linear": read_linear,
     "net": read_net,
     "blend": lambda content, source: read_blend(content, source, read_model),
+    CTR: read_ctr_forest,
 }
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.forest.json_model import numbers, parse_model, write_model
 from ranksieve.forest.model import TrainedModel
 from ranksieve.forest.summary import INFLUENCE, Summary
-from ranksieve.models.json_model import numbers, parse_model, write_model
 from ranksieve.models.linear import Standard, first_layer
 from ranksieve.text_formats import counted
 

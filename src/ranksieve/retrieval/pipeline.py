@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning, param
 from ranksieve.evaluation.explanations import Explanation
-from ranksieve.forest.forest import forest_of
+from ranksieve.forest.ctr_forest import trees_of
 from ranksieve.forest.matrix import check_encoder, encoder_of, used_features
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
@@ -198,7 +198,7 @@ class Pipeline:
         >>> bool(np.isclose(sum(one.difference for one in differences), found.scores[0] - found.scores[1]))
         True
         """
-        forest = forest_of(self.model)
+        forest = trees_of(self.model)
         documents = [documents] if isinstance(documents, str) and documents else documents
         found = self._score(text, stacklevel=4)
         row_of = {id: row for row, id in enumerate(self.index.ids[found.docs])}

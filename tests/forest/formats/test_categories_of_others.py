@@ -202,18 +202,3 @@ def test_catboost_statistics_with_several_borders_of_the_target(tmp_path):
     model.save_model(str(tmp_path / "model.json"), format="json", pool=pool)
     forest, other = rs.load(tmp_path / "model.json"), table(1)
     np.testing.assert_allclose(forest.predict(other), model.predict(other), rtol=1e-12, atol=1e-12)
-
-
-def test_catboost_statistics_of_combinations_are_refused(tmp_path):
-    catboost = pytest.importorskip("catboost")
-    frame = table()
-    both = frame["brand"] + frame["size"]
-    grade = both.map({one: number % 3 for number, one in enumerate(sorted(set(both)))})
-    pool = catboost.Pool(frame, grade, cat_features=["brand", "size"])
-    model = catboost.CatBoostRegressor(
-        iterations=20, depth=4, one_hot_max_size=2, max_ctr_complexity=2, verbose=False, thread_count=1, random_seed=0,
-        allow_writing_files=False,
-    ).fit(pool)  # fmt: skip
-    model.save_model(str(tmp_path / "model.json"), format="json", pool=pool)
-    with pytest.raises(ModelError, match=r"statistics of combinations of categories .*train with max_ctr_complexity=1"):
-        rs.load(tmp_path / "model.json")

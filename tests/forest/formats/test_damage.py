@@ -15,6 +15,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.formats.model_files import read
 from ranksieve.forest.formats.xgboost import to_xgboost
 from ranksieve.forest.formats.xml_models import to_quickrank, to_ranklib
+from ranksieve.forest.matrix import encoded
 
 FILES = Path(__file__).parent / "files"
 FOREST = random_forest(np.random.default_rng(7), n_trees=3)
@@ -31,6 +32,7 @@ CONTENTS = {
     "binary": _binary(),
     "catboost": (FILES / "catboost_ranker.json").read_bytes(),
     "branching": (FILES / "catboost_depthwise.json").read_bytes(),
+    "combinations": (FILES / "catboost_combinations.json").read_bytes(),
     "ranklib": to_ranklib(dataclasses.replace(FOREST, default_left=FOREST.threshold >= 0)).encode(),
     "quickrank": to_quickrank(FOREST).encode(),
 }
@@ -42,7 +44,7 @@ def loads_or_says_why(content: bytes) -> None:
     except ModelError as error:
         assert str(error).startswith("the-file")
     else:
-        assert np.isfinite(forest.predict(np.full((1, forest.n_features), np.nan))).all()
+        assert np.isfinite(forest.predict(encoded(np.full((1, forest.n_features), np.nan), forest))).all()
 
 
 @pytest.mark.parametrize("name", CONTENTS)

@@ -2,21 +2,28 @@
 
 CatBoost turns features into float32 and borders are float32; `x > border` goes right. Bit k of the leaf's number in an
 oblivious tree is set if split k goes right. Missing values count as smaller or larger than everything, by feature.
-A category is the hash of its text; the file has the texts where it was saved with `pool`.
+A category is the hash of its text; the file has the texts where it was saved with `pool`. A statistic of one feature
+depends on its category alone, so a split on it is a split by a set of categories. Where a model has statistics of
+combinations of features, all statistics are features of their own, made of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranksieve.data.features import default_names
 from ranksieve.dtypes import MOST_FEATURES
 from ranksieve.errors import ModelError
+from ranksieve.forest.ctr_forest import CtrForest
+from ranksieve.forest.ctr_statistics import ABOVE, CATEGORY, EQUAL, Element, Statistics, Table
 from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.catboost_statistics import Statistic, table_hash
+from ranksieve.forest.formats.catboost_categories import categories_in
+from ranksieve.forest.formats.catboost_statistics import Statistic, signed
 from ranksieve.forest.formats.nodes import REMEDY, Nodes, reading, to_forest
 
 LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}  # where NaN goes: as it is, NaN > border is false
@@ -25,13 +32,13 @@ DEEPEST = 16  # CatBoost's own limit
 EXPECTED = 'a CatBoost model as save_model(…, format="json") writes it'
 
 
-def forest_of(model: Any, source: str) -> Forest:
+def forest_of(model: Any, source: str) -> Forest | CtrForest:
     """The forest of a decoded model; `source` names it in errors."""
-    with reading(source, EXPECTED):
+    with reading(source, EXPECTED), np.errstate(over="ignore"):  # what is infinite then is refused
         return _forest(model, source)
 
 
-def _forest(model: dict[str, Any], source: str) -> Forest:
+def _forest(model: dict[str, Any], source: str) -> Forest | CtrForest:
     kinds = model["features_info"]
     for kind in ("text_features", "embedding_features"):
         if kinds.get(kind):
@@ -40,12 +47,7 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
     if more:
         raise ModelError(f"{source}: gives several scores per document, expected one; train with a ranking objective")
     features = Features(kinds, model.get("ctr_data") or {}, source)
-    n_features = 1 + max((feature["flat_feature_index"] for feature in features.all), default=0)
-    if n_features > MOST_FEATURES:
-        raise ModelError(f"{source}: has {n_features:,} features, expected at most {MOST_FEATURES:,}; {REMEDY}")
-    names = [""] * n_features
-    for feature in features.all:
-        names[feature["flat_feature_index"]] = str(feature.get("feature_id", ""))
+    names = features.names()
     trees = [
         *(
             _oblivious(tree, features, f"{source}: tree {at}")
@@ -53,15 +55,18 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
         ),
         *(_branching(tree, features, f"{source}: tree {at}") for at, tree in enumerate(model.get("trees", ()))),
     ]
-    return to_forest(
+    info = {"read_from": "catboost", **features.categories()}
+    columns = [f"statistic {number}" for number in range(1, features.n_columns - len(names) + 1)]
+    forest = to_forest(
         trees,
         source,
-        n_features=n_features,
-        feature_names=names if all(names) else None,
+        n_features=features.n_columns,
+        feature_names=[*names, *columns],
         weights=np.full(len(trees), float(scale)),
         base=float(base),
-        info={"read_from": "catboost", **features.categories()},
+        info={} if columns else info,
     )
+    return CtrForest(forest, features.statistics(), names, info) if columns else forest
 
 
 class Features:
@@ -70,39 +75,87 @@ class Features:
     def __init__(self, kinds: dict[str, Any], tables: dict[str, Any], source: str) -> None:
         self.numerical = {feature["feature_index"]: feature for feature in kinds.get("float_features", ())}
         self.categorical = {feature["feature_index"]: feature for feature in kinds.get("categorical_features", ())}
-        self.all = [*self.numerical.values(), *self.categorical.values()]
+        self._all = [*self.numerical.values(), *self.categorical.values()]
         self._names = {int(one["hash"]) & UNSIGNED: str(one["value"]) for one in kinds.get("cat_features_hash", ())}
         self._source = source
+        self._n_features = 1 + max((feature["flat_feature_index"] for feature in self._all), default=0)
+        if self._n_features > MOST_FEATURES:
+            raise ModelError(
+                f"{source}: has {self._n_features:,} features, expected at most {MOST_FEATURES:,}; {REMEDY}"
+            )
         self._statistics = [Statistic(stored, tables, source) for stored in kinds.get("ctrs", ())]
+        self._columns: dict[int, int] = {}  # of statistics, by their number, where some are of combinations
+        if any(one.is_combined for one in self._statistics):
+            order = sorted(range(len(self._statistics)), key=lambda number: self._statistics[number].elements)
+            self._columns = {number: self._n_features + place for place, number in enumerate(order)}
         # splits are numbered through all borders: of numbers, categories of their own, and statistics
         sizes = [len(feature.get(key, ())) for key, some in (("borders", self.numerical), ("values", self.categorical))
                  for feature in some.values()]  # fmt: skip
         self._first_border = sum(sizes)
-        self._codes = {feature["feature_index"]: self._find_codes(feature) for feature in self.categorical.values()}
+        self._borders = [(number, border) for number, one in enumerate(self._statistics) for border in one.borders]
+        self._codes = self._find_codes()
 
-    def _find_codes(self, feature: dict[str, Any]) -> dict[int, int]:
-        """The numbers of a feature's categories by their hash: those with splits of their own, or in statistics."""
-        found = [int(value) & UNSIGNED for value in feature.get("values", ())]
-        mine = (one.hashes for one in self._statistics if one.feature == feature["feature_index"])
-        hashes, named = set().union(*mine), {table_hash(value): value for value in self._names}
-        if not (hashes <= named.keys() and set(found) <= self._names.keys()):
+    @property
+    def n_columns(self) -> int:
+        """The number of features, with those that are statistics."""
+        return self._n_features + len(self._columns)
+
+    def _find_codes(self) -> dict[int, dict[int, int]]:
+        """The numbers of each feature's categories by their hash: those with splits of their own, or in statistics.
+
+        Names that are in no statistic may be of any feature that has only splits by one category.
+        """
+        found = {number: [int(value) & UNSIGNED for value in feature.get("values", ())]
+                 for number, feature in self.categorical.items()}  # fmt: skip
+        in_tables = categories_in(self._statistics, list(self._names))
+        if in_tables is None or not {value for values in found.values() for value in values} <= self._names.keys():
             raise ModelError(
                 f"{self._source}: does not have the names of all its categories; save it with "
                 'save_model(…, format="json", pool=the training data)'
             )
-        found += sorted({named[one] for one in hashes} - set(found), key=self._names.__getitem__)
-        return {value: number for number, value in enumerate(found)}
+        others = self._names.keys() - set().union(*in_tables.values())
+        for number, values in found.items():
+            more = in_tables.get(number, others if values else set())
+            values += sorted(more - set(values), key=self._names.__getitem__)
+        return {number: {value: code for code, value in enumerate(values)} for number, values in found.items()}
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the features, or f1, f2, … where not all have one."""
+        names = [""] * self._n_features
+        for feature in self._all:
+            names[feature["flat_feature_index"]] = str(feature.get("feature_id", ""))
+        return tuple(names) if all(names) else default_names(self._n_features)
 
     def categories(self) -> dict[str, Any]:
         """The names of the categories, as the `info` of a forest has them.
 
         A feature that no tree uses has one, the empty text: it may hold any texts.
         """
-        found = {}
-        for feature in self.categorical.values():
-            name = str(feature.get("feature_id") or f"f{feature['flat_feature_index'] + 1}")
-            found[name] = [self._names[value] for value in self._codes[feature["feature_index"]]] or [""]
+        found, names = {}, self.names()
+        for number, feature in self.categorical.items():
+            found[names[feature["flat_feature_index"]]] = [self._names[value] for value in self._codes[number]] or [""]
         return {"categories": found} if found else {}
+
+    def statistics(self) -> Statistics:
+        """The statistics in the order of their columns."""
+        hashes = {feature["flat_feature_index"]: signed(list(self._codes[number])).astype(np.uint64)
+                  for number, feature in self.categorical.items()}  # fmt: skip
+        ordered = (self._statistics[number] for number in self._columns)
+        tables = [self._table(list(some)) for _, some in groupby(ordered, lambda one: one.elements)]
+        return Statistics(hashes, tuple(tables))
+
+    def _table(self, some: list[Statistic]) -> Table:
+        """Statistics of the same combinations as one table."""
+        elements = [Element(CATEGORY, self.categorical[one]["flat_feature_index"]) for one in some[0].features]
+        for number, border in some[0].above:
+            feature = self.numerical[number]
+            to_right = not LEFT[feature["nan_value_treatment"]]
+            elements.append(Element(ABOVE, feature["flat_feature_index"], border, to_right))
+        for number, value in some[0].equal:
+            code = self._codes[number][value & UNSIGNED]
+            elements.append(Element(EQUAL, self.categorical[number]["flat_feature_index"], float(code)))
+        keys = np.unique(np.concatenate([one.keys for one in some]))
+        return Table(tuple(elements), keys, np.stack([one.of(keys) for one in some]))
 
     def split(self, split: dict[str, Any], where: str) -> Split:
         """A split of a tree."""
@@ -120,18 +173,18 @@ class Features:
         return Split(feature["flat_feature_index"], float(to_single(split["border"])), left)
 
     def _split_by_statistic(self, split: dict[str, Any], where: str) -> Split:
-        """The set of categories on the other side than those that the training data did not have."""
+        """A split by the statistic's own column, or by the set of categories on the other side than unknown ones."""
         place, border = int(split["split_index"]) - self._first_border, np.float32(split["border"])
-        for statistic in self._statistics:
-            if 0 <= place < len(statistic.borders) and statistic.borders[place] == border:
-                break
-            place -= len(statistic.borders)
-        else:
+        if not 0 <= place < len(self._borders) or self._borders[place][1] != border:
             raise ModelError(f"{where} has a split on a statistic that the model does not have; {REMEDY}")
-        to_right = bool(statistic.value(None) <= border)
-        codes = self._codes[statistic.feature]
-        chosen = {value for value in codes if (statistic.value(value) > border) == to_right}
-        return self._split_by_set(statistic.feature, chosen, to_right)
+        number, statistic = self._borders[place][0], self._statistics[self._borders[place][0]]
+        if self._columns:
+            return Split(self._columns[number], float(border), True)
+        to_right = bool(statistic.values[-1] <= border)
+        codes = list(self._codes[statistic.features[0]])
+        values = statistic.of_categories(codes)
+        chosen = {code for code, value in zip(codes, values, strict=True) if (value > border) == to_right}
+        return self._split_by_set(statistic.features[0], chosen, to_right)
 
     def _split_by_set(self, feature: int, chosen: set[int], to_right: bool = True) -> Split:
         """A split by the categories with these hashes."""

@@ -1,75 +1,111 @@
-"""Statistics of categories (ctrs) in CatBoost's models: which categories a split on one sends right.
+"""Statistics of categories and of combinations of features (ctrs) in CatBoost's models.
 
-A statistic of one feature depends on its category alone, so a split on it is a split by a set of categories. CatBoost
-computes it in float32 from counts of the training data, which the model stores by a hash of the category. Statistics of
-combinations of features are not sets of one feature's categories; they are refused.
+CatBoost computes them in float32 from counts of the training data, which the model stores by the hash of a combination:
+of its categories first, then of whether numbers are above borders and categories are certain ones, each 0 or 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ranksieve.errors import ModelError
+from ranksieve.forest.ctr_statistics import NO_HASH, combined_hash, find
+from ranksieve.forest.float32 import to_single
 from ranksieve.forest.formats.nodes import REMEDY
 
-MULTIPLIER = 0x4906BA494954CB65  # of CatBoost's hash
-MASK = (1 << 64) - 1
-NO_HASH = MASK  # of an empty place in a table
-
-
-def table_hash(category: int) -> int:
-    """The hash of one category in tables of statistics; `category` is the hash of its text."""
-    signed = category - (1 << 32) if category >> 31 else category
-    return MULTIPLIER * (MULTIPLIER * signed) & MASK
+KINDS = ("Borders", "Buckets", "BinarizedTargetMeanValue", "FloatTargetMeanValue", "Counter", "FeatureFreq")
+HALF = 1 << 31  # of the hashes of categories, which have 32 bits and a sign
+MOST_TESTS = 16  # in a combination; CatBoost's trees are not deeper
 
 
 class Statistic:
-    """One statistic of a categorical feature, and the borders that trees compare it with."""
+    """One statistic, and the borders that trees compare it with.
+
+    Attributes
+    ----------
+    features : tuple of int
+        The categorical features of the combination, in the order of the hash.
+    above : tuple of (int, float)
+        Numerical features and the borders that they are compared with.
+    equal : tuple of (int, int)
+        Categorical features and the hashes of the categories that they are compared with.
+    keys : uint64 array
+        The hashes of the combinations in the training data, ascending, and last NO_HASH.
+    values : float32 array
+        The statistic of each, and last of combinations that the training data did not have.
+    """
 
     def __init__(self, stored: dict[str, Any], tables: dict[str, Any], source: str) -> None:
-        elements = stored["elements"]
-        if len(elements) != 1 or elements[0]["combination_element"] != "cat_feature_value":
-            raise ModelError(
-                f"{source}: uses statistics of combinations of categories (ctrs of several features), only those of "
-                "one feature are read; train with max_ctr_complexity=1"
-            )
-        self.feature = int(elements[0]["cat_feature_index"])
+        parts: dict[str, list[dict[str, Any]]] = {"cat_feature_value": [], "float_feature": [],
+                                                  "cat_feature_exact_value": []}  # fmt: skip
+        for element in stored["elements"]:
+            parts[element["combination_element"]].append(element)
+        categories, numbers, exact = parts.values()
+        self.features = tuple(int(one["cat_feature_index"]) for one in categories)
+        self.above = tuple((int(one["float_feature_index"]), float(to_single(one["border"]))) for one in numbers)
+        self.equal = tuple((int(one["cat_feature_index"]), int(one["value"])) for one in exact)
+        if not 0 < len(set(self.features)) == len(self.features) or len(self.above) + len(self.equal) > MOST_TESTS:
+            raise ModelError(f"{source}: has a statistic of an impossible combination of features; {REMEDY}")
         self.borders = np.asarray(stored["borders"], np.float32)
-        self._kind, self._target = stored["ctr_type"], int(stored["target_border_idx"])
-        if self._kind not in ("Borders", "Buckets", "BinarizedTargetMeanValue", "Counter", "FeatureFreq"):
-            raise ModelError(
-                f"{source}: uses statistics of type {self._kind!r}; train with simple_ctr='Borders', which can be read"
-            )
-        numbers = ("prior_numerator", "prior_denomerator", "shift", "scale")  # CatBoost's spelling
-        self._prior, self._prior_total, self._shift, self._scale = (np.float32(stored[name]) for name in numbers)
         table = tables[stored["identifier"]]
-        self._denominator, width = np.float32(table["counter_denominator"]), int(table["hash_stride"])
-        flat = table["hash_map"]
+        flat, width = table["hash_map"], int(table["hash_stride"])
         if width < 2 or len(flat) % width:
             raise ModelError(f"{source}: a table of statistics does not have rows of {width} numbers; {REMEDY}")
-        self._counts = {
-            int(flat[at]): np.array(flat[at + 1 : at + width], np.float32)
-            for at in range(0, len(flat), width)
-            if int(flat[at]) != NO_HASH
-        }
+        keys, rows = np.unique(np.array([*map(int, flat[::width]), int(NO_HASH)], np.uint64), return_index=True)
+        counts = np.array([[*flat[column::width], 0.0] for column in range(1, width)], np.float64)[:, rows]
+        counts[:, -1] = 0.0  # empty places of the table have NO_HASH, and counts of another row
+        self.keys = keys
+        self.values = _values(stored, counts, float(table["counter_denominator"]), source)
 
     @property
-    def hashes(self) -> set[int]:
-        """The `table_hash` of each category of the training data."""
-        return set(self._counts)
+    def elements(self) -> tuple[Any, ...]:
+        """What the hash is made of: the same for statistics of the same combinations."""
+        return self.features, self.above, self.equal
 
-    def value(self, category: int | None) -> np.float32:
-        """The statistic of a category, given by the hash of its text, or of one that the training data did not have."""
-        counts = None if category is None else self._counts.get(table_hash(category))
-        part = total = np.float32(0)
-        if self._kind in ("Counter", "FeatureFreq"):
-            part, total = part if counts is None else counts[0], self._denominator
-        elif counts is not None and self._kind == "BinarizedTargetMeanValue":
-            part, total = counts
-        elif counts is not None:
-            rest = counts[self._target + 1 :] if self._kind == "Borders" else counts[self._target : self._target + 1]
-            part, total = rest.sum(), counts.sum()
-        mean = (part + self._prior) / (total + self._prior_total)
-        return np.float32((mean + self._shift) * self._scale)
+    @property
+    def is_combined(self) -> bool:
+        """Whether it depends on more than the category of one feature."""
+        return len(self.features) + len(self.above) + len(self.equal) > 1
+
+    def of(self, hashes: np.ndarray) -> np.ndarray:
+        """The statistic of combinations, given by their hashes."""
+        return np.asarray(self.values[find(self.keys, hashes)])
+
+    def of_categories(self, categories: Sequence[int]) -> np.ndarray:
+        """The statistic of categories of the only feature, given by the hashes of their texts."""
+        hashes = signed(categories).astype(np.uint64)
+        return self.of(combined_hash(np.zeros_like(hashes), hashes))
+
+
+def _values(stored: dict[str, Any], counts: np.ndarray, denominator: float, source: str) -> np.ndarray:
+    """The statistic of each combination, from the counts of the training data, a column for each."""
+    kind, target = stored["ctr_type"], int(stored["target_border_idx"])
+    if kind not in KINDS:
+        raise ModelError(
+            f"{source}: uses statistics of type {kind!r}; train with simple_ctr='Borders' and "
+            "combinations_ctr='Borders', which can be read"
+        )
+    if not 0 <= target < len(counts):
+        raise ModelError(f"{source}: a statistic is of class {target} of {len(counts)}; {REMEDY}")
+    part, total = counts[0], np.full(counts.shape[1], denominator)
+    if kind in ("BinarizedTargetMeanValue", "FloatTargetMeanValue"):
+        part, total = counts  # a sum and a number
+    elif kind in ("Borders", "Buckets"):
+        part = counts[target + 1 :].sum(axis=0) if kind == "Borders" else counts[target]
+        total = counts.sum(axis=0)
+    names = ("prior_numerator", "prior_denomerator", "shift", "scale")  # CatBoost's spelling
+    prior, prior_total, shift, scale = (np.float32(stored[name]) for name in names)
+    with np.errstate(all="ignore"):
+        mean = (part.astype(np.float32) + prior) / (total.astype(np.float32) + prior_total)
+        values = np.asarray((mean + shift) * scale, np.float32)
+    if not np.isfinite(values).all():
+        raise ModelError(f"{source}: a statistic is not a finite number; {REMEDY}")
+    return values
+
+
+def signed(hashes: Sequence[int]) -> np.ndarray:
+    """Hashes of texts as numbers with a sign, as they enter hashes of combinations."""
+    return np.array([one & (2 * HALF - 1) for one in hashes], np.uint32).view(np.int32).astype(np.int64)

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.errors import ModelError
+from ranksieve.forest.ctr_forest import CtrForest
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats import catboost, sklearn_trees, xgboost
 from ranksieve.forest.formats.lightgbm_reader import from_text
 
 
-def from_model(model: Any) -> Forest:
+def from_model(model: Any) -> Forest | CtrForest:
     """The forest of a fitted model of LightGBM, XGBoost, CatBoost or scikit-learn.
 
     Parameters
@@ -62,7 +63,7 @@ def _from_xgboost(model: Any) -> Forest:
     return xgboost.read_xgboost(bytes(booster.save_raw("ubj")), type(model).__name__)
 
 
-def _from_catboost(model: Any) -> Forest:
+def _from_catboost(model: Any) -> Forest | CtrForest:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")

@@ -11,6 +11,7 @@ from ranksieve.data.compression import FORMATS as COMPRESSIONS
 from ranksieve.data.csv import is_csv_text
 from ranksieve.errors import ModelError, ParameterError, did_you_mean, param
 from ranksieve.files import atomic_path
+from ranksieve.forest.ctr_forest import CtrForest, is_ctr_forest, read_ctr_forest
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats import catboost, xgboost
 from ranksieve.forest.formats.c_source import to_c
@@ -96,7 +97,7 @@ def save(
 def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) -> Forest:
     """Read a model file in any of the formats; the content decides which.
 
-    `ranksieve.load` reads other rankers as well.
+    `ranksieve.load` reads other rankers as well, and forests on statistics of combinations of features.
 
     Examples
     --------
@@ -104,10 +105,14 @@ def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) 
     Traceback (most recent call last):
     ranksieve.errors.ModelError: no-such-model.txt: cannot be read (No such file or directory); check the path
     """
-    return read(read_content(path), str(path), n_features)
+    content = read_content(path)
+    forest = read_ctr_forest(content, str(path)) if is_ctr_forest(content) else read(content, str(path), n_features)
+    if isinstance(forest, CtrForest):
+        raise ModelError(f"{path}: {forest.not_a_forest()}")
+    return forest
 
 
-def read(content: bytes, source: str, n_features: int | None = None) -> Forest:
+def read(content: bytes, source: str, n_features: int | None = None) -> Forest | CtrForest:
     """The forest in the content of a file; `source` names it in errors."""
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"{"):
@@ -139,7 +144,7 @@ def is_model(head: bytes) -> bool:
     return head.startswith((b"tree\n", b"tree\r\n", b"{", b"<", *(f"## {kind}".encode() for kind in TREES)))
 
 
-def _read_object(content: bytes, source: str) -> Forest:
+def _read_object(content: bytes, source: str) -> Forest | CtrForest:
     """The forest in JSON or UBJSON; the keys decide whose it is."""
     with reading(source, "whole JSON or UBJSON"):
         model = xgboost.decode(content)

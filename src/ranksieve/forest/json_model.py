@@ -1,4 +1,4 @@
-"""JSON files of models that are not forests: a kind, feature names, arrays of numbers, and how they were trained."""
+"""JSON files of models that are not plain forests: a kind, feature names, arrays, and how they were trained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write_model(
     path: str | os.PathLike[str],
     kind: str,
     feature_names: Sequence[str],
-    arrays: Mapping[str, np.ndarray],
+    arrays: Mapping[str, Any],
     info: Mapping[str, Any],
 ) -> None:
     """Write a model; equal models give equal bytes, so training times are left out."""
@@ -29,7 +29,7 @@ def write_model(
         "ranksieve": FORMAT,
         "kind": kind,
         "feature_names": list(feature_names),
-        **{name: array.tolist() for name, array in arrays.items()},
+        **{name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in arrays.items()},
         "info": {name: value for name, value in info.items() if name != "seconds"},
     }
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
