@@ -138,7 +138,7 @@ class CtrForest(TrainedModel):
     def own_summary(self) -> Summary:
         """Its trees, leaves and statistics, and the share of each feature in the splits."""
         own = tree_summary(self.forest)
-        facts = [*own.facts, ("statistics", f"{self.statistics.n_columns:,}, of {some_of(self.combinations, 4)}")]
+        facts = [*own.facts, ("statistics", f"{self.statistics.n_columns:,}, also of {some_of(self.combinations, 4)}")]
         return own._replace(facts=facts, importance=self._of_features(own.importance))
 
     def save(self, path: str | os.PathLike[str], *, format: str | None = None, **_: Any) -> None:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 
 from ranksieve.errors import ModelError
-from ranksieve.forest.ctr_forest import KIND as CTR
 from ranksieve.forest.ctr_forest import read_ctr_forest
 from ranksieve.forest.formats.model_files import decoded, read_content
 from ranksieve.forest.formats.model_files import read as read_forest
@@ -22,7 +21,7 @@ KINDS: dict[str, Callable[[bytes, str], Model]] = {
     "linear": read_linear,
     "net": read_net,
     "blend": lambda content, source: read_blend(content, source, read_model),
-    CTR: read_ctr_forest,
+    "ctr": read_ctr_forest,
 }
 
 

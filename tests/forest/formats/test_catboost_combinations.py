@@ -136,7 +136,7 @@ def test_importance_and_summary(model):
     summary = model.own_summary()
     assert (
         dict(summary.facts)["statistics"]
-        == "7, of price × brand × flag, brand × size, brand × size × shop, flag × shop"
+        == "7, also of price × brand × flag, brand × size, brand × size × shop, flag × shop"
     )
     np.testing.assert_allclose(summary.importance.sum(), 1.0)
     assert "share of splits" in model._repr_html_()
