@@ -168,7 +168,7 @@ class BinStore:
 
     def find(self, source: Source, key: str | None, *, beside: bool = False) -> StoredBins | None:
         """The bins that an earlier run has written, verified; None if there are none, or if they fit into memory."""
-        path = None if key is None else self.path(source.files)
+        path = None if key is None else self.path(source.names)
         if path is None or not path.is_file():
             return None
         try:
@@ -204,7 +204,7 @@ class BinStore:
                 / f"ranksieve-{uuid.uuid4().hex[:12]}{ENDING}"
             )
         else:
-            path = self.path(source.files)
+            path = self.path(source.names)
         _check_space(path, n_bytes)
         free = f"more than {SHARE:.0%} of the free memory, {file_size(self._free or 0)}"
         why = "" if self._limit is not None else f", {free}"

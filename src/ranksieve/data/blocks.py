@@ -85,6 +85,11 @@ class Source(Described, ABC):
         return self.info.source
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The files, each with the range of its queries where not all are read: for names of files made of it."""
+        return self.files
+
+    @property
     def feature_names(self) -> tuple[str, ...] | None:
         """None for text, whose features have numbers."""
         return self.info.feature_names or None

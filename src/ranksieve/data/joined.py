@@ -96,10 +96,13 @@ class JoinedSource(Source):
         self.info = replace(first.info, source=name or first.source + (f" and {more} more" if more else ""))
         self.n_features = first.n_features
         self.parts = tuple(data for _, data in self._parts if isinstance(data, Source))
-        self.files = tuple(
-            f"{path}{piece.suffix}" for piece, data in self._parts if isinstance(data, Source) for path in data.files
-        )
+        self.files = tuple(path for data in self.parts for path in data.files)
         self.reads_in_threads = bool(self.parts) and all(data.reads_in_threads for data in self.parts)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        sources = ((piece, data) for piece, data in self._parts if isinstance(data, Source))
+        return tuple(f"{name}{piece.suffix}" for piece, data in sources for name in data.names)
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The rows of all pieces in order."""
