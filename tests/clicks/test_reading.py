@@ -91,6 +91,8 @@ STRANGE = [
     ('{"query": "a", "documents": [], "clicks": []}', "without documents"),
     ('{"query": "a", "documents": ["d1", "d1"], "clicks": []}', "show a document twice"),
     ('{"query": "a", "documents": ["d1", null], "clicks": []}', "a document that has no id"),
+    (r'{"query": "a\u0000", "documents": ["d1"], "clicks": []}', "a query whose id has a NUL character"),
+    (r'{"query": "a", "documents": ["d\u0000"], "clicks": []}', "a document whose id has a NUL character"),
     ('{"query": "a", "documents": ["d1"], "clicks": [1]}', "below the last place"),
     ('{"query": "a", "documents": ["d1"], "clicks": ["d2"]}', "not shown"),
     ('{"query": "a", "documents": "d1", "clicks": []}', "no list"),

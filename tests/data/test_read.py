@@ -181,3 +181,35 @@ def test_data_that_does_not_fit_into_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(read_module._GrowingRows, "_reserve", fail)
     with pytest.raises(DataError, match=r"data\.txt: its feature values do not fit into memory \(Unable to allocate"):
         read(tmp_path / "data.txt")
+
+
+@pytest.mark.parametrize("role", ["qid", "docid"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "table"])
+def test_ids_with_nul_characters_are_refused_with_their_row(kind, role, tmp_path):
+    """Arrays of text drop NUL characters at the end, so that two ids would be equal."""
+    ids = {"qid": ["q1", "q1", "q2"], "docid": ["a", "b", "c"]}
+    ids[role][2] = ids[role][1] + "\0"
+    frame = pd.DataFrame({"label": [1, 0, 1], **ids, "bm25": [0.5, 0.1, 0.2]})
+    file = tmp_path / "data"
+    if kind == "csv":
+        frame.to_csv(file, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(file)
+    place = {"csv": f"{file}:4", "parquet": f"{file}: row 2", "table": "the DataFrame: row 2"}[kind]
+    with pytest.raises(DataError, match="has a NUL character; expected text without any") as caught:
+        read(frame if kind == "table" else file)
+    assert str(caught.value).startswith(f"{place}: the {'query' if role == 'qid' else 'document'} id ")
+
+
+def test_document_ids_of_letor_text_with_nul_characters_are_refused(tmp_path):
+    (tmp_path / "data").write_text("1 qid:1 1:1 # docid = a\n0 qid:1 1:2 # docid = a\0\n")
+    with pytest.raises(DataError, match=r"data:2: the document id .* has a NUL character"):
+        read(tmp_path / "data")
+
+
+def test_files_of_parts_exist_and_names_tell_ranges_apart(tmp_path):
+    file = tmp_path / "data.txt"
+    file.write_text("".join(f"{row % 2} qid:{row // 2} 1:{row}\n" for row in range(12)))
+    joined = JoinedSource([Piece(file, range(2)), Piece(file, range(2, 5)), Piece(dataset())])
+    assert joined.files == (str(file), str(file))
+    assert joined.names == (f"{file}-0-2", f"{file}-2-5")

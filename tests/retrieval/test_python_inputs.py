@@ -64,3 +64,15 @@ def test_names_of_files_are_no_query(tmp_path):
     (tmp_path / "q.tsv").write_text("3\tred wine\n")
     with pytest.raises(DataError, match=r"is the name of a file; .* Path"):
         as_queries(str(tmp_path / "q.tsv"))
+
+
+def test_ids_with_nul_characters_are_refused(tmp_path):
+    """Arrays of text drop NUL characters at the end, so that two ids would be equal."""
+    with pytest.raises(DataError, match=r"document 1: the document id 'a\\x00' has a NUL character"):
+        Index.build([{"id": "a", "text": "x"}, {"id": "a\0", "text": "y"}], tmp_path / "index")
+    with pytest.raises(DataError, match=r"the query id 'q\\x00' has a NUL character"):
+        as_queries({"q": "x", "q\0": "y"})
+    file = tmp_path / "queries.jsonl"
+    file.write_text(r'{"id": "q", "text": "x"}' + "\n" + r'{"id": "q\u0000", "text": "y"}')
+    with pytest.raises(DataError, match=r"queries.jsonl:2: the query id 'q\\x00' has a NUL character"):
+        read_queries(file)

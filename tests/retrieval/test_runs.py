@@ -113,6 +113,7 @@ def test_written_scores_keep_the_order_for_readers_of_scores_alone(tmp_path, sco
         ([("1", "a", 1.0), ("1", "b", float("nan"))], "row 1: the score 'nan' is not a finite number"),
         ([("1", "a", np.inf)], "row 0: the score 'inf' is not a finite number"),
         ([("1", "a", None)], "row 0: the score 'None' is not a finite number"),
+        ([("1", "a", 1.0), ("1\0", "b", 0.5)], r"row 1: the query id '1\\x00' has a NUL character"),
     ],
 )
 def test_bad_rows_are_refused(rows, message):
@@ -144,6 +145,7 @@ def test_runs_describe_the_order_of_equal_scores():
         ("1 Q0 a 1 much t\n", "run:1: the score 'much' is not a finite number"),
         ("1 Q0 a first 2.0 t\n", "run:1: the rank 'first' is not a whole number"),
         ("1 Q0 a 1 nan t\n", "run:1"),
+        ("1 Q0 a 1 2 t\n1 Q0 a\0 2 1 t\n", r"run:2: the document id 'a\\x00' has a NUL character"),
         ("\n", "holds no results"),
         ("", "the file is empty; expected TREC run lines"),
     ],
@@ -163,6 +165,7 @@ def test_bad_run_files_are_refused(tmp_path, text, message):
         ("1 0 a good\n", "qrels:1: the grade 'good' is not a finite number"),
         ("1 0 a 1\n1 0 a 2\n", "qrels:2: 'a' has two different grades"),
         ("1 0 a inf\n", "finite"),
+        ("1 0 a 1\n1\0 0 a 1\n", r"qrels:2: the query id '1\\x00' has a NUL character"),
         ("1 0 a 1_0\n", "the grade '1_0' is not a finite number"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.lists import starts_of
+from ranksieve.data.lists import id_column, starts_of
 from ranksieve.dtypes import OFFSET, ROW
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.retrieval.notes import Notes
@@ -90,8 +90,8 @@ class ClickLog:
         ClickLog(1 page, 1 query, 2 documents, 1 click)
         """
         sizes = np.asarray(sizes, dtype=OFFSET)
-        query_ids, query_numbers = np.unique(np.asarray(queries), return_inverse=True)
-        doc_ids, doc_numbers = np.unique(np.asarray(documents), return_inverse=True)
+        query_ids, query_numbers = np.unique(id_column(queries, "query"), return_inverse=True)
+        doc_ids, doc_numbers = np.unique(id_column(documents, "document"), return_inverse=True)
         if (sizes < 1).any():
             raise DataError("a page has no documents; leave such pages out")
         if len(sizes) != len(query_numbers) or not sizes.sum() == len(doc_numbers) == len(np.asarray(clicks)):

@@ -132,6 +132,8 @@ def _clicked_place(one: Any, documents: list[str], first_place: int) -> int:
 def id_text(value: Any, what: str) -> str:
     """The text of an id."""
     if type(value) is str and value:  # the usual case first
+        if "\0" in value:
+            raise StrangePageError(f"pages with {what} whose id has a NUL character")
         return value
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return str(value)

@@ -50,6 +50,7 @@ class _Reader:
         text = str(query.get("user_query") or "").strip()
         if not text:
             raise StrangePageError("queries without user_query")
+        id_text(text, "a user_query")
         hits = query.get(HITS)
         shown = [id_text(hit, "a hit") for hit in (hits if hits is not None else [])][: self._options.depth]
         if len(set(shown)) < len(shown):

@@ -19,12 +19,13 @@ from ranksieve.data.features import (
     same_features,
     to_float,
 )
-from ranksieve.data.lists import Lists, id_array, list_facts, lists_from_runs, runs_of
+from ranksieve.data.lists import Lists, id_array, id_column, list_facts, lists_from_runs, runs_of
 from ranksieve.dtypes import FEATURE, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.html_tables import html_facts
 from ranksieve.text_formats import category_counts, counted
 
+IDS = {"qid": "query", "doc_ids": "document"}  # arguments that hold ids, and of what
 BLOCK_ROWS = 8_192  # 7 MB of 220 float32 features: large enough to amortise calls, small beside any data set
 
 
@@ -99,7 +100,7 @@ class Dataset(Described):
                 "or a DataFrame with a 'qid' column"
             )
         if qid is not None:
-            run_ids, run_lengths = runs_of(id_array(_column(qid, "qid", n_docs, ids=True)))
+            run_ids, run_lengths = runs_of(id_array(_column(qid, "qid", n_docs)))
         else:
             run_lengths = _sizes(group)
             run_ids = np.arange(len(run_lengths))
@@ -117,7 +118,7 @@ class Dataset(Described):
             labels,
             run_ids,
             run_lengths,
-            doc_ids=None if doc_ids is None else _column(doc_ids, "doc_ids", n_docs, ids=True).astype(object),
+            doc_ids=None if doc_ids is None else _column(doc_ids, "doc_ids", n_docs).astype(object),
             weights=None if weights is None else _weights(weights, run_ids, run_lengths),
             positions=None if positions is None else _column(positions, "positions", n_docs),
         )
@@ -244,12 +245,11 @@ class Dataset(Described):
         return replace(self, features=self.features[rows if order is None else order[rows]], lists=lists)
 
 
-def _column(values: Any, name: str, n_docs: int, *, ids: bool = False) -> np.ndarray:
-    array = np.asarray(values.to_numpy(zero_copy_only=False) if hasattr(values, "combine_chunks") else values)
-    array = array.ravel()
+def _column(values: Any, name: str, n_docs: int) -> np.ndarray:
+    array = id_column(values, IDS[name]) if name in IDS else np.asarray(values).ravel()
     if len(array) != n_docs:
         raise DataError(f"{name} has {len(array)} values for {n_docs} rows; give one per row")
-    if ids:
+    if name in IDS:
         return array
     try:
         return array.astype(np.float64)

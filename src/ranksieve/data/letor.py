@@ -20,6 +20,7 @@ from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.letor_lines import EXAMPLE, Lines, chunks, parse
 from ranksieve.data.letor_side_files import ENDINGS, SideFiles
+from ranksieve.data.lists import check_id
 from ranksieve.dtypes import MOST_FEATURES, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.files import atomic_path
@@ -99,7 +100,7 @@ class TextSource(Source):
             labels=lines.labels[start:stop],
             run_ids=run_ids,
             run_lengths=run_lengths,
-            doc_ids=_doc_ids(lines, start, stop),
+            doc_ids=self._doc_ids(lines, start, stop),
             weights=sides.weights_of(n_docs, n_docs + n_rows),
             positions=sides.positions_of(n_docs, n_docs + n_rows),
         )
@@ -123,6 +124,18 @@ class TextSource(Source):
                     f"{self.path}:{lines.line_of(row)}: query id {token[:40]!r} is not UTF-8; save the file as UTF-8"
                 ) from error
         return ids, np.diff(np.append(starts, stop - start)).astype(OFFSET)
+
+    def _doc_ids(self, lines: Lines, start: int, stop: int) -> np.ndarray | None:
+        """Document ids from the comments: the X of `docid = X`, else the whole comment; None without comments."""
+        rows = start + np.flatnonzero(lines.spans[start:stop, kernel.COMMENT] >= 0)
+        doc_ids = np.full(stop - start, None, dtype=object)
+        for row in rows.tolist():
+            comment = lines.token(row, kernel.COMMENT, kernel.COMMENT_STOP).decode(errors="replace").strip()
+            if "\0" in comment:
+                check_id(comment, "document", f"{self.path}:{lines.line_of(row)}: ")
+            named = DOC_ID.match(comment)
+            doc_ids[row - start] = named.group(1) if named else comment or None
+        return doc_ids if any(doc_id is not None for doc_id in doc_ids) else None
 
 
 def _feature_number(path: str, feature: int | str | None) -> int | None:
@@ -151,17 +164,6 @@ def _categorical(path: str, text: str) -> list[int]:
             )
         numbers += range(first, last + 1)
     return numbers
-
-
-def _doc_ids(lines: Lines, start: int, stop: int) -> np.ndarray | None:
-    """Document ids from the comments: the X of `docid = X`, else the whole comment; None without comments."""
-    rows = start + np.flatnonzero(lines.spans[start:stop, kernel.COMMENT] >= 0)
-    doc_ids = np.full(stop - start, None, dtype=object)
-    for row in rows.tolist():
-        comment = lines.token(row, kernel.COMMENT, kernel.COMMENT_STOP).decode(errors="replace").strip()
-        named = DOC_ID.match(comment)
-        doc_ids[row - start] = named.group(1) if named else comment or None
-    return doc_ids if any(doc_id is not None for doc_id in doc_ids) else None
 
 
 def write_letor(data: Dataset | Source, path: str | os.PathLike[str]) -> None:

@@ -155,6 +155,21 @@ def id_array(ids: Any) -> np.ndarray:
     return texts
 
 
+def check_id(id: object, kind: str, place: str = "") -> None:
+    """Refuse an id with NUL characters: arrays of text drop them at its end, and then it equals another one."""
+    if isinstance(id, str) and "\0" in id:
+        raise DataError(f"{place}the {kind} id {id!r} has a NUL character; expected text without any; remove it")
+
+
+def id_column(ids: Any, kind: str) -> np.ndarray:
+    """Ids of rows, given in Python, as an array."""
+    array = np.asarray(ids).ravel()
+    if array.dtype.kind in "UO":
+        for row, id in enumerate(array if array.dtype == object else ids):
+            check_id(id, kind, f"row {row}: ")
+    return array
+
+
 def _check_labels(labels: np.ndarray) -> None:
     bad = ~np.isfinite(labels)
     if bad.any():

@@ -15,7 +15,7 @@ from ranksieve.data.categories import kind_text
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.features import FeatureInfo, feature_number
-from ranksieve.data.lists import EXPECTED_POSITION, are_positions
+from ranksieve.data.lists import EXPECTED_POSITION, are_positions, check_id
 from ranksieve.data.tables import (
     arrow_columns,
     check_numeric,
@@ -29,6 +29,7 @@ from ranksieve.dtypes import FEATURE, LABEL, OFFSET, POSITION
 from ranksieve.errors import DataError
 
 NUMBERS = ("label", "weight", "position")  # roles of columns that hold numbers
+ID_OF = {"qid": "query", "docid": "document"}  # roles of columns that hold ids
 GIVE_BACK_EVERY = 16  # blocks; after each one it costs a quarter of the time of reading
 
 
@@ -142,10 +143,10 @@ class TableSource(Source):
             labels = self._grades(batch, columns["label"], done, LABEL)
         runs: tuple[list[Any], np.ndarray] = [0], np.array([batch.num_rows], OFFSET)
         if "qid" in columns:
-            runs = self._runs(self._whole(batch, columns["qid"], done))
+            runs = self._runs(self._whole(batch, columns["qid"], done), done)
         doc_ids = None
         if "docid" in columns:
-            doc_ids = np.array(self._texts(batch.column(columns["docid"]), "docid").to_pylist(), dtype=object)
+            doc_ids = np.array(self._texts(batch.column(columns["docid"]), "docid", done).to_pylist(), dtype=object)
         return Block(
             features,
             labels,
@@ -183,7 +184,8 @@ class TableSource(Source):
             )
         return values.astype(POSITION)
 
-    def _texts(self, column: pa.Array, role: str) -> pa.Array:
+    def _texts(self, column: pa.Array, role: str, done: int) -> pa.Array:
+        """Ids as texts."""
         column = plain(column)
         if isinstance(column.type, pa.BaseExtensionType):  # such as uuid
             return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
@@ -194,12 +196,15 @@ class TableSource(Source):
             raise DataError(
                 f"{self.path}: column {self._columns[role]!r} has text that is not UTF-8; write the file as UTF-8"
             ) from error
+        row = pc.index(pc.match_substring(texts, "\0"), True).as_py()
+        if row >= 0:
+            check_id(texts[row].as_py(), ID_OF[role], f"{self._place(done + row)}: ")
         return texts
 
-    def _runs(self, qid: pa.Array) -> tuple[list[Any], np.ndarray]:
+    def _runs(self, qid: pa.Array, done: int) -> tuple[list[Any], np.ndarray]:
         ids = plain(qid)
         if not (pa.types.is_integer(ids.type) or pa.types.is_floating(ids.type)):
-            ids = self._texts(ids, "qid")
+            ids = self._texts(ids, "qid", done)
         runs = pc.run_end_encode(ids)
         ends = runs.run_ends.to_numpy(zero_copy_only=False).astype(OFFSET)
         return runs.values.to_pylist(), np.diff(ends, prepend=0)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ranksieve.data.lists import check_id
 from ranksieve.errors import DataError, param
 from ranksieve.retrieval.analysis import Field
 from ranksieve.retrieval.corpus import IDS, Corpus, Document, plain_text
@@ -108,6 +109,7 @@ class DocumentReader:
             ) from error
         if str(id).split() != [str(id)]:
             raise DataError(f"{place}: the id {id!r} has spaces in it, which TREC files cannot hold; replace them")
+        check_id(id, "document", f"{place}: ")
         self._id_bytes += len(encoded)
         self._hashes.append(hash(encoded))
         self._ends.append(self._id_bytes)

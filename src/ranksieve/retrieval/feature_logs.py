@@ -14,6 +14,7 @@ import numpy as np
 from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import to_float
+from ranksieve.data.lists import check_id
 from ranksieve.data.read import check_missing
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError
@@ -149,6 +150,8 @@ class _Rows:
         doc = _id_in(hit, names)
         if doc is None:
             raise DataError(f"{place}: a hit of query {query!r} has no id; expected it in {' or '.join(names)}")
+        check_id(query, "query", f"{place}: ")
+        check_id(doc, "document", f"{place}: ")
         where = f"{place}: document {doc!r} of query {query!r}"
         if (query, doc) in self.docs:
             raise DataError(f"{where} occurs twice in the log; expected once")

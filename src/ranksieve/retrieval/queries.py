@@ -13,6 +13,7 @@ import numpy as np
 
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.data_file import spool_pipe
+from ranksieve.data.lists import check_id
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.corpus import MAGIC, plain_text, read_documents, text_lines
@@ -47,6 +48,7 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
     for place, id, text in _from_documents(name) if head.startswith(MAGIC) else _from_text(name):
         if not id or id.split() != [id]:
             raise DataError(f"{place}: the query id {id!r} is empty or has spaces; expected {LINES}")
+        check_id(id, "query", f"{place}: ")
         if id in queries:
             raise DataError(f"{place}: the query id {id!r} occurs twice; query ids must be unique")
         queries[id] = text
@@ -107,6 +109,7 @@ def as_queries(queries: Any) -> Queries:
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
             raise DataError(f"a query is {pair!r}; expected pairs (id, text), or a mapping from ids to texts")
         id = str(pair[0])
+        check_id(id, "query")
         if id in found:
             raise DataError(f"the query id {id!r} occurs twice; query ids must be unique")
         found[id] = plain_text(pair[1]) or ""

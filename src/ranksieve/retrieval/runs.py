@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.data.data_file import spool_pipe
+from ranksieve.data.lists import check_id
 from ranksieve.errors import DataError, MissingExtraError
 from ranksieve.files import atomic_text
 from ranksieve.retrieval.corpus import text_lines
@@ -82,6 +83,8 @@ class Run:
         """A run from (place for errors, query id, document id, score, rank), equal scores by rank."""
         by_query: dict[str, dict[str, tuple[float, int]]] = {}
         for place, id, doc, score, rank in rows:
+            check_id(id, "query", f"{place}: ")
+            check_id(doc, "document", f"{place}: ")
             found = by_query.setdefault(id, {})
             if doc in found:
                 raise DataError(f"{place}: document {doc!r} occurs twice for query {id!r}; expected once")
@@ -289,6 +292,8 @@ def _graded(rows: Iterable[tuple[str, Any, Any, Any]]) -> Judgements:
         number = _finite(text)
         if number is None:
             raise DataError(f"{place}: the grade {str(text)!r} is not a finite number; expected {QRELS_LINE}")
+        check_id(id, "query", f"{place}: ")
+        check_id(doc, "document", f"{place}: ")
         grade = max(number, 0.0)
         if judgements.setdefault(str(id), {}).setdefault(str(doc), grade) != grade:
             raise DataError(f"{place}: {doc!r} has two different grades for query {id!r}; keep one")
