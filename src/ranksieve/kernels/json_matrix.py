@@ -7,7 +7,7 @@ import numpy as np
 from ranksieve.kernels.decimals import byte_at, parse_number
 from ranksieve.kernels.jit import njit
 
-TAB, FEED, RETURN, SPACE, COMMA, MINUS, ZERO, NINE, OPEN, CLOSE = 9, 10, 13, 32, 44, 45, 48, 57, 91, 93
+TAB, FEED, RETURN, SPACE, COMMA, MINUS, POINT, ZERO, NINE, OPEN, CLOSE = 9, 10, 13, 32, 44, 45, 46, 48, 57, 91, 93
 NULL = 0x6C6C756E  # the letters, the first one lowest
 
 
@@ -30,10 +30,14 @@ def is_null(buffer, i):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def starts_number(buffer, i):
-    """Whether JSON allows a number to begin so: with a digit, but not with 0 and another digit."""
+    """Whether JSON allows a number to begin so: with digits, not with 0 and another one, and one after a point."""
     i += byte_at(buffer, i) == MINUS
-    digit = byte_at(buffer, i)
-    return ZERO <= digit <= NINE and (digit != ZERO or not ZERO <= byte_at(buffer, i + 1) <= NINE)
+    first = i
+    while ZERO <= byte_at(buffer, i) <= NINE:
+        i += 1
+    if i == first or (byte_at(buffer, first) == ZERO and i > first + 1):
+        return False
+    return byte_at(buffer, i) != POINT or ZERO <= byte_at(buffer, i + 1) <= NINE
 
 
 @njit(cache=True, nogil=True, _nrt=False)
