@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,3 +57,30 @@ def test_ctrl_c_keeps_the_finished_trees(files, run, model, tmp_path, monkeypatc
         assert "error: interrupted after 12 of 1,000 trees; the model is saved in" in shown
         assert ("continue with --resume" in shown) == bool(options)
         assert load(kept).n_trees == load(model).n_trees
+
+
+PROGRAM = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == sys.argv[-1]:
+            del sys.argv[-1]
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from ranksieve.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends signals")
+@pytest.mark.parametrize("module", ["ranksieve.cli.app", "rich.console", "numba", "ranksieve.progress"])
+def test_ctrl_c_while_modules_are_imported(files, model, tmp_path, module):
+    command = ["predict", model, files / "test.txt", "--out", tmp_path / "scores.txt", module]
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, command)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 130, ended.stderr
+    assert ended.stderr.split("error: ")[-1].strip() == "interrupted; no incomplete file is left"
+    assert "Traceback" not in ended.stderr and not list(tmp_path.iterdir())

@@ -85,31 +85,35 @@ class Commands(Group):
         self.commands: Any = LazyCommands()
 
     def invoke(self, ctx: Any) -> Any:
-        from ranksieve.cli.console import show_error, shown_warnings
-
         try:
+            from ranksieve.cli.console import shown_warnings
+
             with shown_warnings():
                 return super().invoke(ctx)
         except RanksieveError as error:
-            show_error(error.for_command_line())
-            raise typer.Exit(2) from error
+            raise _shown(error.for_command_line()) from error
         except UsageError as error:
-            show_error(usage_message(error))
-            raise typer.Exit(2) from error
+            raise _shown(usage_message(error)) from error
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of a pipe went away: `ranksieve … | head`
                 raise
-            show_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-            raise typer.Exit(2) from error
+            raise _shown(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
         except KeyboardInterrupt as error:
             kept = f"; a checkpoint is in {folder}; continue with --resume" if (folder := _checkpoint(ctx)) else ""
-            show_error(f"interrupted; no incomplete file is left{kept}")
-            raise typer.Exit(130) from error
+            raise _shown(f"interrupted; no incomplete file is left{kept}", 130) from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, commands in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, summary(name)) for name in commands])
+
+
+def _shown(message: str, code: int = 2) -> typer.Exit:
+    """Show an error; what ends the command then."""
+    from ranksieve.cli.console import show_error
+
+    show_error(message)
+    return typer.Exit(code)
 
 
 def _checkpoint(ctx: Any) -> Path | None:
