@@ -1,13 +1,15 @@
-"""One cluster of worker processes for all tests here."""
+"""One cluster of worker processes for all tests here, and data in four parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
 import ranksieve as rs
+from samples import small_dataset
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +23,14 @@ def client() -> Iterator[Client]:
         Client(cluster) as client,
     ):
         yield client
+
+
+@pytest.fixture(scope="module")
+def data() -> rs.Dataset:
+    return small_dataset(n_queries=30)
+
+
+@pytest.fixture(scope="module")
+def parts(data) -> list[rs.Dataset]:
+    """The queries in four parts, one of them with a single query."""
+    return [data.take_queries(queries) for queries in np.split(np.arange(30), [5, 6, 20])]

@@ -49,16 +49,6 @@ def limited(client: Client) -> Iterator[Client]:
     client.run(set_sizes, next(iter(before.values())), 1 << 24, 1 << 16, alone=False)
 
 
-@pytest.fixture(scope="module")
-def data() -> rs.Dataset:
-    return small_dataset(n_queries=30)
-
-
-@pytest.fixture(scope="module")
-def parts(data) -> list[rs.Dataset]:
-    return [data.take_queries(queries) for queries in np.split(np.arange(30), [5, 6, 20])]
-
-
 def bytes_read(dask_worker) -> dict[str, int]:
     """How many bytes of bins each shard of a worker has read from files."""
     return {

@@ -20,16 +20,6 @@ SMALL = {"trees": 8, "leaves": 6, "min_docs": 3, "learning_rate": 0.2, "negative
 
 
 @pytest.fixture(scope="module")
-def data() -> rs.Dataset:
-    return small_dataset(n_queries=30)
-
-
-@pytest.fixture(scope="module")
-def parts(data) -> list[rs.Dataset]:
-    return [data.take_queries(queries) for queries in np.split(np.arange(30), [5, 6, 20])]
-
-
-@pytest.fixture(scope="module")
 def valid() -> rs.Dataset:
     return small_dataset(n_queries=7, seed=3)
 
