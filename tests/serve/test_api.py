@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import ranksieve as rs
 from corpus_samples import QUERIES, random_documents
 from ranksieve.errors import ParameterError
 from ranksieve.retrieval.searching import search
-from ranksieve.serve.settings import Limits
+from ranksieve.serve.settings import Limits, Settings
 
 TEXT = QUERIES["1"]
 
@@ -294,3 +295,44 @@ def test_vectors_of_queries_are_made_by_a_function(client, tmp_path):
         assert client(index=index.path, models=()).get("/health").json()["stages"] == ["bm25f"]
         with pytest.raises(ParameterError, match=r"the model model needs vectors of queries, .* give encode"):
             client(index=index.path, models=(tmp_path / "model.txt",))
+
+
+def test_models_alone_score_vectors_and_say_what_needs_an_index(client, folder, tmp_path):
+    rs.train(rs.synth.cubic(6), trees=2, leaves=4, min_docs=1).save(tmp_path / "other.txt")  # no index has its features
+    http = client(index=None, judgements=None, models=(folder / "one.txt", tmp_path / "other.txt"))
+    health = http.get("/health").json()
+    assert health["documents"] == 0 and health["stages"] == [] and len(health["models"]) == 2
+    vectors = np.random.default_rng(0).random((3, 50)).astype(np.float32)
+    model = rs.load(tmp_path / "other.txt")
+    answer = http.post("/rerank", json={"features": vectors.tolist(), "model": "other"})
+    assert answer.json()["scores"] == model.predict(vectors).tolist()
+    answer = http.post(
+        "/rerank?model=other", content=vectors.tobytes(), headers={"content-type": "application/octet-stream"}
+    )
+    assert answer.json()["scores"] == model.predict(vectors).tolist()
+    refused = [
+        http.get("/search?q=wing"),
+        http.post("/rerank", json={"query": "wing", "documents": ["d1"]}),
+        http.post("/explain", json={"query": "wing", "document": "d1"}),
+        http.post("/training"),
+        http.get("/"),
+        http.get("/queries"),
+        http.get("/train"),
+        http.get("/next"),
+    ]
+    assert [answer.status_code for answer in refused] == [409] * 8
+    assert "without an index; it scores feature vectors alone" in http.get("/").text
+    assert http.get("/docs").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "nothing to serve; give the folder of an index, or model"),
+        ({"models": (Path("m.txt"),), "judgements": Path("grades.txt")}, "judgements needs an index"),
+        ({"models": (Path("m.txt"),), "title": "name"}, "title needs an index"),
+    ],
+)
+def test_what_needs_an_index_is_refused_without_one(options, message):
+    with pytest.raises(ParameterError, match=message):
+        Settings(**options)

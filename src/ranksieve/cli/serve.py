@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.console import show_line, show_waiting
-from ranksieve.cli.corpus_options import IndexArgument, memory_size
+from ranksieve.cli.corpus_options import memory_size
 from ranksieve.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -23,7 +23,12 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where worker processes share their counts
 
 
 def serve(
-    index: IndexArgument,
+    index: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="INDEX", help="Index folder, made by 'ranksieve index'. Without it, models score feature vectors."
+        ),
+    ] = None,
     model: Annotated[list[Path] | None, typer.Option("--model", metavar="MODEL", help="Model file.")] = None,
     judgements: Annotated[
         Path | None, typer.Option(help="TREC file with grades; made, and changed, by judging on the page.")
@@ -79,7 +84,7 @@ def serve(
         int, typer.Option(min=1, rich_help_panel=LIMITS, help="Requests and idle connections at a time; more get 503.")
     ] = 256,
 ) -> None:
-    """Serve a search page and a JSON service on an index."""
+    """Serve a search page and a JSON service on an index, or models alone: POST /rerank with feature vectors."""
     _check_extra()
     from ranksieve.serve.settings import Limits, Settings
 

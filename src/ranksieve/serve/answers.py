@@ -101,7 +101,7 @@ def _matrix(vectors: Any) -> np.ndarray:
 
 def score_bytes(service: Service, body: bytes, name: str) -> Response:
     """Scores of feature vectors given as 32-bit floats."""
-    width = service.engine.served(name).model.n_features
+    width = service.models.find(name).model.n_features
     if not body or len(body) % (4 * width):
         raise DataError(f"the body has {len(body):,} bytes; expected rows of {width} 32-bit floats")
     return _scores(service, np.frombuffer(body, "<f4").reshape(-1, width), name)
@@ -109,7 +109,7 @@ def score_bytes(service: Service, body: bytes, name: str) -> Response:
 
 def _scores(service: Service, features: np.ndarray, name: str) -> Response:
     service.check_documents(len(features), "the number of vectors")
-    scores = service.engine.score(features, name)
+    scores = service.models.score(features, name)
     order = np.argsort(-scores, kind="stable")
     return json_response({"model": name, "scores": scores.tolist(), "order": order.tolist()})
 

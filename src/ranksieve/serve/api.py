@@ -156,9 +156,9 @@ async def health(service: Serving) -> Response:
         {
             "status": "ok",
             "version": ranksieve.__version__,
-            "documents": service.index.n_docs,
+            "documents": service.index.n_docs if service.has_index else 0,
             "read_only": service.settings.read_only,
-            "stages": list(service.engine.stages),
+            "stages": list(service.engine.stages) if service.has_index else [],
             "models": [{"name": one.name, "size": one.model.size, "error": one.error} for one in service.models.all()],
         }
     )

@@ -59,7 +59,9 @@ class Comparison:
 
     def ranked(self, columns: Columns, name: str, text: str) -> Ranked:
         engine = self._engine
-        used = [engine.served(name)] if name != FIRST_STAGE else engine.models.all()  # models decide the first stage
+        used = (
+            [engine.models.find(name)] if name != FIRST_STAGE else engine.models.all()
+        )  # models decide the first stage
         files = tuple((one.name, one.signature) for one in used)
         known: dict[str, Ranked] = self._kept.get((name, files, repr(columns.stage), columns.depth), dict)
         if text not in known:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, did_you_mean, param
+from ranksieve.data.features import RELATIVE, is_dense
+from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.evaluation.explanations import Explanation
 from ranksieve.retrieval.encoders import Encode
-from ranksieve.retrieval.feature_names import RELATIVE, is_dense, layout_of
+from ranksieve.retrieval.feature_names import layout_of
 from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.pipeline import DEPTH, Pipeline
@@ -21,17 +22,13 @@ from ranksieve.retrieval.provenance import Provenance
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import Searcher
 from ranksieve.retrieval.texts import Piece, snippet
-from ranksieve.serve.models import FIRST_STAGE, ModelStore, Served
+from ranksieve.serve.models import FIRST_STAGE, ModelStore, NotFoundError, Served
 
 KEPT = 16  # pipelines and searchers with other weights or depths than usual
 TITLE_WORDS = 40  # at most, of a title
 VECTOR_STAGES = (HYBRID, DENSE)
 TITLES = ("title", "name", "headline", "subject", "summary")
 Made = TypeVar("Made")
-
-
-class NotFoundError(DataError):
-    """A model or document that the service does not have."""
 
 
 class Ranking(NamedTuple):
@@ -118,16 +115,6 @@ class Engine:
         trained = (Provenance.of_model(served.model) for served in self.models.all())
         return max((one.depth for one in trained if one is not None and one.depth), default=DEPTH)
 
-    def served(self, name: str) -> Served:
-        found = self.models.get(name)
-        if found is None and not self.models.names:
-            raise NotFoundError("this needs a model; start the service with one, or train one on the page")
-        if found is None:
-            known = self.models.names if name == FIRST_STAGE else [FIRST_STAGE, *self.models.names]
-            problem = "this needs a model" if name == FIRST_STAGE else f"no model is named {name[:80]!r}"
-            raise NotFoundError(f"{problem}; {did_you_mean(name[:80], known)}known: {', '.join(known)}")
-        return found
-
     def pipeline(self, served: Served, stage: FirstStage | None = None, depth: int | None = None) -> Pipeline:
         """Both stages; the first stage and depth are those of training where they are None."""
         return self._pipeline(served, stage, depth)[0]
@@ -155,7 +142,7 @@ class Engine:
         if name == FIRST_STAGE:
             docs, scores = self.searcher(stage).candidates([text], depth or self.depth()).list_of(0)
             return Ranking(docs, scores, np.arange(1, len(docs) + 1))
-        pipeline, warning, _ = self._pipeline(self.served(name), stage, depth)
+        pipeline, warning, _ = self._pipeline(self.models.find(name), stage, depth)
         found = pipeline.score(text)
         order = found.order
         return Ranking(found.docs[order], found.scores[order], order + 1, warning)
@@ -165,7 +152,7 @@ class Engine:
         docs = self.numbers(documents)
         if len(set(documents)) != len(documents):
             raise DataError("a document is given twice; give every document once")
-        served = self.served(name)
+        served = self.models.find(name)
         pipeline, warning, _ = self._pipeline(served)
         if len(documents) > pipeline.depth:
             pipeline, warning, _ = self._pipeline(served, depth=self.index.n_docs)
@@ -177,22 +164,12 @@ class Engine:
         order = ranked.order
         return Ranking(ranked.docs[order], ranked.scores[order], order + 1, warning)
 
-    def score(self, features: np.ndarray, name: str) -> np.ndarray:
-        """Scores of feature vectors."""
-        model = self.served(name).model
-        if features.ndim != 2 or features.shape[1] != model.n_features:
-            got = features.shape[1] if features.ndim == 2 else "an unequal number of"
-            raise DataError(f"a vector has {got} features; the model {name} has {model.n_features}")
-        if np.isinf(features).any():
-            raise DataError("a feature is infinite; give finite numbers, and null where a feature is missing")
-        return model.predict(features, threads=1)
-
     def explain(
         self, text: str, documents: Sequence[str], name: str, stage: FirstStage | None = None, depth: int | None = None
     ) -> Explanation:
         """The contributions of features to the scores of one or two documents."""
         self.numbers(documents)
-        return self.pipeline(self.served(name), stage, depth).explain(text, documents)
+        return self.pipeline(self.models.find(name), stage, depth).explain(text, documents)
 
     def warm_up(self) -> None:
         """Search once with every model, so that no request waits for kernels to be compiled or loaded."""

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranksieve.errors import ParameterError, RanksieveError
+import numpy as np
+
+from ranksieve.dtypes import FEATURE
+from ranksieve.errors import DataError, ParameterError, RanksieveError, did_you_mean
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
 from ranksieve.retrieval.index import Index
@@ -19,6 +22,10 @@ FIRST_STAGE = "first-stage"  # the name of the first stage among models
 SECONDS = 1.0  # between two looks at the files
 
 Signature = tuple[int, int, int]
+
+
+class NotFoundError(DataError):
+    """A model or document that the service does not have."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +45,14 @@ class ModelStore:
     Parameters
     ----------
     index
-        Every model must fit it.
+        Every model must fit it; None where models score feature vectors alone.
     paths
         Model files; a name is the file's name without its ending.
     folder
         Further models, which may come while the service runs.
     """
 
-    def __init__(self, index: Index, paths: Sequence[Path], folder: Path | None = None):
+    def __init__(self, index: Index | None, paths: Sequence[Path], folder: Path | None = None):
         self._index, self._paths, self._folder = index, tuple(paths), folder
         self._lock = threading.Lock()
         self._wake, self._is_closed = threading.Event(), False
@@ -61,7 +68,8 @@ class ModelStore:
     def _open(self, path: Path) -> Served:
         signature = _signature(path)
         model = load(path)
-        Pipeline(self._index, model, threads=1, warn=False).close()  # refuses models of other indexes
+        if self._index is not None:
+            Pipeline(self._index, model, threads=1, warn=False).close()  # refuses models of other indexes
         return Served(path.stem, path, model, signature)
 
     @property
@@ -71,8 +79,31 @@ class ModelStore:
     def all(self) -> list[Served]:
         return list(self._served.values())
 
-    def get(self, name: str) -> Served | None:
-        return self._served.get(name)
+    def find(self, name: str) -> Served:
+        """The model with a name."""
+        found = self._served.get(name)
+        if found is None and not self.names:
+            raise NotFoundError("this needs a model; start the service with one, or train one on the page")
+        if found is None:
+            known = self.names if name == FIRST_STAGE else [FIRST_STAGE, *self.names]
+            problem = "this needs a model" if name == FIRST_STAGE else f"no model is named {name[:80]!r}"
+            raise NotFoundError(f"{problem}; {did_you_mean(name[:80], known)}known: {', '.join(known)}")
+        return found
+
+    def score(self, features: np.ndarray, name: str) -> np.ndarray:
+        """Scores of feature vectors."""
+        model = self.find(name).model
+        if features.ndim != 2 or features.shape[1] != model.n_features:
+            got = features.shape[1] if features.ndim == 2 else "an unequal number of"
+            raise DataError(f"a vector has {got} features; the model {name} has {model.n_features}")
+        if np.isinf(features).any():
+            raise DataError("a feature is infinite; give finite numbers, and null where a feature is missing")
+        return model.predict(features, threads=1)
+
+    def warm_up(self) -> None:
+        """Score once with every model, so that no request waits for kernels to be compiled or loaded."""
+        for served in self.all():
+            served.model.predict(np.zeros((1, served.model.n_features), FEATURE), threads=1)
 
     def start(self) -> None:
         """Begin to look for changed files."""

@@ -38,7 +38,7 @@ class PageState:
                 weights[name.removeprefix(WEIGHT)] = _number(name, value)
         given = [name for name in params.getlist("model") if name]
         for name in given:
-            service.engine.served(name)
+            service.models.find(name)
         k = _whole("k", params.get("k"), MOST_SHOWN) or USUAL_SHOWN
         return cls(
             service.check_query(params.get("q", "")),

@@ -17,8 +17,8 @@ import ranksieve
 from ranksieve.errors import RanksieveError
 from ranksieve.evaluation.model_card import held_out_values
 from ranksieve.serve.api import Serving
-from ranksieve.serve.engine import NotFoundError
 from ranksieve.serve.judgements import GRADES
+from ranksieve.serve.models import NotFoundError
 from ranksieve.serve.page_state import MOST_SHOWN, USUAL_SHOWN, WEIGHT, PageState
 from ranksieve.serve.problems import Refused
 from ranksieve.serve.queries_view import next_query, queries_view
@@ -29,6 +29,7 @@ from ranksieve.text_formats import counted
 
 ASSETS = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
 GRADE_WORDS = ("not relevant", "a little", "relevant", "very relevant", "perfect")
+DOCS = "docs.html"  # the page that needs no index
 router = APIRouter(include_in_schema=False)
 
 
@@ -81,7 +82,9 @@ async def shown(
 
     def make() -> Response:
         status, content, problem, state = 200, dict[str, Any](), None, PageState()
+        usual = dict[str, Any]()
         try:
+            usual = {} if template == DOCS else _usual(service)  # which needs an index
             state = PageState.of(service, request.query_params)
             content = view(state)
         except RanksieveError as error:
@@ -90,10 +93,8 @@ async def shown(
             status, problem = error.status, error.detail
         text = (
             templates()
-            .get_template(template)
-            .render(
-                service=service, state=state, problem=problem, path=request.url.path, usual=_usual(service), **content
-            )
+            .get_template(template if usual or template == DOCS else "base.html")
+            .render(service=service, state=state, problem=problem, path=request.url.path, usual=usual, **content)
         )
         return HTMLResponse(text.encode(errors="replace"), status)
 
@@ -196,6 +197,6 @@ async def train(service: Serving, request: Request) -> Response:
 async def docs(service: Serving, request: Request) -> Response:
     described = request.app.openapi()
     return await shown(
-        service, request, "docs.html",
+        service, request, DOCS,
         lambda _: {"paths": described["paths"], "schemas": described["components"]["schemas"]},
     )  # fmt: skip

@@ -99,7 +99,7 @@ def trained_queries(service: Service, columns: Columns) -> set[str]:
     """Ids of the queries that models of the columns were trained or validated on, where they were trained here."""
     found: set[str] = set()
     for name in columns.names[1:]:
-        stored = service.engine.served(name).model.info.get("judged_queries")
+        stored = service.models.find(name).model.info.get("judged_queries")
         if isinstance(stored, Mapping) and isinstance(stored.get("train"), list):
             found.update(map(str, stored["train"]))
     return found

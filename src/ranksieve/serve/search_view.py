@@ -111,4 +111,4 @@ def _values(
 def _about(service: Service, name: str, columns: Columns) -> str:
     if name == FIRST_STAGE:
         return str(columns.stage or service.engine.stage())
-    return service.engine.served(name).model.size
+    return service.models.find(name).model.size

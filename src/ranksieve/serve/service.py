@@ -40,16 +40,18 @@ class Service:
 
     def __init__(self, settings: Settings):
         self.settings = settings
-        self.index = Index(settings.index)
-        self.models = ModelStore(self.index, settings.models, settings.trained_folder)
+        index = None if settings.index is None else Index(settings.index)
+        self.models = ModelStore(index, settings.models, settings.trained_folder)
         encode = settings.encode and import_function(settings.encode, parameter="encode", signature=ENCODER)
-        self.engine = Engine(self.index, self.models, settings.title, encode or None)
+        self._engine = None
+        if index is not None:
+            self._engine = Engine(index, self.models, settings.title, encode or None)
+            self.comparison = Comparison(self._engine)
         self.judgements: JudgementStore | None = None
         if settings.judgements is not None and settings.own_queries is not None:
             self.judgements = JudgementStore(
                 settings.judgements, settings.own_queries, settings.queries, read_only=settings.read_only
             )
-        self.comparison = Comparison(self.engine)
         self.trainer = Trainer(settings.trained_folder)
         self.metrics = RequestMetrics()
         prepare_threads()
@@ -63,7 +65,7 @@ class Service:
 
     async def start(self) -> None:
         """Get ready for the first request."""
-        await self.run(self.engine.warm_up)
+        await self.run((self._engine or self.models).warm_up)
         self.models.start()
         if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGHUP, lambda *_: self.models.wake())
@@ -72,7 +74,25 @@ class Service:
         self.trainer.close()
         self.models.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self.index.close()
+        if self._engine is not None:
+            self._engine.index.close()
+
+    @property
+    def has_index(self) -> bool:
+        return self._engine is not None
+
+    @property
+    def engine(self) -> Engine:
+        """What searches the index; refuses a request where the service has none."""
+        if self._engine is None:
+            raise Refused(
+                409, "the service was started without an index; it scores feature vectors alone, with POST /rerank"
+            )
+        return self._engine
+
+    @property
+    def index(self) -> Index:
+        return self.engine.index
 
     @property
     def can_judge(self) -> bool:

@@ -44,7 +44,7 @@ class Limits:
 class Settings:
     """Everything that the service reads and writes, and who may use it."""
 
-    index: Path
+    index: Path | None = None  # without it, models score feature vectors alone
     models: tuple[Path, ...] = ()
     judgements: Path | None = None
     queries: Path | None = None
@@ -71,6 +71,12 @@ class Settings:
                 param("token"), f" has {len(self.token)} characters; expected at least {SHORTEST_TOKEN} of ASCII, such "
                 "as 'openssl rand -hex 16' prints",
             )  # fmt: skip
+        if self.index is None:
+            needs_index = ("judgements", "trained", "title", "encode")
+            for name in (name for name in needs_index if getattr(self, name) is not None):
+                raise ParameterError(param(name), " needs an index; give its folder as INDEX")
+            if not self.models:
+                raise ParameterError("there is nothing to serve; give the folder of an index, or ", param("model"))
         if self.queries is not None and self.judgements is None:
             raise ParameterError(param("query_file"), " needs ", param("judgements"), ", the file that grades them")
 
