@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ranksieve.cli.console import check_writable, show_facts, show_line, show_table
+from ranksieve.cli.console import check_writable, show_facts, show_line, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import MissingAsTrained, Threads, metric_option
 from ranksieve.errors import ParameterError
@@ -122,6 +122,7 @@ def _score_models(
         if is_run(name):
             raise ParameterError(f"{name}: is a TREC run, not a model; give --run {name} and --qrels QRELS")
     loaded = {name: load(name) for name in names}
+    show_waiting("scoring")
     scored = score_file(loaded, open_for(data, loaded, missing), threads)
     return scored, {name: model.size for name, model in loaded.items()}
 

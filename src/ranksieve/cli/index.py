@@ -75,7 +75,7 @@ Hnsw = Annotated[
 
 def index(
     corpus: Corpus,
-    out: Annotated[Path, out_option("Folder for the index.", metavar="DIR")],
+    out: Annotated[Path, out_option("Folder for the index. One that exists is kept; see --replace.", metavar="DIR")],
     field: Fields = None,
     number: Numbers = None,
     id: Id = None,

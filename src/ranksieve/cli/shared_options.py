@@ -30,7 +30,7 @@ def n_features_option(default: str) -> Any:
 
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
-OutModel = Annotated[Path, out_option("Model file to write.")]
+OutModel = Annotated[Path, out_option("Model file to write. A file that exists is replaced.")]
 OutRun = Annotated[Path, out_option("TREC run to write.")]
 OutData = Annotated[Path, out_option("Data file to write: Parquet if its name ends in .parquet, else LETOR text.")]
 Metric = Annotated[str, metric_option("Metric to maximize.")]

@@ -20,6 +20,7 @@ from ranksieve.forest.forest import check_no_file_name
 from ranksieve.forest.formats.from_model import from_model
 from ranksieve.forest.score_file import read_for_models
 from ranksieve.html_tables import html_notes, html_table
+from ranksieve.kernels.numba_cache import report_first_compile
 from ranksieve.text_formats import counted
 
 
@@ -207,6 +208,7 @@ def evaluate(
     data = read_for_models(data, systems.values())
     lists = data if isinstance(data, Lists) else data.lists
     wanted = wanted_metrics(metrics)
+    report_first_compile("metrics")
     values = {}
     for name, system in systems.items():
         ours = list_scores(name, system, data, lists)
