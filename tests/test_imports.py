@@ -81,13 +81,11 @@ def in_new_process(code: str) -> dict:
     return json.loads(done.stdout)
 
 
-def test_importing_the_package_is_quick_and_imports_no_numba() -> None:
+def test_importing_the_package_imports_no_library() -> None:
     got = in_new_process(
-        "import json, sys, time; start = time.perf_counter(); import ranksieve; dir(ranksieve);"
-        "print(json.dumps({'seconds': time.perf_counter() - start, 'modules': list(sys.modules)}))"
+        "import json, sys; import ranksieve; dir(ranksieve); print(json.dumps({'modules': list(sys.modules)}))"
     )
-    assert got["seconds"] < 1
-    assert not {"numba", "numpy", "scipy", "sklearn", "pyarrow", "typer"} & set(got["modules"])
+    assert not {"numba", "numpy", "scipy", "sklearn", "pyarrow", "typer", "rich"} & set(got["modules"])
 
 
 def test_importing_every_module_compiles_nothing() -> None:

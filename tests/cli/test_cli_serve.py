@@ -39,7 +39,7 @@ def test_the_service_starts_answers_and_ends(index, tmp_path):
     with urllib.request.urlopen(f"{address}/health") as answer:
         assert json.load(answer)["documents"] == 40
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
@@ -79,7 +79,7 @@ def test_several_processes_share_judgements_and_counts(index, tmp_path):
     with urllib.request.urlopen(f"{address}/metrics") as answer:
         assert 'method="PUT",route="/judgements",status="200"} 8.0' in answer.read().decode()
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert "Traceback" not in errors
     assert len((tmp_path / "grades.txt").read_text().splitlines()) == 8
 

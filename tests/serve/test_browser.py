@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -33,19 +32,17 @@ class Served:
     """A service in a process of its own."""
 
     def __init__(self, folder: Path, *options: str):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.folder, self.address = folder, f"http://127.0.0.1:{self.port}"
-        command = [sys.executable, "-m", "ranksieve", "serve", str(folder / "index"), "--port", str(self.port)]
+        self.folder = folder
+        command = [sys.executable, "-m", "ranksieve", "serve", str(folder / "index"), "--port", "0"]
         command += ["--judgements", str(folder / "grades.txt"), "--query-file", str(folder / "queries.tsv"), *options]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        lines = iter(self._process.stdout.readline, "")
-        assert any("ready on" in line for line in lines), "the service did not start"
+        ready = next((line for line in iter(self._process.stdout.readline, "") if line.startswith("ready on ")), None)
+        assert ready is not None, "the service did not start"
+        self.address = ready.removeprefix("ready on ").partition(";")[0]
 
     def end(self, number: int = signal.SIGTERM) -> None:
         self._process.send_signal(number)
-        self._process.wait(20)
+        self._process.wait(60)
         self._process.stdout.close()
 
 
@@ -97,7 +94,7 @@ def page(browser) -> Iterator[object]:
     page.on("pageerror", lambda error: odd.append(str(error)))
     page.on("dialog", lambda dialog: (odd.append(dialog.message), dialog.dismiss()))
     page.on("request", lambda request: odd.append(request.url) if "//127.0.0.1:" not in request.url else None)
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     yield page
     page.close()
     assert odd == []
@@ -117,7 +114,7 @@ def grades(served: Served) -> dict[str, float]:
 
 
 def wait_for(condition) -> None:
-    end = time.monotonic() + 15
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -38,7 +38,7 @@ def scores(http) -> list[float]:
 
 
 def wait_for(condition) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -21,6 +23,18 @@ SPLIT = (
     "<tree id='1' weight='1'><split><feature>{feature}</feature><threshold>1</threshold>"
     "<split pos='left'><output>{left}</output></split><split pos='right'><output>2</output></split></split></tree>"
 )
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """Refuse that more than some megabytes are allocated."""
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 32 << 20
 
 
 def xgboost(**changes: str) -> bytes:
@@ -70,20 +84,16 @@ def catboost(index: int = 0, bias: float = 0.0, scale: float = 1.0, value: float
     ids=range(11),
 )
 def test_declared_sizes_are_checked_before_anything_is_allocated(content):
-    start = time.perf_counter()
-    with pytest.raises(ModelError, match=r"^m: "):
+    with pytest.raises(ModelError, match=r"^m: "), little_memory():
         read(content, "m")
-    assert time.perf_counter() - start < 1.0
 
 
 def test_arrays_of_constants_do_not_multiply():
     size = 60_000
     inner = b"[$Z#I" + (30_000).to_bytes(2, "big")
     content = b"{U\x07learner[" + inner * (size // len(inner)) + b"]}"
-    start = time.perf_counter()
-    with pytest.raises(ModelError, match="values without content"):
+    with pytest.raises(ModelError, match="values without content"), little_memory():
         read(content, "m")
-    assert time.perf_counter() - start < 1.0
 
 
 def test_classes_without_trees_are_limited():
