@@ -115,7 +115,8 @@ def features(
 
 
 def _list(index: Index | None, patterns: list[str], own: dict[str, Callable[..., Any]]) -> None:
-    from ranksieve.retrieval.feature_names import RELATIVE, any_features, choose, layout_of
+    from ranksieve.data.features import RELATIVE
+    from ranksieve.retrieval.feature_names import any_features, choose, layout_of
 
     meanings = dict(any_features() if index is None else layout_of(index).features)
     meanings |= {name: (make.__doc__ or "your own").strip().splitlines()[0] for name, make in own.items()}

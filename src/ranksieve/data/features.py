@@ -14,6 +14,8 @@ from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, did_you_mean, param
 from ranksieve.text_formats import counted, read_signs, some_of
 
+RELATIVE = "relative."  # in front of the name of a feature that is scaled within every list
+
 
 @dataclass(frozen=True)
 class FeatureInfo:
@@ -90,6 +92,11 @@ class Described:
 def default_names(n_features: int) -> tuple[str, ...]:
     """`f1`, `f2`, …: LETOR counts features from 1."""
     return tuple(f"f{number}" for number in range(1, n_features + 1))
+
+
+def is_dense(name: str) -> bool:
+    """Whether a feature is one of vectors, which retrieval makes."""
+    return name.removeprefix(RELATIVE).startswith("dense.")
 
 
 def same_features(given: Sequence[str], expected: Sequence[str]) -> bool:

@@ -11,14 +11,13 @@ import scipy.sparse
 
 from ranksieve.data.categories import Categorical, named, other_categories
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.features import check_feature_names, match_features
+from ranksieve.data.features import check_feature_names, is_dense, match_features
 from ranksieve.data.tables import is_table, split_table
 from ranksieve.errors import DataError, ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.text_formats import counted
 
-DENSE, RELATIVE = "dense.", "relative."  # how names of features of vectors begin; both are in front of some
 ROWS = 65_536  # of a sparse matrix or a regrouped data set that are made dense at a time
 
 
@@ -61,7 +60,7 @@ def check_encoder(model: Any, candidates: Mapping[str, Any] | None, source: str)
     trained, given = encoder_of(model.info.get("candidates")), encoder_of(candidates)
     if trained is None or given is None or trained["dimension"] == given["dimension"]:
         return
-    if any(name.removeprefix(RELATIVE).startswith(DENSE) for name in used_features(model)):
+    if any(map(is_dense, used_features(model))):
         raise ModelError(
             f"{source}: its vectors are of another encoder ({_encoder_text(given)}) than those that the model was "
             f"trained on ({_encoder_text(trained)}), so its features dense.* mean something else; use the encoder of "

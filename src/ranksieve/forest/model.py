@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -41,7 +42,7 @@ class Model(Protocol):
         ...
 
 
-class TrainedModel:
+class TrainedModel(ABC):
     """Shared by the models of this package, which have `feature_names`, `info` and `size`."""
 
     if TYPE_CHECKING:  # fields of the dataclasses, or properties
@@ -65,9 +66,9 @@ class TrainedModel:
         features = html_table(top, header=["feature", summary.column]) if top else ""
         return html_facts(type(self).__name__, summary.facts) + features
 
+    @abstractmethod
     def own_summary(self) -> Summary:
         """What this kind of model is."""
-        raise NotImplementedError
 
     @property
     def n_features(self) -> int:

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from ranksieve.boosting.callbacks import SelectionCounter
 from ranksieve.boosting.checkpoint import CheckpointOptions
@@ -46,7 +46,7 @@ TRAINERS: dict[str, Callable[[TrainingJob], Any]] = {
 
 def train(
     data: Any,
-    *misplaced: Any,
+    *misplaced: NoReturn,
     valid: Any = None,
     init: Any = None,
     callbacks: Sequence[Callable[[Any], None]] = (),

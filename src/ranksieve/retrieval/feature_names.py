@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ranksieve.data.features import RELATIVE
 from ranksieve.errors import ParameterError
 from ranksieve.kernels.expansion import N_TERMS as N_ADDED
 from ranksieve.kernels.expansion import SIZES as EXPANDED
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from ranksieve.retrieval.index import Index
 
 FIRST_STAGE = "first.score"
-RELATIVE = "relative."  # in front of the name of a feature that is scaled within every list
 
 
 class Feature(NamedTuple):
@@ -114,11 +114,6 @@ DENSE = {  # of indexes with vectors
         for name, n in DENSE_TOP.items()
     },
 }
-
-
-def is_dense(name: str) -> bool:
-    """Whether a feature is one of vectors."""
-    return name.removeprefix(RELATIVE) in DENSE
 
 
 def depends_on_candidates(name: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from ranksieve.data.features import RELATIVE
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import lexical
@@ -27,7 +28,6 @@ from ranksieve.retrieval.feature_names import (
     FIRST_STAGE,
     NEIGHBOURS,
     QUERY,
-    RELATIVE,
     choose,
     layout_of,
 )

@@ -12,12 +12,11 @@ import numpy as np
 
 from ranksieve.data.blocks import Block
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.features import FeatureInfo
+from ranksieve.data.features import FeatureInfo, is_dense
 from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL, OFFSET
 from ranksieve.errors import DataError
 from ranksieve.retrieval.encoders import as_query_vectors
-from ranksieve.retrieval.feature_names import is_dense
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index

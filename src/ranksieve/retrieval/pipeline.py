@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranksieve.data.features import RELATIVE
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning, param
 from ranksieve.evaluation.explanations import Explanation
 from ranksieve.forest.ctr_forest import trees_of
@@ -17,7 +18,7 @@ from ranksieve.forest.matrix import check_encoder, encoder_of, used_features
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
 from ranksieve.retrieval.encoders import Encode, GivenVectors, as_query_vectors, vectors_of
-from ranksieve.retrieval.feature_names import RELATIVE, depends_on_candidates
+from ranksieve.retrieval.feature_names import depends_on_candidates
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
 from ranksieve.retrieval.index import Index

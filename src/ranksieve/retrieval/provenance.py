@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ranksieve.data.features import is_dense
 from ranksieve.errors import ParameterError, RanksieveWarning, param
-from ranksieve.retrieval.feature_names import depends_on_candidates, depends_on_list, is_dense
+from ranksieve.retrieval.feature_names import depends_on_candidates, depends_on_list
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.searching import check_count
 from ranksieve.text_formats import some_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -107,7 +108,7 @@ class TopSelection(_GpuSelection):
         )
 
 
-class MarkedSelection(_GpuSelection):
+class MarkedSelection(_GpuSelection, ABC):
     """A selection that marks documents, and then lists the marked ones; how many there are is read back.
 
     `most_negatives` are the most negatives of each query that `mark` may mark.
@@ -125,9 +126,9 @@ class MarkedSelection(_GpuSelection):
         self.mark(last, scores, step, rng)
         return self._listed()
 
+    @abstractmethod
     def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
         """Mark negatives; positives are marked already."""
-        raise NotImplementedError
 
     def _listed(self) -> GpuRows:
         """The marked documents."""
