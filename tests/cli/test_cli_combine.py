@@ -60,7 +60,7 @@ def test_without_data_combine_writes_the_mean(run, files):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--weights", "1,x"], "--weights is '1,x'; expected numbers such as"),
+        (["--weights", "1,x"], "--weights is '1,x'; expected numbers separated by commas"),
         (["--weights", "1"], "expected 2 finite numbers"),
         (["--curve", "curve.tsv"], "need --data"),
     ],

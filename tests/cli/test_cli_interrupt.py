@@ -62,10 +62,11 @@ def test_ctrl_c_keeps_the_finished_trees(files, run, model, tmp_path, monkeypatc
 PROGRAM = """
 import os, signal, sys
 
+module = sys.argv.pop()
+
 class Interrupt:
     def find_spec(self, name, *_):
-        if name == sys.argv[-1]:
-            del sys.argv[-1]
+        if name == module:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupt())

@@ -124,7 +124,7 @@ def test_strange_lines_are_counted_with_their_place(tmp_path, line, reason):
 @given(
     st.lists(
         st.tuples(
-            st.text(min_size=1, max_size=4),
+            st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=4),
             st.lists(st.integers(0, 30), min_size=1, max_size=6, unique=True),
             st.sets(st.integers(0, 5)),
         ),

@@ -69,7 +69,7 @@ def test_sighup_reads_at_once(folder, copy, monkeypatch):
         try:
             shutil.copy(folder / "two.txt", copy)
             os.kill(os.getpid(), signal.SIGHUP)
-            wait_for(lambda: store.get("model").model.size == "3 trees")
+            wait_for(lambda: store.find("model").model.size == "3 trees")
         finally:
             signal.signal(signal.SIGHUP, before)
             store.close()

@@ -10,7 +10,7 @@ import typer
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.model_file import check_model_file, save_model
-from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Threads
+from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Threads, read_weights
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted
 
@@ -163,10 +163,7 @@ def _mean(paths: list[Path], out: Path, weights: str | None, missing: str | None
     """Write the mean, or the weighted sum, of models."""
     from ranksieve.rankers.combination import mean_model
 
-    try:
-        shares = None if weights is None else [float(weight) for weight in weights.split(",")]
-    except ValueError:
-        raise ParameterError(f"--weights is {weights!r}; expected numbers such as 0.5,0.3,0.2") from None
+    shares = None if weights is None else read_weights(weights)
     models = _load(paths)
     model = mean_model(list(models.values()), weights=shares, missing=missing)
     save_model(model, out)

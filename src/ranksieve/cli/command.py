@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -128,6 +130,24 @@ def _declaration(command: Any, name: str) -> tuple[type, Any]:
     kinds = [kind for kind in (annotation, *get_args(annotation)) if kind in METAVARS]
     nested = [kind for outer in get_args(annotation) for kind in get_args(outer) if kind in METAVARS]
     return (*kinds, *nested, str)[0], info
+
+
+def with_options(command: Callable[..., None], run: Callable[..., None], options: Mapping[str, Any]) -> Any:
+    """`run` with the parameters of a command and options, by name, that are None where they are not given.
+
+    Options replace parameters of the same name.
+    """
+    own = inspect.signature(command, eval_str=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        for name, option in options.items()
+    ]
+    kept = [parameter for name, parameter in own.parameters.items() if name not in options]
+    signature = own.replace(parameters=[*kept, *added])
+    wrapped = functools.wraps(command)(run)
+    wrapped.__signature__ = signature  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    return wrapped
 
 
 def usage_message(error: Any) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from ranksieve.cli.command import with_options
 from ranksieve.cli.console import check_writable, progress_output
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import read_size, unit_hint
@@ -119,23 +118,13 @@ OPTIONS: dict[str, Any] = {  # of the first stage
 def takes_first_stage(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a first stage to a command, whose argument `stage` becomes a `FirstStage`, or None."""
 
-    @functools.wraps(command)
     def run(**values: Any) -> None:
         given = {name: values.pop(name) for name in OPTIONS}
         if given["stage"] is not None and values["out"] is not None:
             check_writable(values["out"], given["stage"])
         command(**values, stage=_first_stage(**given))
 
-    own = inspect.signature(command, eval_str=True)
-    kept = [parameter for name, parameter in own.parameters.items() if name not in OPTIONS]
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
-        for name, option in OPTIONS.items()
-    ]
-    signature = own.replace(parameters=[*kept, *added])
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    return run
+    return with_options(command, run, OPTIONS)
 
 
 SETTINGS = ("k1", "b", "k3", "mu", "mix", "c", "ef", "dense_share", "rrf_k", "pool")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ranksieve.cli.command import with_options
 from ranksieve.errors import ParameterError, param
 
 PANEL = "Columns of Parquet and CSV"
@@ -31,7 +30,6 @@ def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., Non
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(command)
         def run(**values: Any) -> None:
             columns = {role: values.pop(role) for role in COLUMNS}
             unused = [role for role, name in columns.items() if name is not None]
@@ -39,22 +37,16 @@ def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., Non
                 raise ParameterError(param(unused[0]), " names a column of data files, and none is given; leave it out")
             command(**values | {name: _data_files(values[name], columns) for name in names})
 
-        own = inspect.signature(command, eval_str=True)
-        signature = own.replace(parameters=[*own.parameters.values(), *(_option(role) for role in COLUMNS)])
-        run.__signature__ = signature  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
-        return run
+        return with_options(command, run, {role: _option(role) for role in COLUMNS})
 
     return decorate
 
 
-def _option(role: str) -> inspect.Parameter:
+def _option(role: str) -> Any:
     usual, text = COLUMNS[role]
     metavar = "NAMES" if role in ("ignore", "categorical") else "NAME"
     option = typer.Option(f"--{role}", help=text, metavar=metavar, show_default=usual, rich_help_panel=PANEL)
-    return inspect.Parameter(
-        role, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
-    )
+    return Annotated[str | None, option]
 
 
 def _data_files(given: Path | list[Path] | None, columns: dict[str, str | None]) -> Any:

@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts
-from ranksieve.cli.shared_options import OutRun
-from ranksieve.errors import ParameterError
+from ranksieve.cli.shared_options import OutRun, read_weights
 from ranksieve.text_formats import counted
 
 
 def fuse(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN RUN…", help="TREC runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN RUN...", help="TREC runs.")],
     out: OutRun,
     method: Annotated[
         str,
@@ -52,14 +51,7 @@ def fuse(
     from ranksieve.retrieval.fusion import fuse as fuse_runs
     from ranksieve.retrieval.runs import write_run
 
-    factors = None if weights is None else _numbers(weights)
+    factors = None if weights is None else read_weights(weights)
     run = fuse_runs(runs, method, norm=norm, weights=factors, k=k, depth=depth)
     write_run(run, out, tag=method)
     show_facts([("run", f"{out}, {counted(query=run.n_queries, document=len(run))}")])
-
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ParameterError(f"--weights is {text!r}; expected numbers separated by commas, such as 0.7,0.3") from None

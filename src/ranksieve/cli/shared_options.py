@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ranksieve.errors import ParameterError
+
 
 def out_option(help: str, *, metavar: str = "FILE", **settings: Any) -> Any:
     """`--out`: what the command writes."""
@@ -27,6 +29,14 @@ def n_features_option(default: str) -> Any:
     return typer.Option(
         min=1, help="Number of features. RankLib and QuickRank models do not store it.", show_default=default
     )
+
+
+def read_weights(text: str) -> list[float]:
+    """What `--weights` gives."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"--weights is {text!r}; expected numbers separated by commas, such as 0.7,0.3") from None
 
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]

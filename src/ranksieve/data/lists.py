@@ -158,7 +158,7 @@ def id_array(ids: Any) -> np.ndarray:
 def check_id(id: object, kind: str, place: str = "") -> None:
     """Refuse an id with NUL characters: arrays of text drop them at its end, and then it equals another one."""
     if isinstance(id, str) and "\0" in id:
-        raise DataError(f"{place}the {kind} id {id!r} has a NUL character; expected text without any; remove it")
+        raise DataError(f"{place}the {kind} id {str(id)!r} has a NUL character; expected text without any; remove it")
 
 
 def id_column(ids: Any, kind: str) -> np.ndarray:

@@ -24,6 +24,8 @@ from ranksieve.experiments.tune import search, studies, tuned, tuned_cells
 from ranksieve.files import atomic_path
 from ranksieve.rankers.trials import load_optuna
 
+STORED = ("title", "about", "quick", "metrics", "stages", "figures", "baseline", "compare", "timed")  # of a spec
+
 OnCell = Callable[[Cell, int, int], None]
 
 
@@ -163,16 +165,8 @@ def _on_tuned(cell: Cell, tuned: Sequence[Cell]) -> Cell:
 
 def _store_experiment(spec: Spec, folder: Path, tuned: Sequence[dict[str, Any]] = ()) -> None:
     facts: dict[str, Any] = {
-        "title": spec.title,
-        "about": spec.about,
+        **{name: getattr(spec, name) for name in STORED},
         "spec": Path(spec.path).name,
-        "quick": spec.quick,
-        "metrics": spec.metrics,
-        "stages": spec.stages,
-        "figures": spec.figures,
-        "baseline": spec.baseline,
-        "compare": spec.compare,
-        "timed": spec.timed,
         "tuned": tuned,
         "data": [data.identity() for data in spec.data],
         "cells": [cell.key for cell in spec.cells],

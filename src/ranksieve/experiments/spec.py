@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ranksieve import __version__
@@ -85,21 +85,11 @@ class Cell:
         params = self.params.as_dict()
         if self.prune is not None:
             params |= {"rate": self.params.rate, "strategy": self.params.strategy, **self.strategy_params}
-        params = {name: value for name, value in params.items() if name not in RESOURCES}
         return {
+            **{item.name: getattr(self, item.name) for item in fields(self)},
             "data": self.data.identity(),
-            "run": self.run,
-            "grid": self.grid,
-            "params": params,
-            "seed": self.seed,
-            "sample": self.sample,
-            "prune": self.prune,
+            "params": {name: value for name, value in params.items() if name not in RESOURCES},
             "model_cell": None if self.model_cell is None else self.model_cell.key,
-            "selections": self.selections,
-            "shared_leaves": self.shared_leaves,
-            "follow_training": self.follow_training,
-            "time_scoring": self.time_scoring,
-            "background": self.background,
             "init": None if self.init is None else self.init.key,
             "interpolated": [cell.key for cell in self.interpolated],
             "metrics": list(self.metrics),
