@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 import ranksieve
+from ranksieve.cli import INTERRUPTED
 from ranksieve.cli.command import CHECKPOINT, SETTINGS, Command, Group, UsageError, usage_message
 from ranksieve.errors import RanksieveError
 
@@ -84,6 +85,12 @@ class Commands(Group):
         super().__init__(**settings)
         self.commands: Any = LazyCommands()
 
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        try:
+            return super().make_context(*given, **named)
+        except KeyboardInterrupt as error:
+            raise _shown(INTERRUPTED, 130) from error
+
     def invoke(self, ctx: Any) -> Any:
         try:
             from ranksieve.cli.console import shown_warnings
@@ -100,7 +107,7 @@ class Commands(Group):
             raise _shown(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
         except KeyboardInterrupt as error:
             kept = f"; a checkpoint is in {folder}; continue with --resume" if (folder := _checkpoint(ctx)) else ""
-            raise _shown(f"interrupted; no incomplete file is left{kept}", 130) from error
+            raise _shown(f"{INTERRUPTED}{kept}", 130) from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, commands in COMMANDS.items():

@@ -123,7 +123,10 @@ def _run(settings: Settings, max_requests: int) -> None:
         listening = stack.enter_context(closing(bound_socket(settings.host, settings.port)))
         port = listening.getsockname()[1]
         stack.enter_context(suppress(KeyboardInterrupt))  # Ctrl-C is how a service ends
-        show_waiting("lexical", "opening index and models")
+        if settings.index is None:
+            show_waiting("scoring", "opening the models")
+        else:
+            show_waiting("lexical", "opening index and models")
         if settings.workers == 1:
             log_to_stderr()
             server = OneProcess(uvicorn.Config(create_app(settings), **options))
