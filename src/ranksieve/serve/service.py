@@ -113,7 +113,7 @@ class Service:
         params = self.settings.training
         self.trainer.start(
             Task(
-                self.settings.index, folder, store.grades(), store.texts(), self.engine.stage(), depth, params,
+                self.index.path, folder, store.grades(), store.texts(), self.engine.stage(), depth, params,
                 self.settings.encode,
             )
         )  # fmt: skip
