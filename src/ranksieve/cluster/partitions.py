@@ -124,7 +124,8 @@ def scan(
         )  # fmt: skip
     sizes: dict[str, int] = {}
     highest = 1.0
-    with NUMBA_LOCK, using_threads(threads), reading_ahead(opened) as blocks:
+    sampled_from = first_row if most else None
+    with NUMBA_LOCK, using_threads(threads), reading_ahead(opened, sampled_from=sampled_from) as blocks:
         for block in blocks:
             if sketch is not None:
                 sketch.add(block.features, source=name)

@@ -37,6 +37,7 @@ FEATURE_BYTES = 448 << 10  # of a feature: blocks and buffers of data that is re
 LEAST_ROWS = 1_024  # that have to fit beside the documents' scores
 BESIDE = 8  # validation bins up to one part in so many of the memory stay in memory
 ENDING = ".bins"
+THRESHOLD_RULE = 2  # files whose thresholds were learned in another way are written again
 HASH_DIGITS = 8  # in the names of bin files that are not beside their data
 
 
@@ -149,7 +150,7 @@ class BinStore:
         fingerprint = source.fingerprint()
         if fingerprint is None:
             return None
-        cuts: Any = dict(most)
+        cuts: Any = {**most, "rule": THRESHOLD_RULE}
         if binning is not None:
             coded = sorted(binning.codes)
             codes = (binning.codes[feature] for feature in coded)

@@ -206,7 +206,7 @@ def _first_pass(
     if binning is None:
         place.check_sample(source.n_docs or 0, source.n_features or 0, name)
     width = n_docs = 0
-    with reading_ahead(source) as blocks:
+    with reading_ahead(source, sampled_from=0 if binning is None else None) as blocks:
         for block in blocks:
             n_docs += block.n_docs
             if binning is None:

@@ -13,6 +13,7 @@ from ranksieve.data.categories import MOST
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.features import infinite_feature
 from ranksieve.data.lists import starts_of
+from ranksieve.data.sampled_rows import key_of, parts_of, total_weight
 from ranksieve.dtypes import BIN, FEATURE, MAX_BINS, MISSING_BIN
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
@@ -104,9 +105,10 @@ class Binning:
 class BinningSketch:
     """Computes a `Binning` from blocks of rows in one pass.
 
-    It keeps the distinct values of features that have few, and the rows with the smallest hash of their row number: a
-    uniform sample that does not depend on the sizes of the blocks. Sketches of parts of the data can be merged; each is
-    given the number of its `first_row`. With the number of all rows, `n_all`, a part keeps only rows that may be used.
+    It looks at the rows that `sampled_rows` names: of large data not all. It keeps the distinct values of features that
+    have few, and the rows with the smallest hash of their row number: a uniform sample that does not depend on the
+    sizes of the blocks. Sketches of parts of the data can be merged; each is given the number of its `first_row`. With
+    the number of all rows, `n_all`, a part keeps only rows that may be used.
     Features whose names are in `categories` are categorical; without `names`, features are called f1, f2, ….
     """
 
@@ -129,34 +131,44 @@ class BinningSketch:
         self._fill = fill
         self._sample_rows = sample_rows
         self._first_row = first_row
-        self._n_rows = 0
+        self._n_rows = self._n_sampled = 0
         self._distinct = np.empty((0, max_bins), FEATURE)
         self._counts = np.zeros(0, np.int64)
         self._missing = np.zeros(0, np.bool_)
         self._kept: list[tuple[np.ndarray, np.ndarray]] = []
         self._n_kept = 0
-        # of n_all rows the sample's share, and 12 standard deviations more, has hashes below this
-        share = (sample_rows + 12.0 * sample_rows**0.5) / max(n_all, 1)
+        # of n_all rows the sample's share, and 12 standard deviations more, has keys below this
+        share = (sample_rows + 12.0 * sample_rows**0.5) / max(total_weight(n_all), 1)
         self._limit = np.uint64(min(int(share * 2.0**64), 2**64 - 1) if n_all else 2**64 - 1)
 
     def add(self, block: np.ndarray, *, source: str = "the data") -> None:
-        """Add the next rows; a block may have more features than those before it."""
+        """Add the next rows; a block may have more features than those before it, or none if no row is sampled."""
+        self._widen(block.shape[1])
+        self._count_codes(block, source)
+        first = self._first_row + self._n_rows
+        for start, stop, weight in parts_of(first, len(block)):
+            if weight:
+                self._add_sampled(block[start:stop], first + start, weight, source)
+            elif np.isinf(block[start:stop]).any():
+                row, feature = np.argwhere(np.isinf(block[start:stop]))[0]
+                raise infinite_feature(source, self._name(feature), self._n_rows + start + int(row) + 1)
+        self._n_rows += len(block)
+        if self._n_kept > self._sample_rows * 5 // 4:
+            self._shrink()
+
+    def _add_sampled(self, block: np.ndarray, first: int, weight: int, source: str) -> None:
+        """Add rows, from number `first` on, that each stand for `weight` rows."""
         columns = np.ascontiguousarray(block.T)
-        self._widen(len(columns))
         bad = np.empty(len(columns), np.int64)
         kernels.track_distinct(columns, self._distinct, self._counts, self._missing, bad)
         if (bad >= 0).any():
             feature = int(np.argmax(bad >= 0))
-            raise infinite_feature(source, self._name(feature), self._n_rows + int(bad[feature]) + 1)
-        self._count_codes(block, source)
-        first = self._first_row + self._n_rows
-        hashes = _hash(np.arange(first, first + len(block), dtype=np.uint64))
-        chosen = np.flatnonzero(hashes <= self._limit)
-        self._kept.append((hashes[chosen], np.take(columns, chosen, axis=1)))
+            raise infinite_feature(source, self._name(feature), first - self._first_row + int(bad[feature]) + 1)
+        keys = key_of(np.arange(first, first + len(block), dtype=np.uint64), weight)
+        chosen = np.flatnonzero(keys <= self._limit)
+        self._kept.append((keys[chosen], np.take(columns, chosen, axis=1)))
         self._n_kept += len(chosen)
-        self._n_rows += len(block)
-        if self._n_kept > self._sample_rows * 5 // 4:
-            self._shrink()
+        self._n_sampled += len(block)
 
     def _count_codes(self, block: np.ndarray, source: str) -> None:
         for feature, counts in self._code_counts.items():
@@ -192,6 +204,7 @@ class BinningSketch:
         self._kept.extend(other._kept)
         self._n_kept += other._n_kept
         self._n_rows += other._n_rows
+        self._n_sampled += other._n_sampled
         self._limit = min(self._limit, other._limit)
         self._shrink()
 
@@ -239,19 +252,19 @@ class BinningSketch:
                 self._code_counts[feature] = Counter({int(self._fill): before} if before else {})
         self._distinct = np.concatenate([self._distinct, np.zeros((new, self._max_bins), FEATURE)])
         # rows before this one did not have the new features: these have the fill value
-        seen = int(self._n_rows > 0 and not np.isnan(self._fill))
+        seen = int(self._n_sampled > 0 and not np.isnan(self._fill))
         self._counts = np.concatenate([self._counts, np.full(new, seen, np.int64)])
-        absent = self._n_rows > 0 and np.isnan(self._fill)
+        absent = self._n_sampled > 0 and np.isnan(self._fill)
         self._missing = np.concatenate([self._missing, np.full(new, absent)])
 
     def _shrink(self) -> None:
         if self._n_kept <= self._sample_rows:
             return
-        hashes = np.concatenate([h for h, _ in self._kept])
-        self._limit = np.partition(hashes, self._sample_rows - 1)[self._sample_rows - 1]
-        for place, (h, columns) in enumerate(self._kept):  # one after the other, so that few rows are there twice
-            self._kept[place] = h[h <= self._limit], columns[:, h <= self._limit]
-        self._n_kept = sum(len(h) for h, _ in self._kept)
+        keys = np.concatenate([k for k, _ in self._kept])
+        self._limit = np.partition(keys, self._sample_rows - 1)[self._sample_rows - 1]
+        for place, (k, columns) in enumerate(self._kept):  # one after the other, so that few rows are there twice
+            self._kept[place] = k[k <= self._limit], columns[:, k <= self._limit]
+        self._n_kept = sum(len(k) for k, _ in self._kept)
 
 
 def sample_bytes(n_rows: int, n_features: int) -> int:
@@ -277,10 +290,3 @@ def check_codes(values: np.ndarray, feature: str, source: str) -> None:
             f"{MOST - 1:,}, or texts"
         )
 
-
-def _hash(numbers: np.ndarray) -> np.ndarray:
-    """splitmix64 (Steele, Lea and Flood 2014): a bijection, so no two rows share a value."""
-    z = numbers + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

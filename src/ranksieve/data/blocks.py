@@ -32,7 +32,7 @@ STAMP_BYTES = 1 << 20  # of a file, whose digest tells it from another
 class Block:
     """Consecutive rows.
 
-    `run_ids` and `run_lengths` are the runs of equal neighbouring query ids in the block. A query that continues in
+    `features` have no columns where only lists are read. `run_ids` and `run_lengths` are the runs of equal neighbouring query ids in the block. A query that continues in
     the next block has a run in both.
     """
 
@@ -78,6 +78,9 @@ class Source(Described, ABC):
     parts: tuple[Source, ...] = ()  # that it consists of
     by_column: bool = False  # whether features of blocks should be in Fortran order
     in_threads: bool = False  # whether reading may use several threads
+    # for thresholds: the number of the first row among those of all data. Blocks of rows that are not in the sample may
+    # have no features then.
+    sampled_from: int | None = None
 
     @property
     def path(self) -> str:
@@ -169,10 +172,11 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
 
 
 @contextmanager
-def reading_ahead(data: Dataset | Source) -> Iterator[Iterator[Block]]:
+def reading_ahead(data: Dataset | Source, *, sampled_from: int | None = None) -> Iterator[Iterator[Block]]:
     """Blocks for binning; where possible, in Fortran order, and with the next one read in other threads meanwhile.
 
     A block is valid until the next one is asked for. Kernels have fewer threads then: reading takes most of the time.
+    `sampled_from` is that of `Source`.
     """
     if isinstance(data, Dataset) or not data.reads_in_threads:
         yield blocks_of(data)
@@ -180,12 +184,14 @@ def reading_ahead(data: Dataset | Source) -> Iterator[Iterator[Block]]:
     sources, threads = (data, *data.parts), get_num_threads()
     for one in sources:
         one.by_column, one.in_threads = True, threads > 1
+    data.sampled_from = sampled_from
     try:
         with using_threads(max(1, threads // 4)), ThreadPoolExecutor(1) as pool:
             yield _ahead(data.blocks(ROWS_AHEAD), pool)
     finally:
         for one in sources:
             one.by_column = one.in_threads = False
+            one.sampled_from = None
 
 
 def _ahead(coming: Iterator[Block], pool: ThreadPoolExecutor) -> Iterator[Block]:

@@ -87,7 +87,7 @@ class JoinedSource(Source):
             (piece, open_values(piece.data, missing=missing, encoders=encoders, **(wanted or {}))) for piece in pieces
         ]
         self._distinct = distinct
-        self.n_docs = n_docs
+        self.n_docs = n_docs if n_docs is not None else self._count_docs()
         first = self._parts[0][1]
         check_alike([part.source for _, part in self._parts], [part.feature_names for _, part in self._parts])
         if any(part.categories != first.categories for _, part in self._parts):
@@ -104,19 +104,28 @@ class JoinedSource(Source):
         sources = ((piece, data) for piece, data in self._parts if isinstance(data, Source))
         return tuple(f"{name}{piece.suffix}" for piece, data in sources for name in data.names)
 
+    def _count_docs(self) -> int | None:
+        """The number of rows of all pieces, if it is known before they are read."""
+        counts = [None if piece.queries is not None else data.n_docs for piece, data in self._parts]
+        return sum(n for n in counts if n is not None) if None not in counts else None
+
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The rows of all pieces in order."""
-        width = 0
+        width = done = 0
         first_in: dict[Any, str] = {}
         for number, (piece, data) in enumerate(self._parts):
+            if isinstance(data, Source) and self.sampled_from is not None and piece.queries is None:
+                data.sampled_from = self.sampled_from + done
             for block in piece.blocks(data, rows):
+                done += block.n_docs
                 read = data.fraction_read if isinstance(data, Source) else 1.0
                 self.fraction_read = (number + read) / len(self._parts)
                 if self._distinct:
                     self._check_distinct(block, data.source, first_in)
-                # text does not name features that are absent from its last lines on
-                block = replace(block, features=widened(block.features, width, self.absent))
-                width = block.features.shape[1]
+                if block.features.shape[1] or self.sampled_from is None:
+                    # text does not name features that are absent from its last lines on
+                    block = replace(block, features=widened(block.features, width, self.absent))
+                    width = block.features.shape[1]
                 yield block
         parts = [data for _, data in self._parts]
         self.n_features = max(data.n_features or 0 for data in parts)

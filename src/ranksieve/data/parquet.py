@@ -6,6 +6,9 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,8 @@ from ranksieve.data.data_file import ReadOptions, lasting
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo
 from ranksieve.data.list_columns import ListColumns, count_values
-from ranksieve.data.lists import Lists, id_array
+from ranksieve.data.lists import Lists, id_array, starts_of
+from ranksieve.data.sampled_rows import is_sampled
 from ranksieve.data.table_source import TableSource
 from ranksieve.dtypes import FEATURE, POSITION
 from ranksieve.errors import DataError
@@ -62,11 +66,31 @@ class ParquetSource(TableSource):
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         done, n_docs = 0, self.n_docs or 1
         with self._open() as file:
-            batches = self._reading(lambda: file.iter_batches(batch_size=rows, use_threads=self.in_threads))
-            while (batch := self._reading(lambda: next(batches, None))) is not None:
+            for batch in self._decoded(file, rows):
                 done += batch.num_rows
                 self.fraction_read = done / n_docs
                 yield self._lists.expand(batch)
+
+    def _decoded(self, file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows; where thresholds are learned, without features in row groups that are not needed for these."""
+        for groups, columns in self._stretches(file.metadata):
+            options = {"row_groups": groups, "columns": columns, "use_threads": self.in_threads}
+            batches = self._reading(partial(file.iter_batches, rows, **options))
+            while (batch := self._reading(lambda batches=batches: next(batches, None))) is not None:
+                yield batch
+
+    def _stretches(self, metadata: pq.FileMetaData) -> list[tuple[list[int] | None, list[str] | None]]:
+        """Row groups that are read together, and which of their columns; None: all."""
+        others = list(self._columns.values())
+        if self.sampled_from is None or self.info.categories or any(self._lists.values.values()) or not others:
+            return [(None, None)]
+        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        firsts = starts_of(sizes)[:-1] + self.sampled_from
+        needed = [is_sampled(*group) for group in zip(firsts.tolist(), sizes, strict=True)]
+        return [
+            ([group for group, _ in run], None if is_needed else others)
+            for is_needed, run in groupby(enumerate(needed), key=itemgetter(1))
+        ]
 
     def _block(self, batch: pa.RecordBatch, done: int) -> Block:
         block: Block = self._reading(lambda: super(ParquetSource, self)._block(batch, done))

@@ -127,16 +127,7 @@ class TableSource(Source):
         return self._spaces[0][: n_rows * n_features].reshape(n_features, n_rows).T
 
     def _block(self, batch: pa.RecordBatch, done: int) -> Block:
-        names = self.info.feature_names
-        features = self._space(batch.num_rows)
-        fill_rows({name: batch.column(name) for name in names}, self._encoders, features)
-        infinite = np.isinf(features)
-        if infinite.any():
-            row, column = np.argwhere(infinite)[0]
-            raise DataError(
-                f"{self._place(done + row)}: feature {names[column]!r} is infinite; "
-                "write null for an unknown value or a large finite number"
-            )
+        features = self._features(batch, done)
         columns = self._columns
         labels = np.zeros(batch.num_rows, LABEL)
         if "label" in columns:
@@ -155,6 +146,21 @@ class TableSource(Source):
             weights=self._grades(batch, columns["weight"], done, np.float64) if "weight" in columns else None,
             positions=self._positions(batch, columns["position"], done) if "position" in columns else None,
         )
+
+    def _features(self, batch: pa.RecordBatch, done: int) -> np.ndarray:
+        names = self.info.feature_names
+        if names[0] not in batch.schema.names:
+            return np.empty((batch.num_rows, 0), FEATURE)
+        features = self._space(batch.num_rows)
+        fill_rows({name: batch.column(name) for name in names}, self._encoders, features)
+        infinite = np.isinf(features)
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0]
+            raise DataError(
+                f"{self._place(done + row)}: feature {names[column]!r} is infinite; "
+                "write null for an unknown value or a large finite number"
+            )
+        return features
 
     def _whole(self, batch: pa.RecordBatch, name: str, done: int) -> pa.Array:
         column = batch.column(name)

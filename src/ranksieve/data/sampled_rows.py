@@ -1,0 +1,58 @@
+"""Which rows thresholds are learned from.
+
+All of the first 262,144 rows; beyond these, every second stripe of 16,384 rows, from 524,288 on every fourth, and from
+1,048,576 on every eighth. A row of such a stripe stands for 2, 4 or 8. The rule depends on the number of a row alone,
+so that files, parts of files and data in memory have the same thresholds. Files with row groups need not decode the
+other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+STRIPE = 16_384  # rows; those of a row group of our Parquet files
+ALL = 16  # stripes that are taken as a whole
+FARTHEST = 8  # at least one stripe in so many is taken
+
+
+def weight_of(stripe: int) -> int:
+    """How many rows a row of this stripe stands for; 0: thresholds are not learned from it."""
+    every = min(1 << (stripe // ALL).bit_length(), FARTHEST)
+    return every if stripe % every == every // 2 else 0
+
+
+def parts_of(first: int, n_rows: int) -> Iterator[tuple[int, int, int]]:
+    """The rows from number `first` on in parts of equal weight: the first and the last place of each, and its weight."""
+    start = done = 0
+    weight = weight_of(first // STRIPE)
+    while done < n_rows:
+        done = min((first + done) // STRIPE * STRIPE + STRIPE - first, n_rows)
+        following = weight_of((first + done) // STRIPE) if done < n_rows else -1
+        if following != weight:
+            yield start, done, weight
+            start, weight = done, following
+
+
+def is_sampled(first: int, n_rows: int) -> bool:
+    """Whether thresholds are learned from any of the rows from number `first` on."""
+    return any(weight for _, _, weight in parts_of(first, n_rows))
+
+
+def total_weight(n_rows: int) -> int:
+    """How many rows those of the sample stand for: about all."""
+    return sum(weight * (stop - start) for start, stop, weight in parts_of(0, n_rows))
+
+
+def key_of(rows: np.ndarray, weight: int) -> np.ndarray:
+    """A random number of each row, by its number; the sample has the rows with the smallest ones."""
+    return _hash(rows) // np.uint64(weight)
+
+
+def _hash(numbers: np.ndarray) -> np.ndarray:
+    """splitmix64 (Steele, Lea and Flood 2014): a bijection, so no two rows share a value."""
+    z = numbers + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
