@@ -16,13 +16,16 @@ import ranksieve as rs
 from ranksieve.boosting.disk_grower import DiskGrower
 from ranksieve.boosting.disk_scores import DiskScores, _Priority
 from ranksieve.boosting.disk_training import passes_per_tree, store_of
-from ranksieve.boosting.scores import Scores
+from ranksieve.boosting.scores import NO_LABELS, NO_ROWS, Scores
+from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data
 from ranksieve.data.disk_rows import SPARE_SHARE, DiskRows, _largest
+from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
+from ranksieve.kernels.lazy_scores import Candidates
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -192,20 +195,59 @@ def test_scores_are_those_of_bins_in_memory(small_memory, data):
     np.testing.assert_array_equal(a.all(), b.all())
 
 
+def test_negatives_are_candidates_by_their_labels(small_memory, data):
+    """The same documents are chosen, whether candidates are named by rows or by labels, highest or lowest first."""
+    binned = bin_data(data, max_bins=32)
+    trees = to_trees(rs.train(binned, algo="lambdamart", **{**MORE, "trees": 6}), binned.binning)
+    negatives, n = Negatives(data.lists), data.n_queries
+    counts = negatives.counts(0.2, 1)
+    for lowest in (False, True):
+        systems = [Scores(binned), Scores(binned), DiskScores(in_file(data, FEW))]
+        last = [None] * 3
+        for tree in trees:
+            for number, scores in enumerate(systems):
+                scores.add(tree)
+                named = (negatives.rows, negatives.offsets) if number == 0 else (None, data.lists.offsets)
+                labels = None if number == 0 else data.labels
+                last[number] = scores.choose(
+                    *named, np.full(n, np.inf), counts, counts, last[number], labels=labels, lowest=lowest
+                )
+            for other in last[1:]:
+                np.testing.assert_array_equal(other.rows, last[0].rows)
+
+
+def test_a_document_takes_so_many_bytes(small_memory, data):
+    binned, kept = in_file(data, MANY), []
+
+    def selection(view):
+        kept.append(view)
+        return TopNegatives(negatives=0.1)(view)
+
+    rs.train(binned, selection=selection, **{name: value for name, value in MORE.items() if name != "min_negatives"})
+    view = kept[-1]
+    scores = view.scores.source
+    arrays = {id(one): one for one in (*vars(scores).values(), binned.disk.slots, *vars(view.lists).values())
+              if isinstance(one, np.ndarray) and len(one) == data.n_docs}  # fmt: skip
+    assert sum(one.nbytes for one in arrays.values()) == 18 * data.n_docs
+    assert not scores._heads and "rows" not in vars(view.negatives)
+
+
 def test_priority_is_the_distance_to_the_lowest_selected_score(small_memory, data):
     scores = DiskScores(in_file(data, FEW))
     scores._all_scores[:] = np.random.default_rng(1).normal(size=data.n_docs)
     rows = np.flatnonzero(data.labels == 0).astype(np.int32)
     offsets = np.searchsorted(rows, data.lists.offsets)
     floors = np.linspace(-1.0, 1.0, data.n_queries)
-    priority = _Priority(scores, rows, offsets, floors, False)
+    by_rows = _Priority(scores, Candidates(rows, NO_LABELS), offsets, floors, False)
+    by_labels = _Priority(scores, Candidates(NO_ROWS, data.labels), data.lists.offsets, floors, False)
     expected = np.full(data.n_docs, -np.inf)
     for q, (start, stop) in enumerate(zip(data.lists.offsets[:-1], data.lists.offsets[1:], strict=True)):
         for row in range(start, stop):
             if data.labels[row] == 0:
                 expected[row] = scores._all_scores[row] - floors[q]
     for first, last in ((0, data.n_docs), (0, 5), (13, 200), (199, data.n_docs), (7, 8)):
-        np.testing.assert_array_equal(priority(first, last), expected[first:last])
+        np.testing.assert_array_equal(by_rows(first, last), expected[first:last])
+        np.testing.assert_array_equal(by_labels(first, last), expected[first:last])
 
 
 def test_memory_holds_the_rows_asked_for_and_the_nearest(small_memory, data):

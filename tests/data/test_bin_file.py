@@ -258,7 +258,7 @@ def sizes(monkeypatch):
     monkeypatch.setattr(bin_store, "resident_memory", lambda: 100_000_000)
     monkeypatch.setattr(bin_store, "available_memory", lambda: 500_000_000)
     given = {"WORK_BYTES": 10_000_000, "FEATURE_BYTES": 100_000, "DOC_BYTES": 50, "WHOLE_BYTES": 10,
-             "MEMORY_BYTES": 50}  # fmt: skip
+             "POSITIVE_BYTES": 0, "MEMORY_BYTES": 50}  # fmt: skip
     for name, value in given.items():
         monkeypatch.setattr(bin_store, name, value)
 
@@ -274,8 +274,8 @@ def test_bins_are_in_memory_up_to_the_limit(sizes):
 
 
 def test_each_forest_of_a_bag_has_scores(sizes):
-    """2 million documents need 60 bytes each with one forest, 92 with three."""
-    for forests, limit in ((1, 120_000_000 + 120_000_000), (3, 120_000_000 + 184_000_000)):
+    """2 million documents need 60 bytes each with one forest, 80 with three."""
+    for forests, limit in ((1, 120_000_000 + 120_000_000), (3, 120_000_000 + 160_000_000)):
         least = limit + bin_store.LEAST_ROWS * 100
         BinStore(str(least), forests=forests).check_room(2_000_000, 100, "data")
         with pytest.raises(ParameterError, match="is too little: scores and gradients of 2,000,000 documents of data"):
@@ -370,6 +370,18 @@ def test_a_limit_that_bins_fit_into_is_reported(path, caplog):
     assert [record.getMessage() for record in caplog.records] == [
         f"the bins of {path} take {file_size(bin_data(path, max_bins=16).bins.nbytes)} and fit into memory"
     ]
+
+
+def test_relevant_documents_leave_room_for_fewer_rows(sizes, tmp_path, monkeypatch):
+    (tmp_path / "x").touch()
+    file, rooms = BinFile(tmp_path / "x", 1_000_000, 100), []
+    lists = small_dataset(9).lists
+    for size in (0, 400):
+        monkeypatch.setattr(bin_store, "POSITIVE_BYTES", size)
+        store = BinStore("195000000")
+        store.opened(bin_store.StoredBins(file, lists, None, None))
+        rooms.append(store.room(file))
+    assert rooms[0] - rooms[1] == 4 * np.count_nonzero(lists.labels) > 0
 
 
 def test_weights_and_validation_sets_leave_room_for_fewer_rows(sizes, tmp_path, data):

@@ -64,16 +64,22 @@ def test_files_parts_of_files_and_arrays_have_the_same_thresholds(short_stripes,
     cut = data.lists.n_queries // 3
     rs.io.write_parquet(data.take_queries(np.arange(cut)), tmp_path / "first.parquet")
     rs.io.write_parquet(data.take_queries(np.arange(cut, data.lists.n_queries)), tmp_path / "second.parquet")
-    write_letor(data, tmp_path / "all.txt")
     joined = JoinedSource([Piece(str(tmp_path / name)) for name in ("first.parquet", "second.parquet")])
     assert joined.n_docs == N
     expected = bin_data(data, max_bins=20)
-    for given in (tmp_path / "all.parquet", joined, tmp_path / "all.txt"):
-        binned = bin_data(given, max_bins=20, missing="nan")
+    for given in (tmp_path / "all.parquet", joined):
+        binned = bin_data(given, max_bins=20)
         assert binned.binning.same_as(expected.binning)
         np.testing.assert_array_equal(binned.bins, expected.bins)
         np.testing.assert_array_equal(binned.lists.labels, expected.lists.labels)
         np.testing.assert_array_equal(binned.lists.offsets, expected.lists.offsets)
+
+
+def test_text_has_the_same_thresholds(short_stripes, tmp_path):
+    data = large_data()
+    data = rs.Dataset.from_arrays(np.nan_to_num(data.features), data.labels, group=data.lists.sizes)
+    write_letor(data, tmp_path / "all.txt")
+    assert bin_data(tmp_path / "all.txt", max_bins=20).binning.same_as(bin_data(data, max_bins=20).binning)
 
 
 def test_row_groups_that_are_not_sampled_are_not_decoded(short_stripes, tmp_path):
@@ -117,11 +123,11 @@ def test_sketches_of_parts_merge_to_the_sketch_of_the_whole(short_stripes, cuts)
 
 
 def test_the_sample_stands_for_all_rows(short_stripes):
-    """Quantiles of few rows, which are not evenly distributed over the data, are those of all rows."""
-    X = large_data().features[:, :1]
-    sketch = BinningSketch(max_bins=5, sample_rows=300)
+    """More of the first rows than of the last are looked at, and later rows have larger values."""
+    X = np.linspace(0, 1, 400 * STRIPE, dtype=np.float32)[:, None]
+    sketch = BinningSketch(max_bins=5, sample_rows=600)
     sketch.add(X)
-    shares = np.searchsorted(np.sort(X[:, 0]), sketch.finish().thresholds) / N
+    shares = np.searchsorted(X[:, 0], sketch.finish().thresholds) / len(X)
     np.testing.assert_allclose(shares, [0.2, 0.4, 0.6, 0.8], atol=0.06)
 
 

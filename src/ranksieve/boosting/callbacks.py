@@ -17,7 +17,7 @@ from ranksieve.boosting.tree import Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.lists import Lists
 from ranksieve.data.negatives import share_of
-from ranksieve.dtypes import LABEL, ROW
+from ranksieve.dtypes import LABEL
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.metrics import Metric, mean
 
@@ -113,7 +113,7 @@ class ValidationSet:
         """Scores of each query's k best documents, the others below them: all that a metric at k can see."""
         lists = self.data.lists
         counts = np.minimum(lists.sizes, k)
-        self._best = self.scores.top(np.arange(lists.n_docs, dtype=ROW), lists.offsets, counts, self._best)
+        self._best = self.scores.top(None, lists.offsets, counts, self._best)
         scores = np.full(lists.n_docs, -np.inf)
         scores[self._best] = self.scores.at(self._best)
         return scores

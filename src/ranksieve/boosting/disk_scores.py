@@ -9,10 +9,12 @@ from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
 from ranksieve.dtypes import ROW
 from ranksieve.kernels.compile_trees import Compiled
+from ranksieve.kernels.lazy_scores import Candidates
 from ranksieve.kernels.scoring import add_trees_binned
 from ranksieve.kernels.traverse_binned import RowBins, catch_up_rows
 
 NO_SLOTS = np.empty(0, np.int32)
+NO_HEADS = np.empty(0, np.float32)
 
 
 def new_scores(data: Binned, *, start: float | np.ndarray = 0.0) -> Scores:
@@ -27,7 +29,7 @@ class DiskScores(Scores):
     scored, and memory is filled with the rows nearest to being selected. Selections then work in memory until a row is
     needed that is not there, which is mostly several trees later, since a tree changes scores by little.
 
-    Unlike in `Scores`, documents that are scored singly have their scores in the array of all, to save memory.
+    To save memory, documents that are scored singly have their scores in the array of all, and heads are not kept.
     """
 
     def __init__(self, data: Binned, *, start: float | np.ndarray = 0.0) -> None:
@@ -64,10 +66,12 @@ class DiskScores(Scores):
         if self._n_copied < 0:
             give_back_memory()  # what the first trees, which see everything, needed
             self._values = self._all_scores
-            self._done = np.empty(len(self._all_scores), np.int32)
+            self._done = np.empty(len(self._all_scores), self._done.dtype)
         self._done.fill(self._n_scored)
-        self._heads.clear()
         self._n_copied = self._n_scored
+
+    def _heads_of(self, lowest: bool) -> np.ndarray:
+        return NO_HEADS
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The scores of some documents."""
@@ -81,7 +85,7 @@ class DiskScores(Scores):
         catch_up_rows(self._rows.bins, stale, self._descent(), self._n_trees, self._values, self._done)
         return self._values[rows]
 
-    def _update(self, choice: Choice, candidates: np.ndarray, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
+    def _update(self, choice: Choice, candidates: Candidates, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
         self._bins, offsets = self._rows.bins, lists[0]
         while True:
             _, n_requested, lowest_heads = self._improve(choice, candidates, lists, lowest)
@@ -120,19 +124,24 @@ class _Priority:
     """How near documents, all of them scored, are to being among the best candidates of their query."""
 
     def __init__(
-        self, scores: DiskScores, candidates: np.ndarray, offsets: np.ndarray, lowest_heads: np.ndarray, lowest: bool
+        self, scores: DiskScores, candidates: Candidates, offsets: np.ndarray, lowest_heads: np.ndarray, lowest: bool
     ) -> None:
         self._scores, self._candidates, self._offsets = scores._all_scores, candidates, offsets
         sign, ceilings = scores._bounds(lowest)
         self._sign, self._floors = sign, lowest_heads + ceilings[scores.n_trees]
 
     def __call__(self, first: int, last: int) -> np.ndarray:
-        low, high = np.searchsorted(self._candidates, np.array([first, last], self._candidates.dtype))
-        rows = self._candidates[low:high]
+        all_rows, labels = self._candidates
+        low, high, rows = first, last, np.arange(first, last)
+        if len(all_rows):
+            low, high = map(int, np.searchsorted(all_rows, np.array([first, last], all_rows.dtype)))
+            rows = all_rows[low:high]
         begin = int(np.searchsorted(self._offsets, low, side="right")) - 1
         end = int(np.searchsorted(self._offsets, high))
         sizes = np.diff(np.clip(self._offsets[begin : end + 1], low, high))
         floors = np.repeat(self._floors[begin:end], sizes)
         priority = np.full(last - first, -np.inf)
         priority[rows - first] = self._sign * self._scores[rows] - floors
+        if len(labels):
+            priority[labels[first:last] != 0] = -np.inf
         return priority

@@ -11,9 +11,9 @@ from ranksieve.boosting.tree import NO_SETS, Tree
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.lists import starts_of
-from ranksieve.dtypes import ROW, SCORE
+from ranksieve.dtypes import LABEL, ROW, SCORE
 from ranksieve.kernels.compile_trees import Compiled, compile_binned
-from ranksieve.kernels.lazy_scores import best_per_query, fill_heads
+from ranksieve.kernels.lazy_scores import Candidates, best_per_query, fill_heads
 from ranksieve.kernels.leaf_values import add_next_leaf_values
 from ranksieve.kernels.scoring import add_trees_binned
 from ranksieve.kernels.traverse_binned import Descent, RowBins, catch_up_rows, pack_tree
@@ -21,6 +21,9 @@ from ranksieve.kernels.traverse_binned import Descent, RowBins, catch_up_rows, p
 # All documents are scored together once this share of them, counted per tree, has been scored singly since the last
 # time. Measured on 0.8 M documents: shares from 0.05 to 0.2 differ by 3% in the CPU time of a tree.
 WALKED_SHARE = 0.1
+NO_ROWS = np.empty(0, ROW)
+NO_LABELS = np.empty(0, LABEL)
+COUNT = np.uint16  # of trees in a score
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Scores:
         self._all_scores = np.full(n_docs, start, SCORE)  # every document's score under the first `_n_scored` trees
         self._n_scored = 0
         self._values = np.empty(0, SCORE)  # document d's score under its first `_done[d]` trees
-        self._done = np.empty(0, np.int32)
+        self._done = np.empty(0, COUNT)
         self._heads: dict[bool, np.ndarray] = {}  # see kernels.lazy_scores; of scores, and of negated scores
         self._n_copied = -1  # `_values` began as the scores under so many trees
         self._n_walked = 0  # walks since all documents were scored together
@@ -119,6 +122,8 @@ class Scores:
         self._ceilings[t + 1] = self._ceilings[t] + tree.leaf_values.max()
         self._negated_ceilings[t + 1] = self._negated_ceilings[t] - tree.leaf_values.min()
         self._n_trees += 1
+        if self._n_trees > np.iinfo(self._done.dtype).max:
+            self._done = self._done.astype(np.int32)
         if leaves is None:
             return
         if leaves.n_rows < len(self._all_scores):
@@ -154,58 +159,74 @@ class Scores:
         return self._values[rows]
 
     def top(
-        self, candidates: np.ndarray, offsets: np.ndarray, counts: np.ndarray, last: np.ndarray | None
+        self,
+        candidates: np.ndarray | None,
+        offsets: np.ndarray,
+        counts: np.ndarray,
+        last: np.ndarray | None,
+        *,
+        labels: np.ndarray | None = None,
     ) -> np.ndarray:
         """The `counts[q]` best-scored of each query's candidates, rows ascending.
 
-        Query q has the candidate rows `candidates[offsets[q]:offsets[q + 1]]`. `last` is what the last call with the
-        same candidates and counts returned; it makes this one fast and does not change it.
+        Query q has the candidate rows `candidates[offsets[q]:offsets[q + 1]]`. With None, these are its documents
+        `offsets[q]:offsets[q + 1]`, or those of them whose label is 0 if there are `labels`. `last` is what the last
+        call with the same candidates and counts returned; it makes this one fast and does not change it.
         """
         choice = Choice.fresh(counts) if last is None else Choice(last.copy(), starts_of(counts), counts.copy())
-        return self.choose(candidates, offsets, np.full(len(counts), np.inf), counts, counts, choice).rows
+        thresholds = np.full(len(counts), np.inf)
+        return self.choose(candidates, offsets, thresholds, counts, counts, choice, labels=labels).rows
 
     def choose(
         self,
-        candidates: np.ndarray,
+        candidates: np.ndarray | None,
         offsets: np.ndarray,
         thresholds: np.ndarray,
         lows: np.ndarray,
         highs: np.ndarray,
         last: Choice | None = None,
         *,
+        labels: np.ndarray | None = None,
         lowest: bool = False,
     ) -> Choice:
         """The candidates of each query q scored at least `thresholds[q]`, the best `lows[q]` to `highs[q]` of them.
 
-        Where there are more than `highs[q]`, the best are kept; where there are fewer than `lows[q]`, the best of the
-        rest join them. With `lowest`, scores count negated. `last` is the last choice among the same candidates; it
-        makes this one fast and does not change it.
+        Candidates are those of `top`. Where there are more than `highs[q]`, the best are kept; where there are fewer
+        than `lows[q]`, the best of the rest join them. With `lowest`, scores count negated. `last` is the last choice
+        among the same candidates; it makes this one fast and does not change it.
         """
         new = Choice.fresh(highs) if last is None else last.with_room(highs)
         if not new.sizes.any():
             self.all()
-        self._update(new, candidates, (offsets, thresholds, lows, highs, new.starts), lowest)
+        grades = (NO_LABELS if labels is None else labels).view()
+        grades.flags.writeable = False  # kernels are compiled once for the user's labels and for copies
+        among = Candidates(NO_ROWS if candidates is None else candidates, grades)
+        self._update(new, among, (offsets, thresholds, lows, highs, new.starts), lowest)
         return new
 
-    def _update(self, choice: Choice, candidates: np.ndarray, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
+    def _update(self, choice: Choice, candidates: Candidates, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
         """Make the last choice the new one; `lists` are those of `best_per_query`."""
         if self._n_walked > WALKED_SHARE * len(self._all_scores):
             self.all()
         self._n_walked += self._improve(choice, candidates, lists, lowest)[0]
 
     def _improve(
-        self, choice: Choice, candidates: np.ndarray, lists: tuple[np.ndarray, ...], lowest: bool
+        self, choice: Choice, candidates: Candidates, lists: tuple[np.ndarray, ...], lowest: bool
     ) -> tuple[int, int, np.ndarray]:
         """Make the last choice the new one, as far as rows are in memory; returns what `best_per_query` returns."""
         self._copy_all()
         sign, ceilings = self._bounds(lowest)
-        if lowest not in self._heads:
-            self._heads[lowest] = np.empty(len(self._values), np.float32)
-            fill_heads(self._values, self._done, sign, ceilings, self._heads[lowest])
         return best_per_query(
             self._bins, self._descent(), self._n_trees, sign, ceilings, candidates, lists, choice.places, choice.sizes,
-            self._values, self._done, self._heads[lowest],
+            self._values, self._done, self._heads_of(lowest),
         )  # fmt: skip
+
+    def _heads_of(self, lowest: bool) -> np.ndarray:
+        """The heads of all documents."""
+        if lowest not in self._heads:
+            self._heads[lowest] = np.empty(len(self._values), np.float32)
+            fill_heads(self._values, self._done, *self._bounds(lowest), self._heads[lowest])
+        return self._heads[lowest]
 
     def _bounds(self, lowest: bool) -> tuple[float, np.ndarray]:
         """The sign of scores, and what trees can add to them at most."""
@@ -218,7 +239,7 @@ class Scores:
         if self._n_copied < 0:
             give_back_memory()  # what the first trees, which see everything, needed
             self._values = np.empty_like(self._all_scores)
-            self._done = np.empty(len(self._all_scores), np.int32)
+            self._done = np.empty(len(self._all_scores), self._done.dtype)
         self._values[:] = self._all_scores
         self._done.fill(self._n_scored)
         self._heads.clear()

@@ -28,9 +28,10 @@ from ranksieve.text_formats import AUTO, file_size, read_size, unit_hint
 
 LOG = logging.getLogger("ranksieve")
 SHARE = 0.7  # of the free memory that bins may take, if no limit is given
-DOC_BYTES = 30  # of a document whose bins are in a file: label, score, its bound and trees, places in work arrays
+DOC_BYTES = 18  # of a document whose bins are in a file: label, score, number of its trees, place in memory
+POSITIVE_BYTES = 4  # more of a positive: its row
 TOP_BYTES = 8  # more of a validation set: scores of the best documents
-FOREST_BYTES = 16  # more for each further forest of a bag: score, its bound and trees
+FOREST_BYTES = 10  # more for each further forest of a bag: score, number of its trees
 MEMORY_BYTES = 54  # of a document besides its bins, where these are in memory: label, scores, gradients, work arrays
 WORK_BYTES = 48 << 20  # libraries and kernels that are loaded, blocks of the bin file
 FEATURE_BYTES = 448 << 10  # of a feature: blocks and buffers of data that is read, or histograms
@@ -221,6 +222,7 @@ class BinStore:
         self._in_files += n_docs
         self._doc_bytes += n_docs * (self._per_doc + TOP_BYTES * beside)
         self._column_bytes += sum(column.nbytes for column in more)
+        self._column_bytes += POSITIVE_BYTES * int(np.count_nonzero(lists.labels))
         if not (self.keep if keep is None else keep):
             stored.file.remove()
         return stored

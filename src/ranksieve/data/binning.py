@@ -289,4 +289,3 @@ def check_codes(values: np.ndarray, feature: str, source: str) -> None:
             f"{source}: feature {feature!r} is categorical and holds {wrong[0]:g}; expected whole numbers from 0 to "
             f"{MOST - 1:,}, or texts"
         )
-

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +28,15 @@ ROWS_AHEAD = 6_144  # of a block for binning: with fewer, calls for each column 
 STAMP_BYTES = 1 << 20  # of a file, whose digest tells it from another
 
 
+T = TypeVar("T")
+
+
 @dataclass
 class Block:
     """Consecutive rows.
 
-    `features` have no columns where only lists are read. `run_ids` and `run_lengths` are the runs of equal neighbouring query ids in the block. A query that continues in
-    the next block has a run in both.
+    `features` have no columns where only lists are read. `run_ids` and `run_lengths` are the runs of equal neighbouring
+    query ids in the block. A query that continues in the next block has a run in both.
     """
 
     features: np.ndarray
@@ -187,18 +190,19 @@ def reading_ahead(data: Dataset | Source, *, sampled_from: int | None = None) ->
     data.sampled_from = sampled_from
     try:
         with using_threads(max(1, threads // 4)), ThreadPoolExecutor(1) as pool:
-            yield _ahead(data.blocks(ROWS_AHEAD), pool)
+            yield ahead(data.blocks(ROWS_AHEAD), pool)
     finally:
         for one in sources:
             one.by_column = one.in_threads = False
             one.sampled_from = None
 
 
-def _ahead(coming: Iterator[Block], pool: ThreadPoolExecutor) -> Iterator[Block]:
+def ahead(coming: Iterator[T], pool: ThreadPoolExecutor) -> Iterator[T]:
+    """The same, with the next one made in a thread meanwhile; none is kept after it was returned."""
     following = pool.submit(next, coming, None)
-    while (block := following.result()) is not None:
+    while (found := [following.result()])[0] is not None:
         following = pool.submit(next, coming, None)
-        yield block
+        yield found.pop()
 
 
 def give_back_memory() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,9 @@ from ranksieve.kernels.lazy_scores import ABSENT, REQUESTED
 from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
-WHOLE_BYTES = 14  # of a document more than usual, while a tree is grown on all of them: gradients
+WHOLE_BYTES = 26  # of a document more than usual, while a tree is grown on all of them: gradients
+WANTED = -3  # slots of rows that the next pass over the file brings into memory
+PART_ROWS = 1 << 18  # slots that are worked on at a time
 SPARE_SHARE = 0.125  # of the memory for rows, which stays free for rows that are needed before the file is read again
 
 
@@ -51,9 +53,15 @@ class DiskRows:
 
     def requested(self) -> np.ndarray:
         """The rows that a kernel has marked as requested."""
-        rows = np.flatnonzero(self.slots == REQUESTED).astype(ROW)
+        found = [np.flatnonzero(slots == REQUESTED).astype(ROW) + ROW(first) for first, slots in self._parts()]
+        rows = np.concatenate(found)
         self.slots[rows] = ABSENT
         return rows
+
+    def _parts(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The slots in parts, each with its first row: flags of all rows at once would take more memory."""
+        for first in range(0, len(self.slots), PART_ROWS):
+            yield first, self.slots[first : first + PART_ROWS]
 
     def load(self, rows: np.ndarray) -> bool:
         """Bring rows, ascending, into memory; False if it is better to read the whole file."""
@@ -92,27 +100,30 @@ class DiskRows:
         rows that are in memory stay there if there is room for them. `on_block` gets every block with the number of its
         first row before that.
         """
-        n_rows, room = self.file.n_rows, self.room
-        marks = np.zeros(n_rows, np.bool_)
-        if priority is None and self._n_kept + len(rows) <= len(self._matrix):
-            marks[self.slots >= 0] = True
-        if len(rows) + len(self._taken) <= room:
-            marks[self._taken] = True
-        marks[rows] = True
-        spare, n_near = room - int(np.count_nonzero(marks)), 0
-        self.slots.fill(ABSENT)
+        n_rows, n_near = self.file.n_rows, 0
+        spare = self.room - self._mark(rows, priority is None and self._n_kept + len(rows) <= len(self._matrix))
         self._n_kept = 0
         for first, bins in self.file.blocks():
             last = first + len(bins)
             if on_block is not None:
                 on_block(first, bins)
-            kept = marks[first:last]
+            kept = self.slots[first:last] == WANTED
+            self.slots[first:last] = ABSENT
             if priority is not None:
                 near = _largest(np.where(kept, -np.inf, priority(first, last)), spare * last // n_rows - n_near)
                 n_near += len(near)
                 kept[near] = True
             inside = np.flatnonzero(kept)
             self._keep(first + inside, bins[inside])
+
+    def _mark(self, rows: np.ndarray, with_kept: bool) -> int:
+        """Mark rows as wanted, the last training rows if there is room for them, and those in memory; their number."""
+        for _, slots in self._parts():
+            slots[:] = np.where(slots >= 0, WANTED, ABSENT) if with_kept else ABSENT
+        if len(rows) + len(self._taken) <= self.room:
+            self.slots[self._taken] = WANTED
+        self.slots[rows] = WANTED
+        return sum(int(np.count_nonzero(slots == WANTED)) for _, slots in self._parts())
 
     def _keep(self, rows: np.ndarray, bins: np.ndarray) -> None:
         end = self._n_kept + len(rows)

@@ -44,7 +44,17 @@ class Negatives:
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        return np.searchsorted(self.rows, self._lists.offsets.astype(ROW)).astype(np.int64)  # others are cast
+        offsets = self._lists.offsets
+        return offsets - np.searchsorted(self.positives, offsets.astype(ROW))  # others are cast
+
+    def rows_at(self, places: np.ndarray) -> np.ndarray:
+        """`rows[places]`, without the array of all rows."""
+        before = self.positives - np.arange(len(self.positives), dtype=ROW)  # negatives before each positive
+        return (places + np.searchsorted(before, places.astype(ROW), side="right")).astype(ROW)
+
+    def places_of(self, rows: np.ndarray) -> np.ndarray:
+        """Where some negatives are among `rows`, without that array."""
+        return rows - np.searchsorted(self.positives, rows)
 
     def counts(self, share: float, at_least: int) -> np.ndarray:
         """`ceil(share · n)` of each query's n negatives, at least `at_least`, at most all."""
@@ -58,7 +68,7 @@ class Negatives:
     def draw(self, counts: np.ndarray, rng: np.random.Generator, *, first_query: int = 0) -> np.ndarray:
         """`counts[q]` random negatives of each query, ascending."""
         places = draw_places(np.diff(self.offsets), counts, rng, first_query=first_query)
-        return self.rows[places + np.repeat(self.offsets[:-1], counts)]
+        return self.rows_at(places + np.repeat(self.offsets[:-1], counts))
 
 
 def largest_rows(values: np.ndarray, candidates: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:

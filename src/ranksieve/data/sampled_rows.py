@@ -24,7 +24,7 @@ def weight_of(stripe: int) -> int:
 
 
 def parts_of(first: int, n_rows: int) -> Iterator[tuple[int, int, int]]:
-    """The rows from number `first` on in parts of equal weight: the first and the last place of each, and its weight."""
+    """The rows from number `first` on in parts of equal weight: where each begins and ends, and its weight."""
     start = done = 0
     weight = weight_of(first // STRIPE)
     while done < n_rows:

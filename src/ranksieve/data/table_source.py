@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ranksieve.data.blocks import Block, Source, give_back_memory
+from ranksieve.data.blocks import Block, Source, ahead, give_back_memory
 from ranksieve.data.categories import kind_text
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS
@@ -102,15 +103,18 @@ class TableSource(Source):
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The documents in order, at most `rows` at a time."""
-        done = 0
+        done = n_read = 0
         self._spaces = [np.empty(0, FEATURE)] * 2
-        for n_read, batch in enumerate(self._batches(rows), start=1):
-            if batch.num_rows:
-                yield self._block(batch, done)
-            done += batch.num_rows
-            del batch
-            if n_read % GIVE_BACK_EVERY == 0:
-                give_back_memory()
+        with ThreadPoolExecutor(1) as pool:
+            for batch in ahead(self._batches(rows), pool) if self.in_threads else self._batches(rows):
+                block = self._block(batch, done) if batch.num_rows else None
+                done, n_read = done + batch.num_rows, n_read + 1
+                del batch  # its memory is used for another one meanwhile
+                if block is not None:
+                    yield block
+                    del block
+                if n_read % GIVE_BACK_EVERY == 0:
+                    give_back_memory()
         self._spaces.clear()
         for name, encoder in self._encoders.items():
             if encoder is not None:

@@ -6,7 +6,10 @@ does not change until d is scored again, `scores[d] - ceilings[done[d]]`, is kep
 all heads are read for every tree, at the speed of memory.
 
 Where only some rows are in memory, a query that needs others is left as it is, and these rows are marked as REQUESTED.
+There heads are not kept but computed, which takes less memory.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import uintp
@@ -18,6 +21,16 @@ from ranksieve.kernels.traverse_binned import catch_up
 
 ABSENT, REQUESTED = -1, -2  # slots of rows that are not in memory
 ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves
+
+
+class Candidates(NamedTuple):
+    """Documents that may be chosen: of query q `rows[offsets[q]:offsets[q + 1]]`, ascending.
+
+    Without rows, these are the documents `offsets[q]:offsets[q + 1]`; with labels, only those whose label is 0.
+    """
+
+    rows: np.ndarray
+    labels: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -61,6 +74,28 @@ def request_rows(rows, start, stop, n_trees, done, slots):
 
 
 @njit(cache=True, nogil=True)
+def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done, heads, out):
+    """The candidates start..stop - 1 whose heads are at least `lowest_head`, and their number."""
+    rows, labels = candidates
+    n = 0
+    if len(heads) == 0:
+        for i in range(start, stop):
+            row = uintp(rows[i]) if len(rows) > 0 else uintp(i)
+            out[n] = row
+            is_near = sign * scores[row] - ceilings[done[row]] >= lowest_head
+            n += is_near and (len(labels) == 0 or labels[row] == 0.0)
+    elif len(rows) > 0:
+        for i in range(start, stop):
+            out[n] = rows[i]
+            n += heads[uintp(rows[i])] >= lowest_head
+    else:
+        for row in range(start, stop):
+            out[n] = row
+            n += heads[row] >= lowest_head and (len(labels) == 0 or labels[row] == 0.0)
+    return n
+
+
+@njit(cache=True, nogil=True)
 def best_of_some(first, last, row_bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, given):
     """`best_per_query` for some queries; `given` is (sizes, scores, done, heads, walks, requested, lowest heads)."""
     offsets, thresholds, lows, highs, starts = lists
@@ -80,10 +115,9 @@ def best_of_some(first, last, row_bins, forest, n_trees, sign, ceilings, candida
         if np.isfinite(floor):
             lowest_head -= ROUNDING * (1.0 + abs(floor) + abs(lowest_head))
         rows = np.empty(offsets[q + 1] - offsets[q], np.int32)
-        n_near = 0
-        for i in range(offsets[q], offsets[q + 1]):
-            rows[n_near] = candidates[i]
-            n_near += heads[uintp(candidates[i])] >= lowest_head
+        n_near = near_rows(
+            candidates, offsets[q], offsets[q + 1], lowest_head, sign, ceilings, scores, done, heads, rows
+        )
         lowest_heads[q], n_walks[q] = lowest_head, walks
         n_requested[q] = request_rows(rows, 0, n_near, n_trees, done, slots)
         if n_requested[q] > 0:
@@ -94,7 +128,8 @@ def best_of_some(first, last, row_bins, forest, n_trees, sign, ceilings, candida
         for i in range(n_near):
             row = rows[i]
             score = sign * scores[row]
-            heads[row] = score - ceilings[n_trees]
+            if len(heads) > 0:
+                heads[row] = score - ceilings[n_trees]
             if score >= floor:
                 rows[n], values[n] = row, score
                 n += 1
@@ -127,7 +162,7 @@ def best_per_query(row_bins, forest, n_trees, sign, ceilings, candidates, lists,
     Same as bringing every row up to date and sorting, and faster: the rows chosen last time, rescored, give a score
     that the new choice cannot fall below; only rows that might reach it are scored. `chosen` and `sizes` hold the last
     choice; sizes are 0 where there is none. With `sign` -1 scores count negated, and `ceilings` are theirs.
-    Candidates of a query are ascending. `lists` is (offsets, thresholds, lows, highs, starts), an entry per query each.
+    `candidates` are `Candidates`. `lists` is (offsets, thresholds, lows, highs, starts), an entry per query each.
 
     Returns the number of tree walks, the number of rows that were marked as REQUESTED, and for each query the head
     below which no row matters; that is infinite where it is not known yet.

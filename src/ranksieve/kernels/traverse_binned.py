@@ -141,7 +141,7 @@ def catch_up(start, stop, row_bins, rows, forest, n_trees, scores, done):
                 scores[row] += leaf_values[places[k]] if done[row] <= t else 0.0
         for k in range(n):
             row = stale[group + k]
-            n_walks += n_trees - done[row]
+            n_walks += n_trees - np.int64(done[row])
             done[row] = n_trees
     return n_walks
 

@@ -40,10 +40,11 @@ class NearPositives(Margin):
         return np.where(np.diff(offsets) > 0, lowest, np.inf) - self.margin
 
     def _best(self, view: View, thresholds: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
-        negatives = view.negatives
-        last = view.cache.get(self)  # makes this selection faster and does not change it
-        view.cache[self] = view.scores.choose(negatives.rows, negatives.offsets, thresholds, lows, highs, last)
-        return merge_rows(negatives.positives, view.cache[self].rows)
+        lists, last = view.lists, view.cache.get(self)  # makes this selection faster and does not change it
+        view.cache[self] = view.scores.choose(
+            None, lists.offsets, thresholds, lows, highs, last, labels=lists.labels
+        )  # fmt: skip
+        return merge_rows(view.negatives.positives, view.cache[self].rows)
 
 
 @SELECTIONS.register("progress")

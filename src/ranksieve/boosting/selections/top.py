@@ -25,7 +25,8 @@ class TopNegatives(Minimum, Share):
         negatives = view.negatives
         counts = negatives.counts(self.negatives, self.min_negatives)
         last = view.cache.get(self)  # makes this selection faster and does not change it
-        view.cache[self] = view.scores.top(negatives.rows, negatives.offsets, counts, last)
+        lists = view.lists
+        view.cache[self] = view.scores.top(None, lists.offsets, counts, last, labels=lists.labels)
         return view.cache[self]
 
 
@@ -40,7 +41,7 @@ class TopAndRandom(Rest, TopNegatives):
         n_others = np.diff(negatives.offsets) - counts
         n_drawn = np.minimum(negatives.counts(self.rest, 0), n_others)
         drawn = draw_places(n_others, n_drawn, view.rng, first_query=view.portion.first_query)
-        places = np.searchsorted(negatives.rows, best) - np.repeat(negatives.offsets[:-1], counts)
+        places = negatives.places_of(best) - np.repeat(negatives.offsets[:-1], counts)
         others = [
             start + skip(places_drawn, taken)
             for start, places_drawn, taken in zip(
@@ -50,7 +51,7 @@ class TopAndRandom(Rest, TopNegatives):
                 strict=True,
             )
         ]
-        chosen = merge_rows(best, negatives.rows[np.concatenate(others)])
+        chosen = merge_rows(best, negatives.rows_at(np.concatenate(others)))
         return merge_rows(negatives.positives, chosen)
 
 
@@ -72,7 +73,7 @@ class TopAndBottom(Rest, TopNegatives):
         negatives, key = view.negatives, (self, "lowest")
         counts = negatives.counts(self.rest, 0)
         view.cache[key] = view.scores.choose(
-            negatives.rows, negatives.offsets, np.full(len(counts), np.inf), counts, counts, view.cache.get(key),
-            lowest=True,
+            None, view.lists.offsets, np.full(len(counts), np.inf), counts, counts, view.cache.get(key),
+            labels=view.lists.labels, lowest=True,
         )  # fmt: skip
         return np.union1d(super().__call__(view), view.cache[key].rows)
