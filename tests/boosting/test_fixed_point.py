@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksieve.boosting import fixed_point
-from ranksieve.boosting.fixed_point import Extent, Scale, Scales, fits_one_integer, to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, Scale, Scales, Sums, fits_one_integer, to_fixed_point
+from ranksieve.kernels.rounding import MANY_ROWS
 
 
 def scales_of(grad: np.ndarray, hess: np.ndarray, *, with_hess: bool = True, key: int = 0) -> Scales:
@@ -42,7 +43,7 @@ def test_parts_agree_on_scales_and_make_the_same_integers(with_hess):
     grad, hess = rng.standard_normal(1000) * 10.0 ** rng.integers(-9, 9, 1000), rng.random(1000)
     parts = [slice(0, 10), slice(10, 10), slice(10, 1000)]
     extent = Extent.joined(Extent.of(grad[part], hess[part]) for part in parts)
-    sums = tuple(map(sum, zip(*(extent.sums(grad[part], hess[part]) for part in parts), strict=True)))
+    sums = Sums.joined(extent.sums(grad[part], hess[part]) for part in parts)
     scales = Scales.of(extent, sums, with_hess=with_hess, key=7)
     assert scales == scales_of(grad, hess, with_hess=with_hess, key=7)
     whole = to_fixed_point(grad, hess, scales)
@@ -118,14 +119,67 @@ def test_numbers_that_units_can_hold_are_not_rounded():
     assert (g == grad).all() and (h == 1.0).all() and (n == 1).all()
 
 
+def sums_of(n: int, share: float) -> tuple[Extent, Sums]:
+    """Of n rows, of which a share has derivatives of 1 and the others of 0."""
+    total = int(n * share) << 29
+    return Extent(n, 1.0, 1.0), Sums(total, total >> 1, total, total >> 1)
+
+
 def test_one_integer_holds_all_sums_up_to_a_number_of_rows():
     assert fits_one_integer(1) and fits_one_integer(2**28 - 1) and not fits_one_integer(2**28)
     for n, planes in ((2**28 - 1, 1), (2**28, 2)):
-        scales = Scales.of(Extent(n, 1.0, 1.0), (n << 29, n << 29), with_hess=True, key=0)
+        extent, sums = sums_of(n, 2.0**-14)
+        scales = Scales.of(extent, sums, with_hess=True, key=0)
         assert scales.n_planes == planes and (scales.split.hess_bits > 0) == (planes == 1)
-        assert Scales.of(Extent(n, 1.0, 1.0), (n << 29, 0), with_hess=False, key=0).n_planes == 1
-    narrow = Scale.packed(Extent(2**28 - 1, 1.0, 1.0), (2**57, 2**57))
-    assert (narrow.count_bits, narrow.hess_bits) == (28, 17)
+        assert Scales.of(extent, sums._replace(hess=0, hess_squares=0), with_hess=False, key=0).n_planes == 1
+    narrow = Scale.packed(*sums_of(2**28 - 1, 2.0**-14))
+    assert narrow is not None and (narrow.count_bits, narrow.hess_bits) == (28, 17)
+
+
+@pytest.mark.parametrize(("share", "most"), [(1.0, 1 << 19), (2.0**-10, 1 << 26)])
+def test_one_integer_holds_sums_while_their_noise_is_small(share, most):
+    """The more rows have an equal part in the sums, the more bits these need."""
+    for n, planes in ((most, 1), (2 * most, 2)):
+        assert Scales.of(*sums_of(n, share), with_hess=True, key=0).n_planes == planes
+
+
+def noise_of(values: np.ndarray, exponent: int) -> float:
+    """What rounding at random to units of 2^-exponent adds to the variance of a sum, as a share of Σ value²."""
+    units = np.ldexp(values, exponent)
+    fraction = units - np.floor(units)
+    return float((fraction * (1 - fraction)).sum() / (units**2).sum())
+
+
+@pytest.mark.parametrize("kind", ["equal", "normal", "few large", "one huge"])
+def test_the_noise_of_rounding_is_small_for_many_rows_too(kind):
+    rng = np.random.default_rng(3)
+    n = MANY_ROWS + 1
+    grad = rng.standard_normal(n)
+    if kind == "equal":
+        grad = np.where(grad > 0, 1.0, -1.0) * 0.7
+    elif kind == "few large":
+        grad *= np.where(np.arange(n) % 1000 == 0, 1.0, 1e-4)
+    elif kind == "one huge":
+        grad[7] = 1e6
+    scale = scales_of(grad, np.abs(grad)).split
+    assert scale.hess_bits > 0
+    for values, exponent in ((grad, scale.grad_exponent), (np.abs(grad), scale.hess_exponent)):
+        assert noise_of(values, exponent) < 2.0**-6
+        # and there are 18 bits for the sum of all, so that one row alone does not set the unit of the others
+        assert np.abs(np.ldexp(values, exponent)).sum() >= 2.0**16
+
+
+def test_of_many_rows_those_with_small_derivatives_round_to_zero():
+    rng = np.random.default_rng(0)
+    for n in (MANY_ROWS, MANY_ROWS + 1):
+        grad, hess = rng.standard_normal(n) * (rng.random(n) < 0.001), np.full(n, 1e-5)
+        grad[grad == 0] = 1e-5
+        hess[:100] = 1.0
+        scales = scales_of(grad, hess, key=3)
+        g, h, count = unpacked(to_fixed_point(grad, hess, scales).packed, scales.split)
+        zeros = ((g == 0) & (h == 0)).mean()
+        assert zeros > 0.8 if n > MANY_ROWS else zeros < 0.2
+        assert (count == 1).all()
 
 
 def test_the_border_is_where_fewer_bits_are_left_than_needed(monkeypatch):

@@ -5,6 +5,7 @@ import naive
 import ranksieve as rs
 from naive_trees import gradients, walk
 from ranksieve.boosting import fixed_point
+from ranksieve.boosting import grower as grower_of_rows
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.data.binned import Binned, bin_data
@@ -104,6 +105,25 @@ def test_splits_of_rounded_sums_gain_as_much_as_those_of_exact_ones(monkeypatch,
     np.testing.assert_allclose(rounded.leaf_values, exact.leaf_values, rtol=1e-5)
     np.testing.assert_array_equal(rounded.leaf_weights, exact.leaf_weights)
     np.testing.assert_array_equal(rounded.leaf_counts, exact.leaf_counts)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_round_to_zero_are_counted_and_not_summed(monkeypatch, threads):
+    binned = bin_data(small_dataset(seed=4, n_queries=8), max_bins=32)
+    grad, hess = gradients(len(binned.bins))
+    grad[np.arange(len(grad)) % 3 > 0], hess[np.arange(len(grad)) % 4 > 0] = 0.0, 0.0
+    params = Params(leaves=8, min_docs=3, gain="newton")
+    trees, used, counts = [], [], Grower._counts
+    monkeypatch.setattr(Grower, "_counts", lambda *given: used.append(1) or counts(*given))
+    for sparse in (False, True):
+        monkeypatch.setattr(grower_of_rows, "MANY_ROWS", 1 if sparse else 1 << 60)
+        grower, rng = Grower(binned, params, threads=threads), np.random.default_rng(0)
+        trees.append([grower.grow(TreeTarget(None, g, hess), rng)[0] for g in (grad, -grad)])
+    assert len(used) == 2  # two trees, and none where rows are not sparse
+    for one, other in zip(*trees, strict=True):
+        np.testing.assert_array_equal(one.splits, other.splits)
+        np.testing.assert_array_equal(one.gains, other.gains)
+        np.testing.assert_array_equal(one.counts, other.counts)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.6, 1.0])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 
 import checks
@@ -25,6 +26,7 @@ from ranksieve.cuda.ranked_forest import RankedForest, pack_trees
 from ranksieve.data.binned import bin_data
 from ranksieve.forest.float32 import floor_single
 from ranksieve.forest.scorer import make_columns
+from ranksieve.kernels import rounding
 from ranksieve.params import Params
 
 
@@ -53,6 +55,15 @@ def same_tree(**options) -> bool:
     return len(want.splits) == params.leaves - 1 and all(
         np.array_equal(getattr(want, name), getattr(got, name)) for name in want.__dataclass_fields__
     )
+
+
+def with_many_rows(check: Callable[[], bool]) -> bool:
+    """A check in which few rows are many: packed sums have fewer bits."""
+    usual, rounding.MANY_ROWS = rounding.MANY_ROWS, 1
+    try:
+        return check()
+    finally:
+        rounding.MANY_ROWS = usual
 
 
 def same_forest(**options) -> bool:
@@ -113,6 +124,7 @@ def message(**options) -> str:
 
 CHECKS = {
     "newton": lambda: same_tree(gain="newton", leaves=8),
+    "newton, many rows": lambda: with_many_rows(lambda: same_tree(gain="newton", leaves=8)),
     "variance": lambda: same_tree(gain="variance", feature_fraction=0.7),
     "monotone": lambda: same_tree(gain="newton", monotone=[1, -1, 0, 0], min_hessian=0.1, features=["f2", "f1"]),
     "selgb": lambda: same_forest(algo="selgb", negatives=0.4, min_negatives=1),

@@ -19,7 +19,7 @@ def results(simulation: Any) -> dict:
     return json.loads(simulation.output.read().splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", ["newton", "variance", "monotone"])
+@pytest.mark.parametrize("name", ["newton", "newton, many rows", "variance", "monotone"])
 def test_a_tree_from_equal_gradients_is_the_cpus_bit_for_bit(results: dict, name: str) -> None:
     assert results[name] is True
 

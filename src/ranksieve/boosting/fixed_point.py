@@ -10,9 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ranksieve.dtypes import FIXED, OFFSET
-from ranksieve.kernels.rounding import Packing, absolute_sum, fitting_shift, largest_absolute, pack_rows, round_rows
+from ranksieve.kernels.rounding import (
+    LEAST_BITS,
+    Packing,
+    absolute_sums,
+    fitting_shift,
+    largest_absolute,
+    pack_rows,
+    packed_shift,
+    round_rows,
+)
 
-LEAST_BITS = 18  # of a gradient and of a second derivative that share an integer with a count
+MOST_NOISE = -1  # log2 of the noise of random rounding above which derivatives are not packed, see `Scale.packed`
 
 
 @dataclass(frozen=True)
@@ -33,12 +42,26 @@ class Extent:
         n, grads, hesses = zip(*((part.n, part.largest_grad, part.largest_hess) for part in parts), strict=True)
         return cls(sum(n), max(grads), max(hesses))
 
-    def sums(self, grad: np.ndarray, hess: np.ndarray) -> tuple[int, int]:
-        """The sums of |gradient| and of second derivatives; those of parts add up exactly.
+    def sums(self, grad: np.ndarray, hess: np.ndarray) -> Sums:
+        """Sums over some of these rows; those of parts add up exactly."""
+        return Sums(*_sums(grad, self.largest_grad), *_sums(hess, self.largest_hess))
 
-        Each is in units of 2^-30 of the largest value's power of two, rounded value by value.
-        """
-        return _absolute(grad, self.largest_grad), _absolute(hess, self.largest_hess)
+
+class Sums(NamedTuple):
+    """Of |gradients| and of second derivatives, and of their squares, rounded value by value.
+
+    In units of 2^-30 of the largest value's power of two, and of 2^-30 of the square of that power.
+    """
+
+    grad: int
+    grad_squares: int
+    hess: int
+    hess_squares: int
+
+    @classmethod
+    def joined(cls, parts: Iterable[Sums]) -> Sums:
+        """The sums of all parts together."""
+        return cls(*map(sum, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -55,28 +78,36 @@ class Scale:
     hess_bits: int = 0
 
     @classmethod
-    def exact(cls, extent: Extent, sums: tuple[int, int]) -> Scale:
+    def exact(cls, extent: Extent, sums: Sums) -> Scale:
         """Powers of two such that no sum overflows: gradients by their absolute sum, derivatives by n · max."""
         rooms = Rooms.of(extent.n)
-        grad_exponent = _exponent(rooms.exact, extent.n, extent.largest_grad, sums[0])
+        grad_exponent = _exponent(rooms.exact, extent.n, extent.largest_grad, sums.grad)
         hess_exponent = 0
         if extent.largest_hess > 0.0:
             hess_exponent = 61 - rooms.count_bits - math.frexp(extent.largest_hess)[1]
         return cls(rooms.count_bits, grad_exponent, hess_exponent)
 
     @classmethod
-    def packed(cls, extent: Extent, sums: tuple[int, int]) -> Scale:
+    def packed(cls, extent: Extent, sums: Sums) -> Scale | None:
         """Gradient, second derivative and count share an integer: about equal bits, one more for the gradient's sign.
 
-        Values are rounded up or down at random, see `kernels.rounding`.
+        Values are rounded up or down at random, see `kernels.rounding`, to multiples of a unit u. This adds a variance
+        of at most u Σ|value| to their sum. The noise is its ratio to Σ value²; None where it is above 2^MOST_NOISE.
         """
         rooms = Rooms.of(extent.n)
-        return cls(
-            rooms.count_bits,
-            _exponent(rooms.grad, extent.n, extent.largest_grad, sums[0]),
-            _exponent(rooms.hess, extent.n, extent.largest_hess, sums[1]),
-            rooms.hess_bits,
-        )
+        if not fits_one_integer(extent.n):
+            return None
+        exponents = []
+        for room, largest, total, squares in (
+            (rooms.grad, extent.largest_grad, sums.grad, sums.grad_squares),
+            (rooms.hess, extent.largest_hess, sums.hess, sums.hess_squares),
+        ):
+            exponent, noisy = _exponent(room, extent.n, largest, total), _noise_exponent(largest, total, squares)
+            if exponent < noisy - MOST_NOISE:
+                return None
+            of_least_bits = _exponent(1 << LEAST_BITS, extent.n, largest, total)
+            exponents.append(packed_shift(extent.n, exponent, of_least_bits, noisy))
+        return cls(rooms.count_bits, *exponents, rooms.hess_bits)
 
     @property
     def factors(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -129,11 +160,12 @@ class Scales(NamedTuple):
     key: int  # of the random rounding
 
     @classmethod
-    def of(cls, extent: Extent, sums: tuple[int, int], *, with_hess: bool, key: int) -> Scales:
-        """`with_hess`: splits depend on second derivatives. These are packed where rows are few enough."""
+    def of(cls, extent: Extent, sums: Sums, *, with_hess: bool, key: int) -> Scales:
+        """`with_hess`: splits depend on second derivatives. These are packed where enough bits are left."""
         exact = Scale.exact(extent, sums)
-        if with_hess and fits_one_integer(extent.n):
-            return cls(exact, Scale.packed(extent, sums), 1, key)
+        packed = Scale.packed(extent, sums) if with_hess else None
+        if packed is not None:
+            return cls(exact, packed, 1, key)
         return cls(exact, exact, 2 if with_hess else 1, key)
 
 
@@ -180,5 +212,13 @@ def _exponent(room: int, n_rows: int, largest: float, total: int) -> int:
     return fitting_shift(total + n_rows, room) + 30 - math.frexp(largest)[1]
 
 
-def _absolute(values: np.ndarray, largest: float) -> int:
-    return int(absolute_sum(values, factors_of(30 - math.frexp(largest)[1]))) if largest > 0.0 else 0
+def _noise_exponent(largest: float, total: int, squares: int) -> int:
+    """The least e such that rounding at random to units of 2^-e has a noise of at most 1, see `Scale.packed`."""
+    return -fitting_shift(total, squares) - math.frexp(largest)[1] if squares else 0
+
+
+def _sums(values: np.ndarray, largest: float) -> tuple[int, int]:
+    if largest == 0.0:
+        return 0, 0
+    total, squares = absolute_sums(values, factors_of(30 - math.frexp(largest)[1]))
+    return int(total), int(squares)

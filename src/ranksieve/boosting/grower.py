@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, FixedPoint, Scale, Scales, Sums, to_fixed_point
 from ranksieve.boosting.tree import NO_SETS, Tree, to_sets
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import choose_features, monotone_signs
@@ -17,8 +17,9 @@ from ranksieve.errors import ParameterError, param
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.category_splits import A_SET, SET
 from ranksieve.kernels.gain import SMALLEST_WEIGHT, SplitRules
-from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows
+from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows, sum_leaf
 from ranksieve.kernels.leaf_values import add_leaf_values, sum_leaves
+from ranksieve.kernels.rounding import MANY_ROWS
 from ranksieve.params import Params
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Grower:
             name = data.feature_names[data.binning.features[first]]
             raise ParameterError(param("monotone"), f" names {name!r}, which is categorical; its values have no order")
         self._borders = _borders(self._n_bins, threads)
+        self._bin_counts: np.ndarray | None = None
         self._allocate_histograms(1)
 
     def _take_bins(self, data: Binned) -> np.ndarray:
@@ -95,7 +97,7 @@ class Grower:
     def _most_leaves(self) -> int:
         return max(1, min(self._params.leaves, len(self._bins) // self._params.min_docs))
 
-    def _sums(self, extent: Extent, target: TreeTarget) -> tuple[int, int]:
+    def _sums(self, extent: Extent, target: TreeTarget) -> Sums:
         """The sums that the scales follow from; of second derivatives only where splits depend on them."""
         return extent.sums(target.grad, target.hess if self._with_hess else target.hess[:0])
 
@@ -103,7 +105,7 @@ class Grower:
         """The key of a tree's random rounding."""
         return int(rng.integers(1 << 63)) if self._with_hess else 0
 
-    def _scales(self, extent: Extent, sums: tuple[int, int], key: int) -> Scales:
+    def _scales(self, extent: Extent, sums: Sums, key: int) -> Scales:
         return Scales.of(extent, sums, with_hess=self._with_hess, key=key)
 
     def _prepare_histograms(self, n_planes: int) -> None:
@@ -115,8 +117,23 @@ class Grower:
         """The splits and leaves of a tree; sums, gains and limits are on the scale of the rules."""
         state = kernels.new_state(len(self._hist))
         bounds = np.zeros((len(self._hist), 2), np.int64)
-        kernels.grow_tree(rows, columns, rules, self._hist, self._spare, bounds, state)
+        counts = self._counts(rows, columns) if self._is_sparse(rows, rules) else self._hist[0, :0]
+        kernels.grow_tree(rows, columns, rules, self._hist, self._spare, bounds, state, counts)
         return Grown.of(state, bounds)
+
+    def _is_sparse(self, rows: TreeRows, rules: SplitRules) -> bool:
+        """Whether these are all rows, and the derivatives of most of them round to 0."""
+        if rules.hess_bits == 0 or rows.bins is not self._bins or len(rows.members) < max(len(rows.bins), MANY_ROWS):
+            return False
+        return np.count_nonzero(rows.packed != 1) <= len(rows.packed) // 2
+
+    def _counts(self, rows: TreeRows, columns: Columns) -> np.ndarray:
+        """How many of all rows there are in each bin: the same for all trees."""
+        if self._bin_counts is None:
+            ones = rows._replace(packed=np.ones(len(rows.packed), FIXED))
+            sum_leaf(ones, columns, 0, len(rows.members), self._hist, self._spare, 0, -1)
+            self._bin_counts = self._hist[0].copy()
+        return self._bin_counts
 
     def _rules(self, scale: Scale) -> SplitRules:
         p = self._params  # of the types that kernels are compiled for

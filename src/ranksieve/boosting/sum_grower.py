@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown
-from ranksieve.boosting.fixed_point import Extent, Scales
+from ranksieve.boosting.fixed_point import Extent, Scales, Sums
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.tree import Tree
 from ranksieve.dtypes import MISSING_BIN
@@ -83,8 +83,7 @@ class SumGrower(Grower):
     def _grow_on_sums(self, extent: Extent, columns: Columns, key: int) -> Tree:
         """Like `kernels.growing.grow_tree`, where the rows are elsewhere."""
         call = self._call
-        grads, hesses = zip(*call("sums", extent), strict=True)
-        scales = self._scales(extent, (sum(grads), sum(hesses)), key)
+        scales = self._scales(extent, Sums.joined(call("sums", extent)), key)
         self._prepare_histograms(scales.n_planes)
         rules, state = self._rules(scales.split), kernels.new_state(len(self._hist))
         roots = call("root", scales)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranksieve.boosting.disk_grower import DiskGrower, LeafNumbers
-from ranksieve.boosting.fixed_point import Extent, Scales, to_fixed_point
+from ranksieve.boosting.fixed_point import Extent, Scales, Sums, to_fixed_point
 from ranksieve.boosting.grower import Grower, Leaves, only_columns
 from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram, SplitPoint, live_places
 from ranksieve.boosting.training_rows import TreeTarget
@@ -46,7 +46,7 @@ class LeafSums(Grower):
         """Whether so many rows can be taken."""
         return True
 
-    def sums(self, extent: Extent, target: TreeTarget) -> tuple[int, int]:
+    def sums(self, extent: Extent, target: TreeTarget) -> Sums:
         """What the rows here add to the sums that the scales follow from."""
         return self._sums(extent, target)
 
@@ -181,7 +181,7 @@ class DiskLeafSums:
     def fits(self, n_rows: int) -> bool:
         return self._disk.fits(n_rows)
 
-    def sums(self, extent: Extent, target: TreeTarget) -> tuple[int, int]:
+    def sums(self, extent: Extent, target: TreeTarget) -> Sums:
         return self._selected.sums(extent, target)
 
     def begin(self, target: TreeTarget, scales: Scales) -> RootHistogram:

@@ -15,7 +15,7 @@ import numpy as np
 from ranksieve.boosting.bagging import bagged, training_scores
 from ranksieve.boosting.callbacks import ValidationSet
 from ranksieve.boosting.disk_scores import new_scores
-from ranksieve.boosting.fixed_point import Extent, Scales
+from ranksieve.boosting.fixed_point import Extent, Scales, Sums
 from ranksieve.boosting.initial_scores import TRAIN, Base
 from ranksieve.boosting.query_labels import QueryLabels
 from ranksieve.boosting.sum_grower import HistogramRequest, LeafSplit, RootHistogram
@@ -205,7 +205,7 @@ class Shard:
         numbers = new.astype(OFFSET) + self._portion.first_row
         return SelectedRows(first, self._sums.take(new), numbers, self._place[rows], target.grad, target.hess)
 
-    def sums(self, extent: Extent) -> tuple[int, int]:
+    def sums(self, extent: Extent) -> Sums:
         """The sums of this shard's gradients that the common scales follow from."""
         assert self._target is not None
         return self._sums.sums(extent, self._target)

@@ -19,17 +19,17 @@ from ranksieve.cuda.tree_tables import (
     HESS_UNIT,
     N_ROWS,
 )
-from ranksieve.kernels.rounding import fitting_shift
+from ranksieve.kernels.rounding import LEAST_BITS, fitting_shift, packed_shift
 
-shift_of = cuda.jit(device=True)(fitting_shift)
+shift_of, packed_shift_of = cuda.jit(device=True)(fitting_shift), cuda.jit(device=True)(packed_shift)
 
 
 class Sums(NamedTuple):
-    """Parts of one array: the largest values, as floats and as bits, their sums, and factors, as floats and as bits."""
+    """Parts of one array: the largest values, as floats and as bits, sums, and factors, as floats and as bits."""
 
     largest: Any
     largest_bits: Any
-    sums: Any
+    sums: Any  # of the gradients, the second derivatives, and the squares of both
     factors: Any
     factor_bits: Any
 
@@ -70,16 +70,26 @@ def set_factors(extent):
 
 
 @cuda.jit(device=True)
+def packed_exponent(extent, which, n_rows, room):
+    """The exponent of packed gradients (`which` 0) or second derivatives (1), plus the unit of the largest one."""
+    if extent.largest_bits[which] == 0:
+        return int64(0)
+    total, squares = extent.sums[which], extent.sums[which + 2]
+    of_least_bits = shift_of(total + n_rows, int64(1 << LEAST_BITS)) + 30
+    return packed_shift_of(n_rows, shift_of(total + n_rows, room) + 30, of_least_bits, -shift_of(total, squares))
+
+
+@cuda.jit(device=True)
 def set_scales(extent, numbers, float_bits, out):
     """The exponents of a tree's scales, as `Scales.of` has them, and their factors; by one thread."""
-    most_grad, most_hess = extent.sums[0] + numbers[N_ROWS], extent.sums[1] + numbers[N_ROWS]
+    most_grad = extent.sums[0] + numbers[N_ROWS]
     grad_unit, hess_unit = unit_of(extent.largest_bits[0]), unit_of(extent.largest_bits[1])
-    out[EXPONENTS] = shift_of(most_grad, numbers[GRAD_ROOM]) + 30 - grad_unit
     out[EXPONENTS + 2] = shift_of(most_grad, numbers[EXACT_ROOM]) + 30 - grad_unit
     out[EXPONENTS + 3] = 61 - numbers[COUNT_BITS] - hess_unit
-    out[EXPONENTS + 1] = out[EXPONENTS + 3]
+    out[EXPONENTS], out[EXPONENTS + 1] = out[EXPONENTS + 2], out[EXPONENTS + 3]
     if numbers[HESS_BITS] > 0:
-        out[EXPONENTS + 1] = shift_of(most_hess, numbers[HESS_ROOM]) + 30 - hess_unit
+        out[EXPONENTS] = packed_exponent(extent, 0, numbers[N_ROWS], numbers[GRAD_ROOM]) - grad_unit
+        out[EXPONENTS + 1] = packed_exponent(extent, 1, numbers[N_ROWS], numbers[HESS_ROOM]) - hess_unit
     for k in range(4):
         if extent.largest_bits[k % 2] == 0:
             out[EXPONENTS + k] = 0
@@ -89,16 +99,21 @@ def set_scales(extent, numbers, float_bits, out):
 
 @kernel
 def absolute_sums(grad, hess, n, extent):
-    """The sums of |gradient| and of second derivatives in units of the factors, each value rounded."""
+    """The sums of |gradient| and of second derivatives in units of the factors, each value rounded; and of squares."""
     factors = extent.factors
-    grads, hesses = int64(0), int64(0)
+    grads, hesses, grad_squares, hess_squares = int64(0), int64(0), int64(0), int64(0)
     for i in range(cuda.grid(1), n[0], cuda.gridsize(1)):
-        grads += int64(round(abs(grad[i]) * factors[0] * factors[1]))
-        hesses += int64(round(hess[i] * factors[2] * factors[3]))
-    grads, hesses = sum_over_block(grads), sum_over_block(hesses)
+        g = int64(round(abs(grad[i]) * factors[0] * factors[1]))
+        h = int64(round(hess[i] * factors[2] * factors[3]))
+        grads, grad_squares = grads + g, grad_squares + (g >> 15) * (g >> 15)
+        hesses, hess_squares = hesses + h, hess_squares + (h >> 15) * (h >> 15)
+    grads, grad_squares = sum_over_block(grads), sum_over_block(grad_squares)
+    hesses, hess_squares = sum_over_block(hesses), sum_over_block(hess_squares)
     if cuda.threadIdx.x == 0:
         cuda.atomic.add(extent.sums, 0, grads)
         cuda.atomic.add(extent.sums, 1, hesses)
+        cuda.atomic.add(extent.sums, 2, grad_squares)
+        cuda.atomic.add(extent.sums, 3, hess_squares)
 
 
 @kernel
@@ -106,4 +121,4 @@ def clear(extent):
     """Begin with zeros."""
     i = cuda.grid(1)
     if i < 2:
-        extent.largest[i], extent.sums[i] = 0.0, 0
+        extent.largest[i], extent.sums[i], extent.sums[i + 2] = 0.0, 0, 0

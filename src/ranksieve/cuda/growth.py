@@ -102,9 +102,9 @@ class Growth:
         self._settings = Settings(numbers[:N_SETTINGS], bits.view(np.float64), bits)
         self._work = self._allocate()
         self._lately = deque([FIRST_ROUNDS], maxlen=8)  # rounds of the last trees
-        extent = empty(8, np.int64)
+        extent = empty(10, np.int64)
         self._extent = extents.Sums(
-            extent[:2].view(np.float64), extent[:2], extent[2:4], extent[4:].view(np.float64), extent[4:]
+            extent[:2].view(np.float64), extent[:2], extent[2:6], extent[6:].view(np.float64), extent[6:]
         )
 
     def _allocate(self) -> Work:

@@ -11,7 +11,14 @@ import numpy as np
 from ranksieve.kernels.category_splits import SET, WIDTH, fill_goes_left, improve_by_sets
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, node_gain, node_value
-from ranksieve.kernels.histograms import LANES, add_histogram, finish_columns, is_summed_by_rows, sum_by_rows
+from ranksieve.kernels.histograms import (
+    LANES,
+    add_histogram,
+    finish_columns,
+    is_summed_by_rows,
+    sum_by_rows,
+    sum_sparse_rows,
+)
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.splitting import NO_SPLIT, improve_split
@@ -261,10 +268,11 @@ def sum_members(rows, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def grow_tree(rows, columns, rules, hist, spare, bounds, state):
+def grow_tree(rows, columns, rules, hist, spare, bounds, state, counts):
     """Split the leaf with the largest gain until there are `len(bounds)` leaves, or no split gains anything.
 
     `rows.members` is reordered: leaf l holds those from `bounds[l, 0]` to `bounds[l, 1]`, in the order they came.
+    `counts`, if not empty, is the histogram of how many rows there are in each bin.
     """
     n_rows = len(rows.members)
     bounds[0, 0], bounds[0, 1] = 0, n_rows
@@ -274,7 +282,11 @@ def grow_tree(rows, columns, rules, hist, spare, bounds, state):
     while True:
         if state.searched[0] or state.searched[1]:
             smaller = state.pair[0]
-            search_rows(rows, state, columns, rules, bounds[smaller, 0], bounds[smaller, 1], hist, spare)
+            if len(counts) and state.n_leaves[0] == 1:
+                sum_sparse_rows(rows, columns, counts, hist[0], spare)
+                search_sums(state, columns, rules, hist)
+            else:
+                search_rows(rows, state, columns, rules, bounds[smaller, 0], bounds[smaller, 1], hist, spare)
         leaf = next_split(state, columns, rules)
         if leaf < 0:
             break

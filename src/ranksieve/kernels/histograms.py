@@ -72,15 +72,20 @@ def ask_for_rows(rows, flat_bins, start, stop, first, last):
                 prefetch(flat_bins, row * rows.bins.shape[1] + column)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def build_histogram(rows, start, stop, n_bins, first, last, hist):
-    """Sum the members start:stop into the histogram columns first:last, zeroing them before."""
-    bins, members, packed, hess = rows.bins, rows.members, rows.packed, rows.hess
-    n_planes, group_size = hist.shape[1], uintp(hist.shape[1] * hist.shape[2] * LANES)
+@njit(cache=True, nogil=True)
+def clear_columns(hist, n_bins, first, last):
+    """Zero the histogram columns first:last."""
     for lane in range(first, last, LANES):
-        for plane in range(n_planes):
+        for plane in range(hist.shape[1]):
             hist[lane // LANES, plane, : widest(n_bins, lane)] = 0
             hist[lane // LANES, plane, MISSING_BIN] = 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_members(rows, start, stop, counted, first, last, hist):
+    """Add the members start:stop, less the counts that are there already, to the histogram columns first:last."""
+    bins, members, packed, hess = rows.bins, rows.members, rows.packed, rows.hess
+    n_planes, group_size = hist.shape[1], uintp(hist.shape[1] * hist.shape[2] * LANES)
     # unsigned positions in flat arrays need no check for negative ones: half the time of `hist[g, 0, bins[row, f], k]`
     flat_hist, flat_bins = hist.reshape(hist.size), bins.reshape(bins.size)
     width, plane_size, lanes = uintp(bins.shape[1]), uintp(hist.shape[2] * LANES), uintp(LANES)
@@ -88,7 +93,7 @@ def build_histogram(rows, start, stop, n_bins, first, last, hist):
         if (i - start) % TOGETHER == 0:
             ask_for_rows(rows, flat_bins, i + TOGETHER, min(i + 2 * TOGETHER, stop), first, last)
         row = members[i]
-        value, base = packed[row], uintp(row) * width
+        value, base = packed[row] - counted, uintp(row) * width
         group = uintp(first // LANES) * group_size
         for lane in range(uintp(first), uintp(last), lanes):
             for k in range(lanes):
@@ -101,6 +106,13 @@ def build_histogram(rows, start, stop, n_bins, first, last, hist):
                 for k in range(lanes):
                     flat_hist[group + uintp(flat_bins[base + lane + k]) * lanes + k] += second
                 group += group_size
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def build_histogram(rows, start, stop, n_bins, first, last, hist):
+    """Sum the members start:stop into the histogram columns first:last."""
+    clear_columns(hist, n_bins, first, last)
+    add_members(rows, start, stop, 0, first, last, hist)
 
 
 @njit(cache=True, nogil=True)
@@ -165,3 +177,36 @@ def sum_leaf(rows, columns, start, stop, hist, spare, slot, parent):
         sum_by_rows(rows, columns, start, stop, spare, hist[slot])
     given = rows, columns, start, stop, hist, spare, slot, parent
     run_parts(sum_some_columns, len(columns.borders) - 1, given)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_some_sparse_rows(first, last, rows, columns, counts, hist, spare):
+    n_parts, n_rows, width = len(columns.borders) - 1, len(rows.packed), rows.bins.shape[1]
+    others = TreeRows(rows.bins, rows.scratch, rows.scratch, rows.packed, rows.hess)
+    for part in range(first, last):
+        low, high = n_rows * part // n_parts, n_rows * (part + 1) // n_parts
+        n_others = 0
+        for row in range(low, high):
+            rows.scratch[low + n_others] = row
+            n_others += rows.packed[row] != 1
+        if part == 0:
+            hist[:] = counts
+        else:
+            clear_columns(spare[part - 1], columns.n_bins, 0, width)
+        add_members(others, low, low + n_others, 1, 0, width, hist if part == 0 else spare[part - 1])
+
+
+@njit(cache=True, nogil=True)
+def add_some_spare(first, last, columns, hist, spare):
+    borders = columns.borders
+    for part in range(first, last):
+        for other in range(len(borders) - 2):
+            add_histogram(hist, spare[other], columns.n_bins, borders[part], borders[part + 1], 1)
+
+
+@njit(cache=True, nogil=True)
+def sum_sparse_rows(rows, columns, counts, hist, spare):
+    """The histogram of all rows, `counts` with the sums of the rows whose derivatives do not round to 0."""
+    n_parts = len(columns.borders) - 1
+    run_parts(sum_some_sparse_rows, n_parts, (rows, columns, counts, hist, spare))
+    run_parts(add_some_spare, n_parts, (columns, hist, spare))

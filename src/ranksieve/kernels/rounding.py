@@ -15,6 +15,9 @@ from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 
 PART = 1 << 16  # values that a thread works on at a time
+LEAST_BITS = 18  # of a gradient and of a second derivative that share an integer with a count
+LITTLE_NOISE = -6  # log2 of the noise that more than MANY_ROWS rows need not be below, see `packed_shift`
+MANY_ROWS = 1 << 16
 
 
 class Packing(NamedTuple):
@@ -94,18 +97,35 @@ def largest_absolute(values):
 @njit(cache=True, nogil=True)
 def sum_parts(first, last, values, factors, out):
     for part in range(first, last):
-        total = np.int64(0)
+        total = squares = np.int64(0)
         for i in range(part * PART, min((part + 1) * PART, len(values))):
-            total += np.int64(np.rint(abs(values[i]) * factors[0] * factors[1]))
-        out[part] = total
+            value = np.int64(np.rint(abs(values[i]) * factors[0] * factors[1]))
+            total += value
+            squares += (value >> 15) * (value >> 15)
+        out[part, 0], out[part, 1] = total, squares
 
 
 @njit(cache=True, nogil=True)
-def absolute_sum(values, factors):
-    """The sum of absolute values times both factors, each rounded to the nearest integer."""
-    sums = np.zeros(-(-len(values) // PART), np.int64)
+def absolute_sums(values, factors):
+    """The sum of absolute values times both factors, each rounded to the nearest integer; and that of squares / 2^30.
+
+    Values times both factors are at most 2^30, so that neither sum overflows below 2^33 values.
+    """
+    sums = np.zeros((-(-len(values) // PART), 2), np.int64)
     run_parts(sum_parts, len(sums), (values, factors, sums))
-    return sums.sum()
+    return sums[:, 0].sum(), sums[:, 1].sum()
+
+
+def packed_shift(n_rows: int, fitting: int, of_least_bits: int, of_noise: int) -> int:
+    """The shift of values that are packed; also compiled for GPUs.
+
+    It is the one that fits into the room. Many rows use no more than LEAST_BITS while the noise of rounding is below
+    2^LITTLE_NOISE: most of them may round to 0 then. `of_noise` is the shift for which it is 1.
+
+    >>> packed_shift(1000, 5, -3, -4), packed_shift(1_000_000, 5, -3, -4), packed_shift(1_000_000, 5, -3, 4)
+    (5, 2, 5)
+    """
+    return min(fitting, max(of_least_bits, of_noise - LITTLE_NOISE)) if n_rows > MANY_ROWS else fitting
 
 
 def fitting_shift(most: int, room: int) -> int:
