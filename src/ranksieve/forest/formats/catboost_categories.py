@@ -22,13 +22,15 @@ def categories_in(statistics: Sequence[Statistic], known: Sequence[int]) -> dict
     """The categories of each feature in tables of statistics, by the hash of their texts; None if not all are known."""
     categories = np.unique(signed(known))
     found: dict[tuple[int, ...], np.ndarray] = {}
-    for one in sorted(statistics, key=lambda one: len(one.features)):
+    different = {(one.elements, one.keys.tobytes()): one for one in statistics}  # many have the same combinations
+    for one in sorted(different.values(), key=lambda one: len(one.features)):
         rows = _elements_of(one, categories, found)
         if rows is None:
             return None
-        order = np.argsort(one.features)
         features = tuple(sorted(one.features))
-        found[features] = np.unique(np.concatenate([rows[:, order], found.get(features, rows[:0])]), axis=0)
+        rows = np.concatenate([rows[:, np.argsort(one.features)], found.get(features, rows[:0])])
+        _, first = np.unique(_sums(rows, _factors(len(features))), return_index=True)
+        found[features] = rows[first]
     result: dict[int, set[int]] = {}
     for features, rows in found.items():
         for feature, column in zip(features, rows.T, strict=True):
@@ -55,11 +57,11 @@ def _solved(one: Statistic, last: int, rows: np.ndarray, categories: np.ndarray)
     """The same, where `rows` are the possible categories of all features but number `last`."""
     n_categories, n_tests = len(one.features), len(one.above) + len(one.equal)
     n_elements = n_categories + n_tests
-    factors = np.array([pow(int(MULTIPLIER), n_elements - i + 1, MODULUS) for i in range(n_elements)], np.uint64)
+    factors = _factors(n_elements)
     inverse = np.uint64(pow(int(factors[last]), -1, MODULUS))
     outcomes = np.arange(1 << n_tests)[:, None] >> np.arange(n_tests) & 1
-    of_tests = (outcomes.astype(np.uint64) * factors[n_categories:]).sum(axis=1, dtype=np.uint64)
-    of_rows = (rows.astype(np.uint64) * np.delete(factors[:n_categories], last)).sum(axis=1, dtype=np.uint64)
+    of_tests = _sums(outcomes, factors[n_categories:])
+    of_rows = _sums(rows, np.delete(factors[:n_categories], last))
     sums = (of_rows[:, None] + of_tests).reshape(-1) * inverse
     order = np.argsort(sums)
     wanted = one.keys[:-1] * inverse
@@ -75,3 +77,13 @@ def _solved(one: Statistic, last: int, rows: np.ndarray, categories: np.ndarray)
         result[hits] = np.insert(rows[places[hits] // len(of_tests)], last, rest[hits], axis=1)
         missing &= ~hits
     return None if missing.any() else result
+
+
+def _factors(n_elements: int) -> np.ndarray:
+    """What the elements of a combination are multiplied by in its hash."""
+    return np.array([pow(int(MULTIPLIER), n_elements - i + 1, MODULUS) for i in range(n_elements)], np.uint64)
+
+
+def _sums(rows: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """The sum of each row's numbers times their factors, modulo 2^64."""
+    return np.asarray((rows.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64))
