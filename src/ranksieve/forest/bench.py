@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.model_files import load_forest
+from ranksieve.forest.formats.model_files import given_forest
 from ranksieve.forest.matrix import check_features, encoded
 
 AGREE = 1e-12  # of the largest score: rounding of another order of summation in float64
@@ -52,7 +52,7 @@ def bench(
     >>> [row["name"] for row in bench(empty_forest(["a"]), repeat=1)][0]
     'ranksieve'
     """
-    forest = model if isinstance(model, Forest) else load_forest(model)
+    forest = given_forest(model)
     documents = _documents(forest, X)
     threads = threads or os.cpu_count() or 1
     given = encoded(documents, forest)

@@ -330,7 +330,9 @@ def forest_of(model: Any) -> Forest:
     check_no_file_name(model)
     forest = getattr(model, "model_", model)
     if not isinstance(forest, Forest):
-        raise ModelError(f"{type(forest).__name__} is not a forest; only trees have contributions and importances")
+        if reason := getattr(forest, "not_a_forest", None):  # it has trees, but not on features alone
+            raise ModelError(f"the model {reason()}")
+        raise ModelError(f"{type(forest).__name__} is not a forest; only forests have trees and contributions")
     return forest
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ranksieve.errors import ModelError, ParameterError, RanksieveWarning, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.model_files import load_forest
+from ranksieve.forest.formats.model_files import given_forest
 from ranksieve.params import label
 from ranksieve.pruning.cross_fitting import PruningPlan, prune_forest
 from ranksieve.pruning.forest_pruner import ForestPruner
@@ -244,7 +244,7 @@ def _options(strategy: str | Strategy, given: dict[str, Any]) -> tuple[Strategy,
 def _loaded(model: Forest | str | os.PathLike[str], lists: dict[str, Any]) -> Forest:
     """The forest; files of RankLib and QuickRank have no number of features, so it is that of the data."""
     n_features = getattr(next(iter(lists.values())), "n_features", None)
-    return model if isinstance(model, Forest) else load_forest(model, n_features=n_features)
+    return given_forest(model, n_features=n_features)
 
 
 def _finished(pruner: ForestPruner, choices: dict[str, Any], found: dict[str, Any]) -> Forest:

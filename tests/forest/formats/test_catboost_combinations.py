@@ -106,6 +106,10 @@ def test_what_it_cannot_be_used_for(model, tmp_path):
             ModelError, match=r"combinations of features \(price × brand × flag, .* max_ctr_complexity=1"
         ):
             load_forest(path)
+    frame = with_queries(stored()[1])
+    for use in (lambda: rs.prune(model, frame, rate=0.5), lambda: rs.plots.tree(model, 0)):
+        with pytest.raises(ModelError, match="the model splits by statistics of combinations of features"):
+            use()
     with pytest.raises(ModelError, match=r"cannot be written as onnx: the model splits by statistics of combinations"):
         model.save(tmp_path / "model.onnx", format="onnx")
     assert not (tmp_path / "model.onnx").exists()

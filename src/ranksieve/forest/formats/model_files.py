@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ranksieve.data.compression import FORMATS as COMPRESSIONS
 from ranksieve.data.csv import is_csv_text
 from ranksieve.errors import ModelError, ParameterError, did_you_mean, param
 from ranksieve.files import atomic_path
 from ranksieve.forest.ctr_forest import CtrForest, is_ctr_forest, read_ctr_forest
-from ranksieve.forest.forest import Forest
+from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.formats import catboost, xgboost
 from ranksieve.forest.formats.c_source import to_c
 from ranksieve.forest.formats.lightgbm_reader import from_text
@@ -110,6 +111,11 @@ def load_forest(path: str | os.PathLike[str], *, n_features: int | None = None) 
     if isinstance(forest, CtrForest):
         raise ModelError(f"{path}: {forest.not_a_forest()}")
     return forest
+
+
+def given_forest(model: Any, *, n_features: int | None = None) -> Forest:
+    """A forest, or that of a file."""
+    return load_forest(model, n_features=n_features) if isinstance(model, str | os.PathLike) else forest_of(model)
 
 
 def read(content: bytes, source: str, n_features: int | None = None) -> Forest | CtrForest:
