@@ -29,8 +29,8 @@ def load(path: str | os.PathLike[str], *, n_features: int | None = None) -> Mode
     """Read a model file: any ranker that `train` makes, or a forest of another library.
 
     The content decides the format: ranksieve's and LightGBM's text, XGBoost JSON and UBJSON, RankLib and QuickRank XML,
-    CatBoost JSON. Rankers and regressors of other libraries are read if their score is the plain sum of leaves; others
-    are refused with the reason.
+    CatBoost JSON (a `CtrForest` where it has statistics of combinations of features). Rankers and regressors of other
+    libraries are read if their score is the plain sum of leaves; others are refused with the reason.
 
     Parameters
     ----------

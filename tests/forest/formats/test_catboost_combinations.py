@@ -10,7 +10,7 @@ import pytest
 
 import ranksieve as rs
 from naive_formats import evaluate_statistics
-from ranksieve.errors import DataError, ModelError
+from ranksieve.errors import DataError, ModelError, ParameterError
 from ranksieve.evaluation.explanations import explain
 from ranksieve.forest.ctr_forest import CtrForest
 from ranksieve.forest.formats.model_files import load_forest
@@ -247,8 +247,18 @@ def test_catboost(name, tmp_path):
     theirs.save_model(str(tmp_path / "some.json"), format="json", pool=part)
     with pytest.raises(ModelError, match="does not have the names of all its categories"):
         rs.load(tmp_path / "some.json")
-    with pytest.raises(ModelError, match="does not have the names of all its categories"):
+    with pytest.raises(
+        ModelError, match=r"does not have the names of all its categories.* give rs.from_model that pool"
+    ):
         rs.from_model(theirs)
+    np.testing.assert_array_equal(rs.from_model(theirs, pool=pool).predict(frame), ours.predict(frame))
+
+
+def test_a_pool_is_for_models_of_catboost():
+    from sklearn.tree import DecisionTreeRegressor
+
+    with pytest.raises(ParameterError, match="pool is for models of CatBoost; leave it out for sklearn"):
+        rs.from_model(DecisionTreeRegressor(), pool="train")
 
 
 def test_contributions_are_those_of_catboost_where_all_elements_are_categories(tmp_path):

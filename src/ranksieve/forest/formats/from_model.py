@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ranksieve.errors import ModelError
+from ranksieve.errors import ModelError, ParameterError, param
 from ranksieve.forest.ctr_forest import CtrForest
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats import catboost, sklearn_trees, xgboost
 from ranksieve.forest.formats.lightgbm_reader import from_text
 
 
-def from_model(model: Any) -> Forest | CtrForest:
+def from_model(model: Any, *, pool: Any = None) -> Forest | CtrForest:
     """The forest of a fitted model of LightGBM, XGBoost, CatBoost or scikit-learn.
 
     Parameters
@@ -23,6 +24,8 @@ def from_model(model: Any) -> Forest | CtrForest:
         `lightgbm.Booster`, `LGBMRanker`, `LGBMRegressor`; `xgboost.Booster`, `XGBRanker`, `XGBRegressor`; a `CatBoost`
         ranker or regressor; a scikit-learn regressor of trees. After early stopping only the trees up to the best
         round are used, as the model itself does.
+    pool : catboost.Pool, optional
+        The training data of a CatBoost model with categories, which does not have their names itself.
 
     Raises
     ------
@@ -46,7 +49,9 @@ def from_model(model: Any) -> Forest | CtrForest:
         raise ModelError(
             f"got {type(model).__module__}.{type(model).__name__}; expected a model of {', '.join(READERS)}"
         )
-    return READERS[home](model)
+    if pool is not None and home != "catboost":
+        raise ParameterError(param("pool"), f" is for models of CatBoost; leave it out for {home}")
+    return READERS[home](model) if pool is None else READERS[home](model, pool)
 
 
 def _from_lightgbm(model: Any) -> Forest:
@@ -63,14 +68,14 @@ def _from_xgboost(model: Any) -> Forest:
     return xgboost.read_xgboost(bytes(booster.save_raw("ubj")), type(model).__name__)
 
 
-def _from_catboost(model: Any) -> Forest | CtrForest:
+def _from_catboost(model: Any, pool: Any = None) -> Forest | CtrForest:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
-        model.save_model(str(path), format="json")
+        model.save_model(str(path), format="json", pool=pool)
         return catboost.forest_of(json.loads(path.read_bytes()), type(model).__name__)
 
 
-READERS = {
+READERS: dict[str, Callable[..., Forest | CtrForest]] = {
     "lightgbm": _from_lightgbm,
     "xgboost": _from_xgboost,
     "catboost": _from_catboost,
