@@ -10,8 +10,11 @@ import typer
 from ranksieve.cli.command import SETTINGS, Command, Group
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data, write_data
-from ranksieve.cli.shared_options import Missing, OutData, Seed, out_option
+from ranksieve.cli.model_file import check_model_file, save_model
+from ranksieve.cli.options import is_flag, read_toml
+from ranksieve.cli.shared_options import Missing, OutData, OutModel, ParamsFile, Seed, Threads, out_option
 from ranksieve.errors import ParameterError
+from ranksieve.parameter_table import canonical
 from ranksieve.text_formats import counted
 
 if TYPE_CHECKING:
@@ -28,6 +31,14 @@ Depth = Annotated[int | None, typer.Option(min=1, help="Places of a page to read
 MinDwell = Annotated[float, typer.Option(min=0, help="Ignore clicks with fewer seconds of dwell time.")]
 Given = Annotated[
     Path | None, typer.Option("--propensities", metavar="FILE", help="Propensities, as 'propensities' writes them.")
+]
+Shrinkage = Annotated[
+    str,
+    typer.Option(
+        metavar="NUMBER|auto",
+        help="Judgements: examinations that the mean of all documents counts for; auto estimates the distribution of "
+        "relevance from the log.",
+    ),
 ]
 Clip = Annotated[float, typer.Option(min=0, max=1, help="Lowest propensity that is used.")]
 
@@ -55,9 +66,7 @@ def fit(
     levels: Annotated[
         int | None, typer.Option(min=2, help="Number of grades in qrels.", show_default="relevance from 0 to 1")
     ] = None,
-    shrinkage: Annotated[
-        float, typer.Option(min=0, help="Qrels: examinations that the mean of all documents counts for.")
-    ] = 10.0,
+    shrinkage: Shrinkage = "10",
     least_confidence: Annotated[
         float, typer.Option(min=0, max=1, help="Qrels: leave out documents with less confidence.")
     ] = 0.0,
@@ -88,7 +97,7 @@ def fit(
         )
     fitted = library.fit(pages, model, prior=prior)
     if qrels is not None:
-        judged = library.judge(fitted, shrinkage=shrinkage, levels=levels)
+        judged = library.judge(fitted, shrinkage=_shrinkage(shrinkage), levels=levels)
         written = judged.write_qrels(qrels, queries=query_texts, least_confidence=least_confidence)
     columns = {"clicked": pages.by_place()[1] / pages.by_place()[0]}
     if fitted.examination is not None and fitted.examination[0] > 0:
@@ -155,9 +164,15 @@ def lists(
     levels: Annotated[
         int | None, typer.Option(min=2, help="By query: number of grades.", show_default="fractions")
     ] = None,
-    shrinkage: Annotated[
-        float, typer.Option(min=0, help="By query: examinations that the mean of all documents counts for.")
-    ] = 10.0,
+    shrinkage: Shrinkage = "10",
+    balance: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="By page: weight a document by 1 / (this number + how often it was shown for the query).",
+            show_default="weights of 1",
+        ),
+    ] = None,
     depth: Depth = None,
     min_dwell: MinDwell = 0.0,
     actions: Actions = "click",
@@ -165,7 +180,8 @@ def lists(
 ) -> None:
     """Make training data of a log and the features of its documents.
 
-    With --propensities clicks count by their inverse propensity. Without, train learns biases of the positions.
+    By page, --propensities make clicks count by their inverse propensity. Without, train learns biases of the
+    positions. By query, the model pbm uses --propensities, or estimates them.
     """
     if by not in ("page", "query"):
         raise ParameterError(f"--by is {by!r}; expected page or query")
@@ -175,12 +191,56 @@ def lists(
 
     pages, features = _read(log, events, actions, depth, min_dwell), read(data, missing=missing)
     if by == "page":
-        made = library.page_lists(pages, features, _load(given), clip=clip)
+        made = library.page_lists(pages, features, _load(given), clip=clip, balance=balance)
     else:
-        judged = library.judge(library.fit(pages, model), shrinkage=shrinkage, levels=levels)
+        fitted = library.fit(pages, model, propensities=_load(given))
+        judged = library.judge(fitted, shrinkage=_shrinkage(shrinkage), levels=levels)
         made = library.judged_lists(judged, features)
     write_data(made, out)
     show_facts([("log", _facts(pages)), ("data", f"{out}, {counted(list=made.n_queries, document=made.n_docs)}")])
+
+
+@GROUP.command(cls=Command)
+@reads_data("data")
+def train(
+    context: typer.Context,
+    log: Log,
+    data: Annotated[Path, typer.Option("--data", "-d", help="Features of the documents, by query id and document id.")],
+    out: OutModel,
+    events: Events = None,
+    given: Given = None,
+    trees: Annotated[int, typer.Option(min=1, help="Trees of each of the two models.")] = 100,
+    params: ParamsFile = None,
+    depth: Depth = None,
+    min_dwell: MinDwell = 0.0,
+    actions: Actions = "click",
+    seed: Seed = 0,
+    threads: Threads = 0,
+    missing: Missing = "zero",
+) -> None:
+    """Train a model on a log and the features of its documents.
+
+    The model is the mean of two: one of pages, with propensities as fixed biases, and one of queries, with judgements
+    as labels. Without --propensities they are harvested from the log.
+    """
+    check_model_file(out, *log, data, is_forest=True)
+    from ranksieve import clicks as library
+    from ranksieve.data.read import read
+
+    options: dict[str, Any] = {"trees": trees, "seed": seed, "threads": threads}
+    flags = {name: value for name, value in options.items() if is_flag(context, name)}
+    chosen = options | (canonical(read_toml(params)[0]) if params else {}) | flags
+    pages, features = _read(log, events, actions, depth, min_dwell), read(data, missing=missing)
+    weights = _load(given) or library.propensities(pages)
+    model = library.train(pages, features, weights, **chosen)
+    save_model(model, out)
+    show_facts(
+        [
+            ("log", _facts(pages)),
+            ("propensities", f"{', '.join(f'{value:.3g}' for value in weights.values)}, by {weights.method}"),
+            ("model", f"{out}, {counted(tree=model.n_trees)}"),
+        ]
+    )
 
 
 @GROUP.command(cls=Command)
@@ -332,6 +392,14 @@ def _load(given: Path | None) -> Propensities | None:
     from ranksieve import clicks as library
 
     return None if given is None else library.Propensities.load(given)
+
+
+def _shrinkage(text: str) -> float | str:
+    """A number, or the word as it is, which `judge` checks."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _facts(log: ClickLog) -> str:

@@ -20,6 +20,7 @@ from ranksieve.clicks.models import fit
 from ranksieve.clicks.propensity import Propensities
 from ranksieve.clicks.reading import read, write
 from ranksieve.clicks.simulation import logging_ranker, simulate
+from ranksieve.clicks.training import train
 
 __all__ = [
     "ClickLog",
@@ -47,5 +48,6 @@ __all__ = [
     "sign_test",
     "simulate",
     "team_draft",
+    "train",
     "write",
 ]

@@ -10,12 +10,12 @@ import numpy as np
 import scipy.special
 
 from ranksieve.clicks.fitted import FittedModel
+from ranksieve.clicks.posterior import COVERAGE, posterior
 from ranksieve.errors import DataError, ParameterError, param
 from ranksieve.files import atomic_text
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import AUTO, counted
 
 HIGHEST = 0.99  # quantile of the relevance that has the highest grade
-COVERAGE = 0.95  # of the intervals
 COLUMNS = ("query", "document", "relevance", "low", "high", "confidence", "shown", "clicked", "grade")
 
 
@@ -32,7 +32,8 @@ class Judgements:
     low, high
         95% interval of the relevance.
     confidence
-        Share of the estimate that comes from clicks and not from the mean: n / (n + shrinkage) for n examinations.
+        Share of the estimate that comes from clicks and not from the mean: n / (n + shrinkage) for n examinations; with
+        shrinkage "auto" 1 - the document's variance / the variance over all documents.
     shown, clicked
         Impressions and clicks.
     grades
@@ -113,7 +114,7 @@ class Judgements:
         return sum(map(len, judged.values()))
 
 
-def judge(model: FittedModel, *, shrinkage: float = 10.0, levels: int | None = None) -> Judgements:
+def judge(model: FittedModel, *, shrinkage: float | str = 10.0, levels: int | None = None) -> Judgements:
     """Judgements of all pairs of query and document that a click model has seen.
 
     The relevance of models of users who read from the top is attraction times satisfaction ("sdbn", "dbn"), of others
@@ -124,7 +125,9 @@ def judge(model: FittedModel, *, shrinkage: float = 10.0, levels: int | None = N
     model
         From `fit`.
     shrinkage
-        Examinations that the mean over all documents counts for.
+        Examinations that the mean over all documents counts for. "auto" estimates the distribution of the relevance
+        over all documents from the log (nonparametric maximum likelihood), and takes the mean of each document's
+        posterior distribution: where most clicks are noise, few clicks say little, and many say much.
     levels
         Number of grades; None for relevance as the grade.
 
@@ -135,8 +138,8 @@ def judge(model: FittedModel, *, shrinkage: float = 10.0, levels: int | None = N
     >>> rs.clicks.judge(rs.clicks.fit(log, "ctr"), levels=3).as_dict()
     {'wine': {'a': 2.0, 'b': 0.0}}
     """
-    if not shrinkage >= 0:
-        raise ParameterError(param("shrinkage"), f" is {shrinkage!r}; expected a number from 0")
+    if shrinkage != AUTO and (isinstance(shrinkage, str) or not shrinkage >= 0):
+        raise ParameterError(param("shrinkage"), f" is {shrinkage!r}; expected a number from 0, or 'auto'")
     if levels is not None and levels < 2:
         raise ParameterError(param("levels"), f" is {levels!r}; expected a whole number from 2")
     if model.name == "rctr":
@@ -144,8 +147,13 @@ def judge(model: FittedModel, *, shrinkage: float = 10.0, levels: int | None = N
     successes, trials, mean = model.clicked, model.examined, model.mean_attraction
     if model.satisfied is not None and model.name != "cascade":
         successes, mean = model.satisfied, mean * model.mean_satisfaction
-    relevance = (successes + shrinkage * mean) / np.maximum(trials + shrinkage, 1e-300)
-    low, high = _interval(relevance, trials + shrinkage)
+    if isinstance(shrinkage, str):
+        found = posterior(successes, trials, limited=model.name != "coec")
+        relevance, low, high, confidence = found.mean, found.low, found.high, found.confidence
+    else:
+        relevance = (successes + shrinkage * mean) / np.maximum(trials + shrinkage, 1e-300)
+        low, high = _interval(relevance, trials + shrinkage)
+        confidence = trials / np.maximum(trials + shrinkage, 1e-300)
     grades = None
     if levels is not None:
         top = max(float(np.quantile(relevance, HIGHEST)), 1e-300)
@@ -157,7 +165,7 @@ def judge(model: FittedModel, *, shrinkage: float = 10.0, levels: int | None = N
         relevance=relevance,
         low=low,
         high=high,
-        confidence=trials / np.maximum(trials + shrinkage, 1e-300),
+        confidence=confidence,
         shown=model.shown,
         clicked=model.clicked,
         grades=grades,

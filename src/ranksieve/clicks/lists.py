@@ -16,6 +16,8 @@ from ranksieve.data.lists import Lists, starts_of
 from ranksieve.dtypes import LABEL, MAX_POSITION, OFFSET, POSITION
 from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 
+LIST_WEIGHTS = ("ideal", "confidence", "none")
+
 
 def inverse_propensity_weights(
     log: ClickLog, propensities: Propensities, *, clip: float = 0.05, self_normalize: bool = True
@@ -66,6 +68,7 @@ def page_lists(
     clip: float = 0.05,
     self_normalize: bool = True,
     only_clicked: bool = True,
+    balance: float | None = None,
 ) -> Dataset:
     """Training data with one list per page: the documents shown, labels 1 for clicks, and positions from 1.
 
@@ -85,6 +88,9 @@ def page_lists(
         As for `inverse_propensity_weights`.
     only_clicked
         Leave out pages without clicks, which have no pairs.
+    balance
+        Weight each document by 1 / (balance + how often it was shown for the query), so that documents that the old
+        ranker showed on every page do not count more than all others together; None for weights of 1.
 
     Examples
     --------
@@ -95,18 +101,22 @@ def page_lists(
     >>> lists.n_features == data.n_features, sorted(set(lists.labels.tolist()))
     (True, [0.0, 1.0])
     """
-    labels = log.clicks.astype(LABEL)
-    weights = None
+    if balance is not None and not balance >= 0:
+        raise ParameterError(param("balance"), f" is {balance!r}; expected a number from 0")
+    labels, weights = log.clicks.astype(LABEL), None
     if propensities is not None:
         gains = inverse_propensity_weights(log, propensities, clip=clip, self_normalize=self_normalize)
         labels = np.log2(1.0 + gains).astype(LABEL)
-        weights = np.repeat(_ideal_dcg(gains, log), log.sizes)
+        weights = np.repeat(_ideal_dcg(gains, log.offsets), log.sizes)
     rows = _rows_of(dataset, log.query_ids[log.pairs.queries], log.doc_ids[log.pairs.documents])[log.pairs.of_rows]
     kept = rows >= 0
     if only_clicked:
         kept &= np.repeat(np.add.reduceat(log.clicks, log.offsets[:-1]) > 0, log.sizes)
     if not kept.any():
         raise DataError("no clicked page shows a document of the data; check the ids of queries and documents")
+    if balance is not None:
+        shown = np.bincount(log.pairs.of_rows)[log.pairs.of_rows]
+        weights = (1.0 if weights is None else weights) / (balance + shown)
     missing = int(np.count_nonzero(rows < 0))
     if missing:
         warnings.warn(
@@ -128,8 +138,10 @@ def page_lists(
     return dataset.with_rows(lists, rows[kept])
 
 
-def judged_lists(judgements: Judgements, dataset: Dataset, *, least_confidence: float = 0.0) -> Dataset:
-    """Training data with one list per query: the judged documents, with the confidence of a judgement as its weight.
+def judged_lists(
+    judgements: Judgements, dataset: Dataset, *, least_confidence: float = 0.0, weights: str = "ideal"
+) -> Dataset:
+    """Training data with one list per query: the judged documents.
 
     Grades are labels. Without grades the label is log2(1 + relevance / highest relevance), whose gain, 2^label - 1, is
     proportional to the relevance.
@@ -142,6 +154,11 @@ def judged_lists(judgements: Judgements, dataset: Dataset, *, least_confidence: 
         Features of the documents, by query id and document id. Labels are not used.
     least_confidence
         Leave out documents with less.
+    weights
+        - "ideal": documents of a query have the ideal DCG of its list as weight, which undoes the division by it in
+          NDCG. Otherwise queries without relevant documents, whose clicks are noise, count as much as others;
+        - "confidence": documents have the confidence of their judgement. That favours what the old ranker showed most;
+        - "none".
 
     Examples
     --------
@@ -151,6 +168,8 @@ def judged_lists(judgements: Judgements, dataset: Dataset, *, least_confidence: 
     >>> rs.clicks.judged_lists(judged, data).n_queries
     20
     """
+    if weights not in LIST_WEIGHTS:
+        raise ParameterError(param("weights"), f" is {weights!r}; expected one of {', '.join(LIST_WEIGHTS)}")
     top = max(float(judgements.relevance.max(initial=0.0)), 1e-300)
     labels = np.log2(1.0 + judgements.relevance / top) if judgements.grades is None else judgements.grades
     rows = _rows_of(dataset, judgements.queries, judgements.documents)
@@ -159,9 +178,13 @@ def judged_lists(judgements: Judgements, dataset: Dataset, *, least_confidence: 
         raise DataError("no judgement is of a document of the data; check the ids of queries and documents")
     kept = kept[np.argsort(rows[kept], kind="stable")]
     rows = rows[kept]
-    lists = dataset.lists.take_rows(rows)
-    new = replace(lists, labels=labels[kept].astype(LABEL), weights=judgements.confidence[kept].astype(float))
-    return dataset.with_rows(new, rows)
+    lists = replace(dataset.lists.take_rows(rows), labels=labels[kept].astype(LABEL), weights=None)
+    if weights == "confidence":
+        lists = replace(lists, weights=judgements.confidence[kept].astype(float))
+    elif weights == "ideal":
+        ideal = np.repeat(_ideal_dcg(2.0 ** lists.labels.astype(float) - 1.0, lists.offsets), lists.sizes)
+        lists = replace(lists, weights=ideal / max(float(ideal.mean()), 1e-300))
+    return dataset.with_rows(lists, rows)
 
 
 def _rows_of(dataset: Dataset, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
@@ -172,8 +195,9 @@ def _rows_of(dataset: Dataset, queries: np.ndarray, documents: np.ndarray) -> np
     return np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)
 
 
-def _ideal_dcg(gains: np.ndarray, log: ClickLog) -> np.ndarray:
-    """DCG of the best order of each page."""
-    pages = np.repeat(np.arange(log.n_pages), log.sizes)
-    best = gains[np.lexsort((-gains, pages))]
-    return np.add.reduceat(best / np.log2(2.0 + log.places), log.offsets[:-1])
+def _ideal_dcg(gains: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """DCG of the best order of each list."""
+    sizes = np.diff(offsets)
+    numbers, places = np.repeat(np.arange(len(sizes)), sizes), np.arange(len(gains)) - np.repeat(offsets[:-1], sizes)
+    best = gains[np.lexsort((-gains, numbers))]
+    return np.asarray(np.add.reduceat(best / np.log2(2.0 + places), offsets[:-1]))

@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve.clicks.em import maximize
 from ranksieve.clicks.fitted import FittedModel
 from ranksieve.clicks.log import Cells, ClickLog, cells_of
+from ranksieve.clicks.propensity import Propensities
 from ranksieve.errors import DataError, ParameterError, did_you_mean, param
 from ranksieve.kernels import click_models as kernels
 
@@ -24,10 +25,17 @@ class FitOptions:
     prior: float = 2.0
     iterations: int = 600
     tolerance: float = 1e-5
+    propensities: Propensities | None = None
 
 
 def fit(
-    log: ClickLog, model: str = "pbm", *, prior: float = 2.0, iterations: int = 600, tolerance: float = 1e-5
+    log: ClickLog,
+    model: str = "pbm",
+    *,
+    propensities: Propensities | None = None,
+    prior: float = 2.0,
+    iterations: int = 600,
+    tolerance: float = 1e-5,
 ) -> FittedModel:
     """Fit a click model to a log.
 
@@ -45,6 +53,8 @@ def fit(
         - "cascade": users read from the top to their first click (Craswell et al. 2008);
         - "sdbn": users read to their last click, which satisfied them (Chapelle and Zhang 2009, simplified);
         - "dbn": users go on with a fixed chance after each document that did not satisfy them (the full model).
+    propensities
+        Those of the places, where they are known or estimated otherwise ("pbm"): only attraction is fitted.
     prior
         Weight of the mean over all documents, in examinations: rare documents stay near the mean.
     iterations, tolerance
@@ -64,9 +74,11 @@ def fit(
     for name, value, lowest in (("prior", prior, 0), ("iterations", iterations, 1), ("tolerance", tolerance, 0)):
         if not value >= lowest:
             raise ParameterError(param(name), f" is {value!r}; expected a number from {lowest}")
+    if propensities is not None and model != "pbm":
+        raise ParameterError(f"the click model {model!r} takes no propensities; fit 'pbm', or leave them out")
     if not log.n_clicks:
         raise DataError(f"the log has {log.n_pages:,} pages and no click; a click model needs some")
-    return MODELS[model](log, FitOptions(prior, iterations, tolerance))
+    return MODELS[model](log, FitOptions(prior, iterations, tolerance, propensities))
 
 
 def _fitted(name: str, log: ClickLog, options: FitOptions, **parameters: object) -> FittedModel:
@@ -104,8 +116,11 @@ def _fit_coec(log: ClickLog, options: FitOptions) -> FittedModel:
 
 
 def _fit_pbm(log: ClickLog, options: FitOptions) -> FittedModel:
-    cells = cells_of(log)
-    examination, steps = fit_positions(cells, options)
+    cells, steps = cells_of(log), 0
+    if options.propensities is None:
+        examination, steps = fit_positions(cells, options)
+    else:
+        examination = np.minimum(options.propensities.at(np.arange(cells.n_places)), 1.0)
     scale = examination[0]
     return _fitted(
         "pbm",
