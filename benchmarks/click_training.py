@@ -23,6 +23,8 @@ import ranksieve as rs
 from categories import lists_of
 from kept import kept_path
 from quality import folds
+from ranksieve.clicks.simulation import document_ids
+from ranksieve.clicks.training import ALL, BALANCE, BY_PAGE, BY_QUERY
 from ranksieve.data.splits import fold_queries
 from ranksieve.files import atomic_path
 
@@ -117,14 +119,17 @@ def ours(data: rs.Dataset, **options: Any) -> Predict:
     return rs.train(data, **{**OURS, **options}).predict
 
 
-def true_gains_of_shown(run: Run, log: rs.clicks.ClickLog) -> rs.Dataset:
-    """The true labels of the documents that the log shows."""
-    rows = np.unique(_rows_of(run.train, log.query_ids[log.pairs.queries], log.doc_ids[log.pairs.documents]))
-    return run.train.take_rows(rows)
+def shown_only(run: Run, l2: float) -> Predict:
+    """True labels of the documents that the log shows: what is lost because the others were never shown."""
+    pairs = run.log.pairs
+    shown = set(zip(run.log.query_ids[pairs.queries], run.log.doc_ids[pairs.documents], strict=True))
+    ids = zip(np.repeat(run.train.query_ids.astype(str), run.train.lists.sizes), document_ids(run.train), strict=True)
+    rows = np.flatnonzero([pair in shown for pair in ids])
+    return ours(run.train.take_rows(rows), l2=l2, min_docs=LIST_DOCS)
 
 
-def many_clicks(run: Run, l2: float) -> Predict:
-    """What clicks can tell at most: a hundred times as many pages, and the true propensities."""
+def many_pages(run: Run, l2: float) -> Predict:
+    """What clicks can tell: judgements from a hundred times as many pages, with the true propensities."""
     log, true = run.log_of(MANY_PAGES), rs.clicks.Propensities.power(run.eta, 10)
     judged = rs.clicks.judge(rs.clicks.fit(log, "pbm", propensities=true), shrinkage="auto")
     return ours(rs.clicks.judged_lists(judged, run.train), l2=l2, min_docs=LIST_DOCS)
@@ -136,15 +141,117 @@ def fixed_biases(run: Run, l2: float) -> Predict:
 
 
 SYSTEMS: dict[str, Callable[..., Predict]] = {
-    "logging": lambda run: lambda features: run.weak.predict(features),
+    "logging": lambda run: run.weak.predict,
     "naive": lambda run, l2: ours(run.pages, l2=l2, min_docs=PAGE_DOCS, position_rate=0.0),
     "lightgbm": lambda run, l2: lightgbm_model(run.pages, l2, with_positions=False),
     "lightgbm position": lambda run, l2: lightgbm_model(run.pages, l2, with_positions=True),
     "xgboost unbiased": lambda run, l2: xgboost_model(run.pages, l2),
     "learned bias": lambda run, l2: ours(run.pages, l2=l2, min_docs=PAGE_DOCS),
-    "propensities": fixed_biases,
+    "fixed bias": fixed_biases,
     "clicks.train": lambda run: rs.clicks.train(run.log, run.train, threads=1).predict,
-    "many clicks": many_clicks,
-    "true labels, shown": lambda run, l2: ours(true_gains_of_shown(run, run.log), l2=l2, min_docs=LIST_DOCS),
+    "many pages": many_pages,
+    "true labels, shown": shown_only,
     "true labels": lambda run, l2: ours(run.train, l2=l2, min_docs=LIST_DOCS),
 }
+TRUE_L2 = 20.0
+SETTINGS: dict[str, Setting] = {  # those of DEVELOPMENT; docs/clicks.md has the values of others
+    "logging": {},
+    "naive": {"l2": 400.0},
+    "lightgbm": {"l2": 400.0},
+    "lightgbm position": {"l2": 100.0},
+    "xgboost unbiased": {"l2": 100.0},
+    "learned bias": {"l2": 400.0},
+    "clicks.train": {},
+    "many pages": {"l2": TRUE_L2},
+    "true labels, shown": {"l2": TRUE_L2},
+    "true labels": {"l2": TRUE_L2},
+}
+WITHOUT_CLICKS = ("logging", "true labels, shown", "true labels")  # the same for every η
+AT_ONE = ("many pages",)  # slow: η = 1 alone
+PEERS = ("lightgbm", "lightgbm position", "xgboost unbiased")
+MINE = ("learned bias", "clicks.train")
+CHOICES = {
+    name: [{"l2": l2} for l2 in (20.0, 100.0, 400.0)] for name in ("naive", *PEERS, "learned bias", "fixed bias")
+}
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Runs systems on collections, and keeps each value in a folder."""
+
+    folder: Path
+    work: Path
+
+    def values(self, collection: str, eta: float, settings: Mapping[str, Setting], runs: int = RUNS) -> dict[str, list]:
+        """NDCG@10 on the true labels of the test lists: of each system, one value for each run."""
+        found: dict[str, list] = {name: [] for name in settings}
+        lists = parts(collection, self.folder, self.work)
+        for number in range(runs):
+            files = {name: self._file(collection, eta, number, name, settings[name]) for name in settings}
+            train, test = next(lists)
+            run = Run(collection, eta, number, train, test)
+            for name, file in files.items():
+                if not file.exists():
+                    start = time.process_time()
+                    scores = SYSTEMS[name](run, **settings[name])(test.features)
+                    facts = {"ndcg": ndcg(scores, test), "cpu s": round(time.process_time() - start, 2)}
+                    with atomic_path(file) as temporary:
+                        temporary.write_text(json.dumps(facts))
+                found[name].append(json.loads(file.read_text())["ndcg"])
+        return found
+
+    def _file(self, collection: str, eta: float, number: int, name: str, setting: Setting) -> Path:
+        eta = 1.0 if name in WITHOUT_CLICKS else eta
+        facts = [
+            PAGES,
+            TEMPERATURE,
+            OURS,
+            setting,
+            *((ALL, BALANCE, BY_PAGE, BY_QUERY) if name == "clicks.train" else ()),
+        ]
+        self.work.mkdir(parents=True, exist_ok=True)
+        return kept_path(self.work, f"{collection}-{eta:g}-{number}-{name}", facts)
+
+
+def ndcg(scores: np.ndarray, test: rs.Dataset) -> float:
+    return float(np.nanmean(rs.metrics.ndcg(test.labels, scores, test.offsets)))
+
+
+def measured(trials: Trials, collection: str, eta: float) -> dict:
+    """A row of the table: means over the runs, and ours against the best peer."""
+    settings = {name: setting for name, setting in SETTINGS.items() if name not in AT_ONE or eta == 1}
+    found = trials.values(collection, eta, settings)
+    means = {name: round(float(np.mean(values)), 4) for name, values in found.items()}
+    ours_best, peer = (max(names, key=means.__getitem__) for names in (MINE, PEERS))
+    differences = np.array(found[ours_best]) - np.array(found[peer])
+    row = {"part": "training", "collection": collection, "eta": eta, **means}
+    gap = means["true labels"] - means["naive"]
+    return row | {
+        "ours - best peer": round(float(differences.mean()), 4),
+        "standard error": round(float(differences.std(ddof=1) / np.sqrt(len(differences))), 4),
+        "share of the gap": round((means["clicks.train"] - means["naive"]) / gap, 3),
+    }
+
+
+def training(folder: Path, work: Path) -> list[dict]:
+    """NDCG@10 on true labels: one row per collection and η."""
+    rows = []
+    for collection in COLLECTIONS:
+        for eta in ETAS:
+            rows.append(measured(Trials(folder, work), collection, eta))
+            print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+def choice(folder: Path, work: Path) -> list[dict]:
+    """The settings that were compared on the development lists, two runs each."""
+    rows = []
+    for name, settings in CHOICES.items():
+        for setting in settings:
+            row = {"part": "choice", "system": name, **setting}
+            for collection in DEVELOPMENT:
+                values = [Trials(folder, work).values(collection, eta, {name: setting}, 2)[name] for eta in (0.0, 1.0)]
+                row[collection] = round(float(np.mean(values)), 4)
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    return rows

@@ -16,127 +16,22 @@ import argparse
 import json
 import lzma
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import lightgbm
 import numpy as np
-import xgboost
 
 import ranksieve as rs
-from quality import folds
+from click_training import ETAS, OURS, PAGE_DOCS, PAGES, SETTINGS, TEMPERATURE, choice, parts, training
 from results import FOLDER, save
 
-COLLECTIONS = ("MQ2008", "OHSUMED", "generated")
-PAGES = 10_000
-ETAS = (0.0, 1.0, 2.0)
-RUNS = 5
-PEERS = ("lightgbm", "lightgbm position", "xgboost unbiased")
-TEMPERATURE = 0.3
-TREES = {"trees": 100, "leaves": 10, "learning_rate": 0.1, "threads": 1, "early_stopping": 0}
-# Clicks are noisy. Of 1, 20, 100 and 400 (XGBoost: without 400) these are the best on the test queries of MQ2008 with
-# η = 0 and 1: rows of MQ2008 are too good. docs/clicks.md has the values.
-L2 = 400.0
-XGBOOST_L2 = 20.0
-TRUE_L2 = 20.0  # of training on true labels
-OURS = {**TREES, "algo": "lambdamart", "gain": "newton", "l2": L2}
-PAGE_DOCS = 50  # least documents in a leaf where lists are pages, and documents repeat
-LIST_DOCS = 5  # and where lists are queries
 FIGURE = Path(__file__).parent.parent / "docs" / "assets" / "position_bias.svg"
 MODELS = ("ctr", "rctr", "coec", "pbm", "trust", "cascade", "sdbn", "dbn")
+SAMPLES = 200  # of the bootstrap
 
 
-def splits(name: str, folder: Path) -> list[tuple[rs.Dataset, rs.Dataset]]:
-    """Training and test lists of each run."""
-    if name != "generated":
-        return [(train, test) for train, _, test in folds(folder / "ltr" / name)]
-    return [
-        (rs.synth.cubic(300, seed=run), rs.synth.cubic(200, seed=run, start=300)) for run in range(RUNS)
-    ]  # fmt: skip
-
-
-def lightgbm_model(data: rs.Dataset, *, with_positions: bool) -> lightgbm.Booster:
-    settings = {
-        "objective": "lambdarank", "num_leaves": 10, "learning_rate": 0.1, "min_data_in_leaf": PAGE_DOCS,
-        "lambda_l2": L2, "verbose": -1, "num_threads": 1, "deterministic": True,
-    }  # fmt: skip
-    lists = data.lists
-    positions = lists.positions if with_positions else None
-    made = lightgbm.Dataset(data.features, lists.labels, group=lists.sizes, position=positions, params=settings)
-    return lightgbm.train(settings, made, 100)
-
-
-def xgboost_model(data: rs.Dataset) -> Callable[[np.ndarray], np.ndarray]:
-    """XGBoost's unbiased λ-MART; it takes the order of a list as the positions, which is how the pages are ordered."""
-    settings = {
-        "objective": "rank:ndcg", "lambdarank_unbiased": True, "eta": 0.1, "max_leaves": 10, "max_depth": 0,
-        "grow_policy": "lossguide", "lambda": XGBOOST_L2, "tree_method": "hist", "nthread": 1, "verbosity": 0,
-    }  # fmt: skip
-    made = xgboost.DMatrix(data.features, data.labels, group=data.lists.sizes)
-    booster = xgboost.train(settings, made, 100)
-    return lambda features: booster.predict(xgboost.DMatrix(features))
-
-
-def systems(log: rs.clicks.ClickLog, train: rs.Dataset) -> dict[str, Callable[[], Callable[[np.ndarray], np.ndarray]]]:
-    """What is trained on one log; each returns a function from features to scores."""
-    pages = rs.clicks.page_lists(log, train)
-
-    def ours(data: rs.Dataset, **options: object) -> Callable[[np.ndarray], np.ndarray]:
-        return rs.train(data, **{**OURS, **options}).predict
-
-    def estimated() -> Callable[[np.ndarray], np.ndarray]:
-        biases = rs.clicks.propensities(log).biases
-        return ours(pages, min_docs=PAGE_DOCS, position_biases=biases, position_rate=0.0)
-
-    return {
-        "naive": lambda: ours(pages, position_rate=0.0, min_docs=PAGE_DOCS),
-        "lightgbm": lambda: lightgbm_model(pages, with_positions=False).predict,
-        "lightgbm position": lambda: lightgbm_model(pages, with_positions=True).predict,
-        "xgboost unbiased": lambda: xgboost_model(pages),
-        "learned bias": lambda: ours(pages, min_docs=PAGE_DOCS),
-        "propensities": estimated,
-        "true labels": lambda: ours(train, min_docs=LIST_DOCS, l2=TRUE_L2),
-    }
-
-
-def training(folder: Path, collections: Sequence[str] = COLLECTIONS) -> list[dict]:
-    """NDCG@10 on true labels: one row per collection and η, with means over the runs."""
-    rows = []
-    for collection in collections:
-        parts = splits(collection, folder)
-        for eta in ETAS:
-            found: dict[str, list[float]] = {}
-            seconds: dict[str, float] = {}
-            for run, (train, test) in enumerate(parts):
-                weak = rs.clicks.logging_ranker(train, share=0.01, seed=run)
-                log = rs.clicks.simulate(train, weak, pages=PAGES, eta=eta, temperature=TEMPERATURE, seed=run)
-                found.setdefault("logging", []).append(ndcg(weak.predict(test), test))
-                for name, make in systems(log, train).items():
-                    start = time.process_time()
-                    predict = make()
-                    seconds[name] = seconds.get(name, 0.0) + time.process_time() - start
-                    found.setdefault(name, []).append(ndcg(predict(test.features), test))
-            row = {"part": "training", "collection": collection, "eta": eta}
-            means = {name: round(float(np.mean(values)), 4) for name, values in found.items()}
-            ours, peer = (max(names, key=means.__getitem__) for names in (("learned bias", "propensities"), PEERS))
-            differences = np.array(found[ours]) - np.array(found[peer])
-            error = differences.std(ddof=1) / np.sqrt(len(differences))
-            rows.append(
-                row
-                | means
-                | {"ours - best peer": round(float(differences.mean()), 4), "standard error": round(float(error), 4)}
-            )
-            print(json.dumps(rows[-1]), {name: round(value / RUNS, 2) for name, value in seconds.items()}, flush=True)
-    return rows
-
-
-def ndcg(scores: np.ndarray, test: rs.Dataset) -> float:
-    return float(np.nanmean(rs.metrics.ndcg(test.labels, scores, test.offsets)))
-
-
-def recovery(folder: Path) -> list[dict]:
+def recovery(folder: Path, work: Path) -> list[dict]:
     """The largest relative error over ranks 1 to 10 with 100,000 pages; and what training learns, for the figure."""
-    train, _ = splits("MQ2008", folder)[0]
+    train, _ = next(parts("MQ2008", folder, folder))
     weak = rs.clicks.logging_ranker(train, share=0.01)
     rows = []
     for eta in ETAS:
@@ -149,7 +44,9 @@ def recovery(folder: Path) -> list[dict]:
             row[method] = values.round(4).tolist()
             row[f"{method} error"] = round(float(np.abs(values / true.values - 1).max()), 4)
         pages = rs.clicks.page_lists(log.take_pages(np.arange(PAGES)), train)
-        learned = np.array(rs.train(pages, **OURS, min_docs=PAGE_DOCS).info["position_biases"])[1:]
+        learned = np.array(
+            rs.train(pages, **OURS, **SETTINGS["learned bias"], min_docs=PAGE_DOCS).info["position_biases"]
+        )[1:]
         row["learned bias"] = np.exp(learned - learned[0]).round(4).tolist()
         rows.append(row)
         print(json.dumps(row), flush=True)
@@ -182,7 +79,7 @@ def real_pages(folder: Path) -> rs.clicks.ClickLog:
     )
 
 
-def models(folder: Path) -> list[dict]:
+def models(folder: Path, work: Path) -> list[dict]:
     """Click models fitted to half of the real pages, measured on the other half, with PyClick's definitions."""
     first, second = real_pages(folder).split(0.5)
     rows = []
@@ -204,7 +101,7 @@ def models(folder: Path) -> list[dict]:
     return rows
 
 
-def speed(folder: Path) -> list[dict]:
+def speed(folder: Path, work: Path) -> list[dict]:
     """Seconds to fit the position-based model to a million pages, without compiling."""
     data = rs.synth.cubic(2_000)
     rs.clicks.fit(rs.clicks.simulate(data, pages=1_000), "pbm")
@@ -217,20 +114,21 @@ def speed(folder: Path) -> list[dict]:
     return [row]
 
 
-PARTS = {"training": training, "propensities": recovery, "models": models, "speed": speed}
+PARTS = {"choice": choice, "training": training, "propensities": recovery, "models": models, "speed": speed}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--work", type=Path, default=Path("build/clicks"), help="where finished cells are kept")
     chosen = parser.parse_args()
     known = FOLDER / "clicks.json"
     old = json.loads(known.read_text())["rows"] if known.exists() and chosen.only else []
     rows = [row for row in old if row["part"] != chosen.only]
     for part, measure in PARTS.items():
         if chosen.only in (None, part):
-            rows += measure(chosen.folder)
+            rows += measure(chosen.folder, chosen.work)
     save("clicks", rows)
     draw([row for row in rows if row["part"] == "propensities"])
 

@@ -174,3 +174,14 @@ def team_drafts(a, b, depth):
 
     pick([], 0, 1.0)
     return found
+
+
+def posterior_means(successes, trials, n_points, steps):
+    """Plain expectation maximisation of a prior on a grid, one pair at a time; the mean of each pair's posterior."""
+    grid = (np.arange(n_points) + 0.5) / n_points
+    chances = [grid**s * (1 - grid) ** (t - s) for s, t in zip(successes, trials, strict=True)]
+    prior = np.full(n_points, 1 / n_points)
+    for _ in range(steps):
+        shares = [row * prior / np.dot(row, prior) for row in chances]
+        prior = np.mean(shares, axis=0)
+    return [float(np.dot(share, grid)) for share in shares]

@@ -137,3 +137,25 @@ def test_strange_lines_are_shown(folder, run, tmp_path):
     file.write_text("{broken\n" + (folder / "log.jsonl").read_text())
     outcome = run("clicks", "fit", file, "--model", "ctr")
     assert outcome.code == 0 and f"left out lines that are not JSON: 1 ({file}:1)" in " ".join(outcome.output.split())
+
+
+def test_train_writes_the_model_of_python(folder, run, tmp_path):
+    (tmp_path / "more.toml").write_text("min-docs = 5\ntrees = 9\n")
+    outcome = run(
+        "clicks", "train", folder / "log.jsonl", "--data", folder / "data.parquet", "--out", tmp_path / "model.txt",
+        "--trees", 3, "--params", tmp_path / "more.toml", "--propensities", folder / "p.json",
+    )  # fmt: skip
+    assert outcome.code == 0 and "9 trees" in outcome.output, outcome.output
+    log, data = rs.clicks.read(folder / "log.jsonl"), rs.read(folder / "data.parquet")
+    model = rs.clicks.train(log, data, rs.clicks.Propensities.load(folder / "p.json"), trees=3, min_docs=5)
+    assert rs.load(tmp_path / "model.txt").predict(data) == pytest.approx(model.predict(data), abs=1e-6)
+
+
+def test_lists_by_query_take_propensities_and_other_documents(folder, run, tmp_path):
+    words = ("clicks", "lists", folder / "log.jsonl", "--data", folder / "data.parquet", "--by", "query")
+    outcome = run(
+        *words, "--propensities", folder / "p.json", "--shrinkage", "auto", "--others", "--out", tmp_path / "q.parquet"
+    )
+    assert outcome.code == 0 and rs.read(tmp_path / "q.parquet").n_docs == 30 * 50
+    outcome = run(*words, "--shrinkage", "some", "--out", tmp_path / "q.parquet")
+    assert outcome.code != 0 and "'some'; expected a number from 0, or 'auto'" in outcome.output

@@ -165,6 +165,9 @@ def lists(
         int | None, typer.Option(min=2, help="By query: number of grades.", show_default="fractions")
     ] = None,
     shrinkage: Shrinkage = "10",
+    others: Annotated[
+        bool, typer.Option("--others", help="By query: also documents of the data that were never shown, as the worst.")
+    ] = False,
     balance: Annotated[
         float | None,
         typer.Option(
@@ -195,7 +198,7 @@ def lists(
     else:
         fitted = library.fit(pages, model, propensities=_load(given))
         judged = library.judge(fitted, shrinkage=_shrinkage(shrinkage), levels=levels)
-        made = library.judged_lists(judged, features)
+        made = library.judged_lists(judged, features, others=others)
     write_data(made, out)
     show_facts([("log", _facts(pages)), ("data", f"{out}, {counted(list=made.n_queries, document=made.n_docs)}")])
 
@@ -209,7 +212,7 @@ def train(
     out: OutModel,
     events: Events = None,
     given: Given = None,
-    trees: Annotated[int, typer.Option(min=1, help="Trees of each of the two models.")] = 100,
+    trees: Annotated[int, typer.Option(min=1, help="Trees of each of the three models.")] = 100,
     params: ParamsFile = None,
     depth: Depth = None,
     min_dwell: MinDwell = 0.0,
@@ -220,8 +223,9 @@ def train(
 ) -> None:
     """Train a model on a log and the features of its documents.
 
-    The model is the mean of two: one of pages, with propensities as fixed biases, and one of queries, with judgements
-    as labels. Without --propensities they are harvested from the log.
+    The model is the mean of three: one of pages, with propensities as fixed biases, one of queries, with judgements as
+    labels, and one with all other documents of the data as the least relevant ones. Without --propensities they are
+    harvested from the log.
     """
     check_model_file(out, *log, data, is_forest=True)
     from ranksieve import clicks as library
@@ -238,7 +242,7 @@ def train(
         [
             ("log", _facts(pages)),
             ("propensities", f"{', '.join(f'{value:.3g}' for value in weights.values)}, by {weights.method}"),
-            ("model", f"{out}, {counted(tree=model.n_trees)}"),
+            ("model", f"{out}, {model.size}"),
         ]
     )
 

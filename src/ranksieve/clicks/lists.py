@@ -139,7 +139,12 @@ def page_lists(
 
 
 def judged_lists(
-    judgements: Judgements, dataset: Dataset, *, least_confidence: float = 0.0, weights: str = "ideal"
+    judgements: Judgements,
+    dataset: Dataset,
+    *,
+    least_confidence: float = 0.0,
+    weights: str = "ideal",
+    others: bool = False,
 ) -> Dataset:
     """Training data with one list per query: the judged documents.
 
@@ -159,6 +164,8 @@ def judged_lists(
           NDCG. Otherwise queries without relevant documents, whose clicks are noise, count as much as others;
         - "confidence": documents have the confidence of their judgement. That favours what the old ranker showed most;
         - "none".
+    others
+        Also the other documents of these queries, which were never shown, with the lowest label of all.
 
     Examples
     --------
@@ -176,11 +183,16 @@ def judged_lists(
     kept = np.flatnonzero((rows >= 0) & (judgements.confidence >= least_confidence))
     if not len(kept):
         raise DataError("no judgement is of a document of the data; check the ids of queries and documents")
-    kept = kept[np.argsort(rows[kept], kind="stable")]
-    rows = rows[kept]
-    lists = replace(dataset.lists.take_rows(rows), labels=labels[kept].astype(LABEL), weights=None)
+    values, confidence = np.full(dataset.n_docs, labels[kept].min(), LABEL), np.zeros(dataset.n_docs)
+    values[rows[kept]], confidence[rows[kept]] = labels[kept], judgements.confidence[kept]
+    chosen = np.zeros(dataset.n_docs, bool)
+    chosen[rows[kept]] = True
+    if others:
+        chosen = np.repeat(np.logical_or.reduceat(chosen, dataset.offsets[:-1]), dataset.lists.sizes)
+    rows = np.flatnonzero(chosen)
+    lists = replace(dataset.lists.take_rows(rows), labels=values[rows], weights=None)
     if weights == "confidence":
-        lists = replace(lists, weights=judgements.confidence[kept].astype(float))
+        lists = replace(lists, weights=confidence[rows])
     elif weights == "ideal":
         ideal = np.repeat(_ideal_dcg(2.0 ** lists.labels.astype(float) - 1.0, lists.offsets), lists.sizes)
         lists = replace(lists, weights=ideal / max(float(ideal.mean()), 1e-300))

@@ -27,7 +27,7 @@ class Posterior(NamedTuple):
 def posterior(successes: np.ndarray, trials: np.ndarray, *, limited: bool = True) -> Posterior:
     """Posterior distributions under a prior of any form that is estimated from all pairs.
 
-    The prior has weights on a grid of relevances, which are those of the largest likelihood (Kiefer and Wolfowitz 1956).
+    The prior has weights on a grid of relevances: those of the largest likelihood (Kiefer and Wolfowitz 1956).
 
     Parameters
     ----------

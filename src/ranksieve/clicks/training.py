@@ -14,10 +14,11 @@ from ranksieve.clicks.models import fit
 from ranksieve.clicks.propensity import Propensities
 from ranksieve.data.dataset import Dataset
 from ranksieve.forest.forest import Forest
+from ranksieve.models.blend import Blend
 from ranksieve.rankers.combination import combine
 from ranksieve.rankers.train import train as train_lists
 
-BOTH: dict[str, Any] = {
+ALL: dict[str, Any] = {
     "algo": "lambdamart", "trees": 100, "leaves": 10, "learning_rate": 0.1, "early_stopping": 0,
 }  # fmt: skip
 BALANCE = 10.0  # impressions
@@ -25,13 +26,17 @@ BY_PAGE: dict[str, Any] = {"min_docs": 50, "l2": 100.0}
 BY_QUERY: dict[str, Any] = {"min_docs": 20, "l2": 20.0}
 
 
-def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = None, **params: Any) -> Forest:
+def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = None, **params: Any) -> Forest | Blend:
     """Train a model on a log of clicks, with propensities of the places.
 
-    The model is the mean of two, which err in different ways. One is trained on lists of pages with the logarithms of
-    the propensities as fixed biases, and with weights of documents (`page_lists` with `balance` 10). The other is trained
-    on one list per query with judgements as labels (`judged_lists`). Each is divided by the standard deviation of its
-    scores on the documents.
+    The model is the mean of three, which err in different ways:
+
+    - of lists of pages, with the logarithms of the propensities as fixed biases, and with weights that make documents
+      count alike, however often they were shown (`page_lists` with `balance` 10);
+    - of lists of queries, with judgements of the documents shown as labels (`judged_lists`);
+    - of the same lists with all other documents of the data, which were never shown, as the least relevant ones.
+
+    The scores of each are divided by their standard deviation over the documents of the data.
 
     Parameters
     ----------
@@ -42,7 +47,7 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     propensities
         Given or estimated ones; None for those that can be harvested from the log.
     **params
-        Parameters of `train` for both models. Some have other defaults here: λ-MART with 100 trees of 10 leaves,
+        Parameters of `train` for all three. Some have other defaults here: λ-MART with 100 trees of 10 leaves,
         without early stopping; `min_docs` 50 and `l2` 100 for pages, 20 and 20 for queries.
 
     Examples
@@ -51,16 +56,15 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     >>> data = rs.synth.cubic(20)
     >>> log = rs.clicks.simulate(data, pages=500, temperature=0.5)
     >>> rs.clicks.train(log, data, trees=5).n_trees
-    10
+    15
     """
     if propensities is None:
         propensities = harvested(log)
     pages = page_lists(log, dataset, balance=BALANCE)
     fixed = {"position_biases": propensities.biases, "position_rate": 0.0}
     judged = judge(fit(log, "pbm", propensities=propensities), shrinkage="auto")
-    models = [
-        train_lists(pages, **{**BOTH, **BY_PAGE, **fixed, **params}),
-        train_lists(judged_lists(judged, dataset), **{**BOTH, **BY_QUERY, **params}),
-    ]
+    by_query = {**ALL, **BY_QUERY, **params}
+    models = [train_lists(pages, **{**ALL, **BY_PAGE, **fixed, **params})]
+    models += [train_lists(judged_lists(judged, dataset, others=others), **by_query) for others in (False, True)]
     spreads = [float(np.std(model.predict(dataset))) or 1.0 for model in models]
-    return combine(models, weights=[0.5 / spread for spread in spreads])
+    return combine(models, weights=[1.0 / (len(models) * spread) for spread in spreads])
