@@ -39,6 +39,7 @@ def test_a_value_that_fits_has_the_type(value, kind, expected):
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
+        (10**400, float),
         (1.0, int),
         (True, int),
         (True, float),

@@ -34,7 +34,10 @@ def fitted(value: Any, kind: Any) -> Any:
             raise TypeError
         return tuple(map(fitted, value, parts))
     if plain is float and type(value) is int:
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise TypeError from None
     fits = isinstance(value, dict) if plain is dict else type(value) is plain
     if plain in (*WORDS, tuple, types.NoneType) and not fits:
         raise TypeError

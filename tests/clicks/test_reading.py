@@ -98,6 +98,7 @@ STRANGE = [
     ('{"query": "a", "documents": "d1", "clicks": []}', "no list"),
     ('{"query": "a", "documents": ["d1"], "clicks": [0], "dwell": [1, 2]}', "dwell times"),
     ('{"query": "a", "documents": ["d1"], "clicks": [0.5]}', "no number"),
+    ('{"query": "a", "documents": ["d1"], "clicks": [], "time": 1' + 400 * "0" + "}", "no number"),
     ('{"query": "a", "documents": ["d1"], "clicks": [], "time": "soon"}', "neither a number nor a date"),
     ('{"query": "a", "documents": ["d1"], "clicks": [], "teams": ["a", "b"]}', "number of teams"),
     ('{"query": "a", "documents": ["d1"], "clicks": [], "teams": ["c"]}', "team other than"),

@@ -101,6 +101,7 @@ def test_query_ids_are_whole_numbers_where_all_look_like_that(ids, expected):
         ({"group": [2], "y": [1, np.nan]}, "label of row 1 is nan"),
         ({"group": [2], "y": [1, -2]}, "label of row 1 is -2.0"),
         ({"group": [2], "y": ["x", "y"]}, "not numbers"),
+        ({"group": [2], "y": [10**400, 0]}, "y holds values that are not numbers"),
         ({"group": [2], "y": [1, 2, 3]}, "y has 3 values for 2 rows"),
         ({"group": [2], "weights": [1, np.inf]}, "weights must be finite"),
         ({"group": [2], "weights": [0, 0]}, "not all zero"),

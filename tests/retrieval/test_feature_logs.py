@@ -134,6 +134,7 @@ GOOD = json.dumps(elastic(hit("a", x=1), qid="q"))
         (json.dumps({"qid": "r", "hits": {"hits": [{"fields": {"_ltrlog": []}}]}}), "has no id; expected it in _id"),
         (json.dumps({"qid": "r", "hits": {"hits": [3]}}), "the hit 3 is not an object"),
         (json.dumps(elastic(hit("b", x="1_0"), qid="q")), "feature 'x' has the value '1_0'; expected a number"),
+        (json.dumps(elastic(hit("b", x=10**400), qid="q")), "feature 'x' has the value 1000000"),
         (json.dumps(elastic(hit("b", x=True), qid="q")), "feature 'x' has the value True; expected a number"),
         (json.dumps({"qid": "r", "_id": "b", "fields": {"_ltrlog": [["x"]]}}), "_ltrlog is not like"),
         (

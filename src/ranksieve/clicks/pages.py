@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -173,8 +174,10 @@ def _list(value: Any, what: str) -> Sequence[Any]:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        with suppress(OverflowError):  # of whole numbers that are too large
+            if math.isfinite(value):
+                return float(value)
     raise StrangePageError(NO_NUMBER)
 
 

@@ -87,7 +87,7 @@ class Propensities:
             )
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise DataError(
                 f'{path}: holds no propensities ({error}); expected JSON like {{"propensities": [1, 0.6, 0.4]}}'
             ) from error

@@ -78,7 +78,7 @@ class _Reader:
             if not isinstance(ordinal, int | float):
                 raise StrangePageError("impressions without an ordinal")
             if id in self._waiting:
-                self._seen.setdefault(id, {}).setdefault(float(ordinal), document)
+                self._seen.setdefault(id, {}).setdefault(ordinal, document)
         elif id in self._numbers:
             self._click(self._numbers[id], document)
         else:

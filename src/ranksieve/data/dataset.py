@@ -253,7 +253,7 @@ def _column(values: Any, name: str, n_docs: int) -> np.ndarray:
         return array
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{name} holds values that are not numbers ({error}); expected numbers") from error
 
 

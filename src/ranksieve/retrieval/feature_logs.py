@@ -267,5 +267,5 @@ def _put(where: str, found: dict[str, float], name: Any, value: Any) -> None:
         if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
             raise ValueError
         found[name] = float("nan") if value is None else float(value)
-    except (TypeError, ValueError):
-        raise DataError(f"{where}: feature {name!r} has the value {value!r}; expected a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{where}: feature {name!r} has the value {repr(value)[:40]}; expected a number") from None
