@@ -10,7 +10,8 @@ import hypothesis
 import numpy as np
 import pytest
 
-# the same examples on every machine; --hypothesis-profile=default draws others
+# the same examples on every machine; --hypothesis-profile=random draws others
+hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
@@ -20,6 +21,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 def pytest_addoption(parser):
     parser.addoption("--fuzz-seconds", type=float, default=None, help="seconds of each fuzz test, for more cases")
+    parser.addoption("--fuzz-first", type=int, default=0, help="number of the first case of each fuzz test")
 
 
 @pytest.fixture
@@ -28,12 +30,12 @@ def fuzz_cases(request):
 
     The cases are the same on every machine. With `--fuzz-seconds` they go on until the time is over.
     """
-    seconds = request.config.getoption("--fuzz-seconds")
+    seconds, first = (request.config.getoption(f"--fuzz-{name}") for name in ("seconds", "first"))
 
     def cases(n_cases: int) -> Iterator[np.random.Generator]:
         start = time.monotonic()
-        for seed in itertools.count():
-            if seed >= n_cases and (seconds is None or time.monotonic() - start > seconds):
+        for seed in itertools.count(first):
+            if seed >= first + n_cases and (seconds is None or time.monotonic() - start > seconds):
                 return
             yield np.random.default_rng(seed)
 
