@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.evaluation.significance import TestResult
 from ranksieve.experiments.results import Group, Results
-from ranksieve.report.tables import SIGNIFICANT, Table, Value, compare
+from ranksieve.report.tables import SIGNIFICANT, Table, Value, compare, number
 from ranksieve.text_formats import counted
 
 
@@ -94,7 +94,7 @@ def _row(line: Line, columns: list[int]) -> tuple[Value, ...]:
     if smallest is None or line.reference is None:
         return Value(line.name), *cells, end, Value(""), Value(""), Value("")
     removed, p = 1 - smallest.trees / line.reference.trees, smallest.against(line.reference).p_value
-    found = (Value(str(smallest.trees), smallest.trees), Value(f"{removed:.0%}", removed), Value(f"{p:.3f}", p))
+    found = (number(smallest.trees, "d"), number(removed, ".0%"), number(p, ".3f"))
     return Value(line.name), *cells, end, *found
 
 
@@ -126,14 +126,14 @@ def speed(results: Results, data: str) -> Table:
 
 
 def _timed_row(name: str, size: Sized, baseline: Sized) -> tuple[Value, ...]:
-    head = Value(name), Value(str(size.trees), size.trees)
+    head = Value(name), number(size.trees, "d")
     times = size.microseconds, baseline.microseconds / size.microseconds
-    tail = Value(f"{times[0]:.3g}", times[0]), Value(f"{times[1]:.1f}×", times[1])
+    tail = number(times[0], ".3g"), Value(f"{times[1]:.1f}×", times[1])
     if size == baseline:
-        return *head, Value(f"{size.value:.4f}", size.value), Value(""), *tail
+        return *head, number(size.value, ".4f"), Value(""), *tail
     test = size.against(baseline)
     star = "\\*" * (test.p_value <= SIGNIFICANT and test.difference > 0)
-    return *head, Value(f"{size.value:.4f}{star}", size.value), Value(f"{test.p_value:.3f}", test.p_value), *tail
+    return *head, Value(f"{size.value:.4f}{star}", size.value), number(test.p_value, ".3f"), *tail
 
 
 def _blocks(results: Results, data: str) -> Iterator[tuple[str, list[Line]]]:

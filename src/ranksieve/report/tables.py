@@ -26,6 +26,11 @@ class Value:
     number: float | None = None
 
 
+def number(value: float | None, style: str) -> Value:
+    """A number, or a dash if there is none."""
+    return Value("–") if value is None else Value(format(value, style), value)
+
+
 @dataclass(frozen=True)
 class Table:
     title: str
@@ -54,7 +59,7 @@ def comparison(results: Results, data: str) -> Table:
     columns |= {f"{metric} at {stage}": f"{metric}, first {stage} trees" for stage in results.facts["stages"]}
     rows = []
     for group in groups:
-        row = [Value(group.label), _maybe(group.n_trees, ".0f")]
+        row = [Value(group.label), number(group.n_trees, ".0f")]
         for column in columns:
             known = group.has_stages or column == metric
             row += _compared(group, baseline, column) if known else [Value("–")] * 3
@@ -73,7 +78,7 @@ def comparison(results: Results, data: str) -> Table:
 def _compared(group: Group, baseline: Group, column: str) -> list[Value]:
     mean = group.value(column)
     if group is baseline:
-        return [Value(f"{mean:.4f}", mean), Value(""), Value("")]
+        return [number(mean, ".4f"), Value(""), Value("")]
     test, interval = compare(group, baseline, column)
     star = "\\*" if test.p_value <= SIGNIFICANT else ""
     percent = 100 / baseline.value(column) if baseline.value(column) else np.nan
@@ -81,7 +86,7 @@ def _compared(group: Group, baseline: Group, column: str) -> list[Value]:
     return [
         Value(f"{mean:.4f}{star}", mean),
         Value(f"{test.relative:+.1f}% [{low:+.1f}, {high:+.1f}]", test.relative),
-        Value(f"{test.p_value:.4f}", test.p_value),
+        number(test.p_value, ".4f"),
     ]
 
 
@@ -113,10 +118,10 @@ def mutual_tests(results: Results, data: str, metric: str) -> Table:
         values = group.per_query(metric)[1]
         low, high = paired_t_test(values, np.zeros(len(values))).interval or (np.nan, np.nan)
         half = 0.5 * (high - low)
-        row = [Value(group.label), Value(f"{group.value(metric):.4f}", group.value(metric)), Value(f"{half:.4f}", half)]
+        row = [Value(group.label), number(group.value(metric), ".4f"), number(half, ".4f")]
         for other in groups:
             p_value = None if other is group else _t_test(group, other, metric)
-            row.append(Value("") if p_value is None else Value(f"{p_value:.4f}", p_value))
+            row.append(Value("") if p_value is None else number(p_value, ".4f"))
         rows.append(tuple(row))
     return Table(
         title=f"{metric} on {data}, every run against every other",
@@ -140,14 +145,14 @@ def share_table(results: Results, data: str) -> Table:
     for run, groups in sampled_runs(results, data).items():
         shares, values = [group.share for group in groups], [group.value(metric) for group in groups]
         found = smallest_shares([*shares, 1.0], [*values, full.value(metric)], full.value(metric), TARGETS)
-        row = [Value(run)]
-        for share in found:
-            row.append(Value("–") if share is None else Value(f"{share:.1%}", share))
-        seconds = [group.seconds("training") for group in groups]
-        fastest = int(np.argmin(shares))
-        row.append(Value(f"{seconds[fastest]:.2f} s", seconds[fastest]))
-        row.append(Value(f"{full.seconds('training'):.2f} s", full.seconds("training")))
-        rows.append(tuple(row))
+        times = [groups[int(np.argmin(shares))].seconds("training"), full.seconds("training")]
+        rows.append(
+            (
+                Value(run),
+                *(number(share, ".1%") for share in found),
+                *(Value(f"{seconds:.2f} s", seconds) for seconds in times),
+            )
+        )
     return Table(
         title=f"Smallest share of the training set of {data} that reaches a part of the full set's {metric}",
         columns=("", *(f"{target:.0%}" for target in TARGETS), "training, smallest share", "training, full set"),
@@ -173,13 +178,13 @@ def all_cells(results: Results, data: str) -> Table:
         rows.append(
             (
                 Value(group.label),
-                Value(f"{group.valid:.4f}", group.valid),
-                *(Value(f"{group.value(metric):.4f}", group.value(metric)) for metric in metrics),
-                _maybe(group.n_trees, ".0f"),
-                _maybe(None if per_tree is None else 1000 * per_tree, ".1f"),
-                Value(f"{training:.2f}", training),
-                _maybe(group.share_per_tree, ".1%"),
-                Value(str(len(group.cells)), len(group.cells)),
+                number(group.valid, ".4f"),
+                *(number(group.value(metric), ".4f") for metric in metrics),
+                number(group.n_trees, ".0f"),
+                number(None if per_tree is None else 1000 * per_tree, ".1f"),
+                number(training, ".2f"),
+                number(group.share_per_tree, ".1%"),
+                number(len(group.cells), "d"),
             )
         )
     first = results.facts["metrics"][0]
@@ -217,8 +222,8 @@ def tuned_table(results: Results) -> Table:
                 Value(one["run"]),
                 Value(one["data"]),
                 Value(chosen_parameters(one["best"])),
-                Value(f"{one['valid']:.4f}", one["valid"]),
-                Value(str(one["trials"]), one["trials"]),
+                number(one["valid"], ".4f"),
+                number(one["trials"], "d"),
             )
             for one in results.facts["tuned"]
         ),
@@ -245,11 +250,11 @@ def data_table(results: Results) -> Table:
             rows.append(
                 (
                     Value(f"{data}, {words}" + (f", mean of {len(folds)} folds" if len(folds) > 1 else "")),
-                    Value(f"{queries:,.0f}", queries),
-                    Value(f"{documents:,.0f}", documents),
-                    Value(f"{positives:,.0f}", positives),
-                    Value(f"{documents / queries:,.0f}", documents / queries),
-                    Value(f"{positives / queries:.1f}", positives / queries),
+                    number(queries, ",.0f"),
+                    number(documents, ",.0f"),
+                    number(positives, ",.0f"),
+                    number(documents / queries, ",.0f"),
+                    number(positives / queries, ".1f"),
                     Value(_source(facts, part)),
                 )
             )
@@ -266,8 +271,3 @@ def _source(facts: Mapping[str, Any], part: str) -> str:
     if "generate" in facts:
         return f"generated {facts['generate']}, seed {facts['seed']}"
     return Path(facts.get("file") or facts[part]).name
-
-
-def _maybe(number: float | None, style: str) -> Value:
-    """A number, or a dash if there is none."""
-    return Value("–") if number is None else Value(format(number, style), number)
