@@ -74,15 +74,15 @@ class Statistics(NamedTuple):
     def expand(self, rows: np.ndarray) -> np.ndarray:
         """Documents with a column more for every statistic."""
         n_docs, column = rows.shape
-        out = np.empty((n_docs, column + self.n_columns), rows.dtype)
-        out[:, :column] = rows
+        columns = np.empty((column + self.n_columns, n_docs), rows.dtype)
+        columns[:column] = rows.T
         made: dict[tuple[Element, ...], tuple[np.ndarray, np.ndarray]] = {}
         for table in self.tables:
             hashes, known = self._hashes(rows, table.elements, made)
             places = find(table.keys, np.where(known, hashes, NO_HASH))
-            out[:, column : column + len(table.values)] = table.values[:, places].T
+            columns[column : column + len(table.values)] = table.values[:, places]
             column += len(table.values)
-        return out
+        return columns.T
 
     def _hashes(self, rows: np.ndarray, elements: tuple[Element, ...], made: dict[Any, Any]) -> tuple[Any, Any]:
         """The hash of each document, and whether all its categories are known; `made` has those of first elements."""
