@@ -17,7 +17,7 @@ from ranksieve.errors import ParameterError, param
 from ranksieve.kernels import growing as kernels
 from ranksieve.kernels.category_splits import A_SET, SET
 from ranksieve.kernels.gain import SMALLEST_WEIGHT, SplitRules
-from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows, sum_leaf
+from ranksieve.kernels.histograms import BY_BIN, BY_SET, LANES, Columns, TreeRows, sum_leaf, sum_sparse_rows
 from ranksieve.kernels.leaf_values import add_leaf_values, sum_leaves
 from ranksieve.kernels.rounding import MANY_ROWS
 from ranksieve.params import Params
@@ -117,15 +117,17 @@ class Grower:
         """The splits and leaves of a tree; sums, gains and limits are on the scale of the rules."""
         state = kernels.new_state(len(self._hist))
         bounds = np.zeros((len(self._hist), 2), np.int64)
-        counts = self._counts(rows, columns) if self._is_sparse(rows, rules) else self._hist[0, :0]
-        kernels.grow_tree(rows, columns, rules, self._hist, self._spare, bounds, state, counts)
+        is_sparse = self._is_sparse(rows, rules)
+        if is_sparse:
+            sum_sparse_rows(rows, columns, self._counts(rows, columns), self._hist[0], self._spare)
+        kernels.grow_tree(rows, columns, rules, self._hist, self._spare, bounds, state, is_sparse)
         return Grown.of(state, bounds)
 
     def _is_sparse(self, rows: TreeRows, rules: SplitRules) -> bool:
         """Whether these are all rows, and the derivatives of most of them round to 0."""
         if rules.hess_bits == 0 or rows.bins is not self._bins or len(rows.members) < max(len(rows.bins), MANY_ROWS):
             return False
-        return np.count_nonzero(rows.packed != 1) <= len(rows.packed) // 2
+        return bool(np.count_nonzero(rows.packed != 1) <= len(rows.packed) // 2)
 
     def _counts(self, rows: TreeRows, columns: Columns) -> np.ndarray:
         """How many of all rows there are in each bin: the same for all trees."""

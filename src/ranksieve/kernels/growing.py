@@ -11,14 +11,7 @@ import numpy as np
 from ranksieve.kernels.category_splits import SET, WIDTH, fill_goes_left, improve_by_sets
 from ranksieve.kernels.divide_rows import divide_rows
 from ranksieve.kernels.gain import SMALLEST_GAIN, Node, count_of, node_gain, node_value
-from ranksieve.kernels.histograms import (
-    LANES,
-    add_histogram,
-    finish_columns,
-    is_summed_by_rows,
-    sum_by_rows,
-    sum_sparse_rows,
-)
+from ranksieve.kernels.histograms import LANES, add_histogram, finish_columns, is_summed_by_rows, sum_by_rows
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.splitting import NO_SPLIT, improve_split
@@ -222,7 +215,8 @@ def search_some_columns(first_part, last_part, rows, state, columns, rules, star
     for part in range(first_part, last_part):
         for first in range(borders[part], borders[part + 1], step):
             last = min(first + step, borders[part + 1])
-            finish_columns(rows, columns, start, stop, first, last, spare, hist[smaller])
+            if stop > start:
+                finish_columns(rows, columns, start, stop, first, last, spare, hist[smaller])
             search_columns(state, columns, rules, hist, first, last, gains[part], cuts[part])
 
 
@@ -230,7 +224,8 @@ def search_some_columns(first_part, last_part, rows, state, columns, rules, star
 def search_rows(rows, state, columns, rules, start, stop, hist, spare):
     """The best splits of the two newest leaves, of which the smaller one holds the members start:stop.
 
-    Each thread does all for its columns, from the first row to the best cut, see `histograms.sum_leaf`.
+    Each thread does all for its columns, from the first row to the best cut, see `histograms.sum_leaf`. With start =
+    stop the histogram of the smaller leaf is there already.
     """
     if is_summed_by_rows(columns, start, stop):
         sum_by_rows(rows, columns, start, stop, spare, hist[state.slots[state.pair[0]]])
@@ -268,11 +263,11 @@ def sum_members(rows, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def grow_tree(rows, columns, rules, hist, spare, bounds, state, counts):
+def grow_tree(rows, columns, rules, hist, spare, bounds, state, has_root):
     """Split the leaf with the largest gain until there are `len(bounds)` leaves, or no split gains anything.
 
     `rows.members` is reordered: leaf l holds those from `bounds[l, 0]` to `bounds[l, 1]`, in the order they came.
-    `counts`, if not empty, is the histogram of how many rows there are in each bin.
+    With `has_root`, `hist[0]` is the histogram of all members.
     """
     n_rows = len(rows.members)
     bounds[0, 0], bounds[0, 1] = 0, n_rows
@@ -281,12 +276,10 @@ def grow_tree(rows, columns, rules, hist, spare, bounds, state, counts):
     goes_left = np.empty(256, np.bool_)
     while True:
         if state.searched[0] or state.searched[1]:
-            smaller = state.pair[0]
-            if len(counts) and state.n_leaves[0] == 1:
-                sum_sparse_rows(rows, columns, counts, hist[0], spare)
-                search_sums(state, columns, rules, hist)
-            else:
-                search_rows(rows, state, columns, rules, bounds[smaller, 0], bounds[smaller, 1], hist, spare)
+            start, stop = bounds[state.pair[0]]
+            if has_root and state.n_leaves[0] == 1:
+                start = stop
+            search_rows(rows, state, columns, rules, start, stop, hist, spare)
         leaf = next_split(state, columns, rules)
         if leaf < 0:
             break
