@@ -63,17 +63,20 @@ def _stump(*_: Any) -> Any:
 
 
 def _compile_growing() -> None:
-    """Growing trees."""
+    """Growing trees, on many rows of which few have gradients."""
     import numpy as np
 
     from ranksieve.boosting.grower import Grower
     from ranksieve.boosting.training_rows import TreeTarget
     from ranksieve.data.binned import bin_data
+    from ranksieve.data.dataset import Dataset
+    from ranksieve.kernels.rounding import MANY_ROWS
     from ranksieve.params import Params
 
-    data, params = bin_data(_data(2)), Params(leaves=4, gain="newton")
-    grad = np.linspace(-1.0, 1.0, data.lists.n_docs)
-    target = TreeTarget(None, grad, np.ones_like(grad))
+    rows, params = np.arange(MANY_ROWS, dtype=np.float32), Params(leaves=4, gain="newton")
+    data = bin_data(Dataset.from_arrays(rows[:, None] % 9, np.zeros(MANY_ROWS), np.zeros(MANY_ROWS)))
+    grad = np.where(rows < 90, rows % 5 - 2.0, 0.0)
+    target = TreeTarget(None, grad, np.abs(grad))
     tree, leaves = Grower(data, params, threads=1).grow(target, np.random.default_rng(0))
     assert leaves is not None
     from ranksieve.boosting.scores import Scores
