@@ -97,17 +97,11 @@ class Scale:
         rooms = Rooms.of(extent.n)
         if not fits_one_integer(extent.n):
             return None
-        exponents = []
-        for room, largest, total, squares in (
-            (rooms.grad, extent.largest_grad, sums.grad, sums.grad_squares),
-            (rooms.hess, extent.largest_hess, sums.hess, sums.hess_squares),
-        ):
-            exponent, noisy = _exponent(room, extent.n, largest, total), _noise_exponent(largest, total, squares)
-            if exponent < noisy - MOST_NOISE:
-                return None
-            of_least_bits = _exponent(1 << LEAST_BITS, extent.n, largest, total)
-            exponents.append(packed_shift(extent.n, exponent, of_least_bits, noisy))
-        return cls(rooms.count_bits, *exponents, rooms.hess_bits)
+        grad = _packed_exponent(rooms.grad, extent.n, extent.largest_grad, sums.grad, sums.grad_squares)
+        hess = _packed_exponent(rooms.hess, extent.n, extent.largest_hess, sums.hess, sums.hess_squares)
+        if grad is None or hess is None:
+            return None
+        return cls(rooms.count_bits, grad, hess, rooms.hess_bits)
 
     @property
     def factors(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -212,9 +206,14 @@ def _exponent(room: int, n_rows: int, largest: float, total: int) -> int:
     return fitting_shift(total + n_rows, room) + 30 - math.frexp(largest)[1]
 
 
-def _noise_exponent(largest: float, total: int, squares: int) -> int:
-    """The least e such that rounding at random to units of 2^-e has a noise of at most 1, see `Scale.packed`."""
-    return -fitting_shift(total, squares) - math.frexp(largest)[1] if squares else 0
+def _packed_exponent(room: int, n_rows: int, largest: float, total: int, squares: int) -> int | None:
+    """The exponent of values that are packed; None where their noise would be too large, see `Scale.packed`."""
+    exponent = _exponent(room, n_rows, largest, total)
+    # the least e such that rounding at random to units of 2^-e has a noise of at most 1
+    noisy = -fitting_shift(total, squares) - math.frexp(largest)[1] if squares else exponent + MOST_NOISE
+    if exponent < noisy - MOST_NOISE:
+        return None
+    return packed_shift(n_rows, exponent, _exponent(1 << LEAST_BITS, n_rows, largest, total), noisy)
 
 
 def _sums(values: np.ndarray, largest: float) -> tuple[int, int]:
