@@ -91,8 +91,14 @@ STRANGE = [
     ('{"query": "a", "documents": [], "clicks": []}', "without documents"),
     ('{"query": "a", "documents": ["d1", "d1"], "clicks": []}', "show a document twice"),
     ('{"query": "a", "documents": ["d1", null], "clicks": []}', "a document that has no id"),
-    (r'{"query": "a\u0000", "documents": ["d1"], "clicks": []}', "a query whose id has a NUL character"),
-    (r'{"query": "a", "documents": ["d\u0000"], "clicks": []}', "a document whose id has a NUL character"),
+    (
+        r'{"query": "a\u0000", "documents": ["d1"], "clicks": []}',
+        "a query whose id has a NUL",
+    ),
+    (
+        r'{"query": "a", "documents": ["d\ud800"], "clicks": []}',
+        "a document whose id .* or is not UTF-8",
+    ),
     ('{"query": "a", "documents": ["d1"], "clicks": [1]}', "below the last place"),
     ('{"query": "a", "documents": ["d1"], "clicks": ["d2"]}', "not shown"),
     ('{"query": "a", "documents": "d1", "clicks": []}', "no list"),
@@ -196,6 +202,8 @@ UBI_EVENTS = [
     event("3", "click", "b2"),
     event("8", "click", "d2"),
     {"query_id": None, "action_name": "click"},
+    {"query_id": [], "action_name": "click"},
+    {"query_id": "1", "action_name": "click", "event_attributes": {"object": "d2"}},
 ]
 
 
@@ -215,7 +223,8 @@ def test_ubi_is_read_as_it_is_written(tmp_path):
         "without hits or impressions: 1 (query_id 4)",
         f"not shown: 1 ({events}:4)",
         f"other actions than click: 1 ({events}:3)",
-        f"has no query: 2 ({events}:8, {events}:9)",
+        f"has no query: 3 ({events}:8, {events}:9, {events}:10)",
+        f"an event that has no id: 1 ({events}:11)",
     ):
         assert part in notes
     with pytest.warns(RanksieveWarning):

@@ -95,6 +95,7 @@ def test_query_ids_are_whole_numbers_where_all_look_like_that(ids, expected):
         ({"qid": np.array(["a", np.nan], dtype=object)}, "query id is missing"),
         ({"qid": ["a", "a\0"]}, r"row 1: the query id 'a\\x00' has a NUL character"),
         ({"qid": np.array(["a\0b", "a"])}, r"row 0: the query id 'a\\x00b' has a NUL character"),
+        ({"qid": ["a", "\ud800"]}, r"row 1: the query id '\\ud800' cannot be written as UTF-8"),
         ({"group": [2], "doc_ids": ["a\0", "a"]}, r"row 0: the document id 'a\\x00' has a NUL character"),
         ({"group": [1, 2]}, "add up to 3 but there are 2 rows"),
         ({"group": [2, 0]}, "query number 1 has no documents"),

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from ranksieve.clicks.log import NO_TEAM, ClickLog
+from ranksieve.data.lists import check_id
 from ranksieve.dtypes import OFFSET, ROW
+from ranksieve.errors import DataError
 from ranksieve.retrieval.notes import Notes
 
 FIELDS = {  # names of the fields of a page, by role
@@ -72,15 +74,15 @@ def page_of(record: Mapping[str, Any], options: PageOptions) -> Page:
     """The page that a record holds, or `StrangePageError`."""
     found = {role: _value(record, names) for role, names in FIELDS.items()}
     query = id_text(found["query"], "a query")
-    documents = [id_text(one, "a document") for one in _list(found["documents"], "documents")]
+    documents = [id_text(one, "a document") for one in list_of(found["documents"], "documents")]
     if not documents:
         raise StrangePageError("pages without documents")
     if len(set(documents)) < len(documents):
         raise StrangePageError("pages that show a document twice")
-    teams = None if found["teams"] is None else [_team(one) for one in _list(found["teams"], "teams")]
+    teams = None if found["teams"] is None else [_team(one) for one in list_of(found["teams"], "teams")]
     if teams is not None and len(teams) != len(documents):
         raise StrangePageError("pages with another number of teams than documents")
-    swap = [_whole(place) - options.first_place for place in _list(found["swap"], "swap")] or [-1, -1]
+    swap = [_whole(place) - options.first_place for place in list_of(found["swap"], "swap")] or [-1, -1]
     if len(swap) != 2 or max(swap) >= len(documents) or (min(swap) < 0 and swap != [-1, -1]):
         raise StrangePageError("pages whose swap is not two places of the page")
     if options.depth is not None and max(swap) >= options.depth:
@@ -97,8 +99,8 @@ def page_of(record: Mapping[str, Any], options: PageOptions) -> Page:
 
 
 def _clicks(found: Mapping[str, Any], documents: list[str], options: PageOptions) -> dict[int, float]:
-    clicked = _list(found["clicks"], "clicks")
-    dwell = [math.nan if one is None else _number(one) for one in _list(found["dwell"], "dwell")]
+    clicked = list_of(found["clicks"], "clicks")
+    dwell = [math.nan if one is None else _number(one) for one in list_of(found["dwell"], "dwell")]
     if dwell and len(dwell) != len(clicked):
         raise StrangePageError("pages with another number of dwell times than clicks")
     places: Iterable[int]
@@ -133,8 +135,10 @@ def _clicked_place(one: Any, documents: list[str], first_place: int) -> int:
 def id_text(value: Any, what: str) -> str:
     """The text of an id."""
     if type(value) is str and value:  # the usual case first
-        if "\0" in value:
-            raise StrangePageError(f"pages with {what} whose id has a NUL character")
+        try:
+            check_id(value, what)
+        except DataError:
+            raise StrangePageError(f"pages with {what} whose id has a NUL character or is not UTF-8") from None
         return value
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return str(value)
@@ -163,7 +167,8 @@ def _value(record: Mapping[str, Any], names: Sequence[str]) -> Any:
     return None
 
 
-def _list(value: Any, what: str) -> Sequence[Any]:
+def list_of(value: Any, what: str) -> Sequence[Any]:
+    """The values of a list; none for None."""
     if value is None:
         return []
     if isinstance(value, np.ndarray):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ranksieve.clicks.log import ClickLog
-from ranksieve.clicks.pages import LogBuilder, Page, PageOptions, StrangePageError, id_text, time_of
+from ranksieve.clicks.pages import LogBuilder, Page, PageOptions, StrangePageError, id_text, list_of, time_of
 from ranksieve.retrieval.notes import Notes
 from ranksieve.text_formats import some_of
 
@@ -51,8 +51,7 @@ class _Reader:
         if not text:
             raise StrangePageError("queries without user_query")
         id_text(text, "a user_query")
-        hits = query.get(HITS)
-        shown = [id_text(hit, "a hit") for hit in (hits if hits is not None else [])][: self._options.depth]
+        shown = [id_text(hit, "a hit") for hit in list_of(query.get(HITS), "hits")][: self._options.depth]
         if len(set(shown)) < len(shown):
             raise StrangePageError("pages that show a document twice")
         session = query.get("session_id") or query.get("client_id")
@@ -68,13 +67,12 @@ class _Reader:
         if action not in self._actions and action != IMPRESSION:
             raise StrangePageError(f"events of other actions than {some_of(sorted(self._actions))}")
         id = event.get("query_id")
-        if id not in self._numbers and id not in self._waiting:
+        if not isinstance(id, str) or (id not in self._numbers and id not in self._waiting):
             raise StrangePageError("events whose query_id has no query")
-        attributes = event.get("event_attributes") or {}
-        document = id_text((attributes.get("object") or {}).get("object_id"), "an event")
-        assert isinstance(id, str)
+        attributes = _table(event.get("event_attributes"))
+        document = id_text(_table(attributes.get("object")).get("object_id"), "an event")
         if action == IMPRESSION:
-            ordinal = (attributes.get("position") or {}).get("ordinal")
+            ordinal = _table(attributes.get("position")).get("ordinal")
             if not isinstance(ordinal, int | float):
                 raise StrangePageError("impressions without an ordinal")
             if id in self._waiting:
@@ -108,6 +106,11 @@ class _Reader:
             clicks = {place: math.nan for place, one in enumerate(shown) if one in clicked}
             self._builder.append(Page(page.query, shown, clicks, page.time, page.session))
         return self._builder.finish(self._notes)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    """A JSON object; an empty one in place of anything else."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def read_ubi(

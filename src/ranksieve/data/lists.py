@@ -156,9 +156,22 @@ def id_array(ids: Any) -> np.ndarray:
 
 
 def check_id(id: object, kind: str, place: str = "") -> None:
-    """Refuse an id with NUL characters: arrays of text drop them at its end, and then it equals another one."""
-    if isinstance(id, str) and "\0" in id:
+    """Refuse an id that files and arrays cannot hold.
+
+    Arrays of text drop NUL characters at the end of an id, and then it equals another one. Half of a surrogate pair,
+    which JSON can escape, is not UTF-8.
+    """
+    if not isinstance(id, str):
+        return
+    if "\0" in id:
         raise DataError(f"{place}the {kind} id {str(id)!r} has a NUL character; expected text without any; remove it")
+    try:
+        if not id.isascii():
+            id.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{place}the {kind} id {str(id)!r} cannot be written as UTF-8 ({error.reason}); correct it"
+        ) from error
 
 
 def id_column(ids: Any, kind: str) -> np.ndarray:

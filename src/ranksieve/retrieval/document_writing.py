@@ -101,15 +101,10 @@ class DocumentReader:
             )  # fmt: skip
         if isinstance(id, bool) or not isinstance(id, str | Integral):
             raise DataError(f"{place}: the id is {id!r}; expected text or a whole number")
-        try:
-            encoded = str(id).encode()
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"{place}: the id {id!r} cannot be written as UTF-8 ({error.reason}); correct it"
-            ) from error
+        check_id(id, "document", f"{place}: ")
+        encoded = str(id).encode()
         if str(id).split() != [str(id)]:
             raise DataError(f"{place}: the id {id!r} has spaces in it, which TREC files cannot hold; replace them")
-        check_id(id, "document", f"{place}: ")
         self._id_bytes += len(encoded)
         self._hashes.append(hash(encoded))
         self._ends.append(self._id_bytes)

@@ -263,6 +263,7 @@ def _put(where: str, found: dict[str, float], name: Any, value: Any) -> None:
         raise DataError(
             f"{where}: the feature name {name!r} is empty, not text or given twice; expected each name once"
         )
+    check_id(name, "feature", f"{where}: ")
     try:
         if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
             raise ValueError
