@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -118,3 +119,18 @@ def test_the_estimator_takes_every_algorithm(data):
     assert ranker.predict(np.nan_to_num(data.features)).shape == (data.n_docs,)
     assert not hasattr(ranker, "feature_importances_")
     assert ranker.evals_result_ == {}
+
+
+def test_files_that_others_have_written_again_and_wrong_info(tmp_path):
+    path = tmp_path / "model.json"
+    rs.train(rs.synth.cubic(20), algo="ranksvm").save(path)
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content))  # with spaces
+    assert rs.load(path).size == "50 weights"
+    for wrong in ({"params": "x"}, {"data": []}, {"best_score": math.inf}):
+        path.write_text(json.dumps({**content, "info": {**content["info"], **wrong}}))
+        with pytest.raises(ModelError, match="needs feature names and an info object"):
+            rs.load(path)
+    path.write_text(json.dumps({**content, "info": {**content["info"], "pairs": "x"}}))
+    with pytest.raises(ModelError, match="its training is not as ranksieve writes it"):
+        rs.load(path)._repr_html_()

@@ -47,9 +47,18 @@ def parse_model(content: bytes, source: str) -> dict[str, Any]:
     if not isinstance(version, int) or version > FORMAT:
         raise ModelError(f"{source}: has format {version!r}, this ranksieve reads up to {FORMAT}; upgrade ranksieve")
     names, info = found.get("feature_names"), found.get("info")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not isinstance(info, dict):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not is_info(info):
         raise ModelError(f"{source}: needs feature names and an info object; the file was changed, {RECOVER}")
     return found
+
+
+def is_info(info: Any) -> bool:
+    """Whether a value of a file can be the `info` of a model: an object with finite numbers, its tables objects."""
+    try:
+        json.dumps(info, allow_nan=False)
+    except ValueError:
+        return False
+    return isinstance(info, dict) and all(isinstance(info.get(name, {}), dict) for name in ("params", "data"))
 
 
 def numbers(content: Mapping[str, Any], name: str, shape: tuple[int, ...], source: str) -> np.ndarray:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ranksieve.errors import ModelError
+from ranksieve.forest.json_model import RECOVER
 from ranksieve.parameter_table import table
 from ranksieve.text_formats import category_counts, counted, duration
 
@@ -35,6 +37,15 @@ class Summary(NamedTuple):
 
 def summarize(model: TrainedModel) -> Summary:
     """What the kind of model says about itself, and how it was trained."""
+    try:
+        return _summary(model)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelError(
+            f"what the model's file says about its training is not as ranksieve writes it ({error!r}); {RECOVER}"
+        ) from error
+
+
+def _summary(model: TrainedModel) -> Summary:
     own, info = model.own_summary(), model.info
     facts = [*own.facts]
     if len(own.importance):

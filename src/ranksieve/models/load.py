@@ -70,7 +70,7 @@ def _kind(content: bytes, source: str) -> str:
     """The word after `"kind":`, near the start of the file."""
     _, _, rest = content[:200].partition(b'"kind":')
     try:
-        kind, _ = json.JSONDecoder().raw_decode(rest.decode(errors="replace"))
+        kind, _ = json.JSONDecoder().raw_decode(rest.decode(errors="replace").lstrip())
     except ValueError:
         kind = None
     if kind not in tuple(KINDS):  # a damaged file may hold a list, which has no hash

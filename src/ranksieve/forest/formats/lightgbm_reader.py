@@ -15,6 +15,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.lightgbm_trees import REMEDY, TreeText, read_trees
 from ranksieve.forest.formats.lightgbm_writer import FORMAT, SECTION
+from ranksieve.forest.json_model import is_info
 
 VERSIONS = ("v2", "v3", "v4")
 # Objectives whose prediction is the plain sum of leaf values; "" and "none" are users' own objectives.
@@ -205,7 +206,7 @@ def _own_section(text: str, start: int, n_features: int, header: Header) -> dict
 
 
 def _is_section(own: Any, n_features: int) -> bool:
-    if not (isinstance(own, dict) and own.get("format") == FORMAT and isinstance(own.get("info"), dict)):
+    if not (isinstance(own, dict) and own.get("format") == FORMAT and is_info(own.get("info"))):
         return False
     names = own.get("feature_names")
     return isinstance(names, list) and len(names) == n_features and all(isinstance(name, str) for name in names)
