@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ranksieve.data.binned import bin_data
 from ranksieve.data.binning import Binning, BinningSketch
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.feature_columns import FeatureColumns
 from ranksieve.data.letor import write_letor
 from ranksieve.data.parquet import write_parquet
 from ranksieve.errors import DataError
@@ -81,6 +82,20 @@ def test_a_narrower_part_lacks_the_last_features():
     wide.add(rows)
     wide.merge(narrow)
     np.testing.assert_array_equal(wide.finish().thresholds, whole.finish().thresholds)
+
+
+@pytest.mark.parametrize("n", [1, 127, 128, 300])
+def test_columns_have_the_bins_of_rows(n):
+    """Columns that are parts of longer arrays, too: values before and behind them do not matter."""
+    X = np.random.default_rng(n).standard_normal((n + 7, 18)).astype(np.float32)
+    X[::5, 3] = np.nan
+    sketch = BinningSketch(max_bins=40)
+    sketch.add(X)
+    binning = sketch.finish()
+    by_row, by_column = np.zeros((2, n, 32), np.uint8)
+    binning.transform(X[3 : n + 3], by_row)
+    binning.transform(FeatureColumns([np.ascontiguousarray(column)[3 : n + 3] for column in X.T]), by_column)
+    np.testing.assert_array_equal(by_column, by_row)
 
 
 def test_bins_hold_about_equally_many_values_and_frequent_values_have_their_own():

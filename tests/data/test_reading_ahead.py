@@ -16,7 +16,7 @@ def test_a_block_stays_as_it_is_while_blocks_of_other_queries_are_skipped(tmp_pa
     with reading_ahead(source) as blocks:
         block = next(blocks)
         time.sleep(0.3)  # the others are read meanwhile
-        np.testing.assert_array_equal(block.features, features[:ROWS_AHEAD])
+        np.testing.assert_array_equal(block.rows[:], features[:ROWS_AHEAD])
         assert next(blocks, None) is None
 
 

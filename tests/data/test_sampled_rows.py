@@ -88,12 +88,12 @@ def test_row_groups_that_are_not_sampled_are_not_decoded(short_stripes, tmp_path
     source = open_data(tmp_path / "all.parquet")
     for first in (0, 7):
         with reading_ahead(source, sampled_from=first) as blocks:
-            widths = np.concatenate([np.full(block.n_docs, block.features.shape[1]) for block in blocks])
+            widths = np.concatenate([np.full(block.n_docs, block.rows.shape[1]) for block in blocks])
         needed = np.array([any(weights(first + row, min(STRIPE, N - row))) for row in range(0, N, STRIPE)])
         np.testing.assert_array_equal(widths, np.repeat(np.where(needed, 4, 0), STRIPE)[:N])
         assert needed.mean() < 0.5
     with reading_ahead(source) as blocks:
-        assert {block.features.shape[1] for block in blocks} == {4}
+        assert {block.rows.shape[1] for block in blocks} == {4}
 
 
 def test_all_categories_are_counted(short_stripes, tmp_path):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
-from ranksieve.data import parquet, tables
+from ranksieve.data import feature_columns, parquet
 from ranksieve.data.binned import bin_data
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import write_letor
@@ -71,7 +71,7 @@ def test_frame_columns_may_be_numbered():
 
 
 def test_large_frames_are_filled_slab_by_slab(monkeypatch):
-    monkeypatch.setattr(tables, "SLAB_ROWS", 7)
+    monkeypatch.setattr(feature_columns, "SLAB_ROWS", 7)
     values = np.random.default_rng(0).normal(size=(100, 3))
     np.testing.assert_array_equal(split_table(pl.DataFrame(values))[0], values.astype(np.float32))
 

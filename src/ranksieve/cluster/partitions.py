@@ -128,7 +128,7 @@ def scan(
     with NUMBA_LOCK, using_threads(threads), reading_ahead(opened, sampled_from=sampled_from) as blocks:
         for block in blocks:
             if sketch is not None:
-                sketch.add(block.features, source=name)
+                sketch.add(block.rows, source=name)
             highest = max(highest, float(block.labels.max()))
             for query, size in zip(block.run_ids, block.run_lengths.tolist(), strict=True):
                 sizes[str(query)] = sizes.get(str(query), 0) + size

@@ -9,10 +9,11 @@ import numpy as np
 
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binning import Binning, BinningSketch, check_codes
-from ranksieve.data.blocks import Source, check_narrow, give_back_memory, reading_ahead, widened
+from ranksieve.data.blocks import Block, Source, check_narrow, give_back_memory, reading_ahead, widened
 from ranksieve.data.categories import check_numbers
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_rows import DiskRows
+from ranksieve.data.feature_columns import FeatureColumns, Rows
 from ranksieve.data.features import Described, FeatureInfo, check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
@@ -160,7 +161,7 @@ def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, p
     lists = replace(data.lists, order=None)  # blocks are in the order of the lists
     with place.create(None, None, data.n_docs, binning) as sink:
         for block in data.blocks():
-            _fill(sink, block, binning, data.info)
+            _fill_rows(sink, block, binning, data.info)
         sink.finish(lists, binning, data.info)
     return replace(place.binned(sink, lists, binning, data.info), lists=data.lists)
 
@@ -210,12 +211,12 @@ def _first_pass(
         for block in blocks:
             n_docs += block.n_docs
             if binning is None:
-                place.check_sample(n_docs, block.features.shape[1], name)  # of text, which is not known before
-                sketch.add(block.features, source=name)
+                place.check_sample(n_docs, block.rows.shape[1], name)  # of text, which is not known before
+                sketch.add(block.rows, source=name)
             elif sink is not None:
-                _check_width(block.features.shape[1], binning, name, narrower=True)
-                _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.info)
-            width = max(width, block.features.shape[1])
+                _check_width(block.rows.shape[1], binning, name, narrower=block.columns is None)
+                _fill(sink, block, binning, source)
+            width = max(width, block.rows.shape[1])
             growing.append(block)
             place.report("reading the data", source)
     lists = growing.finish()
@@ -229,7 +230,8 @@ def _second_pass(source: Source, binning: Binning, sink: MemorySink | FileSink, 
     """Write the bins."""
     with reading_ahead(source) as blocks:
         for block in blocks:
-            _fill(sink, widened(block.features, binning.n_features, source.absent), binning, source.info)
+            _fill(sink, block, binning, source)
+            del block  # before the next one is waited for
             place.report("binning the data", source)
 
 
@@ -245,7 +247,14 @@ def _check_same_binning(data: Binned, binning: Binning | None, most: dict[str, i
         raise DataError(f"{data.source}: was binned with other thresholds; use bin_data(..., binning=train.binning)")
 
 
-def _fill(sink: MemorySink | FileSink, block: np.ndarray, binning: Binning, info: FeatureInfo) -> None:
+def _fill(sink: MemorySink | FileSink, block: Block, binning: Binning, source: Source) -> None:
+    rows = block.rows
+    if not isinstance(rows, FeatureColumns):
+        rows = widened(rows, binning.n_features, source.absent)
+    _fill_rows(sink, rows, binning, source.info)
+
+
+def _fill_rows(sink: MemorySink | FileSink, block: Rows, binning: Binning, info: FeatureInfo) -> None:
     for feature in binning.codes:
         check_codes(block[:, feature], info.name_of(feature), info.source)
     binning.transform(block, sink.room(len(block), info.source))

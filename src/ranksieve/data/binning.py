@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve.data.categories import MOST
 from ranksieve.data.dataset import BLOCK_ROWS
+from ranksieve.data.feature_columns import FeatureColumns, Rows
 from ranksieve.data.features import infinite_feature
 from ranksieve.data.lists import starts_of
 from ranksieve.data.sampled_rows import key_of, parts_of, total_weight
@@ -71,11 +72,15 @@ class Binning:
         values = self.thresholds[index] if len(self.thresholds) else np.zeros(len(index), FEATURE)
         return np.where(last, LARGEST, values).astype(np.float64)
 
-    def transform(self, block: np.ndarray, out: np.ndarray) -> None:
-        """Write the bins of float32 rows into the leading columns of `out`; rows in Fortran order take less time."""
-        by_column = block.flags.f_contiguous and not block.flags.c_contiguous
-        flat = (block.T if by_column else np.ascontiguousarray(block)).reshape(-1)
-        kernels.to_bins(flat, by_column, self._column_of, *self._heaps, out[: len(block)])
+    def transform(self, block: Rows, out: np.ndarray) -> None:
+        """Write the bins of float32 rows into the leading columns of `out`; columns take less time."""
+        assert block.shape[1] == self.n_features
+        values, addresses = np.empty(0, FEATURE), np.empty(0, np.int64)
+        if isinstance(block, FeatureColumns):
+            addresses = block.addresses
+        else:
+            values = np.ascontiguousarray(block).reshape(-1)
+        kernels.to_bins(values, addresses, self._column_of, *self._heaps, out[: len(block)])
         for feature, table in self._bins_of_codes.items():
             values = block[:, feature]
             known = (values >= 0.0) & (values < len(table))
@@ -141,7 +146,7 @@ class BinningSketch:
         share = (sample_rows + 12.0 * sample_rows**0.5) / max(total_weight(n_all), 1)
         self._limit = np.uint64(min(int(share * 2.0**64), 2**64 - 1) if n_all else 2**64 - 1)
 
-    def add(self, block: np.ndarray, *, source: str = "the data") -> None:
+    def add(self, block: Rows, *, source: str = "the data") -> None:
         """Add the next rows; a block may have more features than those before it, or none if no row is sampled."""
         self._widen(block.shape[1])
         self._count_codes(block, source)
@@ -170,7 +175,7 @@ class BinningSketch:
         self._n_kept += len(chosen)
         self._n_sampled += len(block)
 
-    def _count_codes(self, block: np.ndarray, source: str) -> None:
+    def _count_codes(self, block: Rows, source: str) -> None:
         for feature, counts in self._code_counts.items():
             if feature >= block.shape[1]:
                 continue

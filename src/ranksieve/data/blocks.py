@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,25 +18,24 @@ import scipy.sparse
 from numba import get_num_threads
 
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
+from ranksieve.data.feature_columns import FeatureColumns, Rows
 from ranksieve.data.features import Described, to_float
 from ranksieve.data.lists import runs_of
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError, RanksieveWarning
 from ranksieve.threads import using_threads
 
-ROWS_AHEAD = 6_144  # of a block for binning: with fewer, calls for each column cost more; more take more memory
+ROWS_AHEAD = 8_192  # of a block for binning: with fewer, calls for each column cost more; more take more memory
 STAMP_BYTES = 1 << 20  # of a file, whose digest tells it from another
-
-
-T = TypeVar("T")
 
 
 @dataclass
 class Block:
     """Consecutive rows.
 
-    `features` have no columns where only lists are read. `run_ids` and `run_lengths` are the runs of equal neighbouring
-    query ids in the block. A query that continues in the next block has a run in both.
+    Tables that are read for binning have `columns` instead of `features`, or none where only lists are read. `run_ids`
+    and `run_lengths` are the runs of equal neighbouring query ids in the block. A query that continues in the next
+    block has a run in both.
     """
 
     features: np.ndarray
@@ -46,10 +45,16 @@ class Block:
     doc_ids: np.ndarray | None = None
     weights: np.ndarray | None = None
     positions: np.ndarray | None = None
+    columns: FeatureColumns | None = None
 
     @property
     def n_docs(self) -> int:
         return len(self.labels)
+
+    @property
+    def rows(self) -> Rows:
+        """The features, however they are stored."""
+        return self.features if self.columns is None else self.columns
 
     def take_runs(self, wanted: np.ndarray) -> Block:
         """The rows of the runs that a mask selects."""
@@ -62,6 +67,7 @@ class Block:
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
             weights=None if self.weights is None else self.weights[rows],
             positions=None if self.positions is None else self.positions[rows],
+            columns=None if self.columns is None else self.columns.take(rows),
         )
 
 
@@ -79,7 +85,7 @@ class Source(Described, ABC):
     reads_in_threads: bool = False  # whether blocks are new arrays, made without kernels, which use all threads
     files: tuple[str, ...] = ()  # that it reads; empty for tables and generators
     parts: tuple[Source, ...] = ()  # that it consists of
-    by_column: bool = False  # whether features of blocks should be in Fortran order
+    by_column: bool = False  # whether blocks of tables should have columns instead of features
     in_threads: bool = False  # whether reading may use several threads
     # for thresholds: the number of the first row among those of all data. Blocks of rows that are not in the sample may
     # have no features then.
@@ -176,10 +182,9 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
 
 @contextmanager
 def reading_ahead(data: Dataset | Source, *, sampled_from: int | None = None) -> Iterator[Iterator[Block]]:
-    """Blocks for binning; where possible, in Fortran order, and with the next one read in other threads meanwhile.
+    """Blocks for binning; where possible, with columns, and with the next one read in other threads meanwhile.
 
-    A block is valid until the next one is asked for. Kernels have fewer threads then: reading takes most of the time.
-    `sampled_from` is that of `Source`.
+    Kernels have fewer threads then: reading takes most of the time. `sampled_from` is that of `Source`.
     """
     if isinstance(data, Dataset) or not data.reads_in_threads:
         yield blocks_of(data)
@@ -190,19 +195,19 @@ def reading_ahead(data: Dataset | Source, *, sampled_from: int | None = None) ->
     data.sampled_from = sampled_from
     try:
         with using_threads(max(1, threads // 4)), ThreadPoolExecutor(1) as pool:
-            yield ahead(data.blocks(ROWS_AHEAD), pool)
+            yield _ahead(data.blocks(ROWS_AHEAD), pool)
     finally:
         for one in sources:
             one.by_column = one.in_threads = False
             one.sampled_from = None
 
 
-def ahead(coming: Iterator[T], pool: ThreadPoolExecutor) -> Iterator[T]:
-    """The same, with the next one made in a thread meanwhile; none is kept after it was returned."""
+def _ahead(coming: Iterator[Block], pool: ThreadPoolExecutor) -> Iterator[Block]:
     following = pool.submit(next, coming, None)
-    while (found := [following.result()])[0] is not None:
+    while (block := following.result()) is not None:
         following = pool.submit(next, coming, None)
-        yield found.pop()
+        yield block
+        del block  # before the next one is waited for
 
 
 def give_back_memory() -> None:

@@ -47,10 +47,8 @@ class Piece:
         for block in blocks_of(data, rows):
             keys = [numbers.setdefault(id, len(numbers)) for id in block.run_ids] if by_number else block.run_ids
             wanted = np.array([key in self.queries for key in keys], dtype=bool)
-            if wanted.all() and not (isinstance(data, Source) and data.by_column):
-                yield block
-            elif wanted.any():
-                yield block.take_runs(wanted)  # a copy: while blocks are skipped, the source uses its memory again
+            if wanted.any():
+                yield block if wanted.all() else block.take_runs(wanted)
 
 
 class JoinedSource(Source):
@@ -122,7 +120,7 @@ class JoinedSource(Source):
                 self.fraction_read = (number + read) / len(self._parts)
                 if self._distinct:
                     self._check_distinct(block, data.source, first_in)
-                if block.features.shape[1] or self.sampled_from is None:
+                if not (isinstance(data, Source) and data.by_column):
                     # text does not name features that are absent from its last lines on
                     block = replace(block, features=widened(block.features, width, self.absent))
                     width = block.features.shape[1]

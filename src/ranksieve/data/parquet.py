@@ -76,7 +76,7 @@ class ParquetSource(TableSource):
         for groups, columns in self._stretches(file.metadata):
             options = {"row_groups": groups, "columns": columns, "use_threads": self.in_threads}
             batches = self._reading(partial(file.iter_batches, rows, **options))
-            while (batch := self._reading(lambda batches=batches: next(batches, None))) is not None:
+            while (batch := self._reading(partial(next, batches, None))) is not None:
                 yield batch
 
     def _stretches(self, metadata: pq.FileMetaData) -> list[tuple[list[int] | None, list[str] | None]]:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ranksieve.data.blocks import Block, Source, ahead, give_back_memory
+from ranksieve.data.blocks import Block, Source, give_back_memory
 from ranksieve.data.categories import kind_text
 from ranksieve.data.data_file import ReadOptions
 from ranksieve.data.dataset import BLOCK_ROWS
+from ranksieve.data.feature_columns import FeatureColumns
 from ranksieve.data.features import FeatureInfo, feature_number
 from ranksieve.data.lists import EXPECTED_POSITION, are_positions, check_id
 from ranksieve.data.tables import (
     arrow_columns,
     check_numeric,
-    fill_rows,
     list_columns,
     names_of,
     plain,
+    to_columns,
     to_numbers,
 )
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET, POSITION
@@ -104,34 +104,23 @@ class TableSource(Source):
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The documents in order, at most `rows` at a time."""
         done = n_read = 0
-        self._spaces = [np.empty(0, FEATURE)] * 2
-        with ThreadPoolExecutor(1) as pool:
-            for batch in ahead(self._batches(rows), pool) if self.in_threads else self._batches(rows):
-                block = self._block(batch, done) if batch.num_rows else None
-                done, n_read = done + batch.num_rows, n_read + 1
-                del batch  # its memory is used for another one meanwhile
-                if block is not None:
-                    yield block
-                    del block
-                if n_read % GIVE_BACK_EVERY == 0:
-                    give_back_memory()
-        self._spaces.clear()
+        for batch in self._batches(rows):
+            block = self._block(batch, done) if batch.num_rows else None
+            done, n_read = done + batch.num_rows, n_read + 1
+            del batch
+            if block is not None:
+                yield block
+                del block  # before the next one is read
+            if n_read % GIVE_BACK_EVERY == 0:
+                give_back_memory()
         for name, encoder in self._encoders.items():
             if encoder is not None:
                 encoder.warn_of_unknown(name, self.info.source)
 
-    def _space(self, n_rows: int) -> np.ndarray:
-        """Memory for the features of a block; by column, that of the block before the last: new memory takes time."""
-        n_features = len(self.info.feature_names)
-        if not self.by_column:
-            return np.empty((n_rows, n_features), FEATURE)
-        self._spaces.reverse()
-        if self._spaces[0].size < n_rows * n_features:
-            self._spaces[0] = np.empty(n_rows * n_features, FEATURE)
-        return self._spaces[0][: n_rows * n_features].reshape(n_features, n_rows).T
-
     def _block(self, batch: pa.RecordBatch, done: int) -> Block:
-        features = self._features(batch, done)
+        rows, features = self._read_features(batch, done), np.empty((batch.num_rows, 0), FEATURE)
+        if rows is not None and not self.by_column:
+            features, rows = rows.to_matrix(), None
         columns = self._columns
         labels = np.zeros(batch.num_rows, LABEL)
         if "label" in columns:
@@ -149,22 +138,21 @@ class TableSource(Source):
             doc_ids=doc_ids,
             weights=self._grades(batch, columns["weight"], done, np.float64) if "weight" in columns else None,
             positions=self._positions(batch, columns["position"], done) if "position" in columns else None,
+            columns=rows,
         )
 
-    def _features(self, batch: pa.RecordBatch, done: int) -> np.ndarray:
+    def _read_features(self, batch: pa.RecordBatch, done: int) -> FeatureColumns | None:
+        """The features; None if the batch has none."""
         names = self.info.feature_names
         if names[0] not in batch.schema.names:
-            return np.empty((batch.num_rows, 0), FEATURE)
-        features = self._space(batch.num_rows)
-        fill_rows({name: batch.column(name) for name in names}, self._encoders, features)
-        infinite = np.isinf(features)
-        if infinite.any():
-            row, column = np.argwhere(infinite)[0]
+            return None
+        rows = to_columns({name: batch.column(name) for name in names}, self._encoders)
+        if (found := rows.find_infinite()) is not None:
             raise DataError(
-                f"{self._place(done + row)}: feature {names[column]!r} is infinite; "
+                f"{self._place(done + found[0])}: feature {names[found[1]]!r} is infinite; "
                 "write null for an unknown value or a large finite number"
             )
-        return features
+        return rows
 
     def _whole(self, batch: pa.RecordBatch, name: str, done: int) -> pa.Array:
         column = batch.column(name)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import scipy.sparse
 
 from ranksieve.data.categories import Categorical, Encoder, is_number, kind_text
+from ranksieve.data.feature_columns import FeatureColumns
 from ranksieve.data.features import to_float
 from ranksieve.data.list_columns import ListColumns, count_values, is_list
 from ranksieve.dtypes import FEATURE
@@ -17,7 +18,6 @@ from ranksieve.errors import DataError, ParamName, param
 
 QID = "qid"
 NONE = Categorical()
-SLAB_ROWS = 2_048  # rows written column by column at a time, so that they stay in the cache
 
 
 def is_table(given: Any) -> bool:
@@ -127,8 +127,7 @@ def _split_columns(
     for name, column in columns.items():
         if encoders.get(name) is None:
             check_numeric(name, column.type, in_memory=True)
-    features = np.empty((n_rows, len(columns)), dtype=FEATURE)
-    fill_rows(columns, encoders, features)
+    features = to_columns(columns, encoders).to_matrix()
     for name, encoder in encoders.items():
         if encoder is not None:
             encoder.warn_of_unknown(name, "the table")
@@ -185,14 +184,10 @@ def names_of(encoders: Mapping[str, Encoder | None]) -> dict[str, Sequence[str]]
     return {name: [] if encoder is None else encoder.names for name, encoder in encoders.items()}
 
 
-def fill_rows(columns: Mapping[str, Any], encoders: Mapping[str, Encoder | None], features: np.ndarray) -> None:
-    """Columns into the columns of an array; where rows lie in memory one after the other, a slab of them at a time."""
+def to_columns(columns: Mapping[str, Any], encoders: Mapping[str, Encoder | None]) -> FeatureColumns:
+    """Arrow columns as features: numbers, and the numbers of categories."""
     arrays = []
     for name, column in columns.items():
         encoder = encoders.get(name)
         arrays.append(to_numbers(column) if encoder is None else encoder.numbers(column))
-    n_rows = len(features) if features.flags.f_contiguous else SLAB_ROWS
-    for start in range(0, len(features), n_rows):
-        slab = features[start : start + n_rows]
-        for number, array in enumerate(arrays):
-            slab[:, number] = array[start : start + n_rows]
+    return FeatureColumns(arrays)

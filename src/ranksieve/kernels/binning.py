@@ -1,8 +1,10 @@
 """Compiled loops of binning: distinct values, quantile cuts, values to bins."""
 
 import numpy as np
+from numba import carray
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.lanes import float_pointer
 from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.quantize import CHUNK, rank_column, take_features
 from ranksieve.kernels.scoring import TILE
@@ -111,8 +113,8 @@ def quantile_cuts(values, max_bins, out):
 
 
 @njit(cache=True, nogil=True)
-def chunks_to_bins(first_chunk, last_chunk, flat, by_column, column_of, heaps, heap_starts, levels, out):
-    n_rows, n_features = len(out), len(column_of)
+def chunks_to_bins(first_chunk, last_chunk, flat, addresses, column_of, heaps, heap_starts, levels, out):
+    n_rows, n_features, by_column = len(out), len(column_of), len(addresses) > 0
     width, flat_out = out.shape[1], out.reshape(out.size)
     positions, values = np.empty(CHUNK, np.int64), np.empty(TILE * CHUNK, np.float32)
     ranks, columns = np.zeros(width * CHUNK, np.uint8), CHUNK * np.arange(width)
@@ -125,11 +127,11 @@ def chunks_to_bins(first_chunk, last_chunk, flat, by_column, column_of, heaps, h
             for f in range(tile, min(tile + TILE, n_features)):
                 c, source, place = column_of[f], values, (f - first) * CHUNK
                 if by_column:
-                    place = f * n_rows + start
+                    column = carray(float_pointer(addresses[f]), n_rows)
                     if n == CHUNK:
-                        source = flat
+                        source, place = column, start
                     else:  # whole registers would be read beyond the end
-                        values[:n] = flat[place : place + n]
+                        values[:n] = column[start : start + n]
                         place = 0
                 rank_column(source, place, n, heaps, heap_starts[c], levels[c], ranks, c * CHUNK)
         whole = n // TILE * TILE
@@ -142,11 +144,11 @@ def chunks_to_bins(first_chunk, last_chunk, flat, by_column, column_of, heaps, h
 
 
 @njit(cache=True, nogil=True)
-def to_bins(values, by_column, column_of, heaps, heap_starts, levels, out):
+def to_bins(values, addresses, column_of, heaps, heap_starts, levels, out):
     """Bin of each value: the number of its column's thresholds below it; NaN has the last bin.
 
-    `values` are flat, row by row or column by column. Feature f goes to column `column_of[f]`, whose thresholds are a
-    heap (see `kernels.quantize`). Rows are turned into columns within registers. Columns are searched 16 values at a
-    time, and their bins turned back into rows.
+    `values` are flat, row by row; or `addresses` are those of float32 arrays, one for each feature. Feature f goes to
+    column `column_of[f]`, whose thresholds are a heap (see `kernels.quantize`). Rows are turned into columns within
+    registers. Columns are searched 16 values at a time, and their bins turned back into rows.
     """
-    run_parts(chunks_to_bins, -(-len(out) // CHUNK), (values, by_column, column_of, heaps, heap_starts, levels, out))
+    run_parts(chunks_to_bins, -(-len(out) // CHUNK), (values, addresses, column_of, heaps, heap_starts, levels, out))

@@ -60,6 +60,16 @@ def _loader(lanes: Lanes) -> Any:
     return intrinsic(load)
 
 
+@intrinsic
+def float_pointer(typing, address):
+    """A number as the address of float32 values, for `carray`."""
+
+    def code(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.float32)(types.int64), code
+
+
 load_bytes = _loader(BYTES)
 load_words = _loader(WORDS)
 load_floats = _loader(FLOATS)
