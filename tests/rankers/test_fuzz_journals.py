@@ -51,3 +51,13 @@ def test_a_line_that_was_cut_off_is_removed(tmp_path):
     again = Trials("search", SPACE, path)
     assert len(again.done()) == 1
     assert path.read_bytes().startswith(content + b'{"op_code":0')  # the study, named again
+
+
+def test_waiting_trials_with_values_outside_the_space_are_refused(tmp_path):
+    path = tmp_path / "journal"
+    Trials("search", SPACE, path).try_first({"leaves": 4, "l2": 0.5})
+    content = path.read_text()
+    assert '"l2": 0.5' in content or '"l2":0.5' in content
+    path.write_text(content.replace('"l2": 0.5', '"l2": 99').replace('"l2":0.5', '"l2":99'))
+    with pytest.raises(DataError, match=r"is not a journal of trials, or damaged .*a trial is to have"):
+        Trials("search", SPACE, path)

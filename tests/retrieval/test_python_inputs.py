@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.queries import as_queries, read_queries
 from ranksieve.retrieval.run_evaluation import evaluate_run
@@ -64,6 +65,11 @@ def test_names_of_files_are_no_query(tmp_path):
     (tmp_path / "q.tsv").write_text("3\tred wine\n")
     with pytest.raises(DataError, match=r"is the name of a file; .* Path"):
         as_queries(str(tmp_path / "q.tsv"))
+
+
+def test_numbers_beyond_the_range_of_floats_are_refused():
+    with pytest.raises(ParameterError, match=r"k1 is 10{39}; expected a number from 0"):
+        FirstStage(k1=10**400)
 
 
 def test_ids_with_nul_characters_are_refused(tmp_path):

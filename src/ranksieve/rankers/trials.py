@@ -110,6 +110,9 @@ class Trials:
         for trial in self._study.get_trials(deepcopy=False):
             if any(self._distributions[name] != found for name, found in trial.distributions.items()):
                 raise ValueError(f"a trial is of {trial.distributions}")
+            first = trial.system_attrs.get("fixed_params", {})  # of a trial that waits
+            if not all(self._has(name, value) for name, value in first.items()):
+                raise ValueError(f"a trial is to have {first}")
         for one in self.done():
             if not math.isfinite(one.value) or not all(self._has(name, value) for name, value in one.values.items()):
                 raise ValueError(f"a trial has {one.value} for {one.values}")

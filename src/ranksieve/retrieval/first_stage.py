@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -101,7 +102,7 @@ class FirstStage:
                 if value is None and name == "dense_share":
                     continue
                 if not (isinstance(value, int | float) and good(value)):
-                    raise ParameterError(f"{name} is {value!r}; expected {expected}")
+                    raise ParameterError(f"{name} is {repr(value)[:40]}; expected {expected}")
 
     def as_dict(self) -> dict[str, Any]:
         """All parameters."""
@@ -280,18 +281,19 @@ MODELS = {  # the words of `hybrid` are scored by BM25F; `dense` has none
     HYBRID: _Model(_bm25f, _bm25_terms, ("k1", "b", "k3", "ef", "dense_share", "rrf_k", "pool")),
 }
 
+LARGEST = sys.float_info.max  # a whole number may be larger
 DEFAULTS = {"weights": 1.0, "b": 0.75}  # of fields that are not named
 RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
-    "weights": (lambda value: 0 <= value < float("inf"), "numbers from 0"),
-    "k1": (lambda value: 0 <= value < float("inf"), "a number from 0"),
+    "weights": (lambda value: 0 <= value <= LARGEST, "numbers from 0"),
+    "k1": (lambda value: 0 <= value <= LARGEST, "a number from 0"),
     "b": (lambda value: 0 <= value <= 1, "a number from 0 to 1"),
-    "k3": (lambda value: 0 <= value < float("inf"), "a number from 0"),
-    "mu": (lambda value: 0 < value < float("inf"), "a number above 0"),
+    "k3": (lambda value: 0 <= value <= LARGEST, "a number from 0"),
+    "mu": (lambda value: 0 < value <= LARGEST, "a number above 0"),
     "mix": (lambda value: 0 < value < 1, "a number between 0 and 1"),
-    "c": (lambda value: 0 < value < float("inf"), "a number above 0"),
+    "c": (lambda value: 0 < value <= LARGEST, "a number above 0"),
     "ef": (lambda value: 0 <= value < 1 << 31 and value == int(value), "a whole number from 0"),
     "dense_share": (lambda value: 0 <= value <= 1, "a number from 0 to 1, or None"),
-    "rrf_k": (lambda value: 0 <= value < float("inf"), "a number from 0"),
+    "rrf_k": (lambda value: 0 <= value <= LARGEST, "a number from 0"),
     "pool": (lambda value: 1 <= value < 1 << 31 and value == int(value), "a whole number from 1"),
 }
 
