@@ -210,6 +210,34 @@ def test_lists_become_features_of_0_and_1(kind, tmp_path):
         assert model.predict(table).tobytes() == model.predict(data).tobytes()
 
 
+def test_columns_in_which_every_value_is_missing(tmp_path):
+    """Such a column has no type of its own: it may lack numbers, texts or lists."""
+    genres = [["war"], ["drama"], ["war", "drama"], [], ["war"], []]
+    columns = {"label": [1, 0, 2, 0, 1, 0], "qid": [1, 1, 1, 2, 2, 2], "price": [1.5, 2, 3, 4, 5, 6], "genres": genres}
+    train = rs.read(pd.DataFrame({**columns, "brand": ["a", "b", "a", "c", "b", "c"]}), categorical="brand,genres")
+    model = rs.train(train, algo="lambdamart", trees=2, leaves=2, min_docs=1, verbose=False)
+    given = {"label": [0, 1], "qid": [1, 1], "price": [1.5, 2.0], "brand": ["a", "c"], "genres": [["war"], ["drama"]]}
+    names, columns = model.feature_names, ("price", "brand", "genres")
+    missing = {"price": np.nan, "brand": np.nan, "genres=war": 0.0, "genres=drama": 0.0}
+    for column in columns:
+        full = read_source(open_data(TABLES["arrow"](given), wanted=names, categories=model.categories)).features
+        expected = full.copy()
+        for number, name in enumerate(names):
+            if name.partition("=")[0] == column:
+                expected[:, number] = missing[name]
+        nothing = given | {column: [None, None]}
+        tables = [TABLES[kind](nothing) for kind in ("pandas", "polars", "arrow")]
+        tables.append(TABLES["pandas"](given | {column: [np.nan, np.nan]}))
+        pa.parquet.write_table(tables[2], tmp_path / "data.parquet")
+        for table in (*tables, tmp_path / "data.parquet"):
+            found = read_source(open_data(table, wanted=names, categories=model.categories)).features
+            np.testing.assert_array_equal(found, expected)
+        for table in tables:
+            np.testing.assert_array_equal(model.predict(table), model.predict(tables[2]))
+    with pytest.raises(DataError, match="row 0: column 'label' is null"):
+        rs.read(pa.table({"label": [None], "qid": [1], "price": [1.0]}))
+
+
 @pytest.mark.parametrize("brands", [["Z", "A", None, "Z", "a", "B"], [1, 2, 3, 4, 5, 6]])
 def test_a_warning_tells_of_categories_that_the_model_does_not_have(brands, tmp_path):
     train = rs.read(pd.DataFrame(COLUMNS), categorical="brand")

@@ -206,8 +206,10 @@ def named(categories: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a column holds numbers; booleans are numbers."""
-    checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    """Whether a column holds numbers; booleans are numbers, and a column of nulls has numbers that are all missing."""
+    checks = (
+        pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null
+    )  # fmt: skip
     return any(check(kind) for check in checks)
 
 

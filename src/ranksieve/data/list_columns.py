@@ -18,7 +18,7 @@ IS = "="  # between the names of a column and a value
 
 def is_list(kind: pa.DataType) -> bool:
     """Whether a column holds lists."""
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class ListColumns:
         lists = [field.name for field in schema if is_list(field.type)]
         if wanted:
             known = [name.partition(IS) for name in wanted]
+            lists += [field.name for field in schema if pa.types.is_null(field.type)]  # may lack lists
             return cls({name: [value for first, _, value in known if first == name and value] for name in lists})
         found = {}
         for name in lists if categorical.chosen else ():
@@ -93,6 +94,8 @@ def whole(column: Any) -> pa.Array:
 def _members(column: Any, values: Sequence[str]) -> np.ndarray:
     """Per value, whether each list has it."""
     column = whole(column)
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.list_(pa.string()))
     sizes = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     places = {value: number for number, value in enumerate(values)}
     found = column.flatten().cast(pa.string()).to_pylist()

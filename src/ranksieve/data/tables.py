@@ -101,11 +101,12 @@ def arrow_columns(table: Any) -> dict[str, Any]:
 
 
 def _pandas_column(series: Any, name: str) -> Any:
-    """A pandas column as an Arrow array; NaN is null."""
+    """A pandas column as an Arrow array; NaN is null. A column of NaN alone has no type: it may lack texts or lists."""
     try:
-        return pa.Array.from_pandas(series)
+        column = pa.Array.from_pandas(series)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"column {name!r} cannot be used ({error}); expected numbers") from error
+    return pa.nulls(len(column)) if column.null_count == len(column) else column
 
 
 def _split_columns(
@@ -174,7 +175,7 @@ def to_numbers(column: Any, dtype: Any = FEATURE) -> np.ndarray:
     column = plain(column)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    elif pa.types.is_decimal(column.type):
+    elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
         column = column.cast(pa.float64())
     return to_float(_to_numpy(column), dtype)
 
