@@ -111,6 +111,7 @@ def test_compressed_files(tmp_path):
     ("content", "what"),
     [
         ('[{"nodeid": 0, "leaf": 1}]', "lacks the base score"),
+        ("CBM1\x08\x00\x00", "is CatBoost's binary format; save the model as JSON"),
         ('{"class": "org.apache.solr.ltr.model.LinearModel"}', "is a model of Solr"),
         ('{"name": "tree", "tree_info": []}', "is a JSON dump of LightGBM"),
         ('{"a": 1}', "is JSON, which cannot be read"),
@@ -119,7 +120,7 @@ def test_compressed_files(tmp_path):
         ("<ranker><info><type>COORDASC</type></info></ranker>", "holds no trees"),
         ("", "is empty"),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_files_of_other_kinds(tmp_path, monkeypatch, content, what):
     monkeypatch.chdir(tmp_path)

@@ -136,6 +136,11 @@ def read(content: bytes, source: str, n_features: int | None = None) -> Forest |
         raise ModelError(
             f"{source}: is compressed; decompress a model file first (models come before data on the command line)"
         )
+    if start.startswith(b"CBM1"):
+        raise ModelError(
+            f'{source}: is CatBoost\'s binary format; save the model as JSON, save_model(…, format="json", pool=the '
+            "training data), or give the CatBoost model to rs.from_model"
+        )
     is_lightgbm = start.startswith(b"tree")
     if start.startswith(b"PAR1") or b" qid:" in start.split(b"\n", 1)[0] or (not is_lightgbm and is_csv_text(content)):
         raise ModelError(f"{source}: is data, not a model; models come before data on the command line")
@@ -147,7 +152,7 @@ def read(content: bytes, source: str, n_features: int | None = None) -> Forest |
 
 def is_model(head: bytes) -> bool:
     """Whether a file with these first bytes is a model of one of the formats, not data."""
-    return head.startswith((b"tree\n", b"tree\r\n", b"{", b"<", *(f"## {kind}".encode() for kind in TREES)))
+    return head.startswith((b"tree\n", b"tree\r\n", b"{", b"<", b"CBM1", *(f"## {kind}".encode() for kind in TREES)))
 
 
 def _read_object(content: bytes, source: str) -> Forest | CtrForest:
