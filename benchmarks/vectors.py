@@ -1,13 +1,13 @@
 """What vectors add: BM25F, dense and hybrid first stages, and SelGB with and without features of vectors.
 
-    python benchmarks/vectors.py ../shared/data/ir [--collection cranfield …] [--splits 3]
+    python benchmarks/vectors.py ../shared/data/ir [--collection cranfield …] [--splits 3] [--encoder minilm.py:encode]
 
-Vectors are those of the encoder that an index fits on its own texts (svd:128, svd:256). The share of `dense` in the
-convex combination is chosen for each of five folds on the other four. SelGB has the default parameters; it is trained
-on three folds, stops by the fourth and ranks the fifth, on the 200 best candidates, of BM25F or of reciprocal rank
-fusion. A query's values are averaged over the splits into folds. Relevant documents that are not among the candidates
-count as not found. p-values of the two-sided randomization test, of first stages against BM25F, of SelGB against SelGB
-without vectors.
+Vectors are those of the encoder that an index fits on its own texts (svd:128, svd:256), or of `--encoder`. The share of
+`dense` in the convex combination is chosen for each of five folds on the other four. SelGB has the default parameters;
+it is trained on three folds, stops by the fourth and ranks the fifth, on the 200 best candidates, of BM25F or of
+reciprocal rank fusion. A query's values are averaged over the splits into folds. Relevant documents that are not among
+the candidates count as not found. p-values of the two-sided randomization test, of first stages against BM25F, of SelGB
+against SelGB without vectors.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from ranksieve.evaluation.significance import randomization_test
 from ranksieve.retrieval.fusion import fuse
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.tuning import GRIDS
+from ranksieve.user_functions import import_function
 from results import FOLDER, save
 from retrieval_quality import FIELDS, NUMBERS, read_collection
 
 COLLECTIONS = ("cranfield", "vaswani", "esci_us_shrunk", "movies")
-DIMENSIONS = (128, 256)  # SelGB is trained with the last
+ENCODERS = ("svd:128", "svd:256")  # SelGB is trained with the last
 MOST_QUERIES = {"movies": 1000}  # the first of a large collection
 DEPTH, POOL, FOLDS = 200, 1000, 5
 METRIC = "ndcg@10"
@@ -80,9 +81,14 @@ def selgb(data: rs.Dataset, judgements: dict, splits: int) -> np.ndarray:
     return found
 
 
-def first_stages(index: rs.Index, queries: dict, judgements: dict, splits: int) -> tuple[dict[str, np.ndarray], dict]:
+def first_stages(
+    index: rs.Index, queries: dict, judgements: dict, splits: int, vectors: dict | None
+) -> tuple[dict[str, np.ndarray], dict]:
     """NDCG of every query by first stages, and recall and the shares chosen."""
-    runs = {name: rs.retrieval.retrieve(index, queries, POOL, name, threads=1) for name in ("bm25f", "dense")}
+    runs = {
+        name: rs.retrieval.retrieve(index, queries, POOL, name, query_vectors=vectors, threads=1)
+        for name in ("bm25f", "dense")
+    }
     runs["rrf"] = fuse(list(runs.values()), depth=POOL)
     values = {name: per_query(run, judgements) for name, run in runs.items()}
     values["convex"], chosen = tuned_combination([runs["bm25f"], runs["dense"]], judgements, splits)
@@ -93,34 +99,39 @@ def first_stages(index: rs.Index, queries: dict, judgements: dict, splits: int) 
     return values, recall | {"shares": chosen}
 
 
-def measure(folder: Path, splits: int) -> list[dict]:
+def measure(folder: Path, splits: int, encoders: tuple[str, ...]) -> list[dict]:
     queries, judgements = read_collection(folder)
     queries = dict(list(queries.items())[: MOST_QUERIES.get(folder.name)])
     judgements = {id: judgements[id] for id in queries}
     rows = []
     with tempfile.TemporaryDirectory() as out:
-        for dimension in DIMENSIONS:
-            start = time.process_time()
+        for number, encoder in enumerate(encoders):
+            start, given, vectors = time.process_time(), encoder, None
+            if encoder not in ENCODERS:
+                given = import_function(encoder, parameter="encoder", signature="a function texts → array")
+                vectors = dict(zip(queries, np.asarray(given(list(queries.values()))), strict=True))
             index = rs.Index.build(
-                folder / "corpus.jsonl.xz", f"{out}/{dimension}", fields=(FIELDS | MOVIES[0])[folder.name],
-                numbers=(NUMBERS | MOVIES[1]).get(folder.name, []), vectors=f"svd:{dimension}",
+                folder / "corpus.jsonl.xz", f"{out}/{number}", fields=(FIELDS | MOVIES[0])[folder.name],
+                numbers=(NUMBERS | MOVIES[1]).get(folder.name, []), vectors=given,
             )  # fmt: skip
             seconds = time.process_time() - start
-            values, facts = first_stages(index, queries, judgements, splits)
-            if dimension == DIMENSIONS[-1]:
+            values, facts = first_stages(index, queries, judgements, splits, vectors)
+            if encoder == encoders[-1]:
                 for name, stage, select in (
                     (WORDS, "bm25f", "!dense.*"), (WITH_VECTORS, "bm25f", ()), (ON_HYBRID, "hybrid", ())
                 ):  # fmt: skip
                     data = rs.retrieval.extract_features(
-                        index, queries, judgements=judgements, depth=DEPTH, stage=stage, select=select
-                    )
+                        index, queries, judgements=judgements, depth=DEPTH, stage=stage, select=select,
+                        query_vectors=vectors,
+                    )  # fmt: skip
                     values[name] = selgb(data, judgements, splits)
-            rows.append(row(folder.name, index, dimension, values, facts | {"index cpu s": round(seconds, 1)}))
+            facts |= {"index cpu s": round(seconds, 1), "splits": splits}
+            rows.append(row(folder.name, index, encoder, values, facts))
             print(rows[-1], flush=True)
     return rows
 
 
-def row(name: str, index: rs.Index, dimension: int, values: dict[str, np.ndarray], facts: dict) -> dict:
+def row(name: str, index: rs.Index, encoder: str, values: dict[str, np.ndarray], facts: dict) -> dict:
     baselines = {some: WORDS if some.startswith(WORDS) else "bm25f" for some in values}
     tests = {
         f"p {some}": round(randomization_test(values[some], values[base]).p_value, 4)
@@ -130,7 +141,7 @@ def row(name: str, index: rs.Index, dimension: int, values: dict[str, np.ndarray
     means = {f"{some} {METRIC}": round(float(some_values.mean()), 4) for some, some_values in values.items()}
     n_queries = len(values["bm25f"])
     return {
-        "collection": name, "documents": index.n_docs, "queries": n_queries, "dimension": dimension, **means, **tests,
+        "collection": name, "documents": index.n_docs, "queries": n_queries, "encoder": encoder, **means, **tests,
         **facts,
     }  # fmt: skip
 
@@ -140,20 +151,19 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--collection", nargs="+", default=list(COLLECTIONS))
     parser.add_argument("--splits", type=int, default=3, help="into folds")
+    parser.add_argument("--encoder", nargs="+", default=list(ENCODERS), metavar="FILE.py:FUNCTION")
     arguments = parser.parse_args()
     for name in arguments.collection:
-        rows = measure(arguments.folder / name, arguments.splits)
-        known = read_rows()
-        known[name] = [{**one, "splits": arguments.splits} for one in rows]
-        save("vectors", [one for other in COLLECTIONS for one in known.get(other, [])])
+        rows = measure(arguments.folder / name, arguments.splits, tuple(arguments.encoder))
+        known = read_rows() | {(name, one["encoder"]): one for one in rows}
+        save("vectors", sorted(known.values(), key=lambda one: COLLECTIONS.index(one["collection"])))
 
 
-def read_rows() -> dict[str, list[dict]]:
-    """The rows of earlier runs, by collection."""
-    path, found = FOLDER / "vectors.json", dict[str, list[dict]]()
-    for one in json.loads(path.read_text())["rows"] if path.exists() else []:
-        found.setdefault(one["collection"], []).append(one)
-    return found
+def read_rows() -> dict[tuple[str, str], dict]:
+    """The rows of earlier runs, by collection and encoder."""
+    path = FOLDER / "vectors.json"
+    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    return {(one["collection"], one["encoder"]): one for one in rows}
 
 
 if __name__ == "__main__":
