@@ -110,6 +110,8 @@ class Trials:
         for trial in self._study.get_trials(deepcopy=False):
             if any(self._distributions[name] != found for name, found in trial.distributions.items()):
                 raise ValueError(f"a trial is of {trial.distributions}")
+            if trial.state == self._optuna.trial.TrialState.COMPLETE and trial.value is None:
+                raise ValueError(f"the trial {trial.number} has no value")
             first = trial.system_attrs.get("fixed_params", {})  # of a trial that waits
             if not all(self._has(name, value) for name, value in first.items()):
                 raise ValueError(f"a trial is to have {first}")
