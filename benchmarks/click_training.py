@@ -170,8 +170,12 @@ WITHOUT_CLICKS = ("logging", "true labels, shown", "true labels")  # the same fo
 AT_ONE = ("many pages",)  # slow: η = 1 alone
 PEERS = ("lightgbm", "lightgbm position", "xgboost unbiased")
 MINE = ("learned bias", "clicks.train")
-CHOICES = {
-    name: [{"l2": l2} for l2 in (20.0, 100.0, 400.0)] for name in ("naive", *PEERS, "learned bias", "fixed bias")
+CHOICES: dict[str, list[Setting]] = {
+    "lightgbm": [{"l2": 100.0}, {"l2": 400.0}],
+    "lightgbm position": [{"l2": 100.0}, {"l2": 400.0}],
+    "xgboost unbiased": [{"l2": 20.0}, {"l2": 100.0}],
+    "fixed bias": [{"l2": 100.0}, {"l2": 400.0}],
+    "clicks.train": [{}],
 }
 
 

@@ -1,14 +1,29 @@
-"""`ranksieve clicks`: logs of result pages, from clicks to judgements, training data and comparisons."""
+"""`ranksieve clicks`: logs of result pages, from clicks to judgements, training data, models and comparisons."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ranksieve.cli.click_comparisons import compare, estimate, interleave
+from ranksieve.cli.click_options import (
+    Actions,
+    Clip,
+    Depth,
+    Events,
+    Given,
+    Log,
+    MinDwell,
+    Shrinkage,
+    load_propensities,
+    log_facts,
+    read_log,
+    shrinkage_of,
+)
 from ranksieve.cli.command import SETTINGS, Command, Group
-from ranksieve.cli.console import check_writable, show_facts, show_line, show_table, show_waiting
+from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.data_files import reads_data, write_data
 from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.options import is_flag, read_toml
@@ -17,30 +32,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.parameter_table import canonical
 from ranksieve.text_formats import counted
 
-if TYPE_CHECKING:
-    from ranksieve.clicks import ClickLog, Propensities
-
 GROUP = typer.Typer(cls=Group, add_completion=False, no_args_is_help=True, **SETTINGS)
-
-Log = Annotated[
-    list[Path], typer.Argument(metavar="LOG...", help="Result pages: JSON Lines, Parquet, or OpenSearch's ubi_queries.")
-]
-Events = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events, if LOG is UBI.")]
-Actions = Annotated[str, typer.Option(metavar="NAMES", help="UBI: actions that count as clicks, with commas.")]
-Depth = Annotated[int | None, typer.Option(min=1, help="Places of a page to read.", show_default="all")]
-MinDwell = Annotated[float, typer.Option(min=0, help="Ignore clicks with fewer seconds of dwell time.")]
-Given = Annotated[
-    Path | None, typer.Option("--propensities", metavar="FILE", help="Propensities, as 'propensities' writes them.")
-]
-Shrinkage = Annotated[
-    str,
-    typer.Option(
-        metavar="NUMBER|auto",
-        help="Judgements: examinations that the mean of all documents counts for; auto estimates the distribution of "
-        "relevance from the log.",
-    ),
-]
-Clip = Annotated[float, typer.Option(min=0, max=1, help="Lowest propensity that is used.")]
 
 
 @GROUP.callback()
@@ -83,8 +75,8 @@ def fit(
         raise ParameterError("--query-texts belongs to --qrels, which is missing; give both")
     from ranksieve import clicks as library
 
-    pages = _read(log, events, actions, depth, min_dwell)
-    show_facts([("log", _facts(pages))])
+    pages = read_log(log, events, actions, depth, min_dwell)
+    show_facts([("log", log_facts(pages))])
     if holdout:
         training, held_out = pages.split(1 - holdout, seed=seed)
         scores = library.fit(training, model, prior=prior).evaluate(held_out)
@@ -97,7 +89,7 @@ def fit(
         )
     fitted = library.fit(pages, model, prior=prior)
     if qrels is not None:
-        judged = library.judge(fitted, shrinkage=_shrinkage(shrinkage), levels=levels)
+        judged = library.judge(fitted, shrinkage=shrinkage_of(shrinkage), levels=levels)
         written = judged.write_qrels(qrels, queries=query_texts, least_confidence=least_confidence)
     columns = {"clicked": pages.by_place()[1] / pages.by_place()[0]}
     if fitted.examination is not None and fitted.examination[0] > 0:
@@ -136,11 +128,13 @@ def propensities(
     check_writable(out, *log)
     from ranksieve import clicks as library
 
-    pages = _read(log, events, actions, depth, min_dwell)
+    pages = read_log(log, events, actions, depth, min_dwell)
     found = library.propensities(pages, method)
     found.save(out)
     biases = ",".join(f"{bias:.4f}" for bias in found.biases)
-    show_facts([("log", _facts(pages)), ("propensities", f"{out}, by {found.method}"), ("--position-biases", biases)])
+    show_facts(
+        [("log", log_facts(pages)), ("propensities", f"{out}, by {found.method}"), ("--position-biases", biases)]
+    )
     show_table(["rank", "propensity"], [[str(rank), f"{value:.4f}"] for rank, value in enumerate(found.values, 1)])
 
 
@@ -192,15 +186,15 @@ def lists(
     from ranksieve import clicks as library
     from ranksieve.data.read import read
 
-    pages, features = _read(log, events, actions, depth, min_dwell), read(data, missing=missing)
+    pages, features = read_log(log, events, actions, depth, min_dwell), read(data, missing=missing)
     if by == "page":
-        made = library.page_lists(pages, features, _load(given), clip=clip, balance=balance)
+        made = library.page_lists(pages, features, load_propensities(given), clip=clip, balance=balance)
     else:
-        fitted = library.fit(pages, model, propensities=_load(given))
-        judged = library.judge(fitted, shrinkage=_shrinkage(shrinkage), levels=levels)
+        fitted = library.fit(pages, model, propensities=load_propensities(given))
+        judged = library.judge(fitted, shrinkage=shrinkage_of(shrinkage), levels=levels)
         made = library.judged_lists(judged, features, others=others)
     write_data(made, out)
-    show_facts([("log", _facts(pages)), ("data", f"{out}, {counted(list=made.n_queries, document=made.n_docs)}")])
+    show_facts([("log", log_facts(pages)), ("data", f"{out}, {counted(list=made.n_queries, document=made.n_docs)}")])
 
 
 @GROUP.command(cls=Command)
@@ -234,13 +228,13 @@ def train(
     options: dict[str, Any] = {"trees": trees, "seed": seed, "threads": threads}
     flags = {name: value for name, value in options.items() if is_flag(context, name)}
     chosen = options | (canonical(read_toml(params)[0]) if params else {}) | flags
-    pages, features = _read(log, events, actions, depth, min_dwell), read(data, missing=missing)
-    weights = _load(given) or library.propensities(pages)
+    pages, features = read_log(log, events, actions, depth, min_dwell), read(data, missing=missing)
+    weights = load_propensities(given) or library.propensities(pages)
     model = library.train(pages, features, weights, **chosen)
     save_model(model, out)
     show_facts(
         [
-            ("log", _facts(pages)),
+            ("log", log_facts(pages)),
             ("propensities", f"{', '.join(f'{value:.3g}' for value in weights.values)}, by {weights.method}"),
             ("model", f"{out}, {model.size}"),
         ]
@@ -285,126 +279,8 @@ def simulate(
         swaps=swaps, seed=seed,
     )  # fmt: skip
     library.write(log, out)
-    show_facts([("log", f"{out}, {_facts(log)}")])
+    show_facts([("log", f"{out}, {log_facts(log)}")])
 
 
-@GROUP.command(cls=Command)
-def interleave(
-    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="TREC run of ranking A.")],
-    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="TREC run of ranking B.")],
-    out: Annotated[Path, out_option("JSON Lines to write: a page per query, to be completed with clicks.")],
-    method: Annotated[str, typer.Option(metavar="METHOD", help="team-draft or balanced.")] = "team-draft",
-    depth: Annotated[int, typer.Option(min=1, help="Documents of a page.")] = 10,
-    seed: Seed = 0,
-) -> None:
-    """Interleave two rankings of each query."""
-    from ranksieve import clicks as library
-    from ranksieve.clicks.reading import write_records
-    from ranksieve.retrieval.runs import read_run
-
-    methods = {"team-draft": library.team_draft, "balanced": library.balanced}
-    if method not in methods:
-        raise ParameterError(f"--method is {method!r}; expected one of {', '.join(methods)}")
-    check_writable(out, run_a, run_b)
-    rankings = [{id: docs.tolist() for id, docs, _ in read_run(one).lists()} for one in (run_a, run_b)]
-    pages: list[dict[str, Any]] = []
-    for number, query in enumerate(rankings[0] | rankings[1]):
-        a, b = (ranking.get(query, []) for ranking in rankings)
-        made = methods[method](a, b, depth=depth, seed=seed + number)
-        teams = [{0: "a", 1: "b"}.get(team) for team in made.teams]
-        pages.append({"query": query, "documents": made.documents, "clicks": [], "teams": teams})
-    write_records(pages, out)
-    show_facts([("pages", f"{out}, {len(pages):,}")])
-
-
-@GROUP.command(cls=Command)
-def compare(
-    log: Log,
-    samples: Annotated[int, typer.Option(min=100, help="Bootstrap samples.")] = 10_000,
-    seed: Seed = 0,
-) -> None:
-    """Analyse a log of interleaved pages: which of two rankings do users prefer?"""
-    from ranksieve import clicks as library
-
-    found = library.preference(_read(log, None, "click", None, 0.0), samples=samples, seed=seed)
-    needed = "unknown" if found.needed_pages is None else f"{found.needed_pages:,} pages with clicks"
-    show_line(str(found))
-    show_facts(
-        [
-            ("A wins", f"{found.wins_a:,}"),
-            ("B wins", f"{found.wins_b:,}"),
-            ("ties", f"{found.ties:,}"),
-            ("without clicks", f"{found.without_clicks:,}"),
-            ("needed", f"{needed} (80% chance of p < 0.05 for this preference)"),
-        ]
-    )
-
-
-@GROUP.command(cls=Command)
-@reads_data("data")
-def estimate(
-    log: Log,
-    ranking: Annotated[
-        Path, typer.Option(metavar="RUN|MODEL", help="New ranking: a TREC run, or a model, which needs --data.")
-    ],
-    given: Given = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", "-d", help="Features of the documents, for a model as the ranking.")
-    ] = None,
-    metric: Annotated[str, typer.Option("--metric", "-m", metavar="METRIC", help="dcg, clicks or mrr.")] = "dcg",
-    k: Annotated[int, typer.Option(min=1, help="Ranks that count.")] = 10,
-    clip: Clip = 0.05,
-    missing: Missing = "zero",
-) -> None:
-    """Estimate from a log of an old ranker how good a new ranking is."""
-    from ranksieve import clicks as library
-    from ranksieve.data.read import read
-    from ranksieve.models.load import load
-    from ranksieve.retrieval.runs import is_run, read_run
-
-    weights = _load(given)
-    if weights is None:
-        raise ParameterError("--propensities is missing; estimate them with ranksieve clicks propensities")
-    pages = _read(log, None, "click", None, 0.0)
-    if is_run(ranking):
-        run = read_run(ranking)
-    elif data is None:
-        raise ParameterError(f"--data is missing: {ranking} is a model, which ranks the documents of data")
-    else:
-        run = library.ranking_of(load(ranking), read(data, missing=missing))
-    found = library.estimate(pages, run, weights, metric=metric, k=k, clip=clip)
-    rows = (("new ranking", found.ips, found.ips_interval), ("self-normalised", found.snips, found.snips_interval))
-    show_facts(
-        [
-            *((name, f"{found.metric} {value:.4f} in [{low:.4f}, {high:.4f}]") for name, value, (low, high) in rows),
-            ("logged ranking", f"{found.metric} {found.logged:.4f}"),
-            ("effective clicks", f"{found.effective_clicks:,.0f} of {found.clicks:,}"),
-            ("clicks on documents not ranked", f"{found.not_ranked:,}"),
-        ]
-    )
-
-
-def _read(log: list[Path], events: list[Path] | None, actions: str, depth: int | None, min_dwell: float) -> ClickLog:
-    from ranksieve import clicks as library
-
-    show_waiting("click_models", "reading the log")
-    names = tuple(name.strip() for name in actions.split(",") if name.strip())
-    return library.read(log, events or None, depth=depth, min_dwell=min_dwell, actions=names)
-
-
-def _load(given: Path | None) -> Propensities | None:
-    from ranksieve import clicks as library
-
-    return None if given is None else library.Propensities.load(given)
-
-
-def _shrinkage(text: str) -> float | str:
-    """A number, or the word as it is, which `judge` checks."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _facts(log: ClickLog) -> str:
-    return counted(page=log.n_pages, query=log.n_queries, document=log.n_documents, click=log.n_clicks)
+for _command in (interleave, compare, estimate):
+    GROUP.command(cls=Command)(_command)

@@ -1,0 +1,107 @@
+"""`ranksieve clicks interleave`, `compare` and `estimate`: which of two rankings is better, online or from a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ranksieve.cli.click_options import Clip, Given, Log, load_propensities, read_log
+from ranksieve.cli.console import check_writable, show_facts, show_line
+from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.shared_options import Missing, Seed, out_option
+from ranksieve.errors import ParameterError
+
+
+def interleave(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="TREC run of ranking A.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="TREC run of ranking B.")],
+    out: Annotated[Path, out_option("JSON Lines to write: a page per query, to be completed with clicks.")],
+    method: Annotated[str, typer.Option(metavar="METHOD", help="team-draft or balanced.")] = "team-draft",
+    depth: Annotated[int, typer.Option(min=1, help="Documents of a page.")] = 10,
+    seed: Seed = 0,
+) -> None:
+    """Interleave two rankings of each query."""
+    from ranksieve import clicks as library
+    from ranksieve.clicks.reading import write_records
+    from ranksieve.retrieval.runs import read_run
+
+    methods = {"team-draft": library.team_draft, "balanced": library.balanced}
+    if method not in methods:
+        raise ParameterError(f"--method is {method!r}; expected one of {', '.join(methods)}")
+    check_writable(out, run_a, run_b)
+    rankings = [{id: docs.tolist() for id, docs, _ in read_run(one).lists()} for one in (run_a, run_b)]
+    pages: list[dict[str, Any]] = []
+    for number, query in enumerate(rankings[0] | rankings[1]):
+        a, b = (ranking.get(query, []) for ranking in rankings)
+        made = methods[method](a, b, depth=depth, seed=seed + number)
+        teams = [{0: "a", 1: "b"}.get(team) for team in made.teams]
+        pages.append({"query": query, "documents": made.documents, "clicks": [], "teams": teams})
+    write_records(pages, out)
+    show_facts([("pages", f"{out}, {len(pages):,}")])
+
+
+def compare(
+    log: Log,
+    samples: Annotated[int, typer.Option(min=100, help="Bootstrap samples.")] = 10_000,
+    seed: Seed = 0,
+) -> None:
+    """Analyse a log of interleaved pages: which of two rankings do users prefer?"""
+    from ranksieve import clicks as library
+
+    found = library.preference(read_log(log, None, "click", None, 0.0), samples=samples, seed=seed)
+    needed = "unknown" if found.needed_pages is None else f"{found.needed_pages:,} pages with clicks"
+    show_line(str(found))
+    show_facts(
+        [
+            ("A wins", f"{found.wins_a:,}"),
+            ("B wins", f"{found.wins_b:,}"),
+            ("ties", f"{found.ties:,}"),
+            ("without clicks", f"{found.without_clicks:,}"),
+            ("needed", f"{needed} (80% chance of p < 0.05 for this preference)"),
+        ]
+    )
+
+
+@reads_data("data")
+def estimate(
+    log: Log,
+    ranking: Annotated[
+        Path, typer.Option(metavar="RUN|MODEL", help="New ranking: a TREC run, or a model, which needs --data.")
+    ],
+    given: Given = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", "-d", help="Features of the documents, for a model as the ranking.")
+    ] = None,
+    metric: Annotated[str, typer.Option("--metric", "-m", metavar="METRIC", help="dcg, clicks or mrr.")] = "dcg",
+    k: Annotated[int, typer.Option(min=1, help="Ranks that count.")] = 10,
+    clip: Clip = 0.05,
+    missing: Missing = "zero",
+) -> None:
+    """Estimate from a log of an old ranker how good a new ranking is."""
+    from ranksieve import clicks as library
+    from ranksieve.data.read import read
+    from ranksieve.models.load import load
+    from ranksieve.retrieval.runs import is_run, read_run
+
+    weights = load_propensities(given)
+    if weights is None:
+        raise ParameterError("--propensities is missing; estimate them with ranksieve clicks propensities")
+    pages = read_log(log, None, "click", None, 0.0)
+    if is_run(ranking):
+        run = read_run(ranking)
+    elif data is None:
+        raise ParameterError(f"--data is missing: {ranking} is a model, which ranks the documents of data")
+    else:
+        run = library.ranking_of(load(ranking), read(data, missing=missing))
+    found = library.estimate(pages, run, weights, metric=metric, k=k, clip=clip)
+    rows = (("new ranking", found.ips, found.ips_interval), ("self-normalised", found.snips, found.snips_interval))
+    show_facts(
+        [
+            *((name, f"{found.metric} {value:.4f} in [{low:.4f}, {high:.4f}]") for name, value, (low, high) in rows),
+            ("logged ranking", f"{found.metric} {found.logged:.4f}"),
+            ("effective clicks", f"{found.effective_clicks:,.0f} of {found.clicks:,}"),
+            ("clicks on documents not ranked", f"{found.not_ranked:,}"),
+        ]
+    )

@@ -1,0 +1,60 @@
+"""Options that the commands of `ranksieve clicks` share, and reading the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ranksieve.cli.console import show_waiting
+from ranksieve.text_formats import counted
+
+if TYPE_CHECKING:
+    from ranksieve.clicks import ClickLog, Propensities
+
+Log = Annotated[
+    list[Path], typer.Argument(metavar="LOG...", help="Result pages: JSON Lines, Parquet, or OpenSearch's ubi_queries.")
+]
+Events = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events, if LOG is UBI.")]
+Actions = Annotated[str, typer.Option(metavar="NAMES", help="UBI: actions that count as clicks, with commas.")]
+Depth = Annotated[int | None, typer.Option(min=1, help="Places of a page to read.", show_default="all")]
+MinDwell = Annotated[float, typer.Option(min=0, help="Ignore clicks with fewer seconds of dwell time.")]
+Given = Annotated[
+    Path | None, typer.Option("--propensities", metavar="FILE", help="Propensities, as 'propensities' writes them.")
+]
+Shrinkage = Annotated[
+    str,
+    typer.Option(
+        metavar="NUMBER|auto",
+        help="Judgements: examinations that the mean of all documents counts for; auto estimates the distribution of "
+        "relevance from the log.",
+    ),
+]
+Clip = Annotated[float, typer.Option(min=0, max=1, help="Lowest propensity that is used.")]
+
+
+def read_log(log: list[Path], events: list[Path] | None, actions: str, depth: int | None, min_dwell: float) -> ClickLog:
+    from ranksieve import clicks as library
+
+    show_waiting("click_models", "reading the log")
+    names = tuple(name.strip() for name in actions.split(",") if name.strip())
+    return library.read(log, events or None, depth=depth, min_dwell=min_dwell, actions=names)
+
+
+def load_propensities(given: Path | None) -> Propensities | None:
+    from ranksieve import clicks as library
+
+    return None if given is None else library.Propensities.load(given)
+
+
+def shrinkage_of(text: str) -> float | str:
+    """A number, or the word as it is, which `judge` checks."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def log_facts(log: ClickLog) -> str:
+    return counted(page=log.n_pages, query=log.n_queries, document=log.n_documents, click=log.n_clicks)
