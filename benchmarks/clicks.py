@@ -28,7 +28,7 @@ from results import FOLDER, save
 
 FIGURE = Path(__file__).parent.parent / "docs" / "assets" / "position_bias.svg"
 MODELS = ("ctr", "rctr", "coec", "pbm", "trust", "cascade", "sdbn", "dbn")
-SAMPLES = 200  # of the bootstrap
+SAMPLES = 100  # of the bootstrap
 
 
 def recovery(folder: Path, work: Path) -> list[dict]:
