@@ -39,7 +39,7 @@ def posterior(successes: np.ndarray, trials: np.ndarray, *, limited: bool = True
     Examples
     --------
     >>> found = posterior(np.array([0.0] * 8 + [9.0, 1.0]), np.full(10, 10.0))
-    >>> found.mean[8] > 0.8, found.mean[9] < 0.1
+    >>> bool(found.mean[8] > 0.8), bool(found.mean[9] < 0.1)
     (True, True)
     """
     top = 1.0 if limited else max(1.0, float(np.quantile(successes / np.maximum(trials, 1e-300), 0.99)))
