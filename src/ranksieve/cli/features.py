@@ -69,7 +69,10 @@ def features(
     stage: Any = None,
     threads: Threads = 0,
 ) -> None:
-    """Compute features of candidates, with labels from judgements: training data for the second stage."""
+    """Compute features of candidates, with labels from judgements: training data for the second stage.
+
+    'ranksieve feature-log' reads features that Elasticsearch, OpenSearch or Solr has logged.
+    """
     from ranksieve.retrieval.index import Index
 
     if list_them:
