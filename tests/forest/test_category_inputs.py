@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse
 
@@ -143,3 +144,27 @@ def test_blends_keep_the_names_of_categories(model):
     np.testing.assert_allclose(mixed.predict(table(1)), mixed.predict(rs.read(table(1), categorical="brand")))
     with pytest.raises(ModelError, match="different categories"):
         blend([model, rs.train(table(1), categorical="brand", **PARAMS)], [1.0, 1.0], {})
+
+
+def test_tables_of_float64_are_not_rounded_for_models_with_float64_thresholds():
+    """Times in seconds since 1970 are 128 apart in float32."""
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    times = 1.7e9 + rng.integers(0, 5_000, 400)
+    frame = pd.DataFrame({"time": times, "brand": pd.Categorical(rng.choice(["a", "b", "c"], 400))})
+    given = lightgbm.Dataset(frame, (np.sin(times / 400) > 0).astype(int), group=[20] * 20)
+    booster = lightgbm.train({"objective": "lambdarank", "min_data_per_group": 5, "verbose": -1}, given, 5)
+    model = rs.from_model(booster)
+    assert np.any(model.threshold != model.threshold.astype(np.float32))
+    for one in (frame, pa.Table.from_pandas(frame)):
+        np.testing.assert_array_equal(model.predict(one), booster.predict(frame))
+    rounded = frame.assign(time=frame["time"].astype(np.float32))
+    np.testing.assert_array_equal(model.predict(rounded), booster.predict(rounded))
+
+
+def test_tables_are_rounded_to_float32_as_in_training():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"label": rng.integers(0, 3, 60), "qid": np.repeat([1, 2, 3], 20), "price": rng.random(60)})
+    model = rs.train(frame, algo="lambdamart", trees=3, leaves=4, min_docs=1, verbose=False)
+    np.testing.assert_array_equal(model.predict(frame), model.predict(rs.read(frame)))
+    np.testing.assert_array_equal(model.threshold, model.threshold.astype(np.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ SLAB_ROWS = 2_048  # rows that are copied column by column at a time
 
 
 class FeatureColumns:
-    """Features of rows, used like a matrix of float32; the arrays of a table are not copied.
+    """Features of rows, used like a matrix of float32, or of another `dtype`; the arrays of a table are not copied.
 
     Examples
     --------
@@ -21,8 +22,8 @@ class FeatureColumns:
     ((3, 2), [[2.0, 5.0], [3.0, 6.0]], [4.0, 5.0, 6.0])
     """
 
-    def __init__(self, columns: Sequence[np.ndarray]) -> None:
-        self.columns = [np.ascontiguousarray(column, FEATURE) for column in columns]
+    def __init__(self, columns: Sequence[np.ndarray], dtype: Any = FEATURE) -> None:
+        self.columns = [np.ascontiguousarray(column, dtype) for column in columns]
         self.shape = len(self.columns[0]), len(self.columns)
 
     def __len__(self) -> int:
@@ -36,11 +37,11 @@ class FeatureColumns:
 
     def take(self, wanted: np.ndarray) -> FeatureColumns:
         """The rows that a mask selects."""
-        return FeatureColumns([column[wanted] for column in self.columns])
+        return FeatureColumns([column[wanted] for column in self.columns], self.columns[0].dtype)
 
     def to_matrix(self) -> np.ndarray:
         """All rows, one after the other; a slab of them at a time, which stays in the cache."""
-        matrix = np.empty(self.shape, FEATURE)
+        matrix = np.empty(self.shape, self.columns[0].dtype)
         for start in range(0, len(self), SLAB_ROWS):
             part = slice(start, start + SLAB_ROWS)
             for feature, column in enumerate(self.columns):

@@ -36,18 +36,22 @@ class Table(NamedTuple):
     categories: Mapping[str, Sequence[str]] = {}
 
 
-def split_table(X: Any, wanted: Sequence[str] | None = None, categorical: Categorical = NONE) -> Table:
+def split_table(
+    X: Any, wanted: Sequence[str] | None = None, categorical: Categorical = NONE, dtype: Any = FEATURE
+) -> Table:
     """Features, their names, the query ids, and the categories of a table.
 
     Parameters
     ----------
     X
         A 2-D array (kept as it is), a scipy sparse matrix (as CSR), a pandas or polars DataFrame, or an Arrow Table or
-        RecordBatch (all as float32 without their column `qid`), or nested lists.
+        RecordBatch (all as `dtype` without their column `qid`), or nested lists.
     wanted
         Names of the features of a model. If a table has all of them, these columns are taken, in this order.
     categorical
         Which columns of a table hold categories.
+    dtype
+        Of the numbers of a table: float32 or float64.
 
     Examples
     --------
@@ -61,7 +65,7 @@ def split_table(X: Any, wanted: Sequence[str] | None = None, categorical: Catego
         _check_kind(X.dtype)
         return Table(X.tocsr())
     if is_table(X):
-        return _split_columns(arrow_columns(X), len(X), wanted, categorical)
+        return _split_columns(arrow_columns(X), len(X), wanted, categorical, dtype)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -110,9 +114,9 @@ def _pandas_column(series: Any, name: str) -> Any:
 
 
 def _split_columns(
-    columns: dict[str, Any], n_rows: int, wanted: Sequence[str] | None, categorical: Categorical
+    columns: dict[str, Any], n_rows: int, wanted: Sequence[str] | None, categorical: Categorical, dtype: Any
 ) -> Table:
-    """Columns of a table as one C-ordered float32 array, without the query ids."""
+    """Columns of a table as one C-ordered array, without the query ids."""
     qid = columns.pop(QID, None)
     lists = list_columns(columns, categorical, wanted or ())
     if any(lists.values.values()):
@@ -128,7 +132,7 @@ def _split_columns(
     for name, column in columns.items():
         if encoders.get(name) is None:
             check_numeric(name, column.type, in_memory=True)
-    features = to_columns(columns, encoders).to_matrix()
+    features = to_columns(columns, encoders, dtype).to_matrix()
     for name, encoder in encoders.items():
         if encoder is not None:
             encoder.warn_of_unknown(name, "the table")
@@ -185,10 +189,12 @@ def names_of(encoders: Mapping[str, Encoder | None]) -> dict[str, Sequence[str]]
     return {name: [] if encoder is None else encoder.names for name, encoder in encoders.items()}
 
 
-def to_columns(columns: Mapping[str, Any], encoders: Mapping[str, Encoder | None]) -> FeatureColumns:
+def to_columns(
+    columns: Mapping[str, Any], encoders: Mapping[str, Encoder | None], dtype: Any = FEATURE
+) -> FeatureColumns:
     """Arrow columns as features: numbers, and the numbers of categories."""
     arrays = []
     for name, column in columns.items():
         encoder = encoders.get(name)
-        arrays.append(to_numbers(column) if encoder is None else encoder.numbers(column))
-    return FeatureColumns(arrays)
+        arrays.append(to_numbers(column, dtype) if encoder is None else encoder.numbers(column))
+    return FeatureColumns(arrays, dtype)

@@ -14,6 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import check_feature_names, is_dense, match_features
 from ranksieve.data.tables import is_table, split_table
 from ranksieve.errors import DataError, ModelError
+from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.text_formats import counted
@@ -136,13 +137,22 @@ def _plain(X: Any, model: Model) -> Any:
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
     if not (isinstance(X, np.ndarray) and X.dtype.kind in "iubf"):
-        table = split_table(X, model.feature_names, Categorical(known=_categories(model)))
+        table = split_table(X, model.feature_names, Categorical(known=_categories(model)), _table_type(model))
         if table.names is not None:
             check_feature_names(table.names, model.feature_names, "the table")
         X = table.features
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     return X
+
+
+def _table_type(model: Model) -> Any:
+    """The type of the numbers of a table: float32, as tables are read in training.
+
+    A forest with thresholds between float32 numbers was trained elsewhere, on float64 numbers.
+    """
+    thresholds = model.threshold if isinstance(model, Forest) else np.empty(0)
+    return np.float32 if np.array_equal(thresholds, to_single(thresholds)) else np.float64
 
 
 def check_features(n_features: int, model: Model) -> None:
