@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -150,3 +151,11 @@ def check_key(key: str, known: Sequence[str]) -> None:
     if key.replace("_", "-") not in known:
         hint = did_you_mean(key, known).strip() or f"known: {', '.join(known)}"
         raise ParameterError(f"unknown key {key!r}; {hint}")
+
+
+def caller_level() -> int:
+    """As of `warnings.warn`, for the line that called this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ranksieve":
+        frame, level = frame.f_back, level + 1
+    return level

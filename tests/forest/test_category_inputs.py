@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 import ranksieve as rs
-from ranksieve.errors import DataError, ModelError
+from ranksieve.errors import DataError, ModelError, RanksieveWarning
 from ranksieve.evaluation.explanations import explain
 from ranksieve.evaluation.importance import permutation_drops
 from ranksieve.forest.bench import bench
@@ -160,6 +160,12 @@ def test_tables_of_float64_are_not_rounded_for_models_with_float64_thresholds():
         np.testing.assert_array_equal(model.predict(one), booster.predict(frame))
     rounded = frame.assign(time=frame["time"].astype(np.float32))
     np.testing.assert_array_equal(model.predict(rounded), booster.predict(rounded))
+    labelled = frame.assign(label=(times > 1.7e9 + 2_000).astype(int), qid=np.repeat(np.arange(20), 20))
+    message = "the DataFrame: is read as float32, which has no number between some thresholds of model 1 on time, so"
+    with pytest.warns(RanksieveWarning, match=message) as caught:
+        rs.evaluate(model, labelled)
+    assert [one.filename for one in caught] == [__file__]
+    rs.evaluate(rs.train(labelled, **PARAMS), labelled)  # no warning
 
 
 def test_tables_are_rounded_to_float32_as_in_training():

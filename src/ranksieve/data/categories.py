@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, did_you_mean, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, caller_level, did_you_mean, param
 from ranksieve.text_formats import features_text, some_of
 
 MOST = 1 << 24  # the numbers of categories are exact in float32
@@ -188,16 +187,8 @@ def warn_of_unknown(name: str, place: str, unknown: Sequence[str], counts: tuple
                 f"{place}: {name}: {n_unknown:,} of {n_given:,} values are not categories of the model "
                 f"({some_of(unknown, SHOWN)}); they are treated as missing"
             ),
-            stacklevel=_stacklevel(),
+            stacklevel=caller_level(),
         )
-
-
-def _stacklevel() -> int:
-    """As of `warnings.warn`, for the line that called this package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ranksieve":
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def named(categories: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:

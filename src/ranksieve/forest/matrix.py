@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import check_feature_names, is_dense, match_features
 from ranksieve.data.tables import is_table, split_table
 from ranksieve.errors import DataError, ModelError
-from ranksieve.forest.float32 import to_single
+from ranksieve.forest.float32 import floor_single, to_single
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.model import Model, TrainedModel
 from ranksieve.text_formats import counted
@@ -153,6 +153,18 @@ def _table_type(model: Model) -> Any:
     """
     thresholds = model.threshold if isinstance(model, Forest) else np.empty(0)
     return np.float32 if np.array_equal(thresholds, to_single(thresholds)) else np.float64
+
+
+def alike_in_float32(model: Model) -> list[str]:
+    """Features of a forest with thresholds between which there is no float32 number."""
+    if not isinstance(model, Forest):
+        return []
+    feature, threshold = model.feature[~model.categorical], model.threshold[~model.categorical]
+    order = np.lexsort((threshold, feature))
+    feature, threshold = feature[order], threshold[order]
+    single = floor_single(threshold)
+    alike = (feature[1:] == feature[:-1]) & (threshold[1:] > threshold[:-1]) & (single[1:] == single[:-1])
+    return [model.feature_names[number] for number in np.unique(feature[1:][alike])]
 
 
 def check_features(n_features: int, model: Model) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +16,10 @@ from ranksieve.data.features import check_feature_names
 from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read, read_source
-from ranksieve.errors import DataError, param
-from ranksieve.forest.matrix import check_encoder, encoded
+from ranksieve.errors import DataError, RanksieveWarning, caller_level, param
+from ranksieve.forest.matrix import alike_in_float32, check_encoder, encoded
 from ranksieve.forest.model import Model
-from ranksieve.text_formats import counted
+from ranksieve.text_formats import counted, some_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,16 @@ def open_for(path: Any, models: Mapping[str, Model], missing: str | None, needed
     first, *others = (model.info.get("categories", {}) for model in models.values())
     if any(categories != first for categories in others):
         raise DataError(f"{path}: the models were trained with different categories; use them one by one")
-    return open_data(path, missing=missing or kinds.pop(), needed=needed, wanted=wanted, categories=first)
+    source = open_data(path, missing=missing or kinds.pop(), needed=needed, wanted=wanted, categories=first)
+    for name, model in models.items():
+        if alike := alike_in_float32(model):
+            message = (
+                f"{source.path}: is read as float32, which has no number between some thresholds of {name} on "
+                f"{some_of(alike, 3)}, so scores are not those of the program that trained it; give DataFrames or "
+                "arrays of float64 to predict, or train on smaller numbers, such as ages in place of times"
+            )
+            warnings.warn(RanksieveWarning(message), stacklevel=caller_level())
+    return source
 
 
 def read_for_models(data: Any, systems: Iterable[Any]) -> Any:
