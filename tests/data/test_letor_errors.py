@@ -47,11 +47,19 @@ MANY = settings(deadline=None, max_examples=500, suppress_health_check=[HealthCh
         (b"\x7fELF\x02\x01\x01\x00\x00garbage\n", r"data.txt:1: this is not text"),
         ("1 qid:1 1:1\n".encode("utf-16"), r"data.txt:1: this is not text"),
         (b"1 qid:\xff\xfe 1:1\n", r"data.txt:1: query id b'.*' is not UTF-8"),
+        (b"1 qid:1 1:1 # docid = \xff1\n", r"data.txt:1: document id b'\\xff1' is not UTF-8; save the file as UTF-8"),
+        (b"1 qid:1 1:1\n0 qid:2 1:1 # \xc3\xa9 \xfe1\n", r"data.txt:2: document id b'.* \\xfe1' is not UTF-8"),
+        (b"1 qid:1 1:1 # docid = x\0 y\n", r"data.txt:1: the document id 'x\\x00' has a NUL character"),
     ],
 )
 def test_complaints_name_file_and_line(read_bytes, content, message):
     with pytest.raises(DataError, match=message):
         read_bytes(content)
+
+
+def test_text_beside_document_ids_need_not_be_utf8(read_bytes):
+    data = read_bytes("1 qid:1 1:1 # docid = é\n0 qid:1 1:2 # docid = b inc = ".encode() + b"\xff\0\n")
+    assert data.lists.doc_ids.tolist() == ["é", "b"]
 
 
 def test_complaints_about_paths(tmp_path):

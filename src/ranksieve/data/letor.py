@@ -116,13 +116,7 @@ class TextSource(Source):
         starts = np.union1d([0], np.flatnonzero(lines.run_starts[start:stop]))
         ids = []
         for row in (starts + start).tolist():
-            token = lines.token(row, kernel.QID, kernel.QID_STOP)
-            try:
-                ids.append(token.decode())
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{self.path}:{lines.line_of(row)}: query id {token[:40]!r} is not UTF-8; save the file as UTF-8"
-                ) from error
+            ids.append(self._text(lines.token(row, kernel.QID, kernel.QID_STOP), "query id", lines, row))
         return ids, np.diff(np.append(starts, stop - start)).astype(OFFSET)
 
     def _doc_ids(self, lines: Lines, start: int, stop: int) -> np.ndarray | None:
@@ -130,12 +124,25 @@ class TextSource(Source):
         rows = start + np.flatnonzero(lines.spans[start:stop, kernel.COMMENT] >= 0)
         doc_ids = np.full(stop - start, None, dtype=object)
         for row in rows.tolist():
-            comment = lines.token(row, kernel.COMMENT, kernel.COMMENT_STOP).decode(errors="replace").strip()
-            if "\0" in comment:
-                check_id(comment, "document", f"{self.path}:{lines.line_of(row)}: ")
+            token = lines.token(row, kernel.COMMENT, kernel.COMMENT_STOP)
+            comment = token.decode(errors="surrogateescape").strip()
             named = DOC_ID.match(comment)
-            doc_ids[row - start] = named.group(1) if named else comment or None
+            doc_id = named.group(1) if named else comment
+            if "\0" in doc_id:
+                check_id(doc_id, "document", f"{self.path}:{lines.line_of(row)}: ")
+            if not doc_id.isascii():
+                self._text(doc_id.encode(errors="surrogateescape"), "document id", lines, row)
+            doc_ids[row - start] = doc_id or None
         return doc_ids if any(doc_id is not None for doc_id in doc_ids) else None
+
+    def _text(self, token: bytes, kind: str, lines: Lines, row: int) -> str:
+        """An id of a row; refused unless it is UTF-8, so that different ids stay different."""
+        try:
+            return token.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self.path}:{lines.line_of(row)}: {kind} {token[:40]!r} is not UTF-8; save the file as UTF-8"
+            ) from error
 
 
 def _feature_number(path: str, feature: int | str | None) -> int | None:
