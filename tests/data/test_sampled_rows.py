@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,6 +74,52 @@ def test_files_parts_of_files_and_arrays_have_the_same_thresholds(short_stripes,
         np.testing.assert_array_equal(binned.bins, expected.bins)
         np.testing.assert_array_equal(binned.lists.labels, expected.lists.labels)
         np.testing.assert_array_equal(binned.lists.offsets, expected.lists.offsets)
+
+
+def test_rows_of_scattered_queries_have_their_numbers_in_the_file(short_stripes, tmp_path):
+    data = large_data()
+    qid = np.random.default_rng(1).integers(0, 50, N)
+    data = rs.Dataset.from_arrays(np.nan_to_num(data.features), data.labels, qid=qid)
+    rs.io.write_parquet(data, tmp_path / "all.parquet")
+    write_letor(data, tmp_path / "all.txt")
+    expected = bin_data(data, max_bins=20)
+    in_list_order = data.take_queries(np.arange(data.lists.n_queries))
+    assert not bin_data(in_list_order, max_bins=20).binning.same_as(expected.binning)
+    for path in (tmp_path / "all.parquet", tmp_path / "all.txt"):
+        for given in (path, rs.read(path)):
+            binned = bin_data(given, max_bins=20)
+            assert binned.binning.same_as(expected.binning)
+            np.testing.assert_array_equal(binned.bins, expected.bins)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_sources_of_sources_have_the_same_bins(short_stripes, tmp_path, times):
+    data = large_data()
+    cuts = [0, 40, 90, 130, data.lists.n_queries]
+    for number, (start, stop) in enumerate(itertools.pairwise(cuts)):
+        rs.io.write_parquet(data.take_queries(np.arange(start, stop)), tmp_path / f"{number}.parquet")
+    first, *middle, last = [Piece(str(tmp_path / f"{number}.parquet")) for number in range(4)]
+    outer = JoinedSource([first, Piece(JoinedSource([Piece(JoinedSource(middle))])), last])
+    expected = bin_data(data, max_bins=20)
+    for _ in range(times):
+        binned = bin_data(outer, max_bins=20)
+    assert binned.binning.same_as(expected.binning)
+    np.testing.assert_array_equal(binned.bins, expected.bins)
+
+
+def test_bins_of_rows_without_features_are_refused(short_stripes, tmp_path):
+    rs.io.write_parquet(large_data(), tmp_path / "all.parquet")
+    source = open_data(tmp_path / "all.parquet")
+    blocks, passes = source.blocks, []
+
+    def without_features_when_read_again(rows):
+        passes.append(rows)
+        for block in blocks(rows):
+            yield block if len(passes) == 1 else replace(block, features=block.features[:, :0], columns=None)
+
+    source.blocks = without_features_when_read_again
+    with pytest.raises(DataError, match=r"all.parquet: 0 features; expected 4"):
+        bin_data(source)
 
 
 def test_text_has_the_same_thresholds(short_stripes, tmp_path):

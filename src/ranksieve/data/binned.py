@@ -154,7 +154,7 @@ def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, p
     sketch = BinningSketch(**most, categories=data.categories, names=data.feature_names)
     if binning is None:
         place.check_sample(data.n_docs, data.n_features, data.source)
-        for block in data.blocks():
+        for block in data.blocks(in_user_order=True):  # the rows have the numbers that they have in a file
             sketch.add(block, source=data.source)
         binning = sketch.finish()
     _check_width(data.n_features, binning, data.source)
@@ -249,6 +249,8 @@ def _check_same_binning(data: Binned, binning: Binning | None, most: dict[str, i
 
 def _fill(sink: MemorySink | FileSink, block: Block, binning: Binning, source: Source) -> None:
     rows = block.rows
+    if source.feature_names is not None and rows.shape[1] == 0:  # only thresholds may be learned without all rows
+        _check_width(0, binning, source.path)
     if not isinstance(rows, FeatureColumns):
         rows = widened(rows, binning.n_features, source.absent)
     _fill_rows(sink, rows, binning, source.info)

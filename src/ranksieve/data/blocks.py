@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse
 from numba import get_num_threads
 
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.feature_columns import FeatureColumns, Rows
-from ranksieve.data.features import Described, to_float
+from ranksieve.data.features import Described
 from ranksieve.data.lists import runs_of
 from ranksieve.dtypes import OFFSET
 from ranksieve.errors import DataError, RanksieveWarning
@@ -164,13 +163,11 @@ def blocks_of(data: Dataset | Source, rows: int = BLOCK_ROWS) -> Iterator[Block]
     doc_ids = None if lists.doc_ids is None else lists.to_user_order(lists.doc_ids)
     weights = None if lists.weights is None else lists.to_user_order(lists.weights)
     positions = None if lists.positions is None else lists.to_user_order(lists.positions)
-    for start in range(0, data.n_docs, rows):
-        part = slice(start, min(start + rows, data.n_docs))
+    for number, features in enumerate(data.blocks(rows, in_user_order=True)):
+        part = slice(number * rows, number * rows + len(features))
         numbers, run_lengths = runs_of(queries[part])
-        features = data.features[part]
-        features = features.toarray() if scipy.sparse.issparse(features) else features
         yield Block(
-            features=np.ascontiguousarray(to_float(features)),
+            features=features,
             labels=labels[part],
             run_ids=lists.query_ids[numbers].tolist(),
             run_lengths=run_lengths.astype(OFFSET),
@@ -189,7 +186,7 @@ def reading_ahead(data: Dataset | Source, *, sampled_from: int | None = None) ->
     if isinstance(data, Dataset) or not data.reads_in_threads:
         yield blocks_of(data)
         return
-    sources, threads = (data, *data.parts), get_num_threads()
+    sources, threads = list(_with_parts(data)), get_num_threads()
     for one in sources:
         one.by_column, one.in_threads = True, threads > 1
     data.sampled_from = sampled_from
@@ -200,6 +197,13 @@ def reading_ahead(data: Dataset | Source, *, sampled_from: int | None = None) ->
         for one in sources:
             one.by_column = one.in_threads = False
             one.sampled_from = None
+
+
+def _with_parts(source: Source) -> Iterator[Source]:
+    """A source, its parts, and theirs."""
+    yield source
+    for part in source.parts:
+        yield from _with_parts(part)
 
 
 def _ahead(coming: Iterator[Block], pool: ThreadPoolExecutor) -> Iterator[Block]:

@@ -163,15 +163,19 @@ class Dataset(Described):
     def rows(self, start: int, stop: int) -> np.ndarray:
         """Rows start:stop of the lists as a C-ordered float32 array; a view if the features are of this kind."""
         order = self.lists.order
-        chosen = self.features[start:stop] if order is None else self.features[order[start:stop]]
+        return self._dense(slice(start, stop) if order is None else order[start:stop])
+
+    def _dense(self, rows: slice | np.ndarray) -> np.ndarray:
+        chosen = self.features[rows]
         if scipy.sparse.issparse(chosen):
             chosen = chosen.toarray()
         return np.ascontiguousarray(to_float(chosen))
 
-    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[np.ndarray]:
-        """The feature rows in blocks, in the order of `lists`."""
+    def blocks(self, size: int = BLOCK_ROWS, *, in_user_order: bool = False) -> Iterator[np.ndarray]:
+        """The feature rows in blocks, in the order of `lists` or in that of the user."""
         for start in range(0, self.n_docs, size):
-            yield self.rows(start, min(start + size, self.n_docs))
+            stop = min(start + size, self.n_docs)
+            yield self._dense(slice(start, stop)) if in_user_order else self.rows(start, stop)
 
     def column(self, feature: int | str) -> np.ndarray:
         """One feature of all documents, in the order of `lists`."""

@@ -112,8 +112,9 @@ class JoinedSource(Source):
         width = done = 0
         first_in: dict[Any, str] = {}
         for number, (piece, data) in enumerate(self._parts):
-            if isinstance(data, Source) and self.sampled_from is not None and piece.queries is None:
-                data.sampled_from = self.sampled_from + done
+            if isinstance(data, Source):
+                in_order = self.sampled_from is not None and piece.queries is None
+                data.sampled_from = (self.sampled_from or 0) + done if in_order else None
             for block in piece.blocks(data, rows):
                 done += block.n_docs
                 read = data.fraction_read if isinstance(data, Source) else 1.0
