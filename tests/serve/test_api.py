@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ranksieve as rs
@@ -295,6 +297,38 @@ def test_vectors_of_queries_are_made_by_a_function(client, tmp_path):
         assert client(index=index.path, models=()).get("/health").json()["stages"] == ["bm25f"]
         with pytest.raises(ParameterError, match=r"the model model needs vectors of queries, .* give encode"):
             client(index=index.path, models=(tmp_path / "model.txt",))
+
+
+STATISTICS = Path(__file__).parents[1] / "forest" / "formats" / "files" / "catboost_combinations.json"
+
+
+def test_models_alone_score_texts_of_categories(client, tmp_path):
+    rng = np.random.default_rng(0)
+    brands = np.array(["ada", "bee", "cid"])[rng.integers(0, 3, 60)]
+    frame = pd.DataFrame({"x": rng.random(60).astype(np.float32), "brand": pd.Categorical(brands)})
+    data = rs.Dataset.from_arrays(frame, (brands == "bee") * 2, group=[30, 30])
+    rs.train(data, trees=3, leaves=4, min_docs=1).save(tmp_path / "categories.txt")
+    shutil.copy(STATISTICS, tmp_path / "statistics.json")
+    http = client(index=None, judgements=None, models=(tmp_path / "categories.txt", tmp_path / "statistics.json"))
+    rows = [[0.5, "bee"], [0.25, "ada"], [None, None], [0.5, "none"]]
+    answer = http.post("/rerank", json={"features": rows, "model": "categories"})
+    given = pd.DataFrame(rows, columns=["x", "brand"]).astype({"x": np.float32})
+    expected = rs.load(tmp_path / "categories.txt").predict(given)
+    assert answer.json()["scores"] == expected.tolist() and len(set(expected.tolist())) > 1
+    content = json.loads(STATISTICS.read_text())
+    documents = [[price, *map(str, texts)] for price, *texts in content["documents"]]
+    answer = http.post("/rerank", json={"features": documents, "model": "statistics"})
+    np.testing.assert_allclose(answer.json()["scores"], content["scores"], atol=1e-6)
+    for content, kind, message in (
+        (b'{"features": [[0.5, 1]]}', "json", "'brand' is categorical in the model, with categories such as"),
+        (b"\0" * 8, "octet-stream", "and holds 0.0 here; give JSON with a text for it, or null"),
+        (b'{"features": [["x", "ada"]]}', "json", "the features are not lists of numbers"),
+        (b'{"features": [[0.5, "ada"], [0.5]]}', "json", "the features are not lists of 2 values"),
+        (b'{"features": []}', "json", "the features are not lists of 2 values"),
+        (b'{"features": [[1e999, "ada"]]}', "json", "a feature is infinite"),
+    ):
+        answer = http.post("/rerank", content=content, headers={"content-type": f"application/{kind}"})
+        assert message in problem(answer, 422)
 
 
 def test_models_alone_score_vectors_and_say_what_needs_an_index(client, folder, tmp_path):

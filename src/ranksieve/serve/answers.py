@@ -12,7 +12,6 @@ import numpy as np
 import pydantic_core
 from starlette.responses import Response
 
-from ranksieve.data.features import to_float
 from ranksieve.data.letor_lines import POWERS
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
@@ -22,6 +21,7 @@ from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.serve.engine import Ranking
 from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest
 from ranksieve.serve.service import Service
+from ranksieve.serve.vectors import to_matrix
 
 MARK = secrets.token_hex(16)  # stands for an array in a body
 FEATURES = re.compile(rb'"features"[ \t\n\r]*:[ \t\n\r]*')
@@ -62,7 +62,7 @@ def rerank(service: Service, body: bytes) -> Response:
     if (vectors is None) == (wanted.documents is None):
         raise ParameterError("give either documents, with a query, or features")
     if vectors is not None:
-        return _scores(service, _matrix(vectors), name)
+        return _scores(service, vectors, name)
     if not wanted.query.strip():
         raise ParameterError("give a query with documents")
     text, documents = service.check_query(wanted.query), wanted.documents or []
@@ -89,16 +89,6 @@ def decode(body: bytes) -> Any:
         raise DataError(f"the body is not JSON ({error})") from error
 
 
-def _matrix(vectors: Any) -> np.ndarray:
-    try:
-        matrix = vectors if isinstance(vectors, np.ndarray) else to_float(np.array(vectors, dtype=np.float64))
-    except (ValueError, TypeError, OverflowError) as error:
-        raise DataError("the features are not lists of numbers of equal length; null stands for missing") from error
-    if matrix.ndim != 2:
-        raise DataError("the features are not lists of numbers of equal length; null stands for missing")
-    return matrix
-
-
 def score_bytes(service: Service, body: bytes, name: str) -> Response:
     """Scores of feature vectors given as 32-bit floats."""
     width = service.models.find(name).model.n_features
@@ -107,9 +97,11 @@ def score_bytes(service: Service, body: bytes, name: str) -> Response:
     return _scores(service, np.frombuffer(body, "<f4").reshape(-1, width), name)
 
 
-def _scores(service: Service, features: np.ndarray, name: str) -> Response:
+def _scores(service: Service, vectors: Any, name: str) -> Response:
+    served = service.models.find(name)
+    features = to_matrix(vectors, served.model)
     service.check_documents(len(features), "the number of vectors")
-    scores = service.models.score(features, name)
+    scores = served.score(features)
     order = np.argsort(-scores, kind="stable")
     return json_response({"model": name, "scores": scores.tolist(), "order": order.tolist()})
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError, RanksieveError, did_you_mean
+from ranksieve.forest.matrix import encoded
 from ranksieve.forest.model import Model
 from ranksieve.models.load import load
 from ranksieve.retrieval.index import Index
@@ -37,6 +38,16 @@ class Served:
     model: Model
     signature: Signature
     error: str | None = None  # why a newer file could not be read
+
+    def score(self, features: np.ndarray) -> np.ndarray:
+        """Scores of feature vectors."""
+        if features.shape[1] != self.model.n_features:
+            raise DataError(
+                f"a vector has {features.shape[1]} features; the model {self.name} has {self.model.n_features}"
+            )
+        if np.isinf(features).any():
+            raise DataError("a feature is infinite; give finite numbers, and null where a feature is missing")
+        return self.model.predict(features, threads=1)
 
 
 class ModelStore:
@@ -90,20 +101,10 @@ class ModelStore:
             raise NotFoundError(f"{problem}; {did_you_mean(name[:80], known)}known: {', '.join(known)}")
         return found
 
-    def score(self, features: np.ndarray, name: str) -> np.ndarray:
-        """Scores of feature vectors."""
-        model = self.find(name).model
-        if features.ndim != 2 or features.shape[1] != model.n_features:
-            got = features.shape[1] if features.ndim == 2 else "an unequal number of"
-            raise DataError(f"a vector has {got} features; the model {name} has {model.n_features}")
-        if np.isinf(features).any():
-            raise DataError("a feature is infinite; give finite numbers, and null where a feature is missing")
-        return model.predict(features, threads=1)
-
     def warm_up(self) -> None:
         """Score once with every model, so that no request waits for kernels to be compiled or loaded."""
         for served in self.all():
-            served.model.predict(np.zeros((1, served.model.n_features), FEATURE), threads=1)
+            served.score(encoded(np.zeros((1, served.model.n_features), FEATURE), served.model))
 
     def start(self) -> None:
         """Begin to look for changed files."""

@@ -54,11 +54,14 @@ class Body(BaseModel):
 
 
 class RerankRequest(Body):
-    """A query and ids of documents, or feature vectors in the order of the model's features (null if missing)."""
+    """A query and ids of documents, or feature vectors in the order of the model's features.
+
+    A feature is a number, or a text where it is categorical; null if missing.
+    """
 
     query: str = ""
     documents: list[str] | None = None
-    features: list[list[float | None]] | None = None
+    features: list[list[float | str | None]] | None = None
     model: str | None = None
 
 
