@@ -18,7 +18,7 @@ from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.forest.formats.lightgbm_writer import to_text
 from ranksieve.forest.formats.nodes import reading
-from ranksieve.forest.json_model import START, parse_model, write_model
+from ranksieve.forest.json_model import kind_of, parse_model, write_model
 from ranksieve.forest.matrix import matrices
 from ranksieve.forest.model import TrainedModel
 from ranksieve.forest.scorer import in_user_order
@@ -167,7 +167,7 @@ def trees_of(model: Any) -> Forest | CtrForest:
 
 def is_ctr_forest(content: bytes) -> bool:
     """Whether the content of a file is such a model."""
-    return content.startswith(START) and f'"kind":"{KIND}"'.encode() in content[:40]
+    return kind_of(content) == KIND
 
 
 def read_ctr_forest(content: bytes, source: str) -> CtrForest:

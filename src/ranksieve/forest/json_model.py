@@ -37,6 +37,17 @@ def write_model(
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
+def kind_of(content: bytes) -> Any:
+    """The kind of model in the content of a file, the word after `"kind":` near its start; None where there is none."""
+    if not content.startswith(START):
+        return None
+    _, _, rest = content[:200].partition(b'"kind":')
+    try:
+        return json.JSONDecoder().raw_decode(rest.decode(errors="replace").lstrip())[0]
+    except ValueError:
+        return None
+
+
 def parse_model(content: bytes, source: str) -> dict[str, Any]:
     """The content of a model file, checked to be complete and of a format that can be read."""
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 
@@ -10,7 +9,7 @@ from ranksieve.errors import ModelError
 from ranksieve.forest.ctr_forest import read_ctr_forest
 from ranksieve.forest.formats.model_files import decoded, read_content
 from ranksieve.forest.formats.model_files import read as read_forest
-from ranksieve.forest.json_model import START
+from ranksieve.forest.json_model import START, kind_of
 from ranksieve.forest.model import Model
 from ranksieve.models.blend import read_blend
 from ranksieve.models.grades import has_classes, read_grades
@@ -60,19 +59,10 @@ def load(path: str | os.PathLike[str], *, n_features: int | None = None) -> Mode
 def read_model(content: bytes, source: str, n_features: int | None = None) -> Model:
     """A model of any kind from the content of its file; `source` names it in errors."""
     if content.startswith(START):
-        return KINDS[_kind(content, source)](content, source)
+        kind = kind_of(content)
+        if kind not in tuple(KINDS):  # a damaged file may hold a list, which has no hash
+            raise ModelError(f"{source}: is a model of kind {kind!r}; known: {', '.join(KINDS)}; upgrade ranksieve")
+        return KINDS[kind](content, source)
     if has_classes(content):
         return read_grades(decoded(content, source), source)
     return read_forest(content, source, n_features)
-
-
-def _kind(content: bytes, source: str) -> str:
-    """The word after `"kind":`, near the start of the file."""
-    _, _, rest = content[:200].partition(b'"kind":')
-    try:
-        kind, _ = json.JSONDecoder().raw_decode(rest.decode(errors="replace").lstrip())
-    except ValueError:
-        kind = None
-    if kind not in tuple(KINDS):  # a damaged file may hold a list, which has no hash
-        raise ModelError(f"{source}: is a model of kind {kind!r}; known: {', '.join(KINDS)}; upgrade ranksieve")
-    return str(kind)

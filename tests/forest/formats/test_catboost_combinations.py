@@ -101,7 +101,8 @@ def test_own_file(model, tmp_path):
 
 def test_what_it_cannot_be_used_for(model, tmp_path):
     model.save(tmp_path / "own.json")
-    for path in (STORED, tmp_path / "own.json"):
+    (tmp_path / "spaces.json").write_text(json.dumps(json.loads((tmp_path / "own.json").read_text())))
+    for path in (STORED, tmp_path / "own.json", tmp_path / "spaces.json"):
         with pytest.raises(
             ModelError, match=r"combinations of features \(price × brand × flag, .* max_ctr_complexity=1"
         ):
@@ -177,7 +178,11 @@ OWN_DAMAGE = {
         "for a forest",
     ),
     "keys": ("18446744073709551615]", "5]", "hashes of combinations that are not ascending"),
-    "forest": ('"forest":"tree', '"forest":"three', "the-file|own.json"),
+    "forest": (
+        '"forest":"tree',
+        '"forest":"three',
+        r"own.json:1: starts with 'three'; a LightGBM text model starts with a line 'tree'",
+    ),
 }
 
 
