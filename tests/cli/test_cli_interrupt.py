@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ranksieve.boosting.job import TrainingJob
+from ranksieve.cli import Interrupt, _ignore_interrupts, _send, main
 from ranksieve.errors import InterruptedTraining
 from ranksieve.models.load import load
 
@@ -85,3 +89,36 @@ def test_ctrl_c_while_modules_are_imported(files, model, tmp_path, module):
     assert ended.returncode == 130, ended.stderr
     assert ended.stderr.split("error: ")[-1].strip() == "interrupted; no incomplete file is left"
     assert "Traceback" not in ended.stderr and not list(tmp_path.iterdir())
+
+
+def test_signals_are_handled_as_before_where_the_process_goes_on(monkeypatch, capsys):
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    handlers = [signal.default_int_handler, *[signal.SIG_DFL] * (len(numbers) - 1)]
+    outside = [signal.signal(*pair) for pair in zip(numbers, handlers, strict=True)]
+    inside = []
+    monkeypatch.setattr("ranksieve.cli.app.app", lambda: inside.extend(map(signal.getsignal, numbers)))
+    try:
+        for _ in range(2):
+            main()
+            assert [signal.getsignal(number) for number in numbers] == handlers
+            thread = threading.Thread(target=main)  # where signals cannot be handled
+            thread.start()
+            thread.join()
+    finally:
+        for pair in zip(numbers, outside, strict=True):
+            signal.signal(*pair)
+        atexit.unregister(_ignore_interrupts)
+    n = len(numbers)
+    assert len(inside) == 4 * n
+    assert all(isinstance(inside[first], Interrupt) and callable(inside[first + 1]) for first in (0, 2 * n))
+    assert inside[n : 2 * n] == inside[3 * n :] == handlers
+
+
+def test_windows_sends_signals_without_ending_the_process(monkeypatch):
+    raised = []
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("on Windows, os.kill ends the process"))
+    monkeypatch.setattr(signal, "raise_signal", raised.append)
+    monkeypatch.setattr(os, "name", "nt")
+    _send(signal.SIGINT)
+    monkeypatch.undo()
+    assert raised == [signal.SIGINT]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 import threading
 import time
 from types import FrameType
+from typing import Any
 
 INTERRUPTED = "interrupted; no incomplete file is left"
 LONGEST_IMPORT = 5.0  # seconds; a file of the user may go on for longer
@@ -15,26 +17,39 @@ SECONDS_BETWEEN = 0.05
 
 
 def main() -> None:
-    """Entry point of the installed command."""
+    """Entry point of the installed command; signals are handled as before when it ends and the process goes on."""
     # Arrow's own allocator keeps freed memory, 20% of what training needs; it is chosen when Arrow is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    can_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not so in the background
+    before = {}
     try:
-        if can_interrupt:
-            signal.signal(signal.SIGINT, Interrupt())
+        if _handles(signal.SIGINT, signal.default_int_handler):  # not so in the background
+            before[signal.SIGINT] = signal.signal(signal.SIGINT, Interrupt())
         from ranksieve.cli.app import app
 
         for name in ("SIGTERM", "SIGHUP"):  # temporary files are removed, as after Ctrl-C
             number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, lambda number, _: sys.exit(128 + number))
+            if number is not None and _handles(number, signal.SIG_DFL):
+                before[number] = signal.signal(number, lambda number, _: sys.exit(128 + number))
         app()
     except KeyboardInterrupt:  # before a command began
         sys.stderr.write(f"error: {INTERRUPTED}\n")
         sys.exit(130)
     finally:
-        if can_interrupt:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python ends, which takes a while
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if signal.SIGINT in before:
+            atexit.unregister(_ignore_interrupts)
+            atexit.register(_ignore_interrupts)
+
+
+def _handles(number: int, handler: Any) -> bool:
+    """Whether a signal has this handler, and another one can be set."""
+    return threading.current_thread() is threading.main_thread() and signal.getsignal(number) is handler
+
+
+def _ignore_interrupts() -> None:
+    """Python ends, which takes a while."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class Interrupt:
@@ -47,12 +62,20 @@ class Interrupt:
         now = time.monotonic()
         self._since = self._since or now
         if _is_importing(frame) and now - self._since < LONGEST_IMPORT:
-            again = threading.Timer(SECONDS_BETWEEN, os.kill, (os.getpid(), number))
+            again = threading.Timer(SECONDS_BETWEEN, _send, (number,))
             again.daemon = True
             again.start()
             return
         self._since = None
         raise KeyboardInterrupt
+
+
+def _send(number: int) -> None:
+    """Send a signal to this process."""
+    if os.name == "nt":  # where os.kill would end the process
+        signal.raise_signal(number)
+    else:  # it also wakes up the main thread
+        os.kill(os.getpid(), number)
 
 
 def _is_importing(frame: FrameType | None) -> bool:
