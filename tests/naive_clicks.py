@@ -177,7 +177,7 @@ def team_drafts(a, b, depth):
 
 
 def posterior_means(successes, trials, n_points, steps):
-    """Plain expectation maximisation of a prior on a grid, one pair at a time; the mean of each pair's posterior."""
+    """Plain expectation maximisation of a prior on an even grid of points; the mean of each pair's posterior."""
     grid = (np.arange(n_points) + 0.5) / n_points
     chances = [grid**s * (1 - grid) ** (t - s) for s, t in zip(successes, trials, strict=True)]
     prior = np.full(n_points, 1 / n_points)

@@ -158,4 +158,4 @@ def test_lists_by_query_take_propensities_and_other_documents(folder, run, tmp_p
     )
     assert outcome.code == 0 and rs.read(tmp_path / "q.parquet").n_docs == 30 * 50
     outcome = run(*words, "--shrinkage", "some", "--out", tmp_path / "q.parquet")
-    assert outcome.code != 0 and "'some'; expected a number from 0, or 'auto'" in outcome.output
+    assert outcome.code != 0 and "'some'; expected a finite number from 0, or 'auto'" in outcome.output

@@ -266,6 +266,7 @@ def test_bad_requests_are_one_clear_line(small, tmp_path):
         (lambda: rs.clicks.fit(small, "pbm").satisfaction, "no satisfaction"),
         (lambda: rs.clicks.propensities(small, "guess"), "method is 'guess'"),
         (lambda: rs.clicks.judge(rs.clicks.fit(small), shrinkage=-1), "shrinkage is -1"),
+        (lambda: rs.clicks.judge(rs.clicks.fit(small), shrinkage=float("inf")), "shrinkage is inf; expected a finite"),
         (lambda: rs.clicks.judge(rs.clicks.fit(small), levels=1), "levels is 1"),
     ):
         with pytest.raises(ParameterError, match=message):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ranksieve as rs
 from naive_clicks import posterior_means
-from ranksieve.clicks.posterior import GRID_POINTS, posterior
-from ranksieve.errors import ParameterError
+from ranksieve.clicks.posterior import posterior
+from ranksieve.errors import DataError, ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def test_posterior_means_are_those_of_plain_expectation_maximisation():
     trials = rng.integers(1, 30, 60).astype(float)
     successes = rng.binomial(trials.astype(int), np.where(rng.random(60) < 0.3, 0.8, 0.1)).astype(float)
     found = posterior(successes, trials)
-    assert found.mean == pytest.approx(posterior_means(successes, trials, GRID_POINTS, steps=400), abs=0.02)
+    assert found.mean == pytest.approx(posterior_means(successes, trials, 400, steps=400), abs=0.02)
     assert (found.low <= found.mean).all() and (found.mean <= found.high).all()
     assert ((found.confidence >= 0) & (found.confidence <= 1)).all()
 
@@ -40,6 +42,61 @@ def test_posterior_tells_noise_from_relevance():
     assert np.abs(found - relevance).mean() < 0.5 * np.abs(linear - relevance).mean()
     order = np.argsort(successes, kind="stable")
     assert (np.diff(found[order]) >= -1e-12).all()  # more clicks, more relevance
+
+
+def test_posterior_tells_small_relevances_apart():
+    """Relevances from 0.001 to 0.02 on 100,000 examinations, among pairs of 0.003."""
+    found = posterior(np.array([100.0, 400, 1000, 2000] + [300] * 50), np.full(54, 1e5))
+    true = np.array([0.001, 0.004, 0.01, 0.02])
+    assert found.mean[:4] == pytest.approx(true, rel=0.1)
+    assert (found.low[:4] < true).all() and (true < found.high[:4]).all()
+    assert (found.high[:4] - found.low[:4] < true / 2).all()
+
+
+@given(
+    rates=st.lists(st.floats(1e-3, 0.9), min_size=1, max_size=8),
+    others=st.integers(0, 40),
+    limited=st.booleans(),
+)
+def test_posterior_means_tend_to_the_rates_with_many_trials(rates, others, limited):
+    """Whatever the other pairs are; these have few trials."""
+    few = np.random.default_rng(others).integers(1, 9, others).astype(float)
+    rates, trials = np.array(rates), np.concatenate([np.full(len(rates), 1e8), few])
+    successes = np.concatenate([rates * 1e8, np.floor(few / 2)])
+    found = posterior(successes, trials, limited=limited)
+    assert found.mean[: len(rates)] == pytest.approx(rates, rel=1e-3)
+    assert (found.high - found.low)[: len(rates)] == pytest.approx(0, abs=1e-3)
+
+
+@given(
+    pairs=st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 1e4)), min_size=1, max_size=20),
+    trials=st.floats(0.1, 1e4),
+    limited=st.booleans(),
+)
+def test_posterior_means_rise_with_the_clicks_from_below_the_mean_of_the_prior(pairs, trials, limited):
+    shares, shown = np.array(pairs).T
+    shown = np.concatenate([shown, np.full(5, trials), [0.0]])
+    clicked = np.concatenate([shares, [0, 0.1, 0.3, 0.31, 1.0], [0.0]]) * shown
+    found = posterior(clicked, shown, limited=limited)
+    alike, unknown = found.mean[-6:-1], found.mean[-1]  # a pair without trials has the mean of the prior
+    assert (np.diff(alike) > 0).all()
+    assert alike[0] < unknown
+    if limited:
+        assert unknown < alike[-1] < 1
+    assert (found.low <= found.mean).all() and (found.mean <= found.high).all()
+    assert np.isfinite(np.concatenate(found)).all() and ((found.confidence >= 0) & (found.confidence <= 1)).all()
+
+
+def test_intervals_of_the_posterior_hold_the_relevance():
+    rng = np.random.default_rng(4)
+    trials, relevance = rng.integers(1, 60, 2000).astype(float), rng.beta(0.5, 20, 2000)
+    found = posterior(rng.binomial(trials.astype(int), relevance).astype(float), trials)
+    assert 0.9 < ((found.low <= relevance) & (relevance <= found.high)).mean() < 0.99
+
+
+def test_rates_of_tiny_trials_do_not_stretch_the_prior():
+    found = posterior(np.array([5.0, 0.0]), np.array([1e-9, 3.0]), limited=False)
+    assert found.mean[1] < found.mean[0] < 7  # (5 + the mean of all) / (1e-9 + 1)
 
 
 def test_posterior_may_exceed_one_where_relevance_is_no_probability(log):
@@ -91,6 +148,8 @@ def test_judged_lists_weight_queries_by_their_ideal(data, log):
     assert sorted(by_confidence) == pytest.approx(sorted(judged.confidence))
     with pytest.raises(ParameterError, match="weights is 'all'"):
         rs.clicks.judged_lists(judged, data, weights="all")
+    with pytest.raises(ParameterError, match="others would change nothing; use weights='ideal' or"):
+        rs.clicks.judged_lists(judged, data, weights="confidence", others=True)
 
 
 def test_documents_that_were_never_shown_get_the_lowest_label(data, log):
@@ -120,6 +179,19 @@ def test_training_is_the_mean_of_its_three_models(data, log):
     assert model.predict(data) == pytest.approx(np.mean([one / one.std() for one in scores], axis=0), abs=1e-5)
     given = rs.clicks.train(log, data, found, **small)
     assert np.array_equal(given.predict(data), model.predict(data))
+    other_names = {"n_estimators": 4, "min_data_in_leaf": 5, "lambda_l2": 1.0, "num_leaves": 10}
+    assert np.array_equal(rs.clicks.train(log, data, found, **other_names).predict(data), model.predict(data))
+
+
+def test_training_refuses_a_log_whose_clicks_tell_nothing_apart(data):
+    ids = [str(number) for number in range(3)]
+    turns = [ids[place:] + ids[:place] for place in range(3)]
+    pages = [
+        {"query": query, "documents": turn, "clicks": [0]}
+        for query in data.query_ids[:2].tolist() for turn in turns
+    ]  # fmt: skip
+    with pytest.raises(DataError, match=r"all 6 documents shown have the same relevance .* use more pages"):
+        rs.clicks.train(rs.clicks.read(pages), data, rs.clicks.Propensities([1, 0.5, 0.3]))
 
 
 def test_training_on_a_log_ranks_better_than_plain_clicks():

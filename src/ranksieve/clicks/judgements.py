@@ -138,8 +138,8 @@ def judge(model: FittedModel, *, shrinkage: float | str = 10.0, levels: int | No
     >>> rs.clicks.judge(rs.clicks.fit(log, "ctr"), levels=3).as_dict()
     {'wine': {'a': 2.0, 'b': 0.0}}
     """
-    if shrinkage != AUTO and (isinstance(shrinkage, str) or not shrinkage >= 0):
-        raise ParameterError(param("shrinkage"), f" is {shrinkage!r}; expected a number from 0, or 'auto'")
+    if shrinkage != AUTO and (isinstance(shrinkage, str) or not 0 <= shrinkage < np.inf):
+        raise ParameterError(param("shrinkage"), f" is {shrinkage!r}; expected a finite number from 0, or 'auto'")
     if levels is not None and levels < 2:
         raise ParameterError(param("levels"), f" is {levels!r}; expected a whole number from 2")
     if model.name == "rctr":

@@ -165,7 +165,8 @@ def judged_lists(
         - "confidence": documents have the confidence of their judgement. That favours what the old ranker showed most;
         - "none".
     others
-        Also the other documents of these queries, which were never shown, with the lowest label of all.
+        Also the other documents of these queries, which were never shown, with the lowest label of all. Not with the
+        weights "confidence", which are 0 for them.
 
     Examples
     --------
@@ -177,6 +178,11 @@ def judged_lists(
     """
     if weights not in LIST_WEIGHTS:
         raise ParameterError(param("weights"), f" is {weights!r}; expected one of {', '.join(LIST_WEIGHTS)}")
+    if others and weights == "confidence":
+        raise ParameterError(
+            param("weights", "confidence"), " weighs documents that were never shown 0, so that ", param("others"),
+            " would change nothing; use ", param("weights", "ideal"), " or ", param("weights", "none"),
+        )  # fmt: skip
     top = max(float(judgements.relevance.max(initial=0.0)), 1e-300)
     labels = np.log2(1.0 + judgements.relevance / top) if judgements.grades is None else judgements.grades
     rows = _rows_of(dataset, judgements.queries, judgements.documents)

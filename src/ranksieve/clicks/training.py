@@ -13,10 +13,13 @@ from ranksieve.clicks.log import ClickLog
 from ranksieve.clicks.models import fit
 from ranksieve.clicks.propensity import Propensities
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError
 from ranksieve.forest.forest import Forest
 from ranksieve.models.blend import Blend
+from ranksieve.parameter_table import canonical
 from ranksieve.rankers.combination import combine
 from ranksieve.rankers.train import train as train_lists
+from ranksieve.text_formats import counted
 
 ALL: dict[str, Any] = {
     "algo": "lambdamart", "trees": 100, "leaves": 10, "learning_rate": 0.1, "early_stopping": 0,
@@ -58,13 +61,19 @@ def train(log: ClickLog, dataset: Dataset, propensities: Propensities | None = N
     >>> rs.clicks.train(log, data, trees=5).n_trees
     15
     """
+    params = canonical(params)
     if propensities is None:
         propensities = harvested(log)
     pages = page_lists(log, dataset, balance=BALANCE)
     fixed = {"position_biases": propensities.biases, "position_rate": 0.0}
     judged = judge(fit(log, "pbm", propensities=propensities), shrinkage="auto")
-    by_query = {**ALL, **BY_QUERY, **params}
+    by_query = [judged_lists(judged, dataset, others=others) for others in (False, True)]
+    if by_query[0].labels.min() == by_query[0].labels.max():
+        raise DataError(
+            f"all {counted(document=by_query[0].n_docs)} shown have the same relevance by their clicks, so there is "
+            "nothing to learn from; use more pages"
+        )
     models = [train_lists(pages, **{**ALL, **BY_PAGE, **fixed, **params})]
-    models += [train_lists(judged_lists(judged, dataset, others=others), **by_query) for others in (False, True)]
+    models += [train_lists(lists, **{**ALL, **BY_QUERY, **params}) for lists in by_query]
     spreads = [float(np.std(model.predict(dataset))) or 1.0 for model in models]
     return combine(models, weights=[1.0 / (len(models) * spread) for spread in spreads])
