@@ -195,6 +195,34 @@ def test_scores_are_those_of_bins_in_memory(small_memory, data):
     np.testing.assert_array_equal(a.all(), b.all())
 
 
+def after(scores: Scores, n_trees: int) -> Scores:
+    """Scores as if so many trees of one leaf, which add nothing, had been added to all documents."""
+    sizes = {"_leaf_values": 1, "_split_offsets": 1, "_depths": 1, "_ceilings": 1, "_negated_ceilings": 1}
+    for name, size in (sizes | {"_tests": 2, "_children": 4}).items():
+        setattr(scores, name, np.zeros(size * 2 * n_trees, getattr(scores, name).dtype))
+    scores._leaf_offsets = np.arange(2 * n_trees)
+    scores._n_trees = scores._n_scored = n_trees
+    return scores
+
+
+def test_more_trees_than_16_bits_can_count(small_memory, data):
+    binned = bin_data(data, max_bins=32)
+    trees = to_trees(rs.train(binned, algo="lambdamart", **{**MORE, "trees": 12}), binned.binning)
+    few = Scores(binned)
+    systems = [after(Scores(binned), 65_530), after(DiskScores(in_file(data, FEW)), 65_530)]
+    rng = np.random.default_rng(0)
+    for number, tree in enumerate(trees, start=1):
+        few.add(tree)
+        rows = np.flatnonzero(rng.random(data.n_docs) < 0.05).astype(np.int32)
+        for scores in systems:
+            scores.add(tree)
+            np.testing.assert_array_equal(scores.at(rows), few.at(rows))
+            assert scores._done.dtype == (np.uint16 if number <= 5 else np.int32)
+            assert (scores._done >= 65_530).all()
+    for scores in systems:
+        np.testing.assert_array_equal(scores.all(), few.all())
+
+
 def test_negatives_are_candidates_by_their_labels(small_memory, data):
     """The same documents are chosen, whether candidates are named by rows or by labels, highest or lowest first."""
     binned = bin_data(data, max_bins=32)
