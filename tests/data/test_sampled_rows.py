@@ -54,9 +54,9 @@ def test_few_stripes_of_large_data_stand_for_all_rows():
         1, 1, 0, 2, 0, 4, 0, 0, 8, 8,
     ]  # fmt: skip
     for n in (100, 262_144, 2_637_786, 10**8):
-        assert sampled_rows.total_weight(n) == pytest.approx(n, abs=4 * sampled_rows.STRIPE)
-        sampled = sum(stop - start for start, stop, weight in sampled_rows.parts_of(0, n) if weight)
-        assert sampled <= min(n, 2**19 + 2**18 + n / 8)
+        counts = sampled_rows.rows_by_weight(n)
+        assert sum(weight * rows for weight, rows in counts.items()) == pytest.approx(n, abs=4 * sampled_rows.STRIPE)
+        assert sum(counts.values()) <= min(n, 2**19 + 2**18 + n / 8)
 
 
 def test_files_parts_of_files_and_arrays_have_the_same_thresholds(short_stripes, tmp_path):
@@ -152,15 +152,26 @@ def test_all_categories_are_counted(short_stripes, tmp_path):
         assert len(bin_data(given).binning.codes[1]) == 91
 
 
+@pytest.mark.parametrize("n", [0, 1, 60, 500, N])
+@pytest.mark.parametrize("n_expected", [1.0, 30.0, 150.0, 250.0, 1e4])
+def test_as_many_rows_as_expected_have_keys_below_the_share(short_stripes, n, n_expected):
+    share, counts = sampled_rows.share_below(n_expected, n), sampled_rows.rows_by_weight(n)
+    found = sum(min(1.0, weight * share) * rows for weight, rows in counts.items())
+    assert found == pytest.approx(min(n_expected, sum(counts.values())))
+    assert sorted(counts, reverse=True) == list(counts) and sum(counts.values()) == np.count_nonzero(weights(0, n))
+
+
 @pytest.mark.parametrize("cuts", [[0, N], [0, 30, 31, 700, N]])
-def test_sketches_of_parts_merge_to_the_sketch_of_the_whole(short_stripes, cuts):
+@pytest.mark.parametrize("size", [30, 200, 250, 270, 2000])
+def test_sketches_of_parts_merge_to_the_sketch_of_the_whole(short_stripes, cuts, size):
+    """Also where the sample has most or all of the rows that thresholds are learned from."""
     X = large_data().features
-    whole = BinningSketch(max_bins=20, sample_rows=200)
+    whole = BinningSketch(max_bins=20, sample_rows=size)
     for start in range(0, N, 77):
         whole.add(X[start : start + 77])
     parts = []
     for start, stop in itertools.pairwise(cuts):
-        part = BinningSketch(max_bins=20, sample_rows=200, first_row=start, n_all=N)
+        part = BinningSketch(max_bins=20, sample_rows=size, first_row=start, n_all=N)
         part.add(X[start:stop])
         parts.append(part)
     parts.reverse()

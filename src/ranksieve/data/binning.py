@@ -14,7 +14,7 @@ from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.feature_columns import FeatureColumns, Rows
 from ranksieve.data.features import infinite_feature
 from ranksieve.data.lists import starts_of
-from ranksieve.data.sampled_rows import key_of, parts_of, total_weight
+from ranksieve.data.sampled_rows import key_of, parts_of, share_below
 from ranksieve.dtypes import BIN, FEATURE, MAX_BINS, MISSING_BIN
 from ranksieve.errors import DataError
 from ranksieve.kernels import binning as kernels
@@ -142,8 +142,8 @@ class BinningSketch:
         self._missing = np.zeros(0, np.bool_)
         self._kept: list[tuple[np.ndarray, np.ndarray]] = []
         self._n_kept = 0
-        # of n_all rows the sample's share, and 12 standard deviations more, has keys below this
-        share = (sample_rows + 12.0 * sample_rows**0.5) / max(total_weight(n_all), 1)
+        # of n_all rows those of the sample, and 12 standard deviations more, have keys below this
+        share = share_below(sample_rows + 12.0 * sample_rows**0.5, n_all)
         self._limit = np.uint64(min(int(share * 2.0**64), 2**64 - 1) if n_all else 2**64 - 1)
 
     def add(self, block: Rows, *, source: str = "the data") -> None:

@@ -8,6 +8,7 @@ other rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -40,13 +41,32 @@ def is_sampled(first: int, n_rows: int) -> bool:
     return any(weight for _, _, weight in parts_of(first, n_rows))
 
 
-def total_weight(n_rows: int) -> int:
-    """How many rows those of the sample stand for: about all."""
-    return sum(weight * (stop - start) for start, stop, weight in parts_of(0, n_rows))
+def rows_by_weight(n_rows: int) -> dict[int, int]:
+    """The number of rows of each weight, the largest weight first."""
+    counts: Counter[int] = Counter()
+    for start, stop, weight in parts_of(0, n_rows):
+        counts[weight] += stop - start
+    return {weight: counts[weight] for weight in sorted(counts, reverse=True) if weight}
+
+
+def share_below(n_expected: float, n_rows: int) -> float:
+    """The share of the range of keys, from 0 on, in which so many of the sampled rows have theirs on average."""
+    counts = rows_by_weight(n_rows)
+    total = sum(weight * n for weight, n in counts.items())
+    for weight, n in counts.items():
+        if weight * n_expected <= total:
+            return n_expected / total
+        n_expected -= n  # all of these rows have a key in it
+        total -= weight * n
+    return 1.0
 
 
 def key_of(rows: np.ndarray, weight: int) -> np.ndarray:
-    """A random number of each row, by its number; the sample has the rows with the smallest ones."""
+    """A random number of each row, by its number; the sample has the rows with the smallest ones.
+
+    The keys of rows of weight w are in the first w-th of the range of keys, so that these rows are w times as frequent
+    in a sample that is smaller than their number.
+    """
     return _hash(rows) // np.uint64(weight)
 
 
