@@ -14,6 +14,7 @@ import checks
 import numpy as np
 
 import ranksieve as rs
+from ranksieve.boosting.gpu import grower as gpu_grower
 from ranksieve.boosting.gpu.grower import GpuGrower
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
@@ -64,6 +65,18 @@ def with_many_rows(check: Callable[[], bool]) -> bool:
         return check()
     finally:
         rounding.MANY_ROWS = usual
+
+
+def noise_warning() -> str:
+    """The warning of a run whose sums would not be packed on a CPU."""
+    usual, gpu_grower.MOST_NOISE = gpu_grower.MOST_NOISE, -40
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", rs.errors.RanksieveWarning)
+            rs.train(lists(5, 2), algo="lambdamart", device="cuda", trees=2, leaves=3, min_docs=2, max_bins=6)
+    finally:
+        gpu_grower.MOST_NOISE = usual
+    return "|".join(str(one.message) for one in caught if issubclass(one.category, rs.errors.RanksieveWarning))
 
 
 def same_forest(**options) -> bool:
@@ -135,6 +148,7 @@ CHECKS = {
     "adaptive": lambda: same_rows("adaptive"),
     "goss": lambda: same_rows("goss", objective="xendcg"),
     "streamed": same_streamed,
+    "noise": noise_warning,
     "memory": lambda: message(algo="lambdamart", memory="2M"),
     "oblivious": lambda: message(algo="oblivious-mart"),
     "leaves": lambda: message(leaves=2000),

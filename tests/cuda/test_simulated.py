@@ -42,6 +42,13 @@ def test_scores_by_ranks_and_by_values_are_the_cpus(results: dict) -> None:
     assert results["scores"] is True
 
 
+def test_sums_that_a_cpu_would_not_pack_are_warned_of_once(results: dict) -> None:
+    assert results["noise"] == (
+        "the sums of 33 rows are rounded on a GPU: splits are chosen as by up to 1 times fewer rows; device='cpu' rounds "
+        "less"
+    )
+
+
 def test_what_does_not_run_on_a_gpu_says_so(results: dict) -> None:
     assert results["oblivious"] == (
         "algo='oblivious-mart' does not run on a GPU: its trees are oblivious; use device='cpu'"

@@ -18,6 +18,7 @@ from ranksieve.cuda.tree_tables import (
     HESS_ROOM,
     HESS_UNIT,
     N_ROWS,
+    NOISE,
 )
 from ranksieve.kernels.rounding import LEAST_BITS, fitting_shift, packed_shift
 
@@ -70,13 +71,15 @@ def set_factors(extent):
 
 
 @cuda.jit(device=True)
-def packed_exponent(extent, which, n_rows, room):
+def packed_exponent(extent, which, n_rows, room, out):
     """The exponent of packed gradients (`which` 0) or second derivatives (1), plus the unit of the largest one."""
     if extent.largest_bits[which] == 0:
         return int64(0)
     total, squares = extent.sums[which], extent.sums[which + 2]
+    fitting, of_noise = shift_of(total + n_rows, room) + 30, -shift_of(total, squares)
+    out[NOISE] = max(out[NOISE], of_noise - fitting)
     of_least_bits = shift_of(total + n_rows, int64(1 << LEAST_BITS)) + 30
-    return packed_shift_of(n_rows, shift_of(total + n_rows, room) + 30, of_least_bits, -shift_of(total, squares))
+    return packed_shift_of(n_rows, fitting, of_least_bits, of_noise)
 
 
 @cuda.jit(device=True)
@@ -86,10 +89,10 @@ def set_scales(extent, numbers, float_bits, out):
     grad_unit, hess_unit = unit_of(extent.largest_bits[0]), unit_of(extent.largest_bits[1])
     out[EXPONENTS + 2] = shift_of(most_grad, numbers[EXACT_ROOM]) + 30 - grad_unit
     out[EXPONENTS + 3] = 61 - numbers[COUNT_BITS] - hess_unit
-    out[EXPONENTS], out[EXPONENTS + 1] = out[EXPONENTS + 2], out[EXPONENTS + 3]
+    out[EXPONENTS], out[EXPONENTS + 1], out[NOISE] = out[EXPONENTS + 2], out[EXPONENTS + 3], -64
     if numbers[HESS_BITS] > 0:
-        out[EXPONENTS] = packed_exponent(extent, 0, numbers[N_ROWS], numbers[GRAD_ROOM]) - grad_unit
-        out[EXPONENTS + 1] = packed_exponent(extent, 1, numbers[N_ROWS], numbers[HESS_ROOM]) - hess_unit
+        out[EXPONENTS] = packed_exponent(extent, 0, numbers[N_ROWS], numbers[GRAD_ROOM], out) - grad_unit
+        out[EXPONENTS + 1] = packed_exponent(extent, 1, numbers[N_ROWS], numbers[HESS_ROOM], out) - hess_unit
     for k in range(4):
         if extent.largest_bits[k % 2] == 0:
             out[EXPONENTS + k] = 0

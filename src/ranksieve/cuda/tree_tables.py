@@ -24,7 +24,8 @@ N_SETTINGS = 16
 # `Plan.numbers`: what the next round does
 N_TASKS, N_TILES, N_PARTS, PART_ROWS, N_NODES, N_LEAVES, N_ROUNDS, IS_DONE = range(8)
 EXPONENTS = 8  # four: of gradients and second derivatives, packed and exact
-N_NUMBERS = 12
+NOISE = 12  # of packed sums at most, as log2
+N_NUMBERS = 13
 
 # `Plan.tasks`: a node that the next round divides, and its two sides, of which the smaller is the first
 COLUMN, CUT, MISSING_LEFT, START, STOP, BUFFER, SMALL_START, SMALL_STOP, FIRST_TILE, FIRST_PART = range(10)

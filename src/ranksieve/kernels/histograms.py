@@ -19,7 +19,7 @@ from ranksieve.kernels.parallel import run_parts
 
 LANES = 16  # features searched together
 TOGETHER = 4  # rows that are asked for before the ones in front of them are summed
-MANY_ROWS = 32_768  # leaves from this size on are summed by rows instead of by columns
+LARGE_LEAF = 32_768  # rows from which on a leaf is summed by rows instead of by columns
 
 
 class TreeRows(NamedTuple):
@@ -133,7 +133,7 @@ def add_histogram(hist, other, n_bins, first, last, sign):
 @njit(cache=True, nogil=True)
 def is_summed_by_rows(columns, start, stop):
     """Whether each thread sums a range of rows: where rows come from main memory, half a row costs as much as one."""
-    return len(columns.borders) > 2 and stop - start >= MANY_ROWS
+    return len(columns.borders) > 2 and stop - start >= LARGE_LEAF
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import Rooms, Scale, Scales, fits_one_integer
+from ranksieve.boosting.fixed_point import MOST_NOISE, Rooms, Scale, Scales, fits_one_integer
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import Tree
 from ranksieve.cuda.growth import Growth, SearchedNodes
-from ranksieve.cuda.tree_tables import EXPONENTS, MOST_LEAVES
+from ranksieve.cuda.tree_tables import EXPONENTS, MOST_LEAVES, NOISE
 from ranksieve.data.binned import Binned
-from ranksieve.errors import DeviceError, ParameterError, param
+from ranksieve.errors import DeviceError, ParameterError, RanksieveWarning, param
 from ranksieve.kernels.gain import SplitRules
 from ranksieve.kernels.searched_tree import grow_searched
 from ranksieve.params import Params
 
 
 class GpuGrower(Grower):
-    """Best-first trees on histograms; the same trees as `Grower` for the same gradients."""
+    """Best-first trees on histograms; the same trees as `Grower` for the same gradients.
+
+    There is one histogram. Where rounding is too noisy for that, see `Scale.packed`, `Grower` has two; here a warning
+    says so once.
+    """
 
     def __init__(self, data: Binned, params: Params, *, threads: int = 1) -> None:
         super().__init__(data, params, threads=1)
         self._data, self._threads = data, threads
+        self._warned = False
         if params.leaves > MOST_LEAVES:
             raise ParameterError(
                 param("leaves"), f" is {params.leaves}; a tree has at most {MOST_LEAVES} leaves with ",
@@ -62,12 +68,25 @@ class GpuGrower(Grower):
              self._growth.n_signs, rooms.exact, rooms.grad if hess_bits else rooms.exact, rooms.hess),
             (p.min_hessian, p.l2),
         )  # fmt: skip
+        self._warn_of_noise(int(nodes.numbers[NOISE]) if hess_bits else MOST_NOISE, target.n_rows)
         scales = _scales(rooms.count_bits, hess_bits, nodes.numbers[EXPONENTS : EXPONENTS + 4].tolist(), key)
         grown, sums = self._grown(nodes, self._rules(scales.split))
         sums[0] = (sums[0] << scales.exact.count_bits) + (grown.bounds[:, 1] - grown.bounds[:, 0])
         if self._params.collapse > 0:
             grown, sums = _collapsed(grown, sums, self._params.collapse)
         return self._tree(scales, grown, sums), None
+
+    def _warn_of_noise(self, noise: int, n_rows: int) -> None:
+        """Warn once if the noise of rounding, given by its log2 at most, is larger than on a CPU."""
+        if noise > MOST_NOISE and not self._warned:
+            self._warned = True
+            warnings.warn(
+                RanksieveWarning(
+                    f"the sums of {n_rows:,} rows are rounded on a GPU: splits are chosen as by up to "
+                    f"{1 + 2.0**noise:.3g} times fewer rows; ", param("device", "cpu"), " rounds less",
+                ),
+                stacklevel=2,
+            )  # fmt: skip
 
     def _grown(self, nodes: SearchedNodes, rules: SplitRules) -> tuple[Grown, np.ndarray]:
         """The tree that `next_split` makes of nodes searched on the device, and the exact sums of its leaves."""
