@@ -518,3 +518,9 @@ def test_a_suggestion_is_another_name(name):
     with pytest.raises(ParameterError) as caught:
         Params(**{name: "x"})
     assert f"did you mean '{name}'" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["label", "qid", "ignore"])
+def test_names_of_columns_belong_to_reading(name):
+    with pytest.raises(ParameterError, match=rf"'{name}' tells of columns of the data.*rs.read\(data, {name}='y'\)"):
+        rs.train(small_dataset(), **{name: "y"})

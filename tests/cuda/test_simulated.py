@@ -44,8 +44,8 @@ def test_scores_by_ranks_and_by_values_are_the_cpus(results: dict) -> None:
 
 def test_sums_that_a_cpu_would_not_pack_are_warned_of_once(results: dict) -> None:
     assert results["noise"] == (
-        "the sums of 33 rows are rounded on a GPU: splits are chosen as by up to 1 times fewer rows; device='cpu' rounds "
-        "less"
+        "the sums of 33 rows are rounded on a GPU: splits are chosen as by up to 1 times fewer rows; device='cpu' "
+        "rounds less"
     )
 
 

@@ -13,7 +13,7 @@ from ranksieve.boosting.checkpoint import CheckpointOptions
 from ranksieve.boosting.job import Machines, TrainingJob, named_sets
 from ranksieve.boosting.train import train_forest
 from ranksieve.data.binning import Binning
-from ranksieve.data.data_file import DataFile
+from ranksieve.data.data_file import NAMED, DataFile
 from ranksieve.data.features import Described
 from ranksieve.errors import ParameterError, UnusedParameterWarning, param
 from ranksieve.evaluation.metrics import parse_metric
@@ -66,8 +66,9 @@ def train(
 
     Parameters
     ----------
-    data : Dataset, Binned or file name
-        The training lists. For a forest a file is streamed into bins; its float matrix is never held whole.
+    data : Dataset, Binned, file name, or pandas, polars or Arrow table
+        The training lists; `rs.read(data, label="grade", ignore="url")` names the columns of a table.
+        For a forest a file is streamed into bins; its float matrix is never held whole.
     valid : the same, a list of them, or a mapping of names, optional
         Sets to measure after each tree (or epoch). The first decides when to stop; the model returned is its best.
     init : model file, feature name, fitted ranker, or array of scores, optional
@@ -148,7 +149,11 @@ def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = ()) -> Par
 
     `arguments` are those of the calling function that other libraries have under other names, for advice.
     """
-    for name in given:
+    for name, value in given.items():
+        if name in NAMED:
+            raise ParameterError(
+                f"{name!r} tells of columns of the data, not of training; give rs.read(data, {name}={value!r}) as data"
+            )
         if NEAREST.get(name) in arguments:
             raise ParameterError(*unknown_parameter(name, arguments))
     values = {name: value for name, value in given.items() if value is not None}
