@@ -123,8 +123,8 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
     Features without names are matched by number.
     """
     given, expected = tuple(given), tuple(expected)
+    missing = next((f"; {name!r} is missing" for name in expected if name not in given), "")
     if len(given) != len(expected):
-        missing = next((f"; {name!r} is missing" for name in expected if name not in given), "")
         raise DataError(
             f"{source}: {counted(feature=len(given))}; expected {len(expected)}, as in training{missing}; "
             "give the features of the training data"
@@ -133,7 +133,7 @@ def check_feature_names(given: Sequence[str], expected: Sequence[str], source: s
         return
     place = next(i for i, (a, b) in enumerate(zip(given, expected, strict=True)) if a != b)
     raise DataError(
-        f"{source}: feature {place + 1} is {given[place]!r}, but was {expected[place]!r} in training; "
+        f"{source}: feature {place + 1} is {given[place]!r}, but was {expected[place]!r} in training{missing}; "
         "give the same features in the same order"
     )
 
