@@ -16,6 +16,7 @@ __all__ = [
     "DataError",
     "DeviceError",
     "InterruptedTraining",
+    "InterruptedTuning",
     "MissingExtraError",
     "ModelError",
     "ParameterError",
@@ -129,6 +130,14 @@ class InterruptedTraining(KeyboardInterrupt):
     def __init__(self, model: Any) -> None:
         super().__init__("training was interrupted")
         self.model = model
+
+
+class InterruptedTuning(InterruptedTraining):
+    """Ctrl-C in the middle of `tune`; `found` is what it would have returned after the finished trials."""
+
+    def __init__(self, found: Any) -> None:
+        super().__init__(found.model)
+        self.found = found
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

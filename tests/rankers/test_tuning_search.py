@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli.app import app
-from ranksieve.errors import MissingExtraError, ParameterError
+from ranksieve.errors import InterruptedTuning, MissingExtraError, ParameterError
+from ranksieve.rankers import tune as tune_module
 from ranksieve.rankers.trials import SPACE
 
 pytest.importorskip("optuna")
@@ -55,6 +56,44 @@ def test_a_search_continues_from_its_journal(tmp_path):
     assert records[0].trials == 2
     other = rs.tune(TRAIN.take_queries(range(19)), valid=VALID, trials=1, journal=tmp_path / "log", **SMALL)
     assert len(other.trials) == 1  # other data, other trials
+
+
+def _interrupt_after(n_trials):
+    def callback(record):
+        if record.trials == n_trials and record.step > 1:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+def test_an_interrupted_search_has_the_best_of_its_trials_and_continues(tmp_path, capfd):
+    whole = rs.tune(TRAIN, valid=VALID, trials=4, **SMALL)
+    options = {"valid": VALID, "trials": 4, "journal": tmp_path / "log", **SMALL}
+    with pytest.raises(KeyboardInterrupt) as early:
+        rs.tune(TRAIN, callbacks=[_interrupt_after(0)], **options)
+    assert not isinstance(early.value, InterruptedTuning)  # no trial is finished
+    with pytest.raises(InterruptedTuning) as stopped:
+        rs.tune(TRAIN, callbacks=[_interrupt_after(2)], **options)
+    found = stopped.value.found
+    assert [one.value for one in found.trials] == [one.value for one in whole.trials[:2]]
+    assert found.best_score == pytest.approx(rs.evaluate(found.model, VALID, "ndcg@10").mean())
+    assert [one.values for one in rs.tune(TRAIN, **options).trials] == [one.values for one in whole.trials]
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("n_trials", [0, 1])
+def test_ctrl_c_saves_the_best_model_so_far(tmp_path, monkeypatch, n_trials):
+    monkeypatch.chdir(tmp_path)
+    rs.io.write_parquet(TRAIN, "train.parquet")
+    real, at = tune_module.tune, _interrupt_after(n_trials)
+    monkeypatch.setattr(tune_module, "tune", lambda *given, **named: real(*given, **named | {"callbacks": [at]}))
+    options = ["--valid", "train.parquet", "--trials", "3", "--trees", "4", "--leaves", "4", "--quiet"]
+    result = CliRunner().invoke(app, ["tune", "train.parquet", *options, "--out", "best.txt"])
+    assert result.exit_code == 130
+    saved = "the best model so far is saved in best.txt; " if n_trials else ""
+    assert f"error: interrupted; {saved}the trials are in best.txt.trials, the same command continues" in result.output
+    assert "Traceback" not in result.output
+    assert Path("best.txt").exists() == bool(n_trials)
 
 
 def test_time_that_is_up_ends_the_trial_at_hand():

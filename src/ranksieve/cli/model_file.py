@@ -42,3 +42,9 @@ def show_biases(info: Mapping[str, Any]) -> None:
     if biases:
         rows = [[str(rank), f"{bias - biases[0]:+.4f}"] for rank, bias in enumerate(biases, 1)]
         show_table(["rank", "learned bias"], rows)
+
+
+def free_name(out: Path) -> Path:
+    """A name for an unfinished model that no file has."""
+    others = (f"{out.stem}.interrupted{number}{out.suffix}" for number in ("", *(f"-{n}" for n in range(2, 10_000))))
+    return next(path for path in (out, *map(out.with_name, others)) if not path.exists())

@@ -13,7 +13,7 @@ import typer
 from ranksieve.cli.command import CHECKPOINT
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.data_files import reads_data, with_categories
-from ranksieve.cli.model_file import check_model_file, save_model, show_biases
+from ranksieve.cli.model_file import check_model_file, free_name, save_model, show_biases
 from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet
 from ranksieve.errors import InterruptedTraining, ParameterError
@@ -97,7 +97,7 @@ def train(
     except InterruptedTraining as stopped:
         _keep_interrupted(stopped.model, out, checkpoint, chosen, metric)
     if model.info.get("interrupted"):
-        out = _free_name(out)
+        out = free_name(out)
     save_model(model, out)
     show_facts(_facts(model, out, metric))
     show_biases(model.info)
@@ -134,15 +134,9 @@ def _check_extras(algo: str, *, on_cluster: bool) -> None:
         check_dask()
 
 
-def _free_name(out: Path) -> Path:
-    """A name for an unfinished model that no file has."""
-    others = (f"{out.stem}.interrupted{number}{out.suffix}" for number in ("", *(f"-{n}" for n in range(2, 10_000))))
-    return next(path for path in (out, *map(out.with_name, others)) if not path.exists())
-
-
 def _keep_interrupted(model: Model, out: Path, checkpoint: Path | None, params: Params, metric: Metric) -> NoReturn:
     """Save the model of the finished trees, beside a model that exists already, and exit."""
-    kept = _free_name(out)
+    kept = free_name(out)
     save_model(model, kept)
     show_facts(_facts(model, kept, metric))
     resume = "" if checkpoint is None else f"; a checkpoint is in {checkpoint}, continue with --resume"

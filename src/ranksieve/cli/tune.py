@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ranksieve.cli.console import show_facts, show_table
+from ranksieve.cli.console import show_error, show_facts, show_table
 from ranksieve.cli.data_files import reads_data, with_categories
-from ranksieve.cli.model_file import check_model_file, save_model
+from ranksieve.cli.model_file import check_model_file, free_name, save_model
 from ranksieve.cli.options import chosen_params, given_flags, is_flag, option_words, read_toml, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
+from ranksieve.errors import InterruptedTuning
 from ranksieve.parameter_table import FORESTS, canonical, flag, table
 from ranksieve.text_formats import counted, duration
 
@@ -46,6 +47,7 @@ def tune(
     """Search for the training parameters that are best on validation data, and save the best model.
 
     Parameters that are given are the same in all trials; the search leaves them alone. The extra "tune" is needed.
+    Ctrl-C saves the best model so far; the same command continues.
     """
     chosen = chosen_params(context, params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
@@ -61,24 +63,45 @@ def tune(
     given = {**(read_toml(params)[0] if params else {}), **given_flags(context)}
     if chosen.algo in FORESTS:
         compile_tasks(TRAINING, quiet=quiet)
-    with ProgressDisplay("tuning", quiet=quiet) as progress:
+    progress = ProgressDisplay("tuning", quiet=quiet)
 
-        def show(record: TuningRecord) -> None:
-            best = "" if record.best is None else f"best {chosen.metric} {record.best:.4f}"
-            done = counted(trial=record.trials)
-            progress.update(min(1.0, record.seconds / (60.0 * minutes)), 1.0, details=[done, *([best] if best else [])])
+    def show(record: TuningRecord) -> None:
+        best = "" if record.best is None else f"best {chosen.metric} {record.best:.4f}"
+        done = counted(trial=record.trials)
+        progress.update(min(1.0, record.seconds / (60.0 * minutes)), 1.0, details=[done, *([best] if best else [])])
 
-        options: dict[str, Any] = {"minutes": minutes, "trials": trials, "journal": journal, "missing": missing}
-        found = tune(data, valid=valid, callbacks=(show,), **options, **given)
+    options: dict[str, Any] = {"minutes": minutes, "trials": trials, "journal": journal, "missing": missing}
+    try:
+        with progress:
+            found = tune(data, valid=valid, callbacks=(show,), **options, **given)
+    except KeyboardInterrupt as stopped:
+        _keep_interrupted(stopped, out, journal)
     save_model(found.model, out)
     _show(found)
-    show_facts([
+    show_facts([*_facts(found, out, journal), ("repeat", _command(context, chosen, found))])
+
+
+def _keep_interrupted(stopped: KeyboardInterrupt, out: Path, journal: Path) -> NoReturn:
+    """Save the best model of the finished trials, beside a model that exists already, and exit."""
+    if not journal.exists():
+        raise stopped
+    kept = ""
+    if isinstance(stopped, InterruptedTuning):
+        path = free_name(out)
+        save_model(stopped.found.model, path)
+        show_facts(_facts(stopped.found, path, journal))
+        kept = f"the best model so far is saved in {path}; "
+    show_error(f"interrupted; {kept}the trials are in {journal}, the same command continues")
+    raise typer.Exit(130)
+
+
+def _facts(found: Tuned, out: Path, journal: Path) -> list[tuple[str, str]]:
+    return [
         ("model", f"{out}, {found.model.size}"),
         ("validation", f"{found.metric} {found.best_score:.4f}, the first trial {found.trials[0].value:.4f}"),
         ("trials", f"{len(found.trials)}, {sum(one.stopped for one in found.trials)} of them stopped early, "
                    f"{duration(sum(one.seconds for one in found.trials))}; {journal}"),
-        ("repeat", _command(context, chosen, found)),
-    ])  # fmt: skip
+    ]  # fmt: skip
 
 
 def _command(context: typer.Context, chosen: Params, found: Tuned) -> str:

@@ -136,7 +136,8 @@ class Trials:
 
     def try_first(self, values: Mapping[str, Any]) -> None:
         """Values for the first trial, if there was none yet; those outside the space are left to the search."""
-        if not self._study.get_trials(deepcopy=False):
+        waiting = self._study.get_trials(deepcopy=False, states=(self._optuna.trial.TrialState.WAITING,))
+        if not waiting and not self.done():  # an interrupted first trial is none
             self._study.enqueue_trial({name: value for name, value in values.items() if self._has(name, value)})
 
     def _has(self, name: str, value: Any) -> bool:
@@ -207,5 +208,5 @@ def load_optuna() -> Any:
         import optuna
     except ImportError as error:
         raise MissingExtraError("tuning needs Optuna; install it with pip install 'ranksieve[tune]'") from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it shows the traceback of an error that is raised, too
     return optuna

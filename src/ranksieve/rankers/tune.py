@@ -20,7 +20,7 @@ from ranksieve.boosting.job import TrainingJob, named_sets
 from ranksieve.data.binned import Binned, bin_data, bin_like
 from ranksieve.data.data_file import DataFile
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import InterruptedTraining, ParameterError, param
+from ranksieve.errors import InterruptedTraining, InterruptedTuning, ParameterError, param
 from ranksieve.forest.model import Model
 from ranksieve.parameter_table import RESOURCES, canonical, flag, table
 from ranksieve.params import Params
@@ -86,6 +86,9 @@ def tune(
 
     The first trial has the default parameters. A trial that is worse than the median of the others after as many trees
     is stopped. When the time is up, the last trial counts with the trees it has.
+
+    Ctrl-C raises `InterruptedTuning`, whose `found` is the result of the finished trials; `KeyboardInterrupt` if there
+    is none, or if an earlier search has found the best one.
 
     Parameters
     ----------
@@ -157,12 +160,22 @@ class _Search:
         trials.try_first({name: value for name, value in defaults.items() if value is not None})
         self._n_done, known = len(trials.done()), trials.best()
         self._known = None if known is None else known.value
-        trials.run(self._try, n_trials, seconds=self._seconds - (time.monotonic() - self._begin))
+        try:
+            trials.run(self._try, n_trials, seconds=self._seconds - (time.monotonic() - self._begin))
+        except KeyboardInterrupt:
+            best = trials.best()
+            if best is None or (model := self._model_of(best)) is None:
+                raise KeyboardInterrupt from None
+            raise InterruptedTuning(self._found(trials, best, model)) from None
         best = trials.best()
         assert best is not None  # the first trials are not stopped
-        model = None if self._best is None or self._best[0] < best.value else self._best[2]
-        if model is None:  # it was found by an earlier search
-            model = run(self._job(best.values, ()))
+        return self._found(trials, best, self._model_of(best) or run(self._job(best.values, ())))
+
+    def _model_of(self, best: Trial) -> Model | None:
+        """The model of the best trial; None if an earlier search has found it."""
+        return None if self._best is None or self._best[0] < best.value else self._best[2]
+
+    def _found(self, trials: Trials, best: Trial, model: Model) -> Tuned:
         params = self._base.replace(**canonical(best.values))
         if self._cut_model is not None and model is self._cut_model and params.algorithm.is_forest:
             # as many trees give the same model again
