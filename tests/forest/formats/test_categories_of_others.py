@@ -99,16 +99,23 @@ def test_fractions_as_categories_of_scikit_learn_are_refused():
         rs.from_model(model)
 
 
-def test_names_that_xgboost_has_cut_off_are_not_used(tmp_path):
+@pytest.mark.parametrize("ending", ["json", "ubj"])
+@pytest.mark.parametrize("name", ["größe m", "é", "尺寸"])
+def test_names_that_xgboost_has_cut_off_are_refused(name, ending, tmp_path):
     xgboost = pytest.importorskip("xgboost")
-    frame = table()[["size"]].replace("m", "größe m")
+    frame = table()[["size"]].replace("m", name)
     ranker = xgboost.XGBRanker(tree_method="hist", enable_categorical=True, n_estimators=2, max_depth=2, n_jobs=1)
     ranker.fit(frame.astype("category"), grades(table()), qid=GROUPS)
-    ranker.save_model(tmp_path / "model.json")
-    forest = rs.load(tmp_path / "model.json")
-    assert forest.categories == {"size": []}
-    with pytest.raises(DataError, match="the model has numbers for its categories"):
-        forest.predict(frame)
+    path = tmp_path / f"model.{ending}"
+    ranker.save_model(path)
+    with pytest.raises(
+        ModelError, match=r"model\.\w+: feature 'size' has categories that are not ASCII.*; rename them"
+    ):
+        rs.load(path)
+    ranker.fit(frame.astype("category").apply(lambda column: column.cat.codes).astype("category"),
+               grades(table()), qid=GROUPS)  # fmt: skip
+    ranker.save_model(path)
+    assert rs.load(path).categories == {"size": ["0", "1", "2"]}
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def _forest(model: dict[str, Any], source: str) -> Forest:
         raise ModelError(f"{source}: holds {len(trees)} trees but num_trees is another number; {REMEDY}")
     n_features = parse_count(param["num_feature"])
     names = [str(name) for name in learner.get("feature_names", [])]
-    categories = category_names(stored, trees, names)
+    categories = category_names(stored, trees, names, source)
     return to_forest(
         trees,
         source,

@@ -18,24 +18,35 @@ from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.nodes import REMEDY, Nodes
 
 
-def category_names(stored: dict[str, Any], trees: Sequence[Nodes], given: Sequence[str]) -> dict[str, list[str]]:
+def category_names(
+    stored: dict[str, Any], trees: Sequence[Nodes], given: Sequence[str], source: str
+) -> dict[str, list[str]]:
     """The names of categories by feature; none where the model stores numbers only, as before XGBoost 3.1."""
-    encodings = stored.get("cats", {}).get("enc", [])
-    found = {number: _names(one) for number, one in enumerate(encodings) if len(one["values"])}
+    encodings = [one if len(one["values"]) else None for one in stored.get("cats", {}).get("enc", [])]
     split_by = {int(tree.feature[node]) for tree in trees for node in tree.sets}
-    numbers = sorted(split_by | found.keys())
-    return {given[n] if given else f"f{n + 1}": found.get(n, []) for n in numbers}
+    numbers = sorted(split_by | {number for number, one in enumerate(encodings) if one is not None})
+    found = {}
+    for n in numbers:
+        name = given[n] if given else f"f{n + 1}"
+        encoding = encodings[n] if n < len(encodings) else None
+        found[name] = [] if encoding is None else _names(encoding, f"{source}: feature {name!r}")
+    return found
 
 
-def _names(encoding: dict[str, Any]) -> list[str]:
+def _names(encoding: dict[str, Any], where: str) -> list[str]:
     """Names that are stored as one array of bytes and where each begins, or as numbers.
 
-    XGBoost 3 cuts off names that are not ASCII: it counts letters and stores bytes. There are no names then.
+    Names that are not ASCII are refused: XGBoost 3 counts letters and stores as many bytes, so the last ones are lost.
     """
     if "offsets" not in encoding:
         return [str(value) for value in encoding["values"]]
     text, offsets = bytes(int(value) & 255 for value in encoding["values"]), list(map(int, encoding["offsets"]))
-    return [text[start:stop].decode() for start, stop in pairwise(offsets)] if text.isascii() else []
+    if not text.isascii():
+        raise ModelError(
+            f"{where} has categories that are not ASCII, whose names XGBoost has cut off in the file; rename them to "
+            "ASCII, or give the numbers of the categories, and train the model again"
+        )
+    return [text[start:stop].decode() for start, stop in pairwise(offsets)]
 
 
 def sets_of(tree: dict[str, Any], where: str) -> dict[int, np.ndarray]:
