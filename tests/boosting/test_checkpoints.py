@@ -52,6 +52,9 @@ def test_checkpoints_of_other_data_or_parameters_are_refused(tmp_path, data):
         rs.train(data, checkpoint=tmp_path, resume=True, **dict(SMALL, leaves=7))
     with pytest.raises(ModelError, match="training data"):
         rs.train(small_dataset(seed=1), checkpoint=tmp_path, resume=True, **SMALL)
+    fewer = data.take_queries(range(2))  # without some of the selected rows
+    with pytest.raises(ModelError, match="made with another training data; resume with the same data"):
+        rs.train(fewer, checkpoint=tmp_path, resume=True, **SMALL)
     (tmp_path / "checkpoint.npz").write_bytes(b"PK")
     with pytest.raises(ModelError, match="delete it"):
         rs.train(data, checkpoint=tmp_path, resume=True, **SMALL)

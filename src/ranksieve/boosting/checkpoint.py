@@ -201,15 +201,18 @@ def load_checkpoint(folder: Path, state: State[Any], data: Binned, params: Param
             if (damaged := archive.zip.testzip()) is not None:  # else a damaged header could declare a huge array
                 raise ValueError(f"{damaged} does not have its checksum")
             meta = json.loads(archive["meta"].tobytes())
+            different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
+            _check_progress(meta)
             model = archive["model"].tobytes().decode()
-            n_members = len(state.rows.members) if isinstance(state.rows, BaggedRows) else 1
-            selected = [_selected(archive, data.lists.n_docs, _suffix(number)) for number in range(n_members)]
-            biases = _biases(archive, len(meta["seconds"]))
-        different = [name for name in mark if meta["fingerprint"].get(name) != mark[name]]
-        _check_progress(meta)
+            if not different:  # else its rows may not be among those of the data
+                n_members = len(state.rows.members) if isinstance(state.rows, BaggedRows) else 1
+                selected = [_selected(archive, data.lists.n_docs, _suffix(number)) for number in range(n_members)]
+                biases = _biases(archive, len(meta["seconds"]))
     except UNREADABLE as error:
         raise ModelError(f"{path}: not a checkpoint ({error}); delete it to start anew") from error
     if different:
+        if "training data" in different:
+            different = [name for name in different if name != "init"]  # which are scores of the data
         raise ModelError(
             f"{path}: made with another {' and '.join(different)}; resume with the same data and parameters, "
             "or choose another checkpoint folder"
