@@ -110,6 +110,19 @@ def test_interleaving_from_runs_to_a_preference(run, tmp_path):
     assert outcome.code == 0 and "A is preferred: +0.5000" in outcome.output
 
 
+def test_only_queries_of_both_runs_are_interleaved(run, tmp_path):
+    for name, queries in (("a", ["q1", "q2"]), ("b", ["q2", "q3", "q4"]), ("c", ["7"])):
+        (tmp_path / f"{name}.run").write_text("".join(f"{query} Q0 {name} 1 1 t\n" for query in queries))
+    a, b, c, out = (tmp_path / name for name in ("a.run", "b.run", "c.run", "pages.jsonl"))
+    outcome = run("clicks", "interleave", a, c, "--out", out)
+    assert outcome.code == 2 and not out.exists()
+    assert "have no query in common: got ids like 'q1' and '7'" in " ".join(outcome.output.split())
+    outcome = run("clicks", "interleave", a, b, "--out", out)
+    assert outcome.code == 0 and "3 queries of one run only left out" in outcome.output
+    (page,) = map(json.loads, out.read_text().splitlines())
+    assert page["query"] == "q2" and sorted(page["documents"]) == sorted(page["teams"]) == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

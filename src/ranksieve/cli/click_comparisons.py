@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from ranksieve.cli.click_options import Clip, Given, Log, load_propensities, read_log
-from ranksieve.cli.console import check_writable, show_facts, show_line
+from ranksieve.cli.console import check_writable, show_facts, show_line, show_note
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import Missing, Seed, out_option
-from ranksieve.errors import ParameterError
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.text_formats import counted
 
 
 def interleave(
@@ -22,7 +23,7 @@ def interleave(
     depth: Annotated[int, typer.Option(min=1, help="Documents of a page.")] = 10,
     seed: Seed = 0,
 ) -> None:
-    """Interleave two rankings of each query."""
+    """Interleave two rankings of each query that both have."""
     from ranksieve import clicks as library
     from ranksieve.clicks.reading import write_records
     from ranksieve.retrieval.runs import read_run
@@ -32,14 +33,22 @@ def interleave(
         raise ParameterError(f"--method is {method!r}; expected one of {', '.join(methods)}")
     check_writable(out, run_a, run_b)
     rankings = [{id: docs.tolist() for id, docs, _ in read_run(one).lists()} for one in (run_a, run_b)]
+    common = [query for query in rankings[0] if query in rankings[1]]
+    if not common:
+        first, second = (next(iter(ranking)) for ranking in rankings)
+        raise DataError(
+            f"{run_a} and {run_b} have no query in common: got ids like {first!r} and {second!r}; interleave two runs "
+            "of the same queries"
+        )
     pages: list[dict[str, Any]] = []
-    for number, query in enumerate(rankings[0] | rankings[1]):
-        a, b = (ranking.get(query, []) for ranking in rankings)
-        made = methods[method](a, b, depth=depth, seed=seed + number)
+    for number, query in enumerate(common):
+        made = methods[method](*(ranking[query] for ranking in rankings), depth=depth, seed=seed + number)
         teams = [{0: "a", 1: "b"}.get(team) for team in made.teams]
         pages.append({"query": query, "documents": made.documents, "clicks": [], "teams": teams})
     write_records(pages, out)
     show_facts([("pages", f"{out}, {len(pages):,}")])
+    if left_out := len(rankings[0] | rankings[1]) - len(common):
+        show_note(f"{counted(query=left_out)} of one run only left out")
 
 
 def compare(
