@@ -325,9 +325,29 @@ def test_labels_come_from_judgements_and_nothing_is_dropped_silently(index, tmp_
     ]
 
 
+@pytest.mark.parametrize(
+    ("judgements", "message"),
+    [
+        ({"q1": {"d1": 1.0}, "q2": {"d1": 1.0, "d2": 0.0}},
+         "none of the 3 judgements is of a query of the queries: got ids like 'q1', expected ids like '1'"),
+        ({"1": {"doc-1": 1.0, "doc-2": 0.0}, "q9": {"d1": 1.0}},
+         "none of the 2 judgements is of a document of the index: got ids like 'doc-1', expected ids like 'd0'"),
+    ],
+)  # fmt: skip
+def test_judgements_of_other_queries_or_documents_are_refused(index, tmp_path, judgements, message):
+    with pytest.raises(DataError, match=message):
+        extract_features(index, QUERIES, judgements=judgements)
+    with pytest.raises(DataError, match=message):
+        write_features(Pairs(QUERIES, Searcher(index), judgements=judgements), tmp_path / "data.parquet")
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_notes_what_was_left_out_is_logged(index, caplog, tmp_path):
     extract_features(
-        index, {"1": QUERIES["1"], "0": "unheard"}, judgements={"1": {"d999": 1.0}, "0": {}}, select="bm25.all"
+        index,
+        {"1": QUERIES["1"], "0": "unheard"},
+        judgements={"1": {"d999": 1.0, "d1": 0.0}, "0": {}},
+        select="bm25.all",
     )
     assert [record.message for record in caplog.records] == [
         "judgements are of documents that are not in the index: 1 (d999)",

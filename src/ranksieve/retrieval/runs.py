@@ -301,13 +301,31 @@ def _graded(rows: Iterable[tuple[str, Any, Any, Any]]) -> Judgements:
 
 
 def note_unknown(judgements: Judgements, queries: Iterable[str], index: Index, notes: Notes) -> None:
-    """Note judgements of documents that an index does not have, and of queries without a text."""
+    """Note judgements of documents that an index does not have, and of queries without a text.
+
+    If these are all judgements, they belong to other queries or to another corpus: that is an error.
+    """
     known, with_text = index.numbers_of_ids, set(queries)
+    judged = {id: grades for id, grades in judgements.items() if id in with_text}
+    if judgements and not judged:
+        raise _foreign(judgements, "query of the queries", next(iter(judgements)), next(iter(queries), ""))
+    documents = [doc for grades in judged.values() for doc in grades]
+    if documents and not any(doc in known for doc in documents):
+        raise _foreign(judged, "document of the index", documents[0], str(index.ids[0]))
     for id, grades in judgements.items():
         if id in with_text:
             notes.extend("judgements are of documents that are not in the index", (d for d in grades if d not in known))
         else:
             notes.add("judged queries have no text and are left out", id)
+
+
+def _foreign(judgements: Judgements, what: str, got: str, expected: str) -> DataError:
+    """The error for judgements of which none is of a known query or document."""
+    n = sum(map(len, judgements.values()))
+    return DataError(
+        f"none of the {counted(judgement=n)} is of a {what}: got ids like {got!r}, expected ids like {expected!r}; "
+        "give the judgements of these queries and this corpus"
+    )
 
 
 def pandas_module() -> Any:
