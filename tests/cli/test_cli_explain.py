@@ -72,6 +72,8 @@ def test_categories_are_described_and_explained_by_name(run, tmp_path):
     assert "acme (33.3%), bolt (33.3%), cup (16.7%)" in described and "4.2% zero, 0.0% missing" in described
     train = ("train", tmp_path / "data.csv", "--categorical", "brand", "--trees", 3, "--min-docs", 1, "--leaves", 3)
     assert run(*train, "--out", tmp_path / "model.txt").code == 0
+    timed = run("bench", tmp_path / "model.txt", tmp_path / "data.csv", "--threads", 1)  # categories of the model
+    assert timed.code == 0 and "scored: 48 documents" in timed.output, timed.output
     explained = run("explain", tmp_path / "model.txt", tmp_path / "data.csv", "--query", 2).output
     assert "brand=acme +" in explained
     compared = run(

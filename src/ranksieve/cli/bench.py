@@ -25,14 +25,14 @@ def bench(
     threads: Threads = 0,
 ) -> None:
     """Measure the scoring time of a model, in ranksieve and in every other scorer that is installed."""
-    from ranksieve.data.read import read
     from ranksieve.forest.bench import PEERS, absent
     from ranksieve.forest.bench import bench as measure
     from ranksieve.forest.formats.model_files import load_forest
+    from ranksieve.forest.score_file import open_for, read_for
 
     forest = load_forest(model)
     show_waiting("scoring", "timing the scorers")
-    documents = None if data is None else read(data, missing=str(forest.info.get("missing", "zero")))
+    documents = None if data is None else read_for(forest, str(model), open_for(data, {str(model): forest}, None))
     rows = measure(forest, documents, threads=threads or None)
     show_table(
         ["scorer", "µs per document", "× ranksieve", "largest difference", "agrees"],
