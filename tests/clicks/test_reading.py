@@ -6,11 +6,13 @@ import gzip
 import json
 import math
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +59,7 @@ def test_every_format_gives_the_same_log(tmp_path):
     plain.write_text(lines(PAGES))
     packed.write_bytes(gzip.compress(lines(PAGES).encode()))
     table = pa.Table.from_pylist(PAGES)
-    pa.parquet.write_table(table, parquet)
+    pq.write_table(table, parquet)
     for given_log in (PAGES, plain, packed, parquet, table, pd.DataFrame(PAGES), pl.DataFrame(PAGES), iter(PAGES)):
         assert columns(rs.clicks.read(given_log)) == EXPECTED
     assert columns(rs.clicks.read([str(plain), str(parquet)]))["queries"] == EXPECTED["queries"] * 2
@@ -84,6 +86,17 @@ def test_times_are_seconds_milliseconds_or_dates():
     assert log.times[:4].tolist() == [1.7e9] * 4 and math.isnan(log.times[4])
 
 
+def test_a_field_of_clicks_with_another_name_is_reported():
+    page = {"query": "a", "documents": ["d1"], "clickz": [0]}
+    message = "page 1: has only query, documents, clickz; the field clicks is missing on 3 of 5 pages"
+    with pytest.warns(RanksieveWarning, match=message):
+        log = rs.clicks.read([page | {"clicked": [0]}, page, page, page, page | {"clicks": None}])
+    assert log.clicks.sum() == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rs.clicks.read([page | {"clicks": []}, page])
+
+
 STRANGE = [
     ('{"query": "a", "documents": ["d1"]', "lines that are not JSON"),
     ("[1, 2]", "lines that hold no JSON object"),
@@ -100,6 +113,7 @@ STRANGE = [
         "a document whose id .* or is not UTF-8",
     ),
     ('{"query": "a", "documents": ["d1"], "clicks": [1]}', "below the last place"),
+    ('{"query": "a", "documents": ["d1"], "clicks": [-1]}', "a click above the first place, 0"),
     ('{"query": "a", "documents": ["d1"], "clicks": ["d2"]}', "not shown"),
     ('{"query": "a", "documents": "d1", "clicks": []}', "no list"),
     ('{"query": "a", "documents": ["d1"], "clicks": [0], "dwell": [1, 2]}', "dwell times"),
@@ -236,8 +250,8 @@ def test_ubi_is_read_as_it_is_written(tmp_path):
 
 def test_ubi_from_parquet(tmp_path):
     queries, events = tmp_path / "queries.parquet", tmp_path / "events.parquet"
-    pa.parquet.write_table(pa.Table.from_pylist(UBI_QUERIES[:1]), queries)
-    pa.parquet.write_table(pa.Table.from_pylist(UBI_EVENTS[:2]), events)
+    pq.write_table(pa.Table.from_pylist(UBI_QUERIES[:1]), queries)
+    pq.write_table(pa.Table.from_pylist(UBI_EVENTS[:2]), events)
     assert rs.clicks.read(queries, events).clicks.tolist() == [False, True, False]
 
 

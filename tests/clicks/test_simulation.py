@@ -151,8 +151,21 @@ def test_documents_without_features_are_reported(data):
     )
     with pytest.warns(RanksieveWarning, match="2 of 4 documents"):
         assert rs.clicks.page_lists(log, data).n_docs == 2
-    with pytest.raises(DataError, match="check the ids"):
+    message = (
+        f"got ids like query 'unknown' with document '0', expected ids like query '{data.query_ids[0]}' with docum"
+    )
+    with pytest.raises(DataError, match=message):
         rs.clicks.page_lists(log.take_pages([1]), data)
+    judged = rs.clicks.judge(rs.clicks.fit(log.take_pages([1]), "ctr"))
+    with pytest.raises(DataError, match=message):
+        rs.clicks.judged_lists(judged, data)
+    judged = rs.clicks.judge(rs.clicks.fit(log, "ctr"))
+    with pytest.raises(DataError, match=r"no judgement has a confidence of 1\.1 or more"):
+        rs.clicks.judged_lists(judged, data, least_confidence=1.1)
+    with pytest.raises(DataError, match="no page with a click shows a document of the data"):
+        rs.clicks.page_lists(
+            rs.clicks.read([{"query": str(data.query_ids[0]), "documents": ["0"], "clicks": []}]), data
+        )
 
 
 def test_bad_requests_are_one_clear_line(data):

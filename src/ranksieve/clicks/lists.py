@@ -113,7 +113,8 @@ def page_lists(
     if only_clicked:
         kept &= np.repeat(np.add.reduceat(log.clicks, log.offsets[:-1]) > 0, log.sizes)
     if not kept.any():
-        raise DataError("no clicked page shows a document of the data; check the ids of queries and documents")
+        _check_known(rows, log.query_ids[log.pairs.queries], log.doc_ids[log.pairs.documents], dataset)
+        raise DataError("no page with a click shows a document of the data; use more pages")
     if balance is not None:
         shown = np.bincount(log.pairs.of_rows)[log.pairs.of_rows]
         weights = (1.0 if weights is None else weights) / (balance + shown)
@@ -188,7 +189,10 @@ def judged_lists(
     rows = _rows_of(dataset, judgements.queries, judgements.documents)
     kept = np.flatnonzero((rows >= 0) & (judgements.confidence >= least_confidence))
     if not len(kept):
-        raise DataError("no judgement is of a document of the data; check the ids of queries and documents")
+        _check_known(rows, judgements.queries, judgements.documents, dataset)
+        raise DataError(
+            f"no judgement has a confidence of {least_confidence} or more; lower ", param("least_confidence")
+        )
     values, confidence = np.full(dataset.n_docs, labels[kept].min(), LABEL), np.zeros(dataset.n_docs)
     values[rows[kept]], confidence[rows[kept]] = labels[kept], judgements.confidence[kept]
     chosen = np.zeros(dataset.n_docs, bool)
@@ -211,6 +215,16 @@ def _rows_of(dataset: Dataset, queries: np.ndarray, documents: np.ndarray) -> np
     numbers = {pair: row for row, pair in enumerate(zip(*(ids.tolist() for ids in own), strict=True))}
     pairs = zip(queries.tolist(), documents.tolist(), strict=True)
     return np.array([numbers.get(pair, -1) for pair in pairs], dtype=OFFSET)
+
+
+def _check_known(rows: np.ndarray, queries: np.ndarray, documents: np.ndarray, dataset: Dataset) -> None:
+    """Refuse pairs of ids of which the data has none."""
+    if len(rows) and (rows < 0).all():
+        known = str(dataset.query_ids[0]), str(document_ids(dataset)[0])
+        raise DataError(
+            f"the data has none of the documents shown: got ids like query {str(queries[0])!r} with document "
+            f"{str(documents[0])!r}, expected ids like query {known[0]!r} with document {known[1]!r}"
+        )
 
 
 def _ideal_dcg(gains: np.ndarray, offsets: np.ndarray) -> np.ndarray:

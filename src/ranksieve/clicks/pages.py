@@ -127,7 +127,9 @@ def _clicked_place(one: Any, documents: list[str], first_place: int) -> int:
         except ValueError:
             raise StrangePageError("pages with a click on a document that is not shown") from None
     place = _whole(one) - first_place
-    if not 0 <= place < len(documents):
+    if place < 0:
+        raise StrangePageError(f"pages with a click above the first place, {first_place}")
+    if place >= len(documents):
         raise StrangePageError("pages with a click below the last place")
     return place
 

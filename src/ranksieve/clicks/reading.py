@@ -26,6 +26,7 @@ from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
 from ranksieve.files import atomic_path
 from ranksieve.retrieval.corpus import MAGIC, read_documents
 from ranksieve.retrieval.notes import Notes
+from ranksieve.text_formats import counted
 
 LINES = """result pages like '{"query": "red wine", "documents": ["d7", "d2"], "clicks": [1]}', or Parquet"""
 BUFFER_BYTES = 1 << 18
@@ -120,7 +121,7 @@ def is_log(path: str) -> bool:
 
 
 def _read_pages(records: Iterator[Record], options: PageOptions, notes: Notes) -> ClickLog:
-    builder = LogBuilder()
+    builder, n_lacking, first_lacking = LogBuilder(), 0, ""
     for place, record in records:
         if not isinstance(record, Mapping):
             notes.add(record, place)
@@ -131,6 +132,15 @@ def _read_pages(records: Iterator[Record], options: PageOptions, notes: Notes) -
             builder.append(page_of(record, options))
         except StrangePageError as error:
             notes.add(str(error), place)
+            continue
+        if not any(name in record for name in FIELDS["clicks"]):
+            n_lacking, first_lacking = n_lacking + 1, first_lacking or f"{place}: has only {', '.join(record)}"
+    if n_lacking > builder.n_pages / 2:
+        message = (
+            f"{first_lacking}; the field clicks is missing on {n_lacking:,} of {counted(page=builder.n_pages)}, which "
+            "count as pages without clicks"
+        )
+        warnings.warn(RanksieveWarning(message), stacklevel=3)
     return builder.finish(notes)
 
 
