@@ -66,6 +66,8 @@ COMMANDS = {  # by name: the command line, with what it writes last; in a folder
                          "--query-texts", "clicked.tsv", "--qrels", "clicked.txt"],
     "propensities": ["clicks", "propensities", "clicks.jsonl", "--method", "rctr", "--out", "propensities.json"],
     "click lists": ["clicks", "lists", "clicks.jsonl", "--data", "documents.csv", "--out", "clicked.parquet"],
+    "click model": ["clicks", "train", "clicks.jsonl", "--data", "documents.csv", "--trees", "2", "--threads", "1",
+                    "--out", "clicked.txt"],
     "simulate": ["clicks", "simulate", "train.txt", "--pages", "20", "--ranker", "model.txt", "--out", "made.jsonl"],
     "interleave": ["clicks", "interleave", "a.run", "b.run", "--out", "pages.jsonl"],
     "split": ["split", "train.txt", "--out", "parts"],
@@ -107,7 +109,8 @@ def inputs(files: Path, model: Path, run, tmp_path_factory: pytest.TempPathFacto
     hits = [{"_id": f"d{n}", "_ltrlog": [{"name": "bm25", "value": n}]} for n in range(3)]
     hits = [{"_id": hit["_id"], "fields": {"_ltrlog": [{"log": hit["_ltrlog"]}]}} for hit in hits]
     (folder / "log.json").write_text(json.dumps({"qid": "1", "hits": {"hits": hits}}))
-    pages = [{"query": "red", "documents": ["d0", "d1"], "clicks": [n % 2]} for n in range(8)]
+    orders = [["d0", "d1"], ["d1", "d0"]]
+    pages = [{"query": "red", "documents": orders[n % 2], "clicks": [n % 2 if n % 5 else 1 - n % 2]} for n in range(16)]
     (folder / "clicks.jsonl").write_text("\n".join(map(json.dumps, pages)))
     (folder / "documents.csv").write_text("label,qid,docid,bm25\n0,red,d0,1.5\n0,red,d1,0.5\n")
     for name in "ab":

@@ -108,10 +108,10 @@ class TopSelection(_GpuSelection):
         )
 
 
-class MarkedSelection(_GpuSelection, ABC):
+class ListedSelection(_GpuSelection):
     """A selection that marks documents, and then lists the marked ones; how many there are is read back.
 
-    `most_negatives` are the most negatives of each query that `mark` may mark.
+    `most_negatives` are the most negatives of each query that are marked.
     """
 
     def __init__(self, lists: GpuLists, most_negatives: np.ndarray) -> None:
@@ -120,15 +120,6 @@ class MarkedSelection(_GpuSelection, ABC):
         self._starts_there = [empty(self._n_queries + 1, np.int64) for _ in range(2)]
         self._counts = empty(self._n_queries, np.int64)
         self._blocks = 1 if SIMULATED else 4 * n_multiprocessors()
-
-    def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
-        marking.restart[self._blocks, THREADS](self._positive, len(self._positive), self._flags)
-        self.mark(last, scores, step, rng)
-        return self._listed()
-
-    @abstractmethod
-    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
-        """Mark negatives; positives are marked already."""
 
     def _listed(self) -> GpuRows:
         """The marked documents."""
@@ -141,6 +132,19 @@ class MarkedSelection(_GpuSelection, ABC):
         overwrite(starts_there, starts)
         marking.list_marked[self._n_queries, LIST_THREADS](self._flags, CHOSEN, self._offsets, starts_there, rows)
         return self._rows(rows, starts, starts_there, name)
+
+
+class MarkedSelection(ListedSelection, ABC):
+    """A selection of all positives and of negatives that `mark` marks."""
+
+    def select(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> GpuRows:
+        marking.restart[self._blocks, THREADS](self._positive, len(self._positive), self._flags)
+        self.mark(last, scores, step, rng)
+        return self._listed()
+
+    @abstractmethod
+    def mark(self, last: Any, scores: GpuScores, step: int, rng: np.random.Generator) -> None:
+        """Mark negatives; positives are marked already."""
 
     def _mark_best(self, values: Any, kind: int, counts: Any) -> None:
         marking.mark_best[self._n_queries, LIST_THREADS](
@@ -238,7 +242,7 @@ class ProgressSelection(NearSelection):
         self._mark_best(scores.values, marking.HIGHEST, self._counts)
 
 
-class GossSelection(MarkedSelection):
+class GossSelection(ListedSelection):
     """`Goss`; the random rows are drawn by NumPy, as on the CPU, and so on the host."""
 
     def __init__(self, lists: GpuLists) -> None:
