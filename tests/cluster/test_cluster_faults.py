@@ -181,7 +181,7 @@ def test_partitions_that_kill_workers_are_named_with_their_sizes(killable, files
     def deadly(labels, scores, offsets):
         os._exit(1)
 
-    with pytest.raises(ClusterError, match=r"documents of .*part-0.parquet.*GB as bins and scores.*more memory"):
+    with pytest.raises(ClusterError, match=r"documents of .*part-\d.parquet.*GB as bins and scores.*more memory"):
         rs.cluster.train(killable, files, objective=deadly, **SMALL)
 
 
