@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -160,6 +163,42 @@ def check_key(key: str, known: Sequence[str]) -> None:
     if key.replace("_", "-") not in known:
         hint = did_you_mean(key, known).strip() or f"known: {', '.join(known)}"
         raise ParameterError(f"unknown key {key!r}; {hint}")
+
+
+def check_choice(name: str, value: object, known: Iterable[str]) -> None:
+    """Refuse a value of a parameter that is none of the known ones."""
+    names = tuple(known)
+    if value not in names:
+        hint = did_you_mean(value, names)
+        raise ParameterError(param(name), f" is {value!r}; {hint}expected one of {', '.join(names)}")
+
+
+def check_whole(name: str, value: object, low: int = 1) -> None:
+    """Refuse a value of a parameter that is not a whole number from `low`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+        raise ParameterError(param(name), f" is {value!r}; expected a whole number from {low}")
+
+
+def check_number(name: str, value: object, low: float = 0, high: float = inf) -> None:
+    """Refuse a value of a parameter that is not a number from `low` to `high`."""
+    if not isinstance(value, Real) or not low <= value <= high:
+        limit = "" if high == inf else f" to {high:g}"
+        raise ParameterError(param(name), f" is {value!r}; expected a number from {low:g}{limit}")
+
+
+def import_extra(module: str, need: str, install: str) -> Any:
+    """The module of an optional dependency, or an error that says what needs it and what to install.
+
+    Examples
+    --------
+    >>> import_extra("no_such_module", "drawing needs 'some-package'", "ranksieve[plots]")
+    Traceback (most recent call last):
+    ranksieve.errors.MissingExtraError: drawing needs 'some-package'; install it with: pip install 'ranksieve[plots]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(f"{need}; install it with: pip install '{install}'") from error
 
 
 def caller_level() -> int:

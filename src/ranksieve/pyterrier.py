@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, MissingExtraError
+from ranksieve.errors import DataError, import_extra
 from ranksieve.rankers.train import train
 from ranksieve.retrieval.encoders import vectors_of
 from ranksieve.retrieval.index import Index
@@ -151,12 +151,7 @@ def ranker(model: Any = None, *, feature_names: Sequence[str] | None = None, **p
 @functools.cache
 def _classes() -> SimpleNamespace:
     """The classes of transformers; PyTerrier, which they inherit from, is imported when they are first used."""
-    try:
-        import pyterrier as pt
-    except ImportError as error:
-        raise MissingExtraError(
-            "PyTerrier is not installed; install it with: pip install 'ranksieve[pyterrier]'"
-        ) from error
+    pt = import_extra("pyterrier", "PyTerrier is not installed", "ranksieve[pyterrier]")
 
     class Retriever(pt.Transformer):
         """Retrieves or re-ranks; a function makes a `Run` of a table."""

@@ -132,7 +132,7 @@ def test_only_queries_of_both_runs_are_interleaved(run, tmp_path):
         (("fit", "LOG", "--query-texts", "x.tsv"), "belongs to --qrels"),
         (("fit", "missing.jsonl"), "missing.jsonl: no such file"),
         (("compare", "LOG"), "the log has no teams"),
-        (("lists", "LOG", "--data", "DATA", "--out", "x.txt", "--by", "day"), "expected page or query"),
+        (("lists", "LOG", "--data", "DATA", "--out", "x.txt", "--by", "day"), "expected one of page, query"),
         (("estimate", "LOG", "--ranking", "DATA"), "--propensities is missing"),
         (("interleave", "LOG", "LOG", "--out", "x", "--method", "odd"), "expected one of team-draft, balanced"),
     ],

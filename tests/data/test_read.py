@@ -85,7 +85,7 @@ def test_what_is_open_already_stays_as_it_is():
 
 def test_missing_is_checked_where_data_is_opened(tmp_path):
     for algo in ("lambdamart", "ranksvm", "mcrank", "xcleaver"):
-        with pytest.raises(ParameterError, match=r"missing is 'none'; expected one of 'zero', 'nan'") as caught:
+        with pytest.raises(ParameterError, match=r"missing is 'none'; expected one of zero, nan") as caught:
             rs.train(dataset(), algo=algo, missing="none")
         assert caught.value.parameters == ("missing",)
 

@@ -63,7 +63,7 @@ class TestEvaluate:
             result.mean("x")
         with pytest.raises(ParameterError, match="mrr was not measured; known: map"):
             result.mean(metric="mrr")
-        with pytest.raises(ParameterError, match="known: randomization, t"):
+        with pytest.raises(ParameterError, match="expected one of randomization, t"):
             result.compare("scores", "scores", test="sign")
 
 

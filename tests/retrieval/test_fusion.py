@@ -101,11 +101,11 @@ def test_depth_keeps_the_best():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "rff"}, "method is 'rff'; did you mean 'rrf'? expected rrf, sum, mnz"),
+        ({"method": "rff"}, "method is 'rff'; did you mean 'rrf'? expected one of rrf, sum, mnz"),
         ({"method": "sum", "norm": "minmax"}, "norm is 'minmax'; did you mean 'min-max'?"),
         ({"norm": "rank"}, "norm is for the methods sum and mnz"),
         ({"method": "mnz", "k": 60}, "k is for the method rrf"),
-        ({"k": -1}, "k is -1; expected a whole number from 0"),
+        ({"k": -1}, "k is -1; expected a number from 0"),
         ({"weights": [1.0]}, "weights are [1.0]; expected 3 finite numbers"),
         ({"weights": [1.0, 2.0, float("nan")]}, "expected 3 finite numbers"),
         ({"depth": 0}, "depth is 0; expected a whole number from 1"),

@@ -21,7 +21,7 @@ from ranksieve.boosting.scores import Scores
 from ranksieve.boosting.training_rows import Selected, TrainingRows
 from ranksieve.boosting.tree import to_forest, to_trees
 from ranksieve.data.binned import Binned
-from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveError, param
+from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveError, check_number, check_whole, param
 from ranksieve.files import atomic_path
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.forest.formats.lightgbm_writer import to_text
@@ -47,12 +47,8 @@ class CheckpointOptions:
     resume: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.every, int | np.integer) or self.every < 1:
-            raise ParameterError(
-                param("checkpoint_every"), f" is {self.every!r}; expected a whole number of trees from 1"
-            )
-        if not self.minutes >= 0:
-            raise ParameterError(param("checkpoint_minutes"), f" is {self.minutes!r}; expected a number from 0")
+        check_whole("checkpoint_every", self.every)
+        check_number("checkpoint_minutes", self.minutes)
 
 
 def fingerprint(

@@ -11,7 +11,7 @@ from ranksieve.cli.click_options import Clip, Given, Log, load_propensities, rea
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_note
 from ranksieve.cli.data_files import reads_data
 from ranksieve.cli.shared_options import Missing, Seed, out_option
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, check_choice
 from ranksieve.text_formats import counted
 
 
@@ -29,8 +29,7 @@ def interleave(
     from ranksieve.retrieval.runs import read_run
 
     methods = {"team-draft": library.team_draft, "balanced": library.balanced}
-    if method not in methods:
-        raise ParameterError(f"--method is {method!r}; expected one of {', '.join(methods)}")
+    check_choice("method", method, methods)
     check_writable(out, run_a, run_b)
     rankings = [{id: docs.tolist() for id, docs, _ in read_run(one).lists()} for one in (run_a, run_b)]
     common = [query for query in rankings[0] if query in rankings[1]]

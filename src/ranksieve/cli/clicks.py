@@ -28,7 +28,7 @@ from ranksieve.cli.data_files import reads_data, write_data
 from ranksieve.cli.model_file import check_model_file, save_model
 from ranksieve.cli.options import is_flag, read_toml
 from ranksieve.cli.shared_options import Missing, OutData, OutModel, ParamsFile, Seed, Threads, out_option
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, check_choice
 from ranksieve.parameter_table import canonical
 from ranksieve.text_formats import counted
 
@@ -180,8 +180,7 @@ def lists(
     By page, --propensities make clicks count by their inverse propensity. Without, train learns biases of the
     positions. By query, the model pbm uses --propensities, or estimates them.
     """
-    if by not in ("page", "query"):
-        raise ParameterError(f"--by is {by!r}; expected page or query")
+    check_choice("by", by, ("page", "query"))
     check_writable(out, *log, data)
     from ranksieve import clicks as library
     from ranksieve.data.read import read

@@ -14,7 +14,7 @@ import typer
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.data_files import reads_data, write_data
 from ranksieve.cli.shared_options import Missing, OutData, Seed, out_option
-from ranksieve.errors import DataError, ParameterError, did_you_mean
+from ranksieve.errors import DataError, ParameterError, check_choice, did_you_mean
 from ranksieve.files import check_folder
 from ranksieve.text_formats import counted, file_size
 
@@ -49,8 +49,7 @@ def split(
     from ranksieve.data.joined import JoinedSource, Piece, query_ids_of
     from ranksieve.data.read import open_data
 
-    if format not in ENDINGS:
-        raise ParameterError(f"--format is {format!r}; expected one of {', '.join(ENDINGS)}")
+    check_choice("format", format, ENDINGS)
     if folds is not None and shares is not None:
         raise ParameterError("--folds and --shares are mutually exclusive; give one of them")
     fractions = _shares(shares or "60/20/20")

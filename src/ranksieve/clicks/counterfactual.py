@@ -14,7 +14,7 @@ from ranksieve.clicks.log import ClickLog
 from ranksieve.clicks.propensity import Propensities
 from ranksieve.clicks.simulation import document_ids, scores_of
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
+from ranksieve.errors import DataError, RanksieveWarning, check_choice, check_whole, param
 from ranksieve.retrieval.runs import Run, as_run
 
 FEW = 100.0  # a smaller effective number of clicks is warned of
@@ -130,10 +130,8 @@ def estimate(
     >>> found.ips > found.logged
     True
     """
-    if metric not in METRICS:
-        raise ParameterError(param("metric"), f" is {metric!r}; expected one of {', '.join(map(repr, METRICS))}")
-    if k < 1:
-        raise ParameterError(param("k"), f" is {k!r}; expected a whole number from 1")
+    check_choice("metric", metric, METRICS)
+    check_whole("k", k)
     run = as_run(ranking)
     if run is None:
         raise DataError("there is no ranking to estimate; give a run, as of ranking_of(model, dataset)")

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.special
 
 from ranksieve.clicks.log import NO_TEAM, ClickLog
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, check_whole
 
 A, B = 0, 1
 SIGNIFICANT = 0.05
@@ -218,8 +218,7 @@ def preference(log: Any, *, samples: int = 10_000, seed: int = 0) -> Preference:
     >>> print(preference([1] * 60 + [-1] * 40 + [0] * 20))
     A is preferred: +0.0833 in [+0.0042, +0.1625], p = 0.0569 (sign test), 0.0424 (bootstrap)
     """
-    if samples < 100:
-        raise ParameterError(param("samples"), f" is {samples!r}; expected a whole number from 100")
+    check_whole("samples", samples, 100)
     found = outcomes(log) if isinstance(log, ClickLog) else np.asarray(log, dtype=float)
     clicked = ~np.isnan(found)
     if not clicked.any():

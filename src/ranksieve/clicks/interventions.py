@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from ranksieve.clicks.log import Cells, ClickLog, cells_from, cells_of
 from ranksieve.clicks.models import FitOptions, fit, fit_positions
 from ranksieve.clicks.propensity import Propensities
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
+from ranksieve.errors import DataError, RanksieveWarning, check_choice, param
 from ranksieve.kernels import click_models as kernels
 
 METHODS = ("harvest", "swaps", "pbm", "trust", "rctr")
@@ -39,8 +39,7 @@ def propensities(log: ClickLog, method: str = "harvest", **options: Any) -> Prop
     >>> rs.clicks.propensities(rs.clicks.read(pages)).values.round(3).tolist()
     [1.0, 1.0]
     """
-    if method not in METHODS:
-        raise ParameterError(param("method"), f" is {method!r}; expected one of {', '.join(map(repr, METHODS))}")
+    check_choice("method", method, METHODS)
     if method == "swaps":
         return _of_experiments(_swap_cells(log), log.n_places, method)
     if method == "harvest":

@@ -11,7 +11,7 @@ import scipy.special
 
 from ranksieve.clicks.fitted import FittedModel
 from ranksieve.clicks.posterior import COVERAGE, posterior
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, check_whole, param
 from ranksieve.files import atomic_text
 from ranksieve.text_formats import AUTO, counted
 
@@ -140,8 +140,8 @@ def judge(model: FittedModel, *, shrinkage: float | str = 10.0, levels: int | No
     """
     if shrinkage != AUTO and (isinstance(shrinkage, str) or not 0 <= shrinkage < np.inf):
         raise ParameterError(param("shrinkage"), f" is {shrinkage!r}; expected a finite number from 0, or 'auto'")
-    if levels is not None and levels < 2:
-        raise ParameterError(param("levels"), f" is {levels!r}; expected a whole number from 2")
+    if levels is not None:
+        check_whole("levels", levels, 2)
     if model.name == "rctr":
         raise ParameterError("the click model 'rctr' says nothing about documents; fit 'pbm', 'sdbn' or another")
     successes, trials, mean = model.clicked, model.examined, model.mean_attraction

@@ -14,7 +14,7 @@ from ranksieve.clicks.simulation import document_ids
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists, starts_of
 from ranksieve.dtypes import LABEL, MAX_POSITION, OFFSET, POSITION
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_choice, check_number, param
 
 LIST_WEIGHTS = ("ideal", "confidence", "none")
 
@@ -45,8 +45,7 @@ def inverse_propensity_weights(
     >>> rs.clicks.inverse_propensity_weights(log, rs.clicks.Propensities([1, 0.5]), self_normalize=False)[:4].tolist()
     [1.0, 0.0, 0.0, 2.0]
     """
-    if not 0 <= clip <= 1:
-        raise ParameterError(param("clip"), f" is {clip!r}; expected a number from 0 to 1")
+    check_number("clip", clip, 0, 1)
     rows = np.flatnonzero(log.clicks)
     places = log.places[rows]
     values = 1.0 / np.maximum(propensities.at(places), clip)
@@ -101,8 +100,8 @@ def page_lists(
     >>> lists.n_features == data.n_features, sorted(set(lists.labels.tolist()))
     (True, [0.0, 1.0])
     """
-    if balance is not None and not balance >= 0:
-        raise ParameterError(param("balance"), f" is {balance!r}; expected a number from 0")
+    if balance is not None:
+        check_number("balance", balance)
     labels, weights = log.clicks.astype(LABEL), None
     if propensities is not None:
         gains = inverse_propensity_weights(log, propensities, clip=clip, self_normalize=self_normalize)
@@ -177,8 +176,7 @@ def judged_lists(
     >>> rs.clicks.judged_lists(judged, data).n_queries
     20
     """
-    if weights not in LIST_WEIGHTS:
-        raise ParameterError(param("weights"), f" is {weights!r}; expected one of {', '.join(LIST_WEIGHTS)}")
+    check_choice("weights", weights, LIST_WEIGHTS)
     if others and weights == "confidence":
         raise ParameterError(
             param("weights", "confidence"), " weighs documents that were never shown 0, so that ", param("others"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve.data.lists import id_column, starts_of
 from ranksieve.dtypes import OFFSET, ROW
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, check_choice, param
 from ranksieve.retrieval.notes import Notes
 from ranksieve.text_formats import counted
 
@@ -199,8 +199,7 @@ class ClickLog:
         >>> [part.n_pages for part in log.split(0.5)]
         [1, 1]
         """
-        if by not in PARTS:
-            raise ParameterError(param("by"), f" is {by!r}; expected one of {', '.join(map(repr, PARTS))}")
+        check_choice("by", by, PARTS)
         if not 0 < share < 1:
             raise ParameterError(param("share"), f" is {share!r}; expected a number between 0 and 1")
         column = {"query": self.queries, "session": self.sessions, "time": self.times, "page": np.arange(self.n_pages)}

@@ -11,7 +11,7 @@ from ranksieve.clicks.em import maximize
 from ranksieve.clicks.fitted import FittedModel
 from ranksieve.clicks.log import Cells, ClickLog, cells_of
 from ranksieve.clicks.propensity import Propensities
-from ranksieve.errors import DataError, ParameterError, did_you_mean, param
+from ranksieve.errors import DataError, ParameterError, check_choice, check_number, check_whole
 from ranksieve.kernels import click_models as kernels
 
 START_EXAMINATION = 0.9  # of the place with most clicks: parameters start away from the ends of their range
@@ -68,12 +68,10 @@ def fit(
     >>> model.attraction.tolist()
     [1.0, 0.0]
     """
-    if model not in MODELS:
-        hint = did_you_mean(model, MODELS).strip() or f"expected one of {', '.join(MODELS)}"
-        raise ParameterError(f"unknown click model {model!r}; {hint}")
-    for name, value, lowest in (("prior", prior, 0), ("iterations", iterations, 1), ("tolerance", tolerance, 0)):
-        if not value >= lowest:
-            raise ParameterError(param(name), f" is {value!r}; expected a number from {lowest}")
+    check_choice("model", model, MODELS)
+    check_number("prior", prior)
+    check_whole("iterations", iterations)
+    check_number("tolerance", tolerance)
     if propensities is not None and model != "pbm":
         raise ParameterError(f"the click model {model!r} takes no propensities; fit 'pbm', or leave them out")
     if not log.n_clicks:

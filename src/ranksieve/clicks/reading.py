@@ -22,7 +22,7 @@ from ranksieve.clicks.pages import FIELDS, LogBuilder, PageOptions, StrangePageE
 from ranksieve.data.compression import FORMATS, RawStream, create_text, first_bytes, open_text
 from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.tables import is_table
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_whole, param
 from ranksieve.files import atomic_path
 from ranksieve.retrieval.corpus import MAGIC, read_documents
 from ranksieve.retrieval.notes import Notes
@@ -85,8 +85,8 @@ def read(
     """
     if first_place not in (0, 1):
         raise ParameterError(param("first_place"), f" is {first_place!r}; expected 0 or 1")
-    if depth is not None and depth < 1:
-        raise ParameterError(param("depth"), f" is {depth!r}; expected a whole number from 1")
+    if depth is not None:
+        check_whole("depth", depth)
     options = PageOptions(depth, min_dwell, first_place)
     notes, name = (_StrictNotes() if strict else Notes()), _name(pages)
     if events is not None:

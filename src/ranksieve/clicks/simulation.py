@@ -12,7 +12,7 @@ from ranksieve.clicks.log import ClickLog
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import ROW
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, check_choice, check_number, check_whole, param
 from ranksieve.evaluation.metric_table import highest_grade
 from ranksieve.rankers.train import train
 
@@ -50,13 +50,10 @@ class Users:
     continuation: float = 0.9
 
     def __post_init__(self) -> None:
-        if self.model not in USERS:
-            raise ParameterError(param("model"), f" is {self.model!r}; expected one of {', '.join(map(repr, USERS))}")
+        check_choice("model", self.model, USERS)
         for name in ("noise", "trust", "continuation"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ParameterError(param(name), f" is {getattr(self, name)!r}; expected a number from 0 to 1")
-        if not self.eta >= 0:
-            raise ParameterError(param("eta"), f" is {self.eta!r}; expected a number from 0")
+            check_number(name, getattr(self, name), 0, 1)
+        check_number("eta", self.eta)
 
     def click(self, relevance: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Clicks on pages: one row per page, one column per rank; relevance is NaN where there is no document."""
@@ -130,13 +127,10 @@ def simulate(
     (500, 10)
     """
     users = Users(model, eta, noise, trust, continuation)
-    for name, value in (("pages", pages), ("depth", depth)):
-        if value < 1:
-            raise ParameterError(param(name), f" is {value!r}; expected a whole number from 1")
-    if not temperature >= 0 or not 0 <= swaps <= 1:
-        raise ParameterError(
-            f"temperature is {temperature!r} and swaps is {swaps!r}; expected a number from 0, and a share from 0 to 1"
-        )
+    check_whole("pages", pages)
+    check_whole("depth", depth)
+    check_number("temperature", temperature)
+    check_number("swaps", swaps, 0, 1)
     rankers = ranker if isinstance(ranker, list | tuple) else [ranker]
     rng = np.random.default_rng(seed)
     rows, keys = _best(dataset, rankers, depth if temperature == 0 else POOL * depth)

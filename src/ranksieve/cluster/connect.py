@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ranksieve.errors import ClusterError, MissingExtraError, ParameterError, param
+from ranksieve.errors import ClusterError, ParameterError, import_extra, param
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -25,12 +25,7 @@ LOOPBACK = "127.0.0.1"
 
 def check_dask() -> None:
     """Raise an error if Dask is not installed."""
-    try:
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "training on a cluster needs Dask; install it with: pip install 'ranksieve[dask]'"
-        ) from error
+    import_extra("distributed", "training on a cluster needs Dask", "ranksieve[dask]")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from ranksieve.cluster.worker_pool import WorkerPool
 from ranksieve.data.binned import Binned
 from ranksieve.data.features import check_feature_names, default_names
 from ranksieve.data.read import check_missing
-from ranksieve.errors import ClusterError, ParameterError, param
+from ranksieve.errors import ClusterError, ParameterError, check_choice, param
 from ranksieve.evaluation.metric_table import BUILT_IN, METRICS
 from ranksieve.evaluation.metrics import metric_of
 from ranksieve.parameter_table import FORESTS
@@ -134,9 +134,7 @@ class Cluster:
         """Refuse what a cluster cannot do."""
         params = job.params
         check_missing(job.missing)
-        if self.exchange not in EXCHANGE:
-            expected = ", ".join(map(repr, EXCHANGE))
-            raise ParameterError(param("exchange"), f" is {self.exchange!r}; expected one of {expected}")
+        check_choice("exchange", self.exchange, EXCHANGE)
         able = [algo for algo, one in FORESTS.items() if one.grower == "best-first"]
         if params.algo not in able:
             raise ParameterError(

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ranksieve.errors import DataError, MissingExtraError
+from ranksieve.errors import DataError, import_extra
 
 DATA_FORMATS = "LETOR lines like '2 qid:10 1:0.5 3:1', CSV or Parquet"
 HEAD_BYTES = 256  # enough to tell formats apart
@@ -25,13 +25,7 @@ class CutShortError(OSError):
 
 
 def zstandard_module() -> Any:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise MissingExtraError(
-            "zstandard files need the package 'zstandard'; install it with: pip install 'ranksieve[zst]'"
-        ) from error
-    return zstandard
+    return import_extra("zstandard", "zstandard files need the package 'zstandard'", "ranksieve[zst]")
 
 
 class _ZstdFile(io.RawIOBase):

@@ -25,7 +25,7 @@ from ranksieve.data.search_features import (
     SearchFeatures,
 )
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET
-from ranksieve.errors import ParameterError, param
+from ranksieve.errors import ParameterError, check_whole, param
 from ranksieve.kernels.synthesis import fill_features
 
 MAX_DOCS = 5000  # that the first stage returns
@@ -228,11 +228,7 @@ def _stream(seed: int, query: int) -> np.random.Generator:
 
 
 def _check(n_queries: int, seed: int, n_features: int, start: int) -> None:
-    for name, value, least in (
-        ("n_queries", n_queries, 1),
-        ("seed", seed, 0),
-        ("n_features", n_features, 1),
-        ("start", start, 0),
-    ):
-        if not isinstance(value, (int, np.integer)) or value < least:
-            raise ParameterError(param(name), f" is {value!r}; expected a whole number from {least}")
+    check_whole("n_queries", n_queries)
+    check_whole("seed", seed, 0)
+    check_whole("n_features", n_features)
+    check_whole("start", start, 0)

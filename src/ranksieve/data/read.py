@@ -23,7 +23,7 @@ from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.data.table_source import MemoryTable
 from ranksieve.data.tables import is_table
 from ranksieve.dtypes import FEATURE
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, check_choice, param
 
 if TYPE_CHECKING:
     from ranksieve.data.binned import Binned
@@ -36,8 +36,7 @@ MOVED_ROWS = 4_096  # at a time, where rows get wider in place
 
 def check_missing(missing: Any) -> float:
     """The value that stands for features that a line of text does not name."""
-    if missing not in MISSING:
-        raise ParameterError(param("missing"), f" is {missing!r}; expected one of {', '.join(map(repr, MISSING))}")
+    check_choice("missing", missing, MISSING)
     return MISSING[missing]
 
 

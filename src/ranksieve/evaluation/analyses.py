@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, check_whole, param
 from ranksieve.kernels.similarity import count_pairs
 
 QUERIES_AT_ONCE = 256  # of `shared_leaves`: a row of counts for each
@@ -45,8 +45,7 @@ def difference_by_size(a: Any, b: Any, sizes: Any, *, width: int = 100) -> SizeB
     a, b, sizes = np.asarray(a, np.float64), np.asarray(b, np.float64), np.asarray(sizes, np.int64)
     if not a.shape == b.shape == sizes.shape or a.ndim != 1:
         raise DataError(f"got values of shapes {a.shape} and {b.shape} for {sizes.shape} sizes; give one per query")
-    if width < 1:
-        raise ParameterError(param("width"), f" is {width}; expected a whole number from 1")
+    check_whole("width", width)
     counted = ~(np.isnan(a) | np.isnan(b))
     if not counted.any():
         raise DataError("no query has a value in both systems; there is nothing to compare")

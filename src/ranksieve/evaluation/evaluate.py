@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError, ParameterError, RanksieveWarning, param
+from ranksieve.errors import DataError, ParameterError, RanksieveWarning, check_choice, param
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 from ranksieve.evaluation.significance import TESTS, TestResult
 from ranksieve.forest.forest import check_no_file_name
@@ -71,8 +71,7 @@ class Evaluation:
         self, a: str, b: str, metric: str | Metric | None = None, *, test: str = "randomization", **options: Any
     ) -> TestResult:
         """Test system a against system b; options go to `randomization_test` or `paired_t_test` (`test="t"`)."""
-        if test not in TESTS:
-            raise ParameterError(param("test"), f" is {test!r}; known: {', '.join(TESTS)}")
+        check_choice("test", test, TESTS)
         return TESTS[test](self.per_query(a, metric), self.per_query(b, metric), **options)
 
     def table(self) -> ResultTable:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, check_choice
 from ranksieve.evaluation.analyses import list_ranks
 from ranksieve.forest.ctr_forest import CtrForest, trees_of
 from ranksieve.forest.forest import Forest
@@ -136,8 +136,7 @@ class Explanation:
             features' contributions do not change. `"missing"`: their values become NaN and the model predicts again, as
             if the features were not available in production.
         """
-        if by not in REMOVALS:
-            raise ParameterError(param("by"), f" is {by!r}; expected one of {', '.join(REMOVALS)}")
+        check_choice("by", by, REMOVALS)
         given = [features] if isinstance(features, str | int | np.integer) else list(features)
         numbers = [self._feature(feature) for feature in given]
         if by == "contribution":

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
-from ranksieve.errors import ParameterError, param
+from ranksieve.errors import ParameterError, check_choice, check_whole, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.ctr_forest import CtrForest, trees_of
 from ranksieve.forest.forest import Forest
@@ -52,8 +52,7 @@ def importance(
     (50,)
     """
     trees = trees_of(model)
-    if kind not in KINDS:
-        raise ParameterError(param("kind"), f" is {kind!r}; expected one of {', '.join(KINDS)}")
+    check_choice("kind", kind, KINDS)
     if kind == "split":
         return trees.split_counts()
     if kind == "gain":
@@ -81,8 +80,7 @@ def permutation_drops(
     A shuffle depends on (seed, feature, repeat) alone. Values stay within their query, so a feature that is
     constant within queries has no importance: it cannot change a ranking by itself.
     """
-    if repeats < 1:
-        raise ParameterError(param("repeats"), f" is {repeats}; expected a whole number from 1")
+    check_whole("repeats", repeats)
     wanted, lists = parse_metric(metric), data.lists
     data = data.in_order(forest.feature_names, forest.categories)
     X = encoded(data.rows(0, data.n_docs).copy(), forest)

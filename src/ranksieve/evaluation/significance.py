@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special
 
 from ranksieve.dtypes import SCORE
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, check_whole
 from ranksieve.html_tables import html_facts
 from ranksieve.text_formats import counted
 
@@ -85,8 +85,7 @@ def randomization_test(a: Any, b: Any, *, permutations: int = 10_000, seed: int 
     >>> randomization_test([0.5, 0.6, 0.7, 0.4], [0.4, 0.5, 0.5, 0.3]).p_value
     0.125
     """
-    if not isinstance(permutations, int | np.integer) or permutations < 1:
-        raise ParameterError(f"permutations is {permutations!r}; expected a whole number from 1")
+    check_whole("permutations", permutations)
     a, b = _paired(a, b)
     # An exchange of equal values changes nothing, so only the others are exchanged.
     differences = (a - b)[a != b]

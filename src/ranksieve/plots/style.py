@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.errors import MissingExtraError, ParameterError
+from ranksieve.errors import ParameterError, import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,22 +20,13 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5
 
 def without_display() -> None:
     """Draw only into files, which needs no display."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise _missing() from error
-    matplotlib.use("agg")
+    _matplotlib("matplotlib").use("agg")
 
 
 def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or those of a new figure of a size in inches."""
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise _missing() from error
-    if ax is not None:
-        return ax
-    return pyplot.subplots(figsize=size, layout="constrained")[1]
+    pyplot = _matplotlib("matplotlib.pyplot")
+    return pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
 def panels_for(size: tuple[float, float], rows: int, columns: int, **options: Any) -> list[Axes]:
@@ -56,8 +47,8 @@ def lines_for(
     return axes_for(ax, size), line_styles(list(named), baseline)
 
 
-def _missing() -> MissingExtraError:
-    return MissingExtraError("figures need matplotlib; install it with pip install 'ranksieve[plots]'")
+def _matplotlib(module: str) -> Any:
+    return import_extra(module, "figures need matplotlib", "ranksieve[plots]")
 
 
 def line_styles(names: Sequence[str], baseline: str | None = None) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.boosting.line_search import ROUNDING, LineSearch, best_step
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import ParameterError, param
+from ranksieve.errors import ParameterError, check_whole, param
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
 from ranksieve.text_formats import is_monotone
@@ -66,8 +66,7 @@ def refit(
             param("monotone", forest.info["params"]["monotone"]),
             "; begin at 0 or above",
         )
-    if rounds < 1:
-        raise ParameterError(param("rounds"), f" is {rounds!r}; expected a whole number from 1")
+    check_whole("rounds", rounds)
     search = LineSearch(data.lists, parse_metric(metric))
     factors, values = _ascend(forest, data, search, (low, high), rounds, callback or (lambda tree, value: None))
     made = {"metric": str(search.metric), "range": [low, high], "values": values}

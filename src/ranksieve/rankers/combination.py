@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve.boosting.line_search import ROUNDING, Curve, LineSearch, best_step
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.lists import Lists
-from ranksieve.errors import DataError, ParameterError, param
+from ranksieve.errors import DataError, ParameterError, check_choice, param
 from ranksieve.evaluation.evaluate import list_scores
 from ranksieve.evaluation.metrics import Metric, parse_metric
 from ranksieve.forest.forest import Forest
@@ -164,8 +164,7 @@ def _best_combination(
     form: str = "convex",
     range: tuple[float, float] | None = None,
 ) -> Combination:
-    if form not in RANGES:
-        raise ParameterError(param("form"), f" is {form!r}; expected one of {', '.join(RANGES)}")
+    check_choice("form", form, RANGES)
     low, high = _checked_range(RANGES[form] if range is None else range)
     data = read_for_models(data, rankers)
     lists = data if isinstance(data, Lists) else data.lists

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ranksieve.errors import DataError, MissingExtraError, ParameterError
+from ranksieve.errors import DataError, ParameterError, import_extra
 from ranksieve.files import locked
 from ranksieve.parameter_table import flag
 from ranksieve.params import Params
@@ -204,9 +204,6 @@ def _value_of(trial: Any) -> Any:
 
 def load_optuna() -> Any:
     """Optuna, or an error with the command to install it."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise MissingExtraError("tuning needs Optuna; install it with pip install 'ranksieve[tune]'") from error
+    optuna = import_extra("optuna", "tuning needs Optuna", "ranksieve[tune]")
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it shows the traceback of an error that is raised, too
     return optuna

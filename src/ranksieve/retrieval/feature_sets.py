@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ranksieve.errors import ParameterError, did_you_mean, param
+from ranksieve.errors import ParameterError, check_choice, param
 from ranksieve.retrieval.feature_names import FIRST_STAGE
 
 SOLR = "org.apache.solr.ltr.feature."
@@ -124,12 +124,8 @@ def feature_set(
     >>> made.definition["featureset"]["features"][0]["template"]
     {'match': {'title': {'query': '{{keywords}}', 'boost': 2.2}}}
     """
-    if engine not in ENGINES:
-        raise ParameterError(
-            param("engine"), f" is {engine!r}; {did_you_mean(engine, ENGINES)}expected {', '.join(ENGINES)}"
-        )
-    if missing not in MISSING:
-        raise ParameterError(param("missing"), f" is {missing!r}; expected {' or '.join(MISSING)}")
+    check_choice("engine", engine, ENGINES)
+    check_choice("missing", missing, MISSING)
     families, usual, whole = ENGINES[engine]
     found = {}
     for name in names:

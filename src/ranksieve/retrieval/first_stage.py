@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, did_you_mean, param
+from ranksieve.errors import DataError, ParameterError, check_choice, param
 from ranksieve.files import atomic_path
 
 if TYPE_CHECKING:
@@ -89,11 +89,7 @@ class FirstStage:
     pool: int = 1000
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or self.model not in MODELS:
-            raise ParameterError(
-                param("model"), f" is {self.model!r}; {did_you_mean(self.model, MODELS)}expected one of "
-                f"{', '.join(MODELS)}",
-            )  # fmt: skip
+        check_choice("model", self.model, MODELS)
         if not isinstance(self.weights, Mapping):
             raise ParameterError(param("weights"), f" is {self.weights!r}; expected numbers by the names of fields")
         for name, (good, expected) in RANGES.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, did_you_mean, param
+from ranksieve.errors import DataError, ParameterError, check_choice, check_number, check_whole, param
 from ranksieve.retrieval.runs import Run, as_run
 from ranksieve.text_formats import counted
 
@@ -85,8 +85,8 @@ def fuse(
     if len(given) < 2:
         raise ParameterError(f"{counted(run=len(given))} to fuse; give at least 2")
     factors = _weights(weights, len(given))
-    if depth is not None and depth < 1:
-        raise ParameterError(param("depth"), f" is {depth}; expected a whole number from 1")
+    if depth is not None:
+        check_whole("depth", depth)
     found: dict[str, Found] = {}
     for run, factor in zip(given, factors, strict=True):
         for id, docs, scores in run.lists():
@@ -114,21 +114,17 @@ def fuse_numbers(
 
 def points_of(method: str, norm: str | None = None, k: float | None = None) -> Callable[[np.ndarray], np.ndarray]:
     """The function from the scores of one list, best first, to what is added up."""
-    if method not in METHODS:
-        raise ParameterError(
-            param("method"), f" is {method!r}; {did_you_mean(method, METHODS)}expected {', '.join(METHODS)}"
-        )
+    check_choice("method", method, METHODS)
     if method == "rrf":
         if norm is not None:
             raise ParameterError(param("norm"), " is for the methods sum and mnz; rrf uses ranks alone")
         constant = 60 if k is None else k
-        if constant < 0:
-            raise ParameterError(param("k"), f" is {k}; expected a whole number from 0")
+        check_number("k", constant)
         return lambda scores: 1 / (constant + np.arange(1, len(scores) + 1))
     if k is not None:
         raise ParameterError(param("k"), " is for the method rrf; sum and mnz use scores")
-    if norm is not None and norm not in NORMS:
-        raise ParameterError(param("norm"), f" is {norm!r}; {did_you_mean(norm, NORMS)}expected {', '.join(NORMS)}")
+    if norm is not None:
+        check_choice("norm", norm, NORMS)
     return NORMS[norm or "min-max"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import DataError, MissingExtraError
+from ranksieve.errors import DataError, import_extra
 from ranksieve.retrieval.vectors import divided, lengths_of
 
 NEIGHBOURS = 32  # of a document in the graph
@@ -16,13 +16,7 @@ CONSIDERED = 128  # documents that are considered as neighbours while it is buil
 
 def check_extra() -> Any:
     """The module faiss, or an error that names the extra."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise MissingExtraError(
-            "HNSW graphs need the package 'faiss-cpu'; install it with: pip install 'ranksieve[hnsw]'"
-        ) from error
-    return faiss
+    return import_extra("faiss", "HNSW graphs need the package 'faiss-cpu'", "ranksieve[hnsw]")
 
 
 def _comparable(vectors: np.ndarray, similarity: str) -> np.ndarray:

@@ -15,7 +15,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo, is_dense
 from ranksieve.data.parquet import write_blocks
 from ranksieve.dtypes import LABEL, OFFSET
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, check_whole
 from ranksieve.retrieval.encoders import as_query_vectors
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage
@@ -24,7 +24,7 @@ from ranksieve.retrieval.notes import Notes, collected_notes
 from ranksieve.retrieval.provenance import Provenance
 from ranksieve.retrieval.queries import Prepared, Queries, as_queries
 from ranksieve.retrieval.runs import Judgements, Run, as_judgements, as_run, note_unknown
-from ranksieve.retrieval.searching import Candidates, Searcher, check_count
+from ranksieve.retrieval.searching import Candidates, Searcher
 
 BLOCK_ROWS = 1 << 16
 COMPARED = 5  # lists of a run that are retrieved again to find out whether our first stage has made it
@@ -45,7 +45,7 @@ class Pairs:
     progress: Callable[[int, int], None] | None = None  # called with the queries that are done, and all of them
 
     def __post_init__(self) -> None:
-        check_count(self.depth)
+        check_whole("depth", self.depth)
 
     @property
     def provenance(self) -> Provenance:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranksieve.data.features import RELATIVE
-from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning, param
+from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning, check_whole, param
 from ranksieve.evaluation.explanations import Explanation
 from ranksieve.forest.ctr_forest import trees_of
 from ranksieve.forest.matrix import check_encoder, encoder_of, used_features
@@ -27,7 +27,7 @@ from ranksieve.retrieval.notes import Notes, collected_notes
 from ranksieve.retrieval.provenance import Provenance, other_candidates, other_vectors
 from ranksieve.retrieval.queries import Queries, as_queries
 from ranksieve.retrieval.runs import Run, as_run, rows_of
-from ranksieve.retrieval.searching import Hit, Searcher, check_count, check_text, hits
+from ranksieve.retrieval.searching import Hit, Searcher, check_text, hits
 
 DEPTH = 1000  # candidates per query, where neither the caller nor the model gives it
 
@@ -103,7 +103,7 @@ class Pipeline:
         self._trained_on = Provenance.of_model(self.model)
         trained_depth = None if self._trained_on is None else self._trained_on.depth
         self.depth = (trained_depth or DEPTH) if depth is None else depth
-        check_count(self.depth)
+        check_whole("depth", self.depth)
         chosen = as_first_stage(stage)
         if chosen is None and self._trained_on is not None:
             chosen = self._trained_on.first_stage()
@@ -148,7 +148,7 @@ class Pipeline:
 
     def search(self, text: str, k: int = 10) -> list[Hit]:
         """The k best documents for a text; ranks count from 1."""
-        check_count(k, "k")
+        check_whole("k", k)
         found = self._score(text, stacklevel=4)
         best = found.order[:k]
         return hits(self.index.ids[found.docs[best]], found.scores[best])

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranksieve.data.features import is_dense
-from ranksieve.errors import ParameterError, RanksieveWarning, param
+from ranksieve.errors import ParameterError, RanksieveWarning, check_whole, param
 from ranksieve.retrieval.feature_names import depends_on_candidates, depends_on_list
 from ranksieve.retrieval.first_stage import FirstStage
-from ranksieve.retrieval.searching import check_count
 from ranksieve.text_formats import some_of
 
 
@@ -39,7 +38,7 @@ class Provenance:
         try:
             if stored["source"] == "run":
                 return cls()
-            check_count(stored["depth"])
+            check_whole("depth", stored["depth"])
             return cls(FirstStage(**stored["stage"]).used(), stored["depth"])
         except (TypeError, KeyError, ParameterError):  # nothing is stored, or something else
             return None

@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.lists import check_id
-from ranksieve.errors import DataError, MissingExtraError
+from ranksieve.errors import DataError, import_extra
 from ranksieve.files import atomic_text
 from ranksieve.retrieval.corpus import text_lines
 from ranksieve.text_formats import counted
@@ -329,8 +329,4 @@ def _foreign(judgements: Judgements, what: str, got: str, expected: str) -> Data
 
 
 def pandas_module() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingExtraError("DataFrames need the package 'pandas'; install it with: pip install pandas") from error
-    return pandas
+    return import_extra("pandas", "DataFrames need the package 'pandas'", "pandas")

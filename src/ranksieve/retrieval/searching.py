@@ -6,13 +6,12 @@ import copy
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from ranksieve.errors import ParameterError, param
+from ranksieve.errors import ParameterError, check_whole, param
 from ranksieve.kernels.retrieving import retrieve as retrieve_kernel
 from ranksieve.retrieval.encoders import GivenVectors, QueryVectors, as_query_vectors
 from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage, as_first_stage
@@ -45,12 +44,6 @@ class Hit(NamedTuple):
     docno: str
     score: float
     rank: int  # from 1, as in TREC runs
-
-
-def check_count(value: Any, name: str = "depth") -> None:
-    """Refuse a number of documents that is not a whole number from 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ParameterError(param(name), f" is {value!r}; expected a whole number from 1")
 
 
 def check_text(text: Any) -> None:
@@ -116,7 +109,7 @@ class Searcher:
 
     def of_prepared(self, prepared: Prepared, k: int) -> Candidates:
         """The k best documents of every prepared query."""
-        check_count(k)
+        check_whole("depth", k)
         k = min(k, self.index.n_docs)
         if self.stage.model == DENSE:
             return self._by_vectors(prepared, k)
@@ -221,7 +214,7 @@ def search(
     ('b', 1)
     """
     check_text(text)
-    check_count(k, "k")
+    check_whole("k", k)
     searcher = Searcher(index, stage, query_vectors=as_query_vectors(query_vectors, ["1"]))
     docs, scores = searcher.of_prepared(searcher.prepare([text], ["1"]), k).list_of(0)
     return hits(index.ids[docs], scores)

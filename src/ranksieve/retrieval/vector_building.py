@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ranksieve.errors import DataError, ParameterError, did_you_mean, param
+from ranksieve.errors import DataError, ParameterError, check_choice, param
 from ranksieve.retrieval.encoders import FITTED_TEXTS, LONGEST_TEXT, SVD, Encode, SvdEncoder, encoded, svd_dimension
 from ranksieve.retrieval.graphs import GraphBuilder, check_extra
 from ranksieve.retrieval.notes import Notes
@@ -104,11 +104,7 @@ class VectorSource:
 
 def vector_source(vectors: Any, ids: Any, similarity: str, *, hnsw: bool, has_texts: bool) -> VectorSource | None:
     """The source that `Index.build` is given, checked as far as it can be before documents are read."""
-    if similarity not in SIMILARITIES:
-        raise ParameterError(
-            param("similarity"),
-            f" is {similarity!r}; {did_you_mean(similarity, SIMILARITIES)}expected {' or '.join(SIMILARITIES)}",
-        )
+    check_choice("similarity", similarity, SIMILARITIES)
     if vectors is None:
         for name, given in (("vector_ids", ids is not None), ("hnsw", hnsw)):
             if given:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ranksieve.data.compression import FORMATS as COMPRESSIONS
 from ranksieve.data.csv import is_csv_text
-from ranksieve.errors import ModelError, ParameterError, did_you_mean, param
+from ranksieve.errors import ModelError, ParameterError, check_choice, param
 from ranksieve.files import atomic_path
 from ranksieve.forest.ctr_forest import CtrForest, is_ctr_forest, read_ctr_forest
 from ranksieve.forest.forest import Forest, forest_of
@@ -79,12 +79,8 @@ def save(
         meant = [part for name in (*ENDINGS[ending], "lightgbm") for part in (param("format", name), " or ")]
         raise ParameterError(f"{path}: the extension {ending} does not stand for LightGBM text; give ", *meant[:-1])
     format = "lightgbm" if format is None else format
-    if format not in FORMATS:
-        raise ParameterError(
-            param("format"), f" is {format!r}; {did_you_mean(format, FORMATS)}expected one of {', '.join(FORMATS)}"
-        )
-    if missing not in MISSING:
-        raise ParameterError(param("missing"), f" is {missing!r}; expected one of {', '.join(MISSING)}")
+    check_choice("format", format, FORMATS)
+    check_choice("missing", missing, MISSING)
     if missing == "zero":
         forest = with_missing_as_zero(forest)
     elif missing == "never":  # of categories, any direction will do: LightGBM has only one

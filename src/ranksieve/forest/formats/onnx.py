@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.errors import MissingExtraError
+from ranksieve.errors import MissingExtraError, import_extra
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing
 from ranksieve.forest.structure import checked_values, children_of, without_empty_sets
@@ -23,11 +23,8 @@ SUM, NO_TRANSFORM, AT_MOST, MEMBER = 1, 0, 0, 6  # numbers of ai.onnx.ml 5
 
 def to_onnx(forest: Forest, options: Options = DEFAULT) -> bytes:
     """The bytes of a model: input `features` (n, n_features) float32, output `scores` (n, 1) float32."""
-    try:
-        import onnx
-        from onnx import TensorProto, helper
-    except ImportError as error:
-        raise MissingExtraError("writing ONNX needs the onnx package; pip install 'ranksieve[onnx]'") from error
+    onnx = import_extra("onnx", "writing ONNX needs the onnx package", "ranksieve[onnx]")
+    helper, TensorProto = onnx.helper, onnx.TensorProto
     cast = helper.make_node("Cast", ["features"], ["double"], to=TensorProto.DOUBLE)
     versions = WITH_SETS if forest.has_categories else (ML_VERSION, VERSION, IR_VERSION)
     if not forest.has_categories:
