@@ -151,7 +151,7 @@ def ranker(model: Any = None, *, feature_names: Sequence[str] | None = None, **p
 @functools.cache
 def _classes() -> SimpleNamespace:
     """The classes of transformers; PyTerrier, which they inherit from, is imported when they are first used."""
-    pt = import_extra("pyterrier", "PyTerrier is not installed", "ranksieve[pyterrier]")
+    pt: Any = import_extra("pyterrier", "PyTerrier is not installed", "ranksieve[pyterrier]")
 
     class Retriever(pt.Transformer):
         """Retrieves or re-ranks; a function makes a `Run` of a table."""
