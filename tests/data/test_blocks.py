@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from ranksieve.data.blocks import Block
-from ranksieve.data.list_builder import ListBuilder
+from ranksieve.data.blocks import Block, ListBuilder
 from ranksieve.errors import DataError
 
 

@@ -87,7 +87,7 @@ def hostile(page, monkeypatch):
             for documents in model["documents"]:
                 for document in documents:
                     document[-1] = f"{document[-1]}<!--<script>"
-    monkeypatch.setattr("ranksieve.report.page.explorer_data", lambda results: plain)
+    monkeypatch.setattr("ranksieve.report.write.explorer_data", lambda results: plain)
     return write_report(results, page.parent / "hostile").read_text(encoding="utf-8"), plain
 
 

@@ -42,6 +42,9 @@ MODULES = {name: name for names in COMMANDS.values() for name in names} | {
     **dict.fromkeys(("interpolate", "refit"), "combine"),
     **dict.fromkeys(("split", "sample", "pack", "synth"), "datasets"),
     **dict.fromkeys(("feature-log", "feature-set"), "engines"),
+    **dict.fromkeys(("retrieve", "fuse", "rerank"), "runs"),
+    **dict.fromkeys(("predict", "convert", "bench"), "model_commands"),
+    "cv": "evaluate",
     "report": "experiment",
     "warm-up": "warm_up",
 }

@@ -9,7 +9,7 @@ import typer
 
 from ranksieve.cli.click_options import Clip, Given, Log, load_propensities, read_log
 from ranksieve.cli.console import check_writable, show_facts, show_line, show_note
-from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import Missing, Seed, out_option
 from ranksieve.errors import DataError, ParameterError, check_choice
 from ranksieve.text_formats import counted

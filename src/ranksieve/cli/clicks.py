@@ -24,8 +24,7 @@ from ranksieve.cli.click_options import (
 )
 from ranksieve.cli.command import SETTINGS, Command, Group
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
-from ranksieve.cli.data_files import reads_data, write_data
-from ranksieve.cli.model_file import check_model_file, save_model
+from ranksieve.cli.files import check_model_file, reads_data, save_model, write_data
 from ranksieve.cli.options import is_flag, read_toml
 from ranksieve.cli.shared_options import Missing, OutData, OutModel, ParamsFile, Seed, Threads, out_option
 from ranksieve.errors import ParameterError, check_choice

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
-from ranksieve.cli.data_files import reads_data
-from ranksieve.cli.model_file import check_model_file, save_model
+from ranksieve.cli.files import check_model_file, reads_data, save_model
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Threads, read_weights
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted

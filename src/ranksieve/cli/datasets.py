@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from ranksieve.cli.console import check_writable, show_facts
-from ranksieve.cli.data_files import reads_data, write_data
+from ranksieve.cli.files import reads_data, write_data
 from ranksieve.cli.shared_options import Missing, OutData, Seed, out_option
 from ranksieve.errors import DataError, ParameterError, check_choice, did_you_mean
 from ranksieve.files import check_folder

@@ -12,8 +12,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts, show_table
 from ranksieve.cli.corpus_options import vector_facts
-from ranksieve.cli.data_files import reads_data
-from ranksieve.cli.model_file import show_biases
+from ranksieve.cli.files import reads_data, show_biases
 from ranksieve.cli.shared_options import Missing, metric_option, out_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import file_size
@@ -159,7 +158,7 @@ def _describe_model(model: Any) -> None:
 
 
 def _describe_data(source: Source) -> None:
-    from ranksieve.data.list_builder import ListBuilder
+    from ranksieve.data.blocks import ListBuilder
     from ranksieve.data.lists import list_facts
 
     growing = ListBuilder(source.path)

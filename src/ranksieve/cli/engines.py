@@ -10,7 +10,7 @@ import typer
 
 from ranksieve.cli.console import check_writable, show_facts
 from ranksieve.cli.corpus_options import IndexArgument, show_notes
-from ranksieve.cli.data_files import write_data
+from ranksieve.cli.files import write_data
 from ranksieve.cli.shared_options import OutData, out_option
 from ranksieve.text_formats import counted, some_of
 

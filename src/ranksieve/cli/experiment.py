@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ranksieve.cli.console import show_error, show_facts, show_line, show_table
-from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import Missing, Quiet, out_option
 from ranksieve.errors import ParameterError
 from ranksieve.experiments.shipped import find_spec, shipped_specs

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from ranksieve.cli.console import show_facts, show_line, show_table, show_waiting
-from ranksieve.cli.data_files import reads_data
+from ranksieve.cli.files import reads_data
 from ranksieve.cli.shared_options import MissingAsTrained, ModelArgument, Seed, Threads, metric_option
 from ranksieve.errors import ParameterError
 from ranksieve.text_formats import counted

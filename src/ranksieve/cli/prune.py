@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ranksieve.cli.console import exit_if_interrupted, show_facts
-from ranksieve.cli.data_files import reads_data
-from ranksieve.cli.model_file import check_model_file
+from ranksieve.cli.files import check_model_file, reads_data
 from ranksieve.cli.options import given_flags, with_params
 from ranksieve.cli.shared_options import Metric, MissingAsTrained, OutModel, Quiet, Seed, Threads, n_features_option
 from ranksieve.parameter_table import load_rules, slot

@@ -12,8 +12,7 @@ import typer
 
 from ranksieve.cli.command import CHECKPOINT
 from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
-from ranksieve.cli.data_files import reads_data, with_categories
-from ranksieve.cli.model_file import check_model_file, free_name, save_model, show_biases
+from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, show_biases, with_categories
 from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet
 from ranksieve.errors import InterruptedTraining, ParameterError

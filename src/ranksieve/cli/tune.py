@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ranksieve.cli.console import show_error, show_facts, show_table
-from ranksieve.cli.data_files import reads_data, with_categories
-from ranksieve.cli.model_file import check_model_file, free_name, save_model
+from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, with_categories
 from ranksieve.cli.options import chosen_params, given_flags, is_flag, option_words, read_toml, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, Quiet
 from ranksieve.errors import InterruptedTuning

@@ -9,13 +9,12 @@ import numpy as np
 
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binning import Binning, BinningSketch, check_codes
-from ranksieve.data.blocks import Block, Source, check_narrow, give_back_memory, reading_ahead, widened
+from ranksieve.data.blocks import Block, ListBuilder, Source, check_narrow, give_back_memory, reading_ahead, widened
 from ranksieve.data.categories import check_numbers
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_rows import DiskRows
 from ranksieve.data.feature_columns import FeatureColumns, Rows
 from ranksieve.data.features import Described, FeatureInfo, check_feature_names
-from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data
 from ranksieve.data.stored_bins import FileSink, StoredBins

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from ranksieve.data.blocks import Source, check_narrow, widened
+from ranksieve.data.blocks import ListBuilder, Source, check_narrow, widened
 from ranksieve.data.categories import Categorical, Encoder, categorical_text, check_numbers
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.csv import CsvSource, is_csv
@@ -18,7 +18,6 @@ from ranksieve.data.data_file import NEEDED, DataFile, ReadOptions, spool_pipe
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import Described, check_feature_names
 from ranksieve.data.letor import TextSource
-from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.parquet import MAGIC, ParquetSource
 from ranksieve.data.table_source import MemoryTable
 from ranksieve.data.tables import is_table

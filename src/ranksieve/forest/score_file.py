@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.blocks import Block, Source, check_narrow, widened
+from ranksieve.data.blocks import Block, ListBuilder, Source, check_narrow, widened
 from ranksieve.data.data_file import NEEDED
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import check_feature_names
-from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.data.read import open_data, read, read_source
 from ranksieve.errors import DataError, RanksieveWarning, caller_level, param

@@ -9,10 +9,9 @@ import numpy as np
 
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.binned import Binned
-from ranksieve.data.blocks import Source, check_narrow
+from ranksieve.data.blocks import ListBuilder, Source, check_narrow
 from ranksieve.data.dataset import BLOCK_ROWS, Dataset
 from ranksieve.data.features import Described, check_feature_names
-from ranksieve.data.list_builder import ListBuilder
 from ranksieve.data.lists import Lists
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.matrix import encoded

@@ -2,22 +2,140 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ranksieve.errors import DataError
 from ranksieve.experiments.results import Results
 from ranksieve.files import atomic_path
-from ranksieve.report.figures import figures
-from ranksieve.report.page import page
+from ranksieve.report.explorer import MOST_QUERIES, explorer_data
+from ranksieve.report.figures import Picture, figures
 from ranksieve.report.size_tables import by_size, speed
 from ranksieve.report.tables import Table, all_cells, comparison, data_table, mutual_tests, share_table, tuned_table
 
+MOST_COLUMNS = 4  # that fit a phone's screen; wider tables become lists there
 FOLDER = "report"
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "ranksieve"}  # text stays text; equal input, equal file
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # equal for all versions of matplotlib
+
+
+def page(
+    results: Results, head: str, foot: str, tables: Iterable[Table], pictures: Iterable[tuple[Picture, str]]
+) -> str:
+    """The whole page. `head` and `foot` (how it was made) are plain text; `pictures` come with their SVG texts."""
+    title, *about = head.split("\n\n")
+    title = title.removeprefix("# ")
+    explorable = explorer_data(results)
+    sections = {
+        "Tables": "".join(map(_table, tables)),
+        "Figures": "".join(_figure(picture, svg) for picture, svg in pictures),
+        "Queries": _explorer(results.facts["metrics"][0]) if explorable else "",
+        "What was run": _table(data_table(results)) + _settings(results),
+    }
+    shown = {name: body for name, body in sections.items() if body}
+    links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name in shown)
+    body = "".join(f'<section id="{_anchor(name)}"><h2>{name}</h2>{body}</section>' for name, body in shown.items())
+    data = json.dumps(explorable, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")  # no tag begins
+    return (
+        "<!doctype html>\n"
+        f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{_asset('page.css')}</style></head><body><header><h1>{html.escape(title)}</h1>"
+        f"{''.join(f'<p>{html.escape(text)}</p>' for text in about)}"
+        f'<p class="quiet">{html.escape(foot)}</p><nav>{links}</nav></header>'
+        f"<main>{body}</main>"
+        f'<script type="application/json" id="explorer-data">{data}</script>'
+        f"<script>{_asset('page.js')}</script></body></html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("ranksieve.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _anchor(name: str) -> str:
+    return name.lower().replace(" ", "-")
+
+
+def _table(table: Table) -> str:
+    heads = "".join(
+        f'<th scope="col"><button type="button">{_text(name) or "run"}</button></th>' for name in table.columns
+    )
+    many = len(table.columns) > MOST_COLUMNS
+    names = [f' data-name="{_text(name)}"' if many else "" for name in table.columns]
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td{names[place]}>{_text(value.text)}</td>"
+            if value.number is None
+            else f'<td{names[place]} data-number="{value.number!r}">{_number(value.text)}</td>'
+            for place, value in enumerate(row)
+        )
+        + "</tr>"
+        for row in table.rows
+    )
+    note = f'<p class="quiet">{_text(table.note)}</p>' if table.note else ""
+    return (
+        f'<h3>{_text(table.title)}</h3><div class="wide"><table class="sortable{" many" * many}" '
+        f'aria-label="{_text(table.title)}">'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{note}"
+    )
+
+
+def _text(markdown: str) -> str:
+    """Text of a table, whose stars are escaped for Markdown."""
+    return html.escape(markdown.replace("\\*", "*"))
+
+
+def _number(markdown: str) -> str:
+    """The same for a number; its interval moves below it if there is little room."""
+    return re.sub(r" (\[[^]]*\])$", r' <span class="aside">\1</span>', _text(markdown))
+
+
+def _figure(picture: Picture, svg: str) -> str:
+    """An SVG file's picture without the metadata; its ids are made unique in the page."""
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    mark = re.sub(r"\W+", "-", picture.name.lower()).strip("-")
+    drawing = re.sub(r'\bid="([^"]+)"', rf'id="{mark}-\1"', drawing)
+    drawing = re.sub(r'(href="#|url\(#)', rf"\1{mark}-", drawing)
+    title, caption = html.escape(picture.title), html.escape(picture.caption)
+    return f"<figure><h3>{title}</h3>{drawing}<figcaption>{caption}</figcaption></figure>"
+
+
+def _explorer(metric: str) -> str:
+    name = html.escape(metric)
+    heads = ("query", "difference", "", "", "documents", "positives")  # the script fills in the models' names
+    return (
+        f'<div id="explorer"><p class="quiet">{name} of two models by query, and their rankings of the chosen query: '
+        f"the best documents and all positives. At most {MOST_QUERIES} queries of each data set are shown, those on "
+        "which models differ most.</p>"
+        '<div class="choices"><label>data <select name="data"></select></label>'
+        '<label>first model <select name="first"></select></label>'
+        '<label>second model <select name="second"></select></label>'
+        '<label>query <input name="find" type="search" placeholder="part of the query id"></label></div>'
+        '<div class="queries wide"><table class="sortable"><thead><tr>'
+        + "".join(f'<th scope="col"><button type="button">{text}</button></th>' for text in heads)
+        + '</tr></thead><tbody></tbody></table></div><div class="sides"></div></div>'
+    )
+
+
+def _settings(results: Results) -> str:
+    """The settings of every run, and the specification."""
+    items = []
+    for data in results.data:
+        for group in results.groups(data):
+            settings = group.first.settings
+            given = json.dumps(settings, ensure_ascii=False, indent=1)
+            title = html.escape(f"{group.label} on {data}")
+            items.append(f"<details><summary>{title}</summary><pre>{html.escape(given)}</pre></details>")
+    spec = html.escape((results.folder / "spec.toml").read_text(encoding="utf-8"))
+    return f"{''.join(items)}<details><summary>specification</summary><pre>{spec}</pre></details>"
 
 
 def write_report(results: Results, out: str | os.PathLike[str] | None = None) -> Path:

@@ -19,12 +19,11 @@ from ranksieve.retrieval.building import IndexSettings, build_index
 from ranksieve.retrieval.corpus import Corpus, Document
 from ranksieve.retrieval.encoders import SVD, SvdEncoder
 from ranksieve.retrieval.first_stage import as_first_stage
-from ranksieve.retrieval.graphs import Graph
 from ranksieve.retrieval.index_header import FORMAT
 from ranksieve.retrieval.notes import collected_notes
 from ranksieve.retrieval.storage import Postings, open_folder
 from ranksieve.retrieval.texts import unpacked
-from ranksieve.retrieval.vectors import StoredVectors
+from ranksieve.retrieval.vectors import Graph, StoredVectors
 from ranksieve.text_formats import counted
 
 FILES = "arrays or files"  # in place of an encoder's name

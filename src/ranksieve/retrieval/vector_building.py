@@ -11,11 +11,10 @@ import numpy as np
 
 from ranksieve.errors import DataError, ParameterError, check_choice, param
 from ranksieve.retrieval.encoders import FITTED_TEXTS, LONGEST_TEXT, SVD, Encode, SvdEncoder, encoded, svd_dimension
-from ranksieve.retrieval.graphs import GraphBuilder, check_extra
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.storage import IndexWriter
 from ranksieve.retrieval.vector_files import VectorTable, as_ids, row_of_ids
-from ranksieve.retrieval.vectors import SIMILARITIES, lengths_of
+from ranksieve.retrieval.vectors import SIMILARITIES, GraphBuilder, check_extra, lengths_of
 from ranksieve.user_functions import function_name
 
 BLOCK_DOCS = 1024  # encoded and written at a time

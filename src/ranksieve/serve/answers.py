@@ -6,25 +6,68 @@ import contextlib
 import math
 import re
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pydantic_core
 from starlette.responses import Response
 
+from ranksieve.data.categories import Encoder, named
+from ranksieve.data.features import to_float
 from ranksieve.data.letor_lines import POWERS
 from ranksieve.dtypes import FEATURE
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.evaluation.explanations import Explanation
+from ranksieve.forest.matrix import encoded
+from ranksieve.forest.model import Model
 from ranksieve.kernels.json_matrix import parse_matrix
 from ranksieve.retrieval.first_stage import FirstStage
 from ranksieve.serve.engine import Ranking
 from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest
 from ranksieve.serve.service import Service
-from ranksieve.serve.vectors import to_matrix
+from ranksieve.text_formats import some_of
 
 MARK = secrets.token_hex(16)  # stands for an array in a body
 FEATURES = re.compile(rb'"features"[ \t\n\r]*:[ \t\n\r]*')
+
+
+def to_matrix(vectors: Any, model: Model) -> np.ndarray:
+    """The vectors as the model takes them: numbers, and for features with named categories their names."""
+    names = named(model.info.get("categories", {}))
+    if not names:
+        return _numbers(vectors)
+    rows = vectors.tolist() if isinstance(vectors, np.ndarray) else vectors
+    width = model.n_features
+    if not (rows and isinstance(rows, list) and all(isinstance(row, list) and len(row) == width for row in rows)):
+        raise DataError(f"the features are not lists of {width} values, as the model has; null stands for missing")
+    columns: list[Any] = list(zip(*rows, strict=True))
+    for feature, known in names.items():
+        place = model.feature_names.index(feature)
+        columns[place] = _codes(columns[place], feature, known)
+    return encoded(np.ascontiguousarray(_numbers(columns).T), model)
+
+
+def _codes(values: Sequence[Any], feature: str, names: Sequence[str]) -> np.ndarray:
+    """The model's numbers of categories."""
+    for value in values:
+        if not (value is None or isinstance(value, str)):
+            raise DataError(
+                f"feature {feature!r} is categorical in the model, with categories such as {some_of(names, 3)}, and "
+                f"holds {str(value)[:40]} here; give JSON with a text for it, or null"
+            )
+    return Encoder(names, fixed=True).numbers(pa.array(values, pa.string()))
+
+
+def _numbers(vectors: Any) -> np.ndarray:
+    try:
+        matrix = vectors if isinstance(vectors, np.ndarray) else to_float(np.array(vectors, dtype=np.float64))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError("the features are not lists of numbers of equal length; null stands for missing") from error
+    if matrix.ndim != 2:
+        raise DataError("the features are not lists of numbers of equal length; null stands for missing")
+    return matrix
 
 
 def json_response(content: Any, status: int = 200) -> Response:

@@ -10,8 +10,8 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ranksieve.serve.metrics import RequestMetrics
 from ranksieve.serve.problems import Refused, problem
+from ranksieve.serve.request_metrics import RequestMetrics
 from ranksieve.serve.settings import Settings
 
 SAFE = ("GET", "HEAD")

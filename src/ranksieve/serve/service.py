@@ -19,11 +19,11 @@ from ranksieve.retrieval.index import Index
 from ranksieve.serve.comparison import Comparison
 from ranksieve.serve.engine import Engine
 from ranksieve.serve.judgements import JudgementStore
-from ranksieve.serve.metrics import RequestMetrics
 from ranksieve.serve.models import FIRST_STAGE, ModelStore
 from ranksieve.serve.problems import Refused
+from ranksieve.serve.request_metrics import RequestMetrics
 from ranksieve.serve.settings import Settings
-from ranksieve.serve.training import Trainer
+from ranksieve.serve.trainer import Trainer
 from ranksieve.serve.training_task import Task
 from ranksieve.threads import prepare_threads
 from ranksieve.user_functions import import_function

@@ -22,8 +22,7 @@ from ranksieve.forest.ctr_forest import CtrForest
 from ranksieve.forest.ctr_statistics import ABOVE, CATEGORY, EQUAL, Element, Statistics, Table
 from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.catboost_categories import categories_in
-from ranksieve.forest.formats.catboost_statistics import Statistic, signed
+from ranksieve.forest.formats.catboost_statistics import Statistic, categories_in, signed
 from ranksieve.forest.formats.nodes import REMEDY, Nodes, reading, to_forest
 
 LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}  # where NaN goes: as it is, NaN > border is false
