@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
@@ -99,15 +100,25 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Keep other processes waiting that lock the same file or folder; the lock ends with the process."""
-    if sys.platform == "win32":
-        yield
+def locked(path: str | os.PathLike[str], *, tries: int | None = None) -> Iterator[int]:
+    """Lock a folder, or a file, which is made if there is none; yields its handle. The lock ends with the process.
+
+    Other processes that lock the same path wait. With `tries`, they get a BlockingIOError after so many, 50 ms apart.
+    """
+    if sys.platform == "win32" and os.path.isdir(path):  # cannot be opened there
+        yield -1
         return
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        for left in reversed(range(tries or 1)) if sys.platform != "win32" else ():
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX if tries is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not left:
+                    raise
+                time.sleep(0.05)
+        yield handle
     finally:
         os.close(handle)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.binning import LARGEST, Binning
+from ranksieve.data.lists import starts_of
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
 
@@ -45,15 +46,15 @@ def to_forest(trees: Sequence[Tree], binning: Binning, feature_names: Sequence[s
         default_left=splits[:, 2] == 1,
         zero_missing=np.zeros(len(splits), np.bool_),
         categorical=splits[:, 1] < 0,
-        set_offsets=np.cumsum([0, *map(len, sets)]).astype(np.int64),
+        set_offsets=starts_of(list(map(len, sets))),
         set_codes=np.concatenate([np.empty(0, np.int64), *sets]),
         gain=_joined([tree.gains for tree in trees], np.float64),
         split_count=_joined([tree.counts for tree in trees], np.int64),
         leaf_values=_joined([tree.leaf_values for tree in trees], np.float64),
         leaf_count=_joined([tree.leaf_counts for tree in trees], np.int64),
         leaf_weight=_joined([tree.leaf_weights for tree in trees], np.float64),
-        split_offsets=np.concatenate([[0], np.cumsum(n_splits)]).astype(np.int64),
-        leaf_offsets=np.concatenate([[0], np.cumsum(n_leaves)]).astype(np.int64),
+        split_offsets=starts_of(n_splits),
+        leaf_offsets=starts_of(n_leaves),
         weights=np.ones(len(trees)),
         feature_names=tuple(feature_names),
         info=dict(info),

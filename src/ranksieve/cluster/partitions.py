@@ -116,12 +116,7 @@ def scan(
     `first_row` and `n_all` place its rows among those of all partitions. `options` are those of `open_data`.
     """
     opened = open_values(data, **options)
-    sketch = None
-    if most:
-        sketch = BinningSketch(
-            **most, fill=opened.absent, first_row=first_row, n_all=n_all, categories=opened.categories,
-            names=opened.feature_names or (),
-        )  # fmt: skip
+    sketch = BinningSketch(opened.info, **most, first_row=first_row, n_all=n_all) if most else None
     sizes: dict[str, int] = {}
     highest = 1.0
     sampled_from = first_row if most else None

@@ -150,7 +150,7 @@ class MemorySink:
 
 
 def _bin_dataset(data: Dataset, most: dict[str, int], binning: Binning | None, place: _Place) -> Binned:
-    sketch = BinningSketch(**most, categories=data.categories, names=data.feature_names)
+    sketch = BinningSketch(data.info, **most)
     if binning is None:
         place.check_sample(data.n_docs, data.n_features, data.source)
         for block in data.blocks(in_user_order=True):  # the rows have the numbers that they have in a file
@@ -196,13 +196,7 @@ def _first_pass(
     """The lists, and the binning if none is given; writes the bins if there is a sink."""
     name = source.path
     growing = ListBuilder(name)
-    sketch = BinningSketch(
-        **most,
-        fill=source.absent,
-        n_all=source.n_docs or 0,
-        categories=source.categories,
-        names=source.feature_names or (),
-    )
+    sketch = BinningSketch(source.info, **most, n_all=source.n_docs or 0)
     if binning is None:
         place.check_sample(source.n_docs or 0, source.n_features or 0, name)
     width = n_docs = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve.data.categories import MOST
 from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.feature_columns import FeatureColumns, Rows
-from ranksieve.data.features import infinite_feature
+from ranksieve.data.features import FeatureInfo, infinite_feature
 from ranksieve.data.lists import starts_of
 from ranksieve.data.sampled_rows import key_of, parts_of, share_below
 from ranksieve.dtypes import BIN, FEATURE, MAX_BINS, MISSING_BIN
@@ -22,6 +22,7 @@ from ranksieve.kernels.quantize import heaps_of
 
 SAMPLE_ROWS = 65_536  # rows that quantiles are taken from, 250 a bin; all of them in smaller sets
 LARGEST = np.finfo(FEATURE).max  # threshold of "every value left, missing right"
+NO_INFO = FeatureInfo()  # features f1, f2, …, none of them categorical
 
 
 @dataclass(frozen=True)
@@ -114,26 +115,22 @@ class BinningSketch:
     have few, and the rows with the smallest hash of their row number: a uniform sample that does not depend on the
     sizes of the blocks. Sketches of parts of the data can be merged; each is given the number of its `first_row`. With
     the number of all rows, `n_all`, a part keeps only rows that may be used.
-    Features whose names are in `categories` are categorical; without `names`, features are called f1, f2, ….
     """
 
     def __init__(
         self,
+        info: FeatureInfo = NO_INFO,
         *,
         max_bins: int = MAX_BINS,
-        fill: float = 0.0,
         sample_rows: int = SAMPLE_ROWS,
         first_row: int = 0,
         n_all: int = 0,
         max_cat_bins: int = MAX_BINS,
-        categories: Container[str] = (),
-        names: Sequence[str] = (),
     ) -> None:
         self._max_bins = max_bins
         self._max_cat_bins = max_cat_bins
-        self._categories, self._names = categories, names
+        self._info, self._fill = info, info.absent
         self._code_counts: dict[int, Counter[int]] = {}  # how often each category of a feature occurs
-        self._fill = fill
         self._sample_rows = sample_rows
         self._first_row = first_row
         self._n_rows = self._n_sampled = 0
@@ -156,7 +153,7 @@ class BinningSketch:
                 self._add_sampled(block[start:stop], first + start, weight, source)
             elif np.isinf(block[start:stop]).any():
                 row, feature = np.argwhere(np.isinf(block[start:stop]))[0]
-                raise infinite_feature(source, self._name(feature), self._n_rows + start + int(row) + 1)
+                raise infinite_feature(source, self._info.name_of(feature), self._n_rows + start + int(row) + 1)
         self._n_rows += len(block)
         if self._n_kept > self._sample_rows * 5 // 4:
             self._shrink()
@@ -168,7 +165,7 @@ class BinningSketch:
         kernels.track_distinct(columns, self._distinct, self._counts, self._missing, bad)
         if (bad >= 0).any():
             feature = int(np.argmax(bad >= 0))
-            raise infinite_feature(source, self._name(feature), first - self._first_row + int(bad[feature]) + 1)
+            raise infinite_feature(source, self._info.name_of(feature), first - self._first_row + int(bad[feature]) + 1)
         keys = key_of(np.arange(first, first + len(block), dtype=np.uint64), weight)
         chosen = np.flatnonzero(keys <= self._limit)
         self._kept.append((keys[chosen], np.take(columns, chosen, axis=1)))
@@ -180,7 +177,7 @@ class BinningSketch:
             if feature >= block.shape[1]:
                 continue
             values = block[:, feature]
-            check_codes(values, self._name(feature), source)
+            check_codes(values, self._info.name_of(feature), source)
             values = values[values >= 0]  # not NaN, and negative ones are missing too
             codes, times = np.unique(values.astype(np.int64), return_counts=True)
             counts.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
@@ -243,16 +240,13 @@ class BinningSketch:
         offsets = starts_of(sizes[features])
         return Binning(np.concatenate([pieces[f] for f in features]), offsets, features, codes)
 
-    def _name(self, feature: int) -> str:
-        return self._names[feature] if self._names else f"f{feature + 1}"
-
     def _widen(self, width: int) -> None:
         known = len(self._counts)
         new = width - known
         if new <= 0:
             return
         for feature in range(known, width):
-            if self._name(feature) in self._categories:
+            if self._info.name_of(feature) in self._info.categories:
                 before = 0 if np.isnan(self._fill) else self._n_rows
                 self._code_counts[feature] = Counter({int(self._fill): before} if before else {})
         self._distinct = np.concatenate([self._distinct, np.zeros((new, self._max_bins), FEATURE)])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import digamma
 
+from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import LABEL, OFFSET, ROW, SCORE
 from ranksieve.errors import DataError, param
 from ranksieve.kernels import metrics as kernels
@@ -156,7 +157,7 @@ def count_positives(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> 
 
 def best_rows(scores: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the `counts[q]` best of every query, flat and best first, and the bounds of each query in them."""
-    bounds = np.concatenate([[0], np.cumsum(counts)]).astype(OFFSET)
+    bounds = starts_of(counts)
     rows = np.empty(bounds[-1], dtype=ROW)
     kernels.rank_queries(np.asarray(scores, SCORE), offsets, bounds, rows)
     return rows, bounds

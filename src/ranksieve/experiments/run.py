@@ -21,7 +21,7 @@ from ranksieve.experiments.run_cell import UNFINISHED, CallbackFor, run_cell, ve
 from ranksieve.experiments.spec import Cell, Spec
 from ranksieve.experiments.train_cell import CELLS
 from ranksieve.experiments.tune import search, studies, tuned, tuned_cells
-from ranksieve.files import atomic_path
+from ranksieve.files import atomic_path, locked
 from ranksieve.rankers.trials import load_optuna
 
 STORED = ("title", "about", "quick", "metrics", "stages", "figures", "baseline", "compare", "timed")  # of a spec
@@ -182,14 +182,9 @@ def _store_experiment(spec: Spec, folder: Path, tuned: Sequence[dict[str, Any]] 
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Lock the folder against a second run; the OS releases the lock when the process dies."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
-    with open(folder / ".lock", "w") as file:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(locked(folder / ".lock", tries=1))
         except OSError as error:
             raise DataError(f"{folder}: another experiment is running there; wait, or choose another folder") from error
         yield

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import Forest
@@ -96,7 +97,7 @@ def _expected(forest: Forest, values: np.ndarray, leaf_covers: np.ndarray) -> fl
 def _paths(
     forest: Forest, feature: np.ndarray, values: np.ndarray, leaf_covers: np.ndarray, split_covers: np.ndarray
 ) -> kernels.Paths:
-    starts = np.concatenate([[0], np.cumsum(2 * forest.n_leaves - 1)]).astype(np.int64)
+    starts = starts_of(2 * forest.n_leaves - 1)
     n_nodes, n_trees = int(starts[-1]), forest.n_trees
     split, parent, right, above = (np.zeros(n_nodes, np.int32) for _ in range(4))
     paths = kernels.Paths(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -45,12 +45,6 @@ class CtrForest(TrainedModel):
     @property
     def size(self) -> str:
         return f"{self.forest.size}, {counted(statistic=self.statistics.n_columns)}"
-
-    @property
-    def categories(self) -> Mapping[str, Sequence[str]]:
-        """The names of the categories of each categorical feature, in the order of their numbers."""
-        categories: Mapping[str, Sequence[str]] = self.info.get("categories", {})
-        return categories
 
     @property
     def combinations(self) -> list[str]:

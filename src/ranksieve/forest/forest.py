@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError, param
 from ranksieve.forest.model import TrainedModel
@@ -93,15 +94,6 @@ class Forest(TrainedModel):
     def size(self) -> str:
         """How large it is, in words."""
         return counted(tree=self.n_trees)
-
-    @property
-    def categories(self) -> Mapping[str, Sequence[str]]:
-        """The names of the categories of each categorical feature, in the order of their numbers.
-
-        Empty for a feature whose categories have numbers and no names.
-        """
-        categories: Mapping[str, Sequence[str]] = self.info.get("categories", {})
-        return categories
 
     @cached_property
     def has_categories(self) -> bool:
@@ -377,10 +369,10 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
 
 def _joined(offsets: Sequence[np.ndarray]) -> np.ndarray:
     sizes = np.concatenate([np.diff(o) for o in offsets])
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return starts_of(sizes)
 
 
 def _pieces(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.diff(offsets)[chosen]
-    new = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    new = starts_of(sizes)
     return np.repeat(offsets[chosen] - new[:-1], sizes) + np.arange(new[-1]), new

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -74,6 +74,15 @@ class TrainedModel(ABC):
     def n_features(self) -> int:
         """Number of features."""
         return len(self.feature_names)
+
+    @property
+    def categories(self) -> Mapping[str, Sequence[str]]:
+        """The names of the categories of each categorical feature, in the order of their numbers.
+
+        Empty for a feature whose categories have numbers and no names.
+        """
+        categories: Mapping[str, Sequence[str]] = self.info.get("categories", {})
+        return categories
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ParameterError, param
 from ranksieve.forest.float32 import floor_single, to_single
@@ -231,7 +232,7 @@ def make_walks(forest: Forest) -> traverse_raw.Walks:
     """The forest's nodes in the order that traversal from root to leaf needs."""
     n_padding = -forest.n_trees % traverse_raw.SIDE_BY_SIDE
     sizes = np.diff(forest.split_offsets) + np.diff(forest.leaf_offsets)
-    roots = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    roots = starts_of(sizes).astype(np.int32)
     padding = roots[-1]  # one more leaf, the root of the trees that fill up the last group
     n_nodes = int(padding) + 1
     walks = traverse_raw.Walks(

@@ -8,7 +8,7 @@ from functools import cached_property
 import numba
 import numpy as np
 
-from ranksieve.data.lists import Lists
+from ranksieve.data.lists import Lists, starts_of
 from ranksieve.dtypes import ROW, SCORE
 from ranksieve.evaluation.metrics import Metric
 from ranksieve.forest.forest import Forest
@@ -144,7 +144,7 @@ class Pools:
         floors, counts = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.int64)
         margin = min(int(margin), int(kernels.FAR))
         kernels.find_floors(low, high, offsets, outputs.incremental.k, margin, floors, counts)
-        self.offsets = np.concatenate([[0], np.cumsum(counts)])
+        self.offsets = starts_of(counts)
         self.rows, self.scores = np.empty(self.offsets[-1], ROW), np.empty(self.offsets[-1], np.int64)
         kernels.fill_pools(low, high, offsets, floors, self.offsets, self.rows, self.scores)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ranksieve.data.lists import starts_of
 from ranksieve.kernels import postings as kernels
 from ranksieve.retrieval.analysis import Field, words_of
 
@@ -82,7 +83,7 @@ class Inverter:
         analyzers = self._analyzer_of[fields]
         lengths, counts = np.zeros(len(ends), np.int32), np.zeros(len(terms), np.int64)
         kernels.count_tokens(raw, ends, analyzers, piece_starts, pieces, lengths, counts)
-        starts = np.concatenate([[0], np.cumsum(counts)])
+        starts = starts_of(counts)
         texts, places = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int32)
         kernels.sort_tokens(raw, ends, analyzers, piece_starts, pieces, starts[:-1].copy(), texts, places)
         self._write(terms, starts, texts, places, docs, fields)
@@ -121,8 +122,8 @@ class Inverter:
         kernels.count_entries(starts, texts, places, has_positions, entry_counts, byte_counts)
         n_entries, n_bytes = int(entry_counts.sum()), int(byte_counts.sum())
         run = {
-            "entry_starts": np.concatenate([[0], np.cumsum(entry_counts)]),
-            "byte_starts": np.concatenate([[0], np.cumsum(byte_counts)]),
+            "entry_starts": starts_of(entry_counts),
+            "byte_starts": starts_of(byte_counts),
             "docs": np.empty(n_entries, np.int32),
             "fields": np.empty(n_entries, np.uint8),
             "tfs": np.empty(n_entries, np.int32),

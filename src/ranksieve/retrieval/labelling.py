@@ -13,8 +13,9 @@ import numpy as np
 from ranksieve.data.blocks import Block
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import FeatureInfo, is_dense
+from ranksieve.data.lists import starts_of
 from ranksieve.data.parquet import write_blocks
-from ranksieve.dtypes import LABEL, OFFSET
+from ranksieve.dtypes import LABEL
 from ranksieve.errors import DataError, check_whole
 from ranksieve.retrieval.encoders import as_query_vectors
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
@@ -88,7 +89,7 @@ class Pairs:
             self.searcher.note_odd({id: self.queries[id] for id in ids}, prepared, notes)
             return self.searcher.of_prepared(prepared, self.depth)
         docs, scores = zip(*(lists[id] for id in ids), strict=True)
-        offsets = np.concatenate([[0], np.cumsum([len(some) for some in docs])]).astype(OFFSET)
+        offsets = starts_of([len(some) for some in docs])
         return Candidates(offsets, np.concatenate(docs), np.concatenate(scores))
 
     def _lists_of_run(self, run: Run, notes: Notes) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ranksieve.data.lists import starts_of
 from ranksieve.kernels import postings as kernels
 from ranksieve.retrieval.first_stage import idf
 from ranksieve.retrieval.inverting import RUN_ARRAYS
@@ -77,8 +78,8 @@ def merge_runs(runs: list[PostingsRun], n_docs: int, n_fields: int, memory: int,
         numbers = run.part("numbers")
         entries[numbers] += np.diff(run.part("entry_starts"))
         n_bytes[numbers] += np.diff(run.part("byte_starts"))
-    writer.append("entry_starts", np.concatenate([[0], np.cumsum(entries)]))
-    writer.append("byte_starts", np.concatenate([[0], np.cumsum(n_bytes)]))
+    writer.append("entry_starts", starts_of(entries))
+    writer.append("byte_starts", starts_of(n_bytes))
     squares, distinct = np.zeros((n_fields + 1, n_docs)), np.zeros((n_fields + 1, n_docs), np.int32)
     for first, stop in _stretches(entries, max(memory // BYTES_PER_ENTRY, 1)):
         starts, merged = _merge_stretch(runs, first, stop, entries, n_bytes, writer)
@@ -104,7 +105,7 @@ def merge_runs(runs: list[PostingsRun], n_docs: int, n_fields: int, memory: int,
 def _append_forward(runs: list[PostingsRun], memory: int, writer: IndexWriter) -> int:
     """Write the terms of every document, run by run; returns how many there are in all."""
     counts = np.concatenate([run.part("forward_counts") for run in runs])
-    writer.append("forward_starts", np.concatenate([[0], np.cumsum(counts)]))
+    writer.append("forward_starts", starts_of(counts))
     size = max(memory // BYTES_PER_ENTRY, 1)
     for run in runs:
         numbers, n_forward = run.part("numbers"), run.size("forward_terms")
@@ -162,8 +163,8 @@ def _merge_stretch(
     runs: list[PostingsRun], first: int, stop: int, entries: np.ndarray, n_bytes: np.ndarray, writer: IndexWriter
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     """Merge the postings of the terms first:stop and append them; returns them and where each term's start."""
-    starts = np.concatenate([[0], np.cumsum(entries[first:stop])])
-    byte_starts = np.concatenate([[0], np.cumsum(n_bytes[first:stop])])
+    starts = starts_of(entries[first:stop])
+    byte_starts = starts_of(n_bytes[first:stop])
     cursors, byte_cursors, term_bytes = starts[:-1].copy(), byte_starts[:-1].copy(), np.zeros(stop - first, np.int64)
     kinds = (np.int32, np.uint8, np.int32, np.uint32)
     merged = tuple(np.empty(starts[-1], kind) for kind in kinds)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve.data.compression import first_bytes
 from ranksieve.data.data_file import spool_pipe
-from ranksieve.data.lists import check_id
+from ranksieve.data.lists import check_id, starts_of
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.retrieval.analysis import Analyzer, words_of
 from ranksieve.retrieval.corpus import MAGIC, plain_text, read_documents, text_lines
@@ -216,7 +216,7 @@ def _joined(chunks: list[list[np.ndarray]], counts: list[list[np.ndarray]]) -> t
     lengths = [np.concatenate([np.empty(0, np.int64), *some]) for some in counts]
     bases = np.cumsum([0, *map(len, flat[:-1])])
     place_starts = np.array(
-        [base + np.concatenate([[0], np.cumsum(some)]) for base, some in zip(bases, lengths, strict=True)],
+        [base + starts_of(some) for base, some in zip(bases, lengths, strict=True)],
         dtype=np.int64,
     )
     return place_starts, np.concatenate(flat)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from ranksieve.data.lists import starts_of
 from ranksieve.errors import ParameterError, check_whole, param
 from ranksieve.kernels.retrieving import retrieve as retrieve_kernel
 from ranksieve.retrieval.encoders import GivenVectors, QueryVectors, as_query_vectors
@@ -159,7 +160,7 @@ class Searcher:
             min(self._threads, max(n_queries, 1)), docs, scores, counts,
         )  # fmt: skip
         taken = np.arange(k) < counts[:, None]
-        return Candidates(np.concatenate([[0], np.cumsum(counts)]), docs[taken], scores[taken])
+        return Candidates(starts_of(counts), docs[taken], scores[taken])
 
     def lists(self, ids: Sequence[str], prepared: Prepared, k: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """The ids of the k best documents of every prepared query, and their scores."""
@@ -186,7 +187,7 @@ def _joined(lists: Iterable[tuple[np.ndarray, np.ndarray]]) -> Candidates:
     for some, values in lists:
         docs.append(some.astype(np.int32))
         scores.append(values)
-    return Candidates(np.cumsum([0, *map(len, docs[1:])]), np.concatenate(docs), np.concatenate(scores))
+    return Candidates(starts_of(list(map(len, docs[1:]))), np.concatenate(docs), np.concatenate(scores))
 
 
 def blocks_of_queries(ids: Sequence[str], size: int = BLOCK_QUERIES) -> Iterator[Sequence[str]]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +19,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.splits import split
 from ranksieve.errors import DataError, RanksieveError
 from ranksieve.evaluation.evaluate import list_scores
+from ranksieve.files import locked
 from ranksieve.forest.forest import Forest
 from ranksieve.progress import waiting
 from ranksieve.rankers.train import train
@@ -32,9 +31,6 @@ from ranksieve.retrieval.runs import Judgements
 from ranksieve.serve.comparison import METRIC, Ranked, measured
 from ranksieve.text_formats import counted
 from ranksieve.user_functions import import_function
-
-if sys.platform != "win32":
-    import fcntl
 
 FIRST = "first stage"
 FEWEST_QUERIES = 10  # with a relevant candidate: six to train on, two to stop by, two to measure
@@ -101,7 +97,8 @@ def run_task(task: Task) -> None:
             write_progress(task.folder, progress)
 
     try:
-        with _lock(task.folder, tries=40) as handle:  # one that looks whether there is a lock has it for a moment
+        # one that looks whether there is a lock has it for a moment
+        with locked(_lock_file(task.folder), tries=40) as handle:
             os.ftruncate(handle, 0)  # a process that was killed has left its number
             os.write(handle, str(os.getpid()).encode())
             try:
@@ -229,7 +226,7 @@ def _new_file(folder: Path) -> Path:
 def is_training(folder: Path) -> bool:
     """Whether a process trains in a folder."""
     try:
-        with _lock(folder) as handle:
+        with locked(_lock_file(folder), tries=1) as handle:
             os.ftruncate(handle, 0)  # nobody is to be ended who has the number of a process that was killed
             return False
     except BlockingIOError:
@@ -256,27 +253,3 @@ def end_training(folder: Path, seconds: float = 10.0) -> bool:
 def _lock_file(folder: Path) -> Path:
     """Locked while a process trains; it has the process's number."""
     return folder / ".training.lock"
-
-
-@contextlib.contextmanager
-def _lock(folder: Path, tries: int = 1) -> Iterator[int]:
-    """A lock that ends with the process, as a file's handle; BlockingIOError where another process has it."""
-    handle = os.open(_lock_file(folder), os.O_RDWR | os.O_CREAT, 0o600)
-    if sys.platform == "win32":
-        try:
-            yield handle
-        finally:
-            os.close(handle)
-        return
-    try:
-        for left in reversed(range(tries)):
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not left:
-                    raise
-                time.sleep(0.05)
-        yield handle
-    finally:
-        os.close(handle)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ranksieve.data.lists import starts_of
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import DTYPES, NO_CODES
 from ranksieve.forest.formats.category_sets import codes_of_words
@@ -54,7 +55,7 @@ def read_trees(blocks: list[TreeText], n_features: int) -> dict[str, np.ndarray]
     """The arrays and offsets of a `Forest`, checked: no index leads out of them."""
     words: dict[str, list[str]] = {key: [] for key in KEYS}
     n_leaves = np.array([_collect(block, words) for block in blocks], dtype=np.int64)
-    leaf_offsets = np.concatenate([[0], np.cumsum(n_leaves)]).astype(np.int64)
+    leaf_offsets = starts_of(n_leaves)
     split_offsets = leaf_offsets - np.arange(len(leaf_offsets))
     arrays = {}
     for key, (name, per_split, _) in KEYS.items():
@@ -180,7 +181,7 @@ def _sets(blocks: list[TreeText], arrays: dict[str, np.ndarray], split_offsets: 
     sizes = [len(codes) for codes in sets]
     return {
         "threshold": np.where(categorical, 0.0, arrays["threshold"]),
-        "set_offsets": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        "set_offsets": starts_of(sizes),
         "set_codes": np.concatenate([NO_CODES, *sets]),
     }
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.data.features import default_names
+from ranksieve.data.lists import starts_of
 from ranksieve.dtypes import MOST_FEATURES
 from ranksieve.errors import ModelError
 from ranksieve.forest.forest import DTYPES, NO_CODES, Forest
@@ -100,7 +101,7 @@ def to_forest(
     if len(names) != n_features:
         raise ModelError(f"{source}: names {len(names)} features but has {n_features}; {REMEDY}")
     n_leaves = [len(part["leaf_values"]) for part in parts]
-    leaf_offsets = np.concatenate([[0], np.cumsum(n_leaves)]).astype(np.int64)
+    leaf_offsets = starts_of(n_leaves)
     forest = Forest(
         **{
             name: np.concatenate([np.empty(0), *(part[name] for part in parts)]).astype(dtype)
