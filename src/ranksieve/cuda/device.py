@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import threading
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
@@ -164,10 +165,48 @@ def kernel(function: Callable[..., None] | None = None, *, shared: int = 0, regi
     return Kernel(function)
 
 
+class _Streams(threading.local):
+    """The stream of most work, one for work beside it, and the one that this thread uses now.
+
+    A graph cannot be recorded on the default stream, so that none of these is it.
+    """
+
+    def __init__(self, main: Any, side: Any) -> None:
+        self.main, self.side, self.now = main, side, main
+        self.is_free, self.is_done = cuda.event(timing=False), cuda.event(timing=False)
+
+
 @cache
+def _streams() -> _Streams:
+    return _Streams(cuda.stream(), cuda.stream())
+
+
 def stream() -> Any:
-    """The stream of all work of this process: a graph cannot be recorded on the default one."""
-    return cuda.stream()
+    """The stream of the work that is launched now."""
+    return _streams().now
+
+
+@contextmanager
+def beside() -> Iterator[None]:
+    """Work that follows all work before it, and runs beside what is launched next, until `join`."""
+    if SIMULATED:
+        yield
+        return
+    streams = _streams()
+    streams.is_free.record(streams.main)
+    streams.is_free.wait(streams.side)
+    streams.now = streams.side
+    try:
+        yield
+    finally:
+        streams.now = streams.main
+        streams.is_done.record(streams.side)
+
+
+def join() -> None:
+    """Let all that is launched next follow the work of the last `beside`."""
+    if not SIMULATED:
+        _streams().is_done.wait(_streams().main)
 
 
 _waits = 0  # how often all work was waited for
@@ -225,7 +264,6 @@ def _address(array: Any) -> int:
     return int(array.__cuda_array_interface__["data"][0])
 
 
-@cache
 def handle() -> int:
     """The stream, as the driver knows it."""
     return int(stream().handle)

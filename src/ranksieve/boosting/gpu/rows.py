@@ -15,7 +15,18 @@ from ranksieve.boosting.selections.random import Everything
 from ranksieve.boosting.training_rows import Gradients, TrainingLists, TreeTarget
 from ranksieve.cuda import marking
 from ranksieve.cuda.bins import GROUP, DeviceBins, StreamedBins
-from ranksieve.cuda.device import SIMULATED, THREADS, CudaGraphs, download, empty, n_multiprocessors, overwrite, upload
+from ranksieve.cuda.device import (
+    SIMULATED,
+    THREADS,
+    CudaGraphs,
+    beside,
+    download,
+    empty,
+    join,
+    n_multiprocessors,
+    overwrite,
+    upload,
+)
 from ranksieve.cuda.gradients import ListGradients, Sample, take_gradients, threads_of
 from ranksieve.cuda.growth import TreeSpace
 from ranksieve.cuda.largest import CHOSEN
@@ -55,8 +66,14 @@ class GpuLists(TrainingLists):
             (grad, hess), weights = self.full_gradients(scores, step), self.lists.weights
             self._full = None  # the next tree has others
             return TreeTarget(None, grad, hess) if weights is None else TreeTarget(None, grad * weights, hess * weights)
-        space = self._full_space if there is None else self._compact(there.there, there.n_rows, there.name)
+        if there is None or isinstance(self.bins, StreamedBins):
+            space = self._full_space if there is None else self._compact(there.there, there.n_rows, there.name)
+            self._fill(there, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
+            return space
+        with beside():  # a copy waits for the memory, gradients mostly for their own threads
+            space = self._compact(there.there, there.n_rows, there.name)
         self._fill(there, scores, step, (space.grad, space.hess), weighted=True, graphs=space.graphs)
+        join()
         return space
 
     def full_gradients(self, scores: Any, step: int) -> Gradients:
