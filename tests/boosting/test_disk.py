@@ -21,11 +21,12 @@ from ranksieve.boosting.selections.top import TopNegatives
 from ranksieve.boosting.tree import to_trees
 from ranksieve.data.bin_store import BinStore
 from ranksieve.data.binned import Binned, bin_data
-from ranksieve.data.disk_rows import SPARE_SHARE, DiskRows, _largest
+from ranksieve.data.disk_rows import SPARE_SHARE, DiskRows, _about_largest
 from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
 from ranksieve.kernels.lazy_scores import Candidates
+from ranksieve.kernels.row_slots import ABSENT, N_FREE, Slots, give_slots, renew_slots
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -327,8 +328,22 @@ def test_the_number_of_threads_does_not_matter(small_memory, data):
     same(*(rs.train(in_file(data, MANY), **{**params, "threads": n}) for n in (1, 2)))
 
 
-def test_the_largest_values_without_those_that_are_not_needed():
+def test_a_value_that_about_so_many_are_not_below():
     values = np.array([3.0, -np.inf, 5.0, 1.0])
-    assert sorted(_largest(values, 2)) == [0, 2]
-    assert sorted(_largest(values, 9)) == [0, 2, 3]
-    assert len(_largest(values, 0)) == len(_largest(values, -3)) == 0
+    assert [_about_largest(values, n) for n in (-1, 0, 1, 2, 3, 4)] == [np.inf, np.inf, 5.0, 3.0, 1.0, -np.inf]
+    many = np.random.default_rng(0).random(100_000)
+    assert np.count_nonzero(many >= _about_largest(many, 20_000)) == pytest.approx(20_000, rel=0.1)
+
+
+@pytest.mark.parametrize("n_reserved", [0, 4])
+def test_slots_go_to_wanted_rows_and_then_to_the_nearest(n_reserved):
+    """Rows 2:8 of ten; rows 1, 3 and 4 are in memory, and five more fit."""
+    slots = Slots(np.full(10, ABSENT, np.int32), np.zeros(8, np.int32), np.array([ABSENT, 8, 0]))
+    give_slots(np.array([1, 3, 4], np.int32), slots)
+    priority, new = np.array([np.inf, -2.0, 1.0, 3.0, -np.inf, 0.0]), np.empty(6, np.int32)
+    found = renew_slots(2, priority, 0.0, 3, 1 + n_reserved, slots, new)
+    assert found == ((3, 1, 3) if n_reserved == 0 else (2, 1, 2))  # the slot of row 3 is free again
+    assert new[: found[0]].tolist() == ([2, 5, 7] if n_reserved == 0 else [2, 5])
+    kept = np.flatnonzero(slots.of_rows >= 0)
+    assert kept.tolist() == [1, 2, 4, *new[1 : found[0]]]
+    assert len(set(slots.of_rows[kept])) == len(kept) and slots.state[N_FREE] == 8 - len(kept)

@@ -9,7 +9,7 @@ from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
 from ranksieve.dtypes import ROW
 from ranksieve.kernels.compile_trees import Compiled
-from ranksieve.kernels.lazy_scores import Candidates
+from ranksieve.kernels.lazy_scores import Candidates, distances
 from ranksieve.kernels.scoring import add_trees_binned
 from ranksieve.kernels.traverse_binned import RowBins, catch_up_rows
 
@@ -131,17 +131,6 @@ class _Priority:
         self._sign, self._floors = sign, lowest_heads + ceilings[scores.n_trees]
 
     def __call__(self, first: int, last: int) -> np.ndarray:
-        all_rows, labels = self._candidates
-        low, high, rows = first, last, np.arange(first, last)
-        if len(all_rows):
-            low, high = map(int, np.searchsorted(all_rows, np.array([first, last], all_rows.dtype)))
-            rows = all_rows[low:high]
-        begin = int(np.searchsorted(self._offsets, low, side="right")) - 1
-        end = int(np.searchsorted(self._offsets, high))
-        sizes = np.diff(np.clip(self._offsets[begin : end + 1], low, high))
-        floors = np.repeat(self._floors[begin:end], sizes)
-        priority = np.full(last - first, -np.inf)
-        priority[rows - first] = self._sign * self._scores[rows] - floors
-        if len(labels):
-            priority[labels[first:last] != 0] = -np.inf
+        priority = np.empty(last - first)
+        distances(first, last, self._candidates, self._offsets, self._floors, self._sign, self._scores, priority)
         return priority

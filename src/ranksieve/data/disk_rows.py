@@ -9,13 +9,13 @@ import numpy as np
 
 from ranksieve.data.bin_file import BinFile
 from ranksieve.dtypes import BIN, ROW
-from ranksieve.kernels.lazy_scores import ABSENT, REQUESTED
+from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, give_slots, renew_slots
 from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
 WHOLE_BYTES = 26  # of a document more than usual, while a tree is grown on all of them: gradients
-WANTED = -3  # slots of rows that the next pass over the file brings into memory
 PART_ROWS = 1 << 18  # slots that are worked on at a time
+SAMPLE = 4_096  # priorities of a block from which it is found how high they are
 SPARE_SHARE = 0.125  # of the memory for rows, which stays free for rows that are needed before the file is read again
 
 
@@ -29,13 +29,16 @@ class DiskRows:
     def __init__(self, file: BinFile, room: Callable[[BinFile], int]) -> None:
         self.file, self._room = file, room
         self.slots = np.full(self.file.n_rows, ABSENT, np.int32)
-        self._n_kept = 0
         self._taken = np.empty(0, ROW)  # the training rows of the last tree
 
     @cached_property
     def _matrix(self) -> np.ndarray:
         """Made when it is first used: then all data sets that share the memory are known."""
         return np.empty((self._room(self.file), self.file.width), BIN)
+
+    @cached_property
+    def _slots(self) -> Slots:
+        return Slots(self.slots, self._matrix.view(np.int32)[:, 0], np.array([ABSENT, len(self._matrix), 0]))
 
     @property
     def bins(self) -> RowBins:
@@ -68,10 +71,12 @@ class DiskRows:
         missing = rows[self.slots[rows] < 0]
         if not len(missing):
             return True
-        too_many = self._n_kept + len(missing) > len(self._matrix)
+        too_many = len(missing) > self._slots.state[N_FREE]
         if too_many or self.file.cost(missing) > WHOLE_SHARE * self.file.n_bytes:
             return False
-        self._keep(missing, self.file.take(missing))
+        bins = self.file.take(missing)
+        give_slots(missing, self._slots)
+        self._matrix[self.slots[missing]] = bins
         return True
 
     def take(self, rows: np.ndarray) -> np.ndarray:
@@ -83,9 +88,13 @@ class DiskRows:
 
     def buffer(self) -> np.ndarray:
         """Memory for other rows while a tree is grown on all; none of the rows is in memory then."""
-        self.slots.fill(ABSENT)
-        self._n_kept = 0
+        self._clear()
         return self._matrix[: max(len(self._matrix) - self.file.n_rows * WHOLE_BYTES // self.file.width, 1)]
+
+    def _clear(self) -> None:
+        """No row is in memory."""
+        self.slots.fill(ABSENT)
+        self._slots.state[:] = ABSENT, len(self._matrix), 0
 
     def refill(
         self,
@@ -100,40 +109,31 @@ class DiskRows:
         rows that are in memory stay there if there is room for them. `on_block` gets every block with the number of its
         first row before that.
         """
-        n_rows, n_near = self.file.n_rows, 0
-        spare = self.room - self._mark(rows, priority is None and self._n_kept + len(rows) <= len(self._matrix))
-        self._n_kept = 0
+        wanted = np.union1d(rows, self._taken) if len(rows) + len(self._taken) <= self.room else rows
+        if np.count_nonzero(self.slots[wanted] < 0) > self._slots.state[N_FREE]:
+            self._clear()
+        n_missing, n_near = int(np.count_nonzero(self.slots[wanted] < 0)), 0
         for first, bins in self.file.blocks():
             last = first + len(bins)
             if on_block is not None:
                 on_block(first, bins)
-            kept = self.slots[first:last] == WANTED
-            self.slots[first:last] = ABSENT
-            if priority is not None:
-                near = _largest(np.where(kept, -np.inf, priority(first, last)), spare * last // n_rows - n_near)
-                n_near += len(near)
-                kept[near] = True
-            inside = np.flatnonzero(kept)
-            self._keep(first + inside, bins[inside])
-
-    def _mark(self, rows: np.ndarray, with_kept: bool) -> int:
-        """Mark rows as wanted, the last training rows if there is room for them, and those in memory; their number."""
-        for _, slots in self._parts():
-            slots[:] = np.where(slots >= 0, WANTED, ABSENT) if with_kept else ABSENT
-        if len(rows) + len(self._taken) <= self.room:
-            self.slots[self._taken] = WANTED
-        self.slots[rows] = WANTED
-        return sum(int(np.count_nonzero(slots == WANTED)) for _, slots in self._parts())
-
-    def _keep(self, rows: np.ndarray, bins: np.ndarray) -> None:
-        end = self._n_kept + len(rows)
-        self._matrix[self._n_kept : end] = bins
-        self.slots[rows] = np.arange(self._n_kept, end, dtype=np.int32)
-        self._n_kept = end
+            low, high = map(int, np.searchsorted(wanted, np.array([first, last], wanted.dtype)))
+            if priority is None:
+                values, lowest, n = np.where(self.slots[first:last] >= 0, 0.0, -np.inf), 0.0, len(bins)
+            else:
+                values, n = priority(first, last), (self.room - len(wanted)) * last // self.file.n_rows - n_near
+                lowest = _about_largest(values, n)
+            values[wanted[low:high] - first] = np.inf
+            new = np.empty(len(bins), ROW)
+            n_new, n_wanted, n_kept = renew_slots(first, values, lowest, n, n_missing, self._slots, new)
+            n_missing, n_near, new = n_missing - n_wanted, n_near + n_kept, new[:n_new]
+            self._matrix[self.slots[new]] = bins[new - first]
 
 
-def _largest(values: np.ndarray, n: int) -> np.ndarray:
-    """The places of the n largest values, without negative infinity."""
-    n = min(max(n, 0), len(values))
-    places = np.argpartition(values, len(values) - n)[len(values) - n :] if 0 < n < len(values) else np.arange(n)
-    return places[values[places] > -np.inf]
+def _about_largest(values: np.ndarray, n: int) -> float:
+    """A value that about n others are not below; found in a sample of them."""
+    sample = values[:: 1 + len(values) // SAMPLE]
+    rank = n * len(sample) // len(values)
+    if rank >= len(sample):
+        return -np.inf
+    return float(np.partition(sample, len(sample) - rank)[len(sample) - rank]) if rank > 0 else np.inf

@@ -17,9 +17,9 @@ from numba import uintp
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.metrics import top_k
 from ranksieve.kernels.parallel import run_parts
+from ranksieve.kernels.row_slots import REQUESTED
 from ranksieve.kernels.traverse_binned import catch_up
 
-ABSENT, REQUESTED = -1, -2  # slots of rows that are not in memory
 ROUNDING = 1e-6  # heads are compared with so much room: they are rounded, and ceilings are rounded sums themselves
 
 
@@ -93,6 +93,23 @@ def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done
             out[n] = row
             n += heads[row] >= lowest_head and (len(labels) == 0 or labels[row] == 0.0)
     return n
+
+
+@njit(cache=True, nogil=True)
+def distances(first, last, candidates, offsets, floors, sign, scores, out):
+    """How far each of the rows first..last - 1 is above the floor of its query; -infinity if it is no candidate."""
+    rows, labels = candidates
+    out[:] = -np.inf
+    start, stop = first, last
+    if len(rows) > 0:
+        start, stop = np.searchsorted(rows, first), np.searchsorted(rows, last)
+    q = np.searchsorted(offsets, start, side="right") - 1
+    for i in range(start, stop):
+        while i >= offsets[q + 1]:
+            q += 1
+        row = uintp(rows[i]) if len(rows) > 0 else uintp(i)
+        if len(labels) == 0 or labels[row] == 0.0:
+            out[row - uintp(first)] = sign * scores[row] - floors[q]
 
 
 @njit(cache=True, nogil=True)
