@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.boosting.scores import Choice, Scores
+from ranksieve.boosting.scores import NO_ROWS, Choice, Scores, all_waiting
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
-from ranksieve.dtypes import ROW
 from ranksieve.kernels.compile_trees import Compiled
 from ranksieve.kernels.lazy_scores import Candidates, distances
-from ranksieve.kernels.scoring import add_trees_binned
-from ranksieve.kernels.traverse_binned import RowBins, catch_up_rows
+from ranksieve.kernels.scoring import NO_DOCS, add_trees_binned
+from ranksieve.kernels.traverse_binned import catch_up_rows
 
-NO_SLOTS = np.empty(0, np.int32)
 NO_HEADS = np.empty(0, np.float32)
 
 
@@ -48,16 +46,9 @@ class DiskScores(Scores):
 
     def _score_block(self, first: int, bins: np.ndarray, trees: Compiled) -> None:
         """Add trees to the scores of the rows from `first` on."""
-        scores = self._all_scores[first : first + len(bins)]
-        if self._n_copied < self._n_scored:  # no document was scored singly since
-            add_trees_binned(bins, trees, scores)
-            return
-        done = self._done[first : first + len(bins)]
-        ahead = np.flatnonzero(done > self._n_scored).astype(ROW)
-        known = scores[ahead]
-        add_trees_binned(bins, trees, scores)
-        scores[ahead] = known
-        catch_up_rows(RowBins(bins, NO_SLOTS), ahead, self._descent(), self._n_trees, scores, done)
+        part = slice(first, first + len(bins))
+        done = self._done[part] if self._n_copied == self._n_scored else NO_DOCS  # else none was scored singly since
+        add_trees_binned(bins, trees, self._all_scores[part], done, self._n_scored)
 
     def _copy_all(self) -> None:
         """Let the single scores begin where all documents are."""
@@ -87,13 +78,13 @@ class DiskScores(Scores):
 
     def _update(self, choice: Choice, candidates: Candidates, lists: tuple[np.ndarray, ...], lowest: bool) -> None:
         self._bins, offsets = self._rows.bins, lists[0]
+        n_requested, lowest_heads = waiting = all_waiting(len(choice.sizes))
         while True:
-            _, n_requested, lowest_heads = self._improve(choice, candidates, lists, lowest)
-            if not n_requested:
+            self._improve(choice, candidates, lists, lowest, waiting)
+            if not n_requested.any():
                 break
-            requested = self._rows.requested()
-            if not self._rows.load(requested):
-                self._score_all(requested[:0], _Priority(self, candidates, offsets, lowest_heads, lowest))
+            if not self._rows.load_requested(int(n_requested.sum())):
+                self._score_all(NO_ROWS, _Priority(self, candidates, offsets, lowest_heads, lowest))
         chosen = choice.rows
         if self._rows.fits(len(chosen)) and not self._rows.load(chosen):
             self._score_all(chosen, _Priority(self, candidates, offsets, self._floors(choice, lowest), lowest))

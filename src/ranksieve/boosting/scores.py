@@ -208,17 +208,21 @@ class Scores:
         """Make the last choice the new one; `lists` are those of `best_per_query`."""
         if self._n_walked > WALKED_SHARE * len(self._all_scores):
             self.all()
-        self._n_walked += self._improve(choice, candidates, lists, lowest)[0]
+        self._n_walked += self._improve(choice, candidates, lists, lowest, all_waiting(len(choice.sizes)))
 
     def _improve(
-        self, choice: Choice, candidates: Candidates, lists: tuple[np.ndarray, ...], lowest: bool
-    ) -> tuple[int, int, np.ndarray]:
-        """Make the last choice the new one, as far as rows are in memory; returns what `best_per_query` returns."""
+        self,
+        choice: Choice,
+        candidates: Candidates,
+        lists: tuple[np.ndarray, ...],
+        lowest: bool,
+        waiting: tuple[np.ndarray, np.ndarray],
+    ) -> int:
+        """Make the last choice of queries that wait the new one, as far as rows are in memory; see `best_per_query`."""
         self._copy_all()
-        sign, ceilings = self._bounds(lowest)
         return best_per_query(
-            self._bins, self._descent(), self._n_trees, sign, ceilings, candidates, lists, choice.places, choice.sizes,
-            self._values, self._done, self._heads_of(lowest),
+            self._bins, self._descent(), self._n_trees, self._bounds(lowest), candidates, lists, choice.places,
+            choice.sizes, self._values, self._done, self._heads_of(lowest), waiting,
         )  # fmt: skip
 
     def _heads_of(self, lowest: bool) -> np.ndarray:
@@ -267,6 +271,11 @@ class Scores:
             self._leaf_offsets[first : self._n_trees + 1] - leaf.start,
             self._sets,
         )
+
+
+def all_waiting(n_queries: int) -> tuple[np.ndarray, np.ndarray]:
+    """For `best_per_query`: the choice of no query has been made."""
+    return np.ones(n_queries, np.int64), np.full(n_queries, np.inf)
 
 
 def _longer(array: np.ndarray) -> np.ndarray:

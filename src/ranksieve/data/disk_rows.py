@@ -9,13 +9,13 @@ import numpy as np
 
 from ranksieve.data.bin_file import BinFile
 from ranksieve.dtypes import BIN, ROW
-from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, give_slots, renew_slots
+from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, copy_rows, give_slots, renew_slots
 from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
 WHOLE_BYTES = 26  # of a document more than usual, while a tree is grown on all of them: gradients
 PART_ROWS = 1 << 18  # slots that are worked on at a time
-SAMPLE = 4_096  # priorities of a block from which it is found how high they are
+SAMPLE = 512  # priorities of a block from which it is found how high they are
 SPARE_SHARE = 0.125  # of the memory for rows, which stays free for rows that are needed before the file is read again
 
 
@@ -54,12 +54,14 @@ class DiskRows:
         """How many rows can be in memory at a time, beside others that are needed now and then."""
         return int((1.0 - SPARE_SHARE) * len(self._matrix))
 
-    def requested(self) -> np.ndarray:
-        """The rows that a kernel has marked as requested."""
+    def load_requested(self, n: int) -> bool:
+        """`load` the n rows that a kernel has marked as requested; if False, `refill` is next."""
+        if n > self._slots.state[N_FREE]:  # there may be hundreds of millions
+            return False
         found = [np.flatnonzero(slots == REQUESTED).astype(ROW) + ROW(first) for first, slots in self._parts()]
         rows = np.concatenate(found)
         self.slots[rows] = ABSENT
-        return rows
+        return self.load(rows)
 
     def _parts(self) -> Iterator[tuple[int, np.ndarray]]:
         """The slots in parts, each with its first row: flags of all rows at once would take more memory."""
@@ -127,7 +129,7 @@ class DiskRows:
             new = np.empty(len(bins), ROW)
             n_new, n_wanted, n_kept = renew_slots(first, values, lowest, n, n_missing, self._slots, new)
             n_missing, n_near, new = n_missing - n_wanted, n_near + n_kept, new[:n_new]
-            self._matrix[self.slots[new]] = bins[new - first]
+            copy_rows(bins, first, new, self.slots, self._matrix)
 
 
 def _about_largest(values: np.ndarray, n: int) -> float:

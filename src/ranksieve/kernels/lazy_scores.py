@@ -113,12 +113,16 @@ def distances(first, last, candidates, offsets, floors, sign, scores, out):
 
 
 @njit(cache=True, nogil=True)
-def best_of_some(first, last, row_bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, given):
-    """`best_per_query` for some queries; `given` is (sizes, scores, done, heads, walks, requested, lowest heads)."""
+def best_of_some(first, last, row_bins, forest, n_trees, bounds, candidates, lists, chosen, given, waiting, n_walks):
+    """`best_per_query` for some queries; `given` is (sizes, scores, done, heads)."""
     offsets, thresholds, lows, highs, starts = lists
-    sizes, scores, done, heads, n_walks, n_requested, lowest_heads = given
+    sizes, scores, done, heads = given
+    sign, ceilings = bounds
+    n_requested, lowest_heads = waiting
     slots = row_bins.slots
     for q in range(first, last):
+        if n_requested[q] == 0:
+            continue
         low, high, start = lows[q], highs[q], starts[q]
         n_requested[q] = request_rows(chosen, start, start + sizes[q], n_trees, done, slots)
         if n_requested[q] > 0:
@@ -172,20 +176,24 @@ def keep_best(values, rows, k, out):
 
 
 @njit(cache=True, nogil=True)
-def best_per_query(row_bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, sizes, scores, done, heads):
+def best_per_query(row_bins, forest, n_trees, bounds, candidates, lists, chosen, sizes, scores, done, heads, waiting):
     """The candidates of each query scored at least `thresholds[q]`: the best `highs[q]` if they are more, the best
     `lows[q]` if they are fewer, ties by row; into `chosen[starts[q]:]`, and their number into `sizes[q]`.
 
     Same as bringing every row up to date and sorting, and faster: the rows chosen last time, rescored, give a score
     that the new choice cannot fall below; only rows that might reach it are scored. `chosen` and `sizes` hold the last
-    choice; sizes are 0 where there is none. With `sign` -1 scores count negated, and `ceilings` are theirs.
-    `candidates` are `Candidates`. `lists` is (offsets, thresholds, lows, highs, starts), an entry per query each.
+    choice; sizes are 0 where there is none. `bounds` is (sign, ceilings); with the sign -1 scores count negated, and
+    the ceilings are theirs. `candidates` are `Candidates`. `lists` is (offsets, thresholds, lows, highs, starts), an
+    entry per query each.
 
-    Returns the number of tree walks, the number of rows that were marked as REQUESTED, and for each query the head
-    below which no row matters; that is infinite where it is not known yet.
+    `waiting` is (n_requested, lowest_heads). Queries whose `n_requested` is 0 are left out. Afterwards it is the number
+    of rows that were marked as REQUESTED, where it is not 0 the choice is not made yet; `lowest_heads` is the head
+    below which no row matters, if it is known. Returns the number of tree walks.
     """
-    n_walks, n_requested = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
-    lowest_heads = np.full(len(sizes), np.inf)
-    given = sizes, scores, done, heads, n_walks, n_requested, lowest_heads
-    run_parts(best_of_some, len(sizes), (row_bins, forest, n_trees, sign, ceilings, candidates, lists, chosen, given))
-    return n_walks.sum(), n_requested.sum(), lowest_heads
+    n_walks = np.zeros(len(sizes), np.int64)
+    given = sizes, scores, done, heads
+    run_parts(
+        best_of_some, len(sizes),
+        (row_bins, forest, n_trees, bounds, candidates, lists, chosen, given, waiting, n_walks),
+    )  # fmt: skip
+    return n_walks.sum()

@@ -185,11 +185,11 @@ def ranking_scratch(columns):
 def add_raw(first, last, X, row_step, column_step, n_features, columns, exact, trees, n_docs, scores):
     """Add the values of all trees to the scores of the documents in blocks first..last - 1."""
     positions, values, ranked = ranking_scratch(columns)
-    space = scratch(trees)
+    space, done = scratch(trees), np.empty(0, np.uint16)
     for start in range(BLOCK * first, min(BLOCK * last, n_docs), BLOCK):
         n = min(BLOCK, n_docs - start)
         rank_block(X, row_step, column_step, n_features, start, n, columns, exact, positions, values, ranked)
-        add_block(ranked, n, trees, space, scores[start:])
+        add_block(ranked, n, trees, space, 0, done, scores[start:])
 
 
 @njit(cache=True, nogil=True)

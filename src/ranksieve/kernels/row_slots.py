@@ -9,8 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.lanes import load_bytes, prefetch, store
+from ranksieve.kernels.parallel import run_parts
 
 ABSENT, REQUESTED = -1, -2  # slots of rows that are not in memory
+AHEAD = 6  # rows that are copied later, for which memory is asked now
 FIRST_FREE, N_FREE, N_USED = 0, 1, 2
 
 
@@ -37,13 +40,12 @@ def give_slot(row, slots):
 
 @njit(cache=True, nogil=True)
 def free_slot(row, slots):
-    """Take the slot from a row, if it has one."""
+    """Take the slot from a row."""
     slot = slots.of_rows[row]
     slots.of_rows[row] = ABSENT
-    if slot >= 0:
-        slots.next_free[slot] = slots.state[FIRST_FREE]
-        slots.state[FIRST_FREE] = slot
-        slots.state[N_FREE] += 1
+    slots.next_free[slot] = slots.state[FIRST_FREE]
+    slots.state[FIRST_FREE] = slot
+    slots.state[N_FREE] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -58,26 +60,57 @@ def renew_slots(first, priority, lowest, n_most, n_reserved, slots, new):
     """Choose which of the rows from `first` on are in memory.
 
     Those of infinite priority, and up to `n_most` others whose priority is at least `lowest`; others lose their slots.
-    `n_reserved` free slots are for rows of infinite priority, here or later. Rows that get a slot are written to `new`.
-    Returns how many these are, how many of them have infinite priority, and how many others are in memory.
+    `n_reserved` free slots are for rows of infinite priority, here or later. Rows that get a slot are written to `new`;
+    none is REQUESTED any more. Returns how many these are, how many of them have infinite priority, and how many others
+    are in memory.
     """
-    n_near = n_new = n_wanted = 0
-    for i in range(len(priority)):
-        if priority[i] < np.inf:
-            stays = priority[i] >= lowest and priority[i] > -np.inf and n_near < n_most
-            n_near += stays
-            if not stays:
-                priority[i] = -np.inf
-                free_slot(first + i, slots)
-    for i in range(len(priority)):
-        if priority[i] == -np.inf or slots.of_rows[first + i] >= 0:
-            continue
-        is_wanted = priority[i] == np.inf
+    n_near = n_coming = n_going = n_new = n_wanted = 0
+    of_rows, going = slots.of_rows, np.empty(len(priority), np.int32)
+    for i in range(len(priority)):  # no branches: half of them would be mispredicted
+        is_near = (priority[i] >= lowest) & (priority[i] > -np.inf) & (priority[i] < np.inf) & (n_near < n_most)
+        stays, is_here = is_near | (priority[i] == np.inf), of_rows[first + i] >= 0
+        n_near += is_near
+        new[n_coming], going[n_going] = first + i, first + i
+        n_coming += stays & (not is_here)
+        n_going += is_here & (not stays)
+        of_rows[first + i] = max(of_rows[first + i], ABSENT)
+    for k in range(n_going):
+        free_slot(going[k], slots)
+    for k in range(n_coming):
+        is_wanted = priority[new[k] - first] == np.inf
         if is_wanted or slots.state[N_FREE] > n_reserved - n_wanted:
-            give_slot(first + i, slots)
-            new[n_new] = first + i
+            give_slot(new[k], slots)
+            new[n_new] = new[k]
             n_new += 1
             n_wanted += is_wanted
-        else:
-            n_near -= 1
-    return n_new, n_wanted, n_near
+    return n_new, n_wanted, n_near - (n_coming - n_new)
+
+
+@njit(cache=True, nogil=True)
+def copy_row(source, start, width, target, place):
+    """`target[place : place + width] = source[start : start + width]`, 64 bytes at a time if there are as many."""
+    if width < 64:
+        for k in range(width):
+            target[place + k] = source[start + k]
+        return
+    for k in range(0, width - 63, 64):
+        store(target, place + k, load_bytes(source, start + k))
+    store(target, place + width - 64, load_bytes(source, start + width - 64))
+
+
+@njit(cache=True, nogil=True)
+def copy_some_rows(start, stop, bins, first, rows, slots, matrix):
+    width, source, target = bins.shape[1], bins.reshape(bins.size), matrix.reshape(matrix.size)
+    for k in range(start, stop):
+        if k + AHEAD < stop:
+            row = rows[k + AHEAD]
+            for line in range(0, width, 64):
+                prefetch(source, (np.int64(row) - first) * width + line)
+                prefetch(target, np.int64(slots[row]) * width + line)
+        copy_row(source, (np.int64(rows[k]) - first) * width, width, target, np.int64(slots[rows[k]]) * width)
+
+
+@njit(cache=True, nogil=True)
+def copy_rows(bins, first, rows, slots, matrix):
+    """Copy rows to their slots of a matrix; `bins` are those of the rows from `first` on."""
+    run_parts(copy_some_rows, len(rows), (bins, first, rows, slots, matrix))

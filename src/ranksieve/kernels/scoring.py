@@ -27,6 +27,7 @@ from ranksieve.kernels.transpose import transpose_tile
 BLOCK = 64 * WORDS_PER_ROW  # documents
 STRIDE = BLOCK + 64  # bytes between columns: a power of two would put all columns into the same few cache sets
 TILE = 16
+NO_DOCS = np.empty(0, np.uint16)
 MAX_LEAVES = 4096  # beyond, walking from the root is faster
 
 
@@ -132,6 +133,18 @@ def add_values(values, starts, t, n_trees, n_docs, leaf, upper, wide, scores):
 
 
 @njit(cache=True, nogil=True)
+def add_missing_values(values, starts, t, n_trees, n_docs, leaf, upper, wide, n_before, done, scores):
+    """`add_values` for documents that have `done[i]` trees, of `n_before` others and these."""
+    for k in range(n_trees):
+        first = np.uint64(starts[t + k])
+        for i in range(n_docs):
+            place = np.uint64(leaf[i + k * BLOCK])
+            if wide:
+                place |= np.uint64(upper[i + k * BLOCK]) << np.uint64(8)
+            scores[i] += values[first + place] if done[i] <= n_before + t + k else 0.0
+
+
+@njit(cache=True, nogil=True)
 def scratch(trees):
     """What a block needs to write to: (shifted column, test bits, beyond, number, leaf bytes, upper leaf bytes)."""
     room = WORDS_PER_ROW * rows_per_tree(trees.leaf_starts)
@@ -175,8 +188,11 @@ def clear_ends(starts, t, n_trees, room, beyond):
 
 
 @njit(cache=True, nogil=True)
-def add_block(columns, n_docs, trees, space, scores):
-    """Add the values of all trees to the scores of a block of up to 512 documents."""
+def add_block(columns, n_docs, trees, space, n_before, done, scores):
+    """Add the values of all trees to the scores of a block of up to 512 documents.
+
+    With `done`, document i has `done[i]` trees already, of `n_before` others and these.
+    """
     shifted, bits, beyond, number, leaf, upper = space
     # taken out of the tuple once: each access counts references, atomically, and would cost as much as a tree
     lines, line_starts, levels, values, starts = (
@@ -192,7 +208,12 @@ def add_block(columns, n_docs, trees, space, scores):
         clear_ends(starts, t, together, room, beyond)
         run_lines(lines, line_starts[number_here], line_starts[number_here + 1], bits, beyond)
         find_leaves(levels, starts, t, together, n_groups, room, wide, bits, beyond, number, leaf, upper)
-        add_values(values, starts, t, together, n_docs, leaf, upper, wide, scores)
+        if len(done) == 0:
+            add_values(values, starts, t, together, n_docs, leaf, upper, wide, scores)
+        else:
+            add_missing_values(
+                values, starts, t, together, n_docs, leaf, upper, wide, n_before, done, scores
+            )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -233,8 +254,8 @@ def take_columns(bins, start, n_docs, used, positions, rows, columns):
 
 
 @njit(cache=True, nogil=True)
-def add_blocks_binned(first, last, bins, trees, scores):
-    """Add the values of all trees to the scores of the documents in blocks first..last - 1."""
+def add_blocks_binned(first, last, bins, trees, n_before, done, scores):
+    """Add the values of all trees to the scores of the documents in blocks first..last - 1; see `add_block`."""
     width = bins.shape[1]
     columns, rows = aligned(width * STRIDE // 8).view(np.uint8), aligned(64 * width // 8).view(np.uint8)
     positions, space = width * np.arange(64), scratch(trees)
@@ -243,16 +264,18 @@ def add_blocks_binned(first, last, bins, trees, scores):
         take_columns(bins, start, n_docs, trees.columns, positions, rows, columns)
         if len(trees.set_columns):
             take_columns(bins, start, n_docs, trees.set_columns, positions, rows, columns)
-        add_block(columns, n_docs, trees, space, scores[start:])
+        add_block(columns, n_docs, trees, space, n_before, done[start:], scores[start:])
 
 
 @njit(cache=True, nogil=True)
-def add_parallel_binned(bins, trees, scores):
+def add_parallel_binned(bins, trees, n_before, done, scores):
     """`add_blocks_binned` over all threads."""
-    run_parts(add_blocks_binned, -(-len(bins) // BLOCK), (bins, trees, scores))
+    run_parts(add_blocks_binned, -(-len(bins) // BLOCK), (bins, trees, n_before, done, scores))
 
 
-def add_trees_binned(bins: np.ndarray, trees: Compiled, scores: np.ndarray) -> None:
+def add_trees_binned(
+    bins: np.ndarray, trees: Compiled, scores: np.ndarray, done: np.ndarray = NO_DOCS, n_before: int = 0
+) -> None:
     """Add trees to the scores of binned documents, tree by tree: the same sums as walking every tree.
 
     Parameters
@@ -263,19 +286,23 @@ def add_trees_binned(bins: np.ndarray, trees: Compiled, scores: np.ndarray) -> N
         From `compile_binned`.
     scores : float64 array, n_docs
         Changed in place.
+    done : integer array, n_docs, optional
+        How many trees are in each score already, of `n_before` others and these.
+    n_before : int
+        Trees before these.
     """
     if len(bins) <= 4 * BLOCK:
-        add_blocks_binned(0, 4, bins, trees, scores)
+        add_blocks_binned(0, 4, bins, trees, n_before, done, scores)
     else:
-        add_parallel_binned(bins, trees, scores)
+        add_parallel_binned(bins, trees, n_before, done, scores)
 
 
 @njit(cache=True, nogil=True)
 def add_some_ranked(first, last, ranked, n_docs, trees, scores):
-    space = scratch(trees)
+    space, done = scratch(trees), np.empty(0, np.uint16)
     for block in range(first, last):
         start = block * BLOCK
-        add_block(ranked[block], min(BLOCK, n_docs - start), trees, space, scores[start:])
+        add_block(ranked[block], min(BLOCK, n_docs - start), trees, space, 0, done, scores[start:])
 
 
 @njit(cache=True, nogil=True)
