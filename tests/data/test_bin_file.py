@@ -418,6 +418,23 @@ def test_a_file_that_is_replaced_while_it_is_used_stays_the_same(tmp_path):
     assert (file.mapped == 1).all() and (file.read(0, np.empty((4, 16), np.uint8)) == 1).all()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="sizes of mapped files are limited in other ways")
+def test_a_file_can_be_larger_than_all_memory(tmp_path):
+    n_rows = 8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1_024
+    with open(tmp_path / "x.bins", "wb") as sparse:
+        sparse.truncate(n_rows * 1_024)
+    mapped = BinFile(tmp_path / "x.bins", n_rows, 1_024).mapped
+    assert mapped.shape == (n_rows, 1_024) and mapped[-1].max() == 0
+
+
+def test_a_file_that_was_cut_short_while_it_was_used_is_reported(tmp_path):
+    (tmp_path / "x.bins").write_bytes(bytes(5 * 16))
+    file = BinFile(tmp_path / "x.bins", 6, 16)
+    for use in (lambda: file.mapped, lambda: list(file.blocks()), lambda: file.take(np.array([5]))):
+        with pytest.raises(DataError, match=r"x\.bins: the bin file was cut short while it was used; start again"):
+            use()
+
+
 def test_the_file_that_was_verified_is_used(small_memory, path, tmp_path, monkeypatch):
     expected = from_file(path)
     verify = bin_store.verify

@@ -263,13 +263,19 @@ def test_binned(n_features: int, max_leaves: int) -> None:
     trees = compile_binned(*as_bins(forest, cuts[: len(forest.feature)]))
     bins = rng.integers(0, 256, (2100, n_features)).astype(np.uint8)
     start = rng.normal(size=len(bins))
-    expected = start.copy()
+    expected, missing = start.copy(), start.copy()
+    done = rng.integers(0, 12 + forest.n_trees, len(bins)).astype(np.uint16)  # of 10 other trees and these
     for tree in range(forest.n_trees):  # in the order of the trees, onto what is there
         one = forest.take([tree])
-        expected += naive_scores(one, np.where(bins == 255, np.nan, bins.astype(float)))
+        values = naive_scores(one, np.where(bins == 255, np.nan, bins.astype(float)))
+        expected += values
+        missing[done <= 10 + tree] += values[done <= 10 + tree]
     scores = start.copy()
     add_trees_binned(bins, trees, scores)
     np.testing.assert_array_equal(scores, expected)
+    scores = start.copy()
+    add_trees_binned(bins, trees, scores, done, 10)
+    np.testing.assert_array_equal(scores, missing)
 
 
 def test_equal_tests_of_different_trees_are_made_once() -> None:
