@@ -12,8 +12,9 @@ from typing import Any
 
 import numba
 from numba import types
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from ranksieve.kernels.linking import link_without_machine_code
 from ranksieve.threads import prepare_threads
 
 UNUSED: dict[str, Any] = {"no_cfunc_wrapper": True}  # code that nobody calls takes time to compile
@@ -26,10 +27,11 @@ class KernelCache(FunctionCache):
     change in any file of the package that the kernel's file imports, directly or not, counts too.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, suffix: str = "") -> None:
         super().__init__(function)
-        files: Any = self._cache_file
-        base = files._data_name(0).removesuffix(".0.nbc")
+        base = self._cache_file._index_name.removesuffix(".nbi") + suffix
+        files: Any = IndexDataCacheFile(self._cache_path, base, None)
+        self._cache_file = files
         # several processes may compile: Numba only counts, and two signatures could get one file
         files._data_name = lambda number: f"{base}.{os.getpid()}-{number}.nbc"
 
@@ -38,6 +40,7 @@ class KernelCache(FunctionCache):
         # Preparations are made here, before the first kernel runs, so that importing the package changes nothing.
         prepare_threads()
         numba.get_num_threads()  # loads what `run_parts` calls
+        link_without_machine_code()
         self._stamp()
         return super().load_overload(sig, target_context)
 
@@ -64,12 +67,26 @@ def njit(**options: Any) -> Callable[[Any], Any]:
         kernel: Any = numba.njit(**{**UNUSED, **options})(function)
         if options.get("cache") and hasattr(kernel, "enable_caching"):
             kernel._cache = KernelCache(function)
-            template = kernel.get_call_template
-            # a kernel that others call with constants is not compiled for each of them
-            kernel.get_call_template = lambda args, kws: template([types.unliteral(one) for one in args], kws)
+            _call_from_kernels(kernel, options)
         return kernel
 
     return decorate
+
+
+def _call_from_kernels(kernel: Any, options: dict[str, Any]) -> None:
+    """Let other kernels call a copy of a kernel that Python cannot call, so that it needs no machine code."""
+
+    @cache
+    def copy() -> Any:
+        copied: Any = numba.njit(**{**UNUSED, **options, "no_cpython_wrapper": True})(kernel.py_func)
+        copied._cache = KernelCache(kernel.py_func, "-linked")
+        copied._compiling_counter = kernel._compiling_counter  # where a kernel calls itself
+        return copied
+
+    # a kernel that others call with constants is not compiled for each of them
+    kernel.get_call_template = lambda args, kws: copy().get_call_template([types.unliteral(one) for one in args], kws)
+    kernel.get_overload = lambda signature: copy().get_overload(signature)
+    kernel.get_compile_result = lambda signature: copy().get_compile_result(signature)
 
 
 @cache

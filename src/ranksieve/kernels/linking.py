@@ -1,0 +1,92 @@
+"""Code that is only linked into other code: it is not optimised and gets no machine code of its own.
+
+Numba optimises each function, and translates it to machine code, together with all functions that it calls. Its callers
+do the same again, up to the kernel that Python calls: a function five calls below is translated five times. Here the
+kernel that Python calls is optimised and translated with all that it calls, and nothing else is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.environment import lookup_environment
+from numba.core.registry import cpu_target
+
+ONLY_LINKED = "linked"  # on disk
+
+
+class LinkedLibrary(JITCodeLibrary):
+    """The code of a function. Machine code is made when its address is asked for, by Python for example."""
+
+    _is_only_linked = False
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """The address of a function; 0 if it is not in this library.
+
+        Numba asks for the function that Python calls. Only functions that Python cannot call have none.
+        """
+        is_here = any(function.name == name for function in self._final_module.functions)
+        if not (is_here or self._finalized):
+            self._link()
+        if self._is_only_linked and not is_here:
+            return 0
+        if self._is_only_linked:
+            self._is_only_linked = self._finalized = False
+        return int(super().get_pointer_to_function(name))
+
+    def add_linking_library(self, library: Any) -> None:
+        if isinstance(library, LinkedLibrary) and not library._finalized:
+            library._link()
+        super().add_linking_library(library)
+
+    def _link(self) -> None:
+        """Add the code of the functions that are called."""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._linking_libraries.clear()
+        self._finalize_dynamic_globals()
+        self._finalized = self._is_only_linked = True
+
+    def finalize(self) -> None:
+        super().finalize()
+        codegen: Any = self._codegen
+        for variable in self._final_module.global_variables:
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                codegen.set_env(variable.name, environment)
+
+    def serialize_using_object_code(self) -> Any:
+        if self._is_only_linked:
+            return self.name, ONLY_LINKED, self._final_module.as_bitcode()
+        return super().serialize_using_object_code()
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+        name, kind, code = state
+        if kind != ONLY_LINKED:
+            return super()._unserialize(codegen, state)
+        library = codegen.create_library(name)
+        library._final_module = llvm.parse_bitcode(code)
+        library._finalized = library._is_only_linked = True
+        return library
+
+
+class LinkingCodegen(JITCPUCodegen):
+    """Numba's maker of machine code, with `LinkedLibrary`."""
+
+    _library_class = LinkedLibrary
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Tell machine code where the globals of a function are; nothing where there is none."""
+        if self._engine.is_symbol_defined(env_name):
+            super().set_env(env_name, env)
+
+
+def link_without_machine_code() -> None:
+    """Let Numba make machine code only of functions that Python can call. The code of all libraries stays the same."""
+    codegen = cpu_target.target_context.codegen()
+    if type(codegen) is JITCPUCodegen:
+        codegen.__class__ = LinkingCodegen
