@@ -136,7 +136,7 @@ def _unfinished(target: Path, make: Callable[[Path], Path]) -> Iterator[Path]:
                 f"{target}: cannot write there ({error.strerror or error}); choose a folder that exists and is writable"
             ) from error
         try:
-            lock = _lock(temporary)
+            lock = try_lock(temporary)
         except OSError:  # a file system without locks: leftovers are not removed there
             lock = os.open(os.devnull, os.O_RDONLY)
     try:
@@ -165,7 +165,7 @@ def _prefix(target: Path) -> str:
     return f".{target.name[:LONGEST_NAME]}."
 
 
-def _lock(path: Path) -> int | None:
+def try_lock(path: Path) -> int | None:
     """A lock that ends with the process; None where another process has the lock or has removed the path."""
     if sys.platform == "win32":
         raise OSError("no locks")
@@ -190,7 +190,7 @@ def _remove_leftovers(target: Path) -> None:
     """Remove what processes that were killed have left of the same target."""
     for path in _siblings(target, UNFINISHED):
         with contextlib.suppress(OSError):
-            lock = _lock(path)
+            lock = try_lock(path)
             if lock is not None:
                 _remove(path)
                 os.close(lock)

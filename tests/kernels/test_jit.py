@@ -84,3 +84,20 @@ def test_importing_the_package_and_all_kernels_changes_no_environment_and_no_fil
     stale.unlink()
     """
     assert run(code) == ["True", "False"]
+
+
+def test_processes_that_need_the_same_kernel_compile_it_once(box):
+    script = box.parent / "script.py"
+    script.write_text(
+        "from numba.core import event\nfrom box.caller import caller\n"
+        "with event.install_recorder('numba:compile') as recorder:\n    assert caller(1) == 3\n"
+        "print(sum(one.is_start for _, one in recorder.buffer))\n"
+    )
+    path = os.pathsep.join([str(box.parent), *sys.path])
+    given = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(box.parent / "cache")}
+    started = [
+        subprocess.Popen([sys.executable, script], env=given, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]  # fmt: skip
+    counts = [int(one.communicate()[0]) for one in started]
+    assert sum(counts) == 2, "caller and callee"
+    assert not list((box.parent / "cache").rglob("*.lock"))

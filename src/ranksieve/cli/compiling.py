@@ -16,11 +16,11 @@ from ranksieve.progress import ProgressDisplay
 TRAINING = ("growing", "scores", "gradients")
 TASKS = {
     "growing": ("growing", "grow_tree"),
-    "scores": ("lazy_scores", "best_per_query"),
+    "scores": ("traverse_binned", "catch_up_rows"),
     "gradients": ("lambdas", "all_lambdas"),
-    "pruning": ("pruning", "list_values"),
-    "scoring": ("quantize", "add_raw"),
-    "searching": ("lexical", "lexical_features"),
+    "pruning": ("leave_one_out", "changes_with"),
+    "scoring": ("traverse_raw", "walk_scores"),
+    "searching": ("neighbours", "describe_neighbours"),
     "reading": ("letor", "parse_lines"),
 }
 

@@ -110,13 +110,8 @@ class Scorer:
 
     def _add_blocks(self, matrix: Matrix, threads: int | None, scores: np.ndarray) -> None:
         columns, exact = self._columns_for(matrix)
-        n_docs = matrix.n_docs
-        given = (*matrix[:4], columns, exact, self._compiled, n_docs, scores)
-        with using_threads(threads) as n_threads:
-            if n_threads == 1 or n_docs <= scoring.BLOCK:
-                quantize.add_raw(0, -(-n_docs // scoring.BLOCK), *given)
-            else:
-                quantize.add_raw_parallel(*given)
+        with using_threads(threads):
+            quantize.add_raw(*matrix[:4], columns, exact, self._compiled, matrix.n_docs, scores)
 
     def _columns_for(self, matrix: Matrix) -> tuple[Any, bool]:
         single, double, _, _ = self._columns

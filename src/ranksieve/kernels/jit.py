@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,9 +16,11 @@ import numba
 from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from ranksieve.files import try_lock
 from ranksieve.kernels.linking import link_without_machine_code
 from ranksieve.threads import prepare_threads
 
+LONGEST_WAIT = 60.0  # seconds in which another process may compile a kernel
 UNUSED: dict[str, Any] = {"no_cfunc_wrapper": True}  # code that nobody calls takes time to compile
 
 
@@ -32,6 +36,7 @@ class KernelCache(FunctionCache):
         base = self._cache_file._index_name.removesuffix(".nbi") + suffix
         files: Any = IndexDataCacheFile(self._cache_path, base, None)
         self._cache_file = files
+        self._locks: list[tuple[Path, int]] = []
         # several processes may compile: Numba only counts, and two signatures could get one file
         files._data_name = lambda number: f"{base}.{os.getpid()}-{number}.nbc"
 
@@ -42,7 +47,34 @@ class KernelCache(FunctionCache):
         numba.get_num_threads()  # loads what `run_parts` calls
         link_without_machine_code()
         self._stamp()
-        return super().load_overload(sig, target_context)
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            self._wait_for_others()
+            found = super().load_overload(sig, target_context)
+        return found
+
+    def _wait_for_others(self) -> None:
+        """Wait while another process compiles the kernel, then keep others waiting until `release` is called.
+
+        Kernels that call each other in a circle could wait forever, so waiting has an end.
+        """
+        path, end = Path(self._cache_file._index_path + ".lock"), time.monotonic() + LONGEST_WAIT
+        with contextlib.suppress(OSError):  # a folder that cannot be written, or has no locks
+            while time.monotonic() < end:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+                lock = try_lock(path)
+                if lock is not None:
+                    self._locks.append((path, lock))
+                    return
+                time.sleep(0.02)
+
+    def release(self) -> None:
+        """Let other processes go on that wait for the kernel."""
+        while self._locks:
+            path, lock = self._locks.pop()
+            path.unlink(missing_ok=True)
+            os.close(lock)
 
     def is_empty(self) -> bool:
         """Whether no code is there that is up to date."""
@@ -66,11 +98,23 @@ def njit(**options: Any) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         kernel: Any = numba.njit(**{**UNUSED, **options})(function)
         if options.get("cache") and hasattr(kernel, "enable_caching"):
-            kernel._cache = KernelCache(function)
+            _keep_on_disk(kernel, KernelCache(function))
             _call_from_kernels(kernel, options)
         return kernel
 
     return decorate
+
+
+def _keep_on_disk(kernel: Any, code: KernelCache) -> None:
+    compile_kernel, kernel._cache = kernel.compile, code
+
+    def compile_once(signature: Any) -> Any:
+        try:
+            return compile_kernel(signature)
+        finally:
+            code.release()
+
+    kernel.compile = compile_once
 
 
 def _call_from_kernels(kernel: Any, options: dict[str, Any]) -> None:
@@ -79,7 +123,7 @@ def _call_from_kernels(kernel: Any, options: dict[str, Any]) -> None:
     @cache
     def copy() -> Any:
         copied: Any = numba.njit(**{**UNUSED, **options, "no_cpython_wrapper": True})(kernel.py_func)
-        copied._cache = KernelCache(kernel.py_func, "-linked")
+        _keep_on_disk(copied, KernelCache(kernel.py_func, "-linked"))
         copied._compiling_counter = kernel._compiling_counter  # where a kernel calls itself
         return copied
 

@@ -54,17 +54,20 @@ def _call_parallel_for(builder, loop, n_parts, work):
     address = cgutils.alloca_once_value(builder, ir.Constant(POINTER, None))
     step = cgutils.alloca_once_value(builder, LONG(1))
     size = cgutils.alloca_once_value(builder, n_parts)
-    with builder.if_then(builder.icmp_signed(">", n_parts, LONG(0))):
-        pointers = [builder.bitcast(one, POINTER) for one in (loop, address, size, step, work)]
+    pointers = [builder.bitcast(one, POINTER) for one in (loop, address, size, step, work)]
+    with builder.if_then(builder.icmp_signed(">", n_parts, LONG(1))):
         builder.call(
             _external(builder, PARALLEL_FOR, "numba_parallel_for"), [*pointers, LONG(0), LONG(1), threads]
         )  # fmt: skip
+    with builder.if_then(builder.icmp_signed("==", n_parts, LONG(1))):  # needs no threads
+        builder.call(loop, [builder.bitcast(address, LOOP.args[0]), size, step, pointers[-1]])
 
 
 def _loop_over_parts(context, module, kernel, signature, work_type):
     """A function with the parameters that Numba's threads pass; it calls the kernel once for each of its parts."""
     loop = ir.Function(module, LOOP, module.get_unique_name("parts_of_" + kernel.mangled_name))
     loop.linkage = "internal"
+    loop.attributes.add("noinline")
     builder = ir.IRBuilder(loop.append_basic_block())
     addresses, sizes, _, place = loop.args
     work = builder.load(builder.bitcast(place, work_type.as_pointer()))

@@ -182,7 +182,7 @@ def ranking_scratch(columns):
 
 
 @njit(cache=True, nogil=True)
-def add_raw(first, last, X, row_step, column_step, n_features, columns, exact, trees, n_docs, scores):
+def add_blocks(first, last, X, row_step, column_step, n_features, columns, exact, trees, n_docs, scores):
     """Add the values of all trees to the scores of the documents in blocks first..last - 1."""
     positions, values, ranked = ranking_scratch(columns)
     space, done = scratch(trees), np.empty(0, np.uint16)
@@ -193,10 +193,10 @@ def add_raw(first, last, X, row_step, column_step, n_features, columns, exact, t
 
 
 @njit(cache=True, nogil=True)
-def add_raw_parallel(X, row_step, column_step, n_features, columns, exact, trees, n_docs, scores):
-    """`add_raw` over all threads."""
+def add_raw(X, row_step, column_step, n_features, columns, exact, trees, n_docs, scores):
+    """Add the values of all trees to the scores of all documents."""
     given = X, row_step, column_step, n_features, columns, exact, trees, n_docs, scores
-    run_parts(add_raw, -(-n_docs // BLOCK), given)
+    run_parts(add_blocks, -(-n_docs // BLOCK), given)
 
 
 @njit(cache=True, nogil=True)
