@@ -20,7 +20,7 @@ import ranksieve as rs
 from ranksieve.data.blocks import Block
 from ranksieve.data.parquet import write_blocks
 from ranksieve.retrieval.features import FeatureExtractor
-from ranksieve.retrieval.labelling import Pairs, labelled_blocks, write_features
+from ranksieve.retrieval.labelling import QueryCandidates, labelled_blocks, write_features
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.searching import Searcher
 from retrieval_quality import FIELDS, read_collection
@@ -33,7 +33,7 @@ def make(folder: Path, out: Path, depth: int, threads: int | None = None) -> Non
     queries, judgements = read_collection(folder)
     with tempfile.TemporaryDirectory() as temporary:
         index = rs.Index.build(folder / "corpus.jsonl.xz", f"{temporary}/index", fields=FIELDS[folder.name])
-        pairs = Pairs(queries, Searcher(index), depth, judgements=judgements)
+        pairs = QueryCandidates(queries, Searcher(index), depth, judgements=judgements)
         start = time.perf_counter()
         written = write_features(pairs, out, threads=threads)
         print(out, written, f"{time.perf_counter() - start:.0f} s", flush=True)
@@ -53,13 +53,13 @@ def pooled(folder: Path, out: Path, *, depth: int, reports: int, select: tuple[s
             judgements = {id: judgements[id] for id in queries}
             corpus = folder / f"bugs-{name}" / "corpus.jsonl.xz"
             index = rs.Index.build(corpus, f"{temporary}/{name}", fields=FIELDS[f"bugs-{name}"])
-            pairs = Pairs(queries, Searcher(index), depth, judgements=judgements)
+            pairs = QueryCandidates(queries, Searcher(index), depth, judgements=judgements)
             parts.append((pairs, FeatureExtractor(index, select, threads=threads)))
         _write_pooled(parts, out)
     return out
 
 
-def _write_pooled(parts: list[tuple[Pairs, FeatureExtractor]], out: Path) -> None:
+def _write_pooled(parts: list[tuple[QueryCandidates, FeatureExtractor]], out: Path) -> None:
     def blocks() -> Iterator[Block]:
         for pairs, extractor in parts:
             yield from labelled_blocks(pairs, extractor, Notes())

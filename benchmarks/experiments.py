@@ -28,7 +28,7 @@ from ranksieve.experiments.read_spec import load_spec
 from ranksieve.experiments.results import Results
 from ranksieve.experiments.run import run_experiment
 from ranksieve.experiments.shipped import find_spec, shipped_specs
-from ranksieve.report.tables import Table
+from ranksieve.report.tables import ReportTable
 from ranksieve.report.write import tables, write_report
 
 PAGES = Path(__file__).parent / "results" / "experiments"
@@ -94,7 +94,7 @@ def write_up(results: Results, name: str, folder: Path) -> str:
     return text.replace("# ", f"## {name}: ", 1).replace("](figures/", f"]({folder.name}/{name}/")
 
 
-def as_json(table: Table) -> dict:
+def as_json(table: ReportTable) -> dict:
     rows = [[value.text if value.number is None else value.number for value in row] for row in table.rows]
     return {"title": table.title, "columns": table.columns, "rows": rows, "note": table.note}
 

@@ -56,7 +56,7 @@ def test_other_names_of_parameters():
     assert all(plain in table() and alias not in table() for alias, plain in ALIASES.items())
     with pytest.raises(TypeError, match="unknown parameter 'n_leaves'; did you mean 'num_leaves'"):
         rs.Ranker(n_leaves=3)
-    with pytest.raises(TypeError, match=r"'categorical' is no parameter of Ranker; give it to fit\(categorical=…\)"):
+    with pytest.raises(TypeError, match=r"'categorical' is not a parameter of Ranker; give it to fit\(categorical=…\)"):
         rs.Ranker(categorical="brand")
     with pytest.raises(rs.errors.ParameterError, match="trees is given twice"):
         rs.train(rs.synth.cubic(4), trees=3, n_estimators=4)

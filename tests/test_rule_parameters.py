@@ -522,5 +522,5 @@ def test_a_suggestion_is_another_name(name):
 
 @pytest.mark.parametrize("name", ["label", "qid", "ignore"])
 def test_names_of_columns_belong_to_reading(name):
-    with pytest.raises(ParameterError, match=rf"'{name}' tells of columns of the data.*rs.read\(data, {name}='y'\)"):
+    with pytest.raises(ParameterError, match=rf"'{name}' names a column of the data.*rs.read\(data, {name}='y'\)"):
         rs.train(small_dataset(), **{name: "y"})

@@ -51,7 +51,7 @@ class _Init:
             known = table()
             for name, value in canonical(params).items():
                 if name not in known and name in inspect.signature(Ranker.fit).parameters:
-                    raise TypeError(f"{name!r} is no parameter of Ranker; give it to fit({name}=…)")
+                    raise TypeError(f"{name!r} is not a parameter of Ranker; give it to fit({name}=…)")
                 if name not in known:
                     raise TypeError(f"Ranker has {''.join(map(str, unknown_parameter(name, known)))}")
                 setattr(self, name, value)

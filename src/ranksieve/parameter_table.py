@@ -299,7 +299,7 @@ def alike(one: Parameter, other: Parameter) -> bool:
 
 
 class _Quoted(ParamName):
-    """The name of something that is no parameter, as the user wrote it."""
+    """A name that is not a parameter, as the user wrote it."""
 
     @property
     def flag(self) -> str:
@@ -310,7 +310,7 @@ class _Quoted(ParamName):
 
 
 def unknown_parameter(name: str, known: Iterable[str]) -> list[str | ParamName]:
-    """A message about a name that is no parameter."""
+    """A message about a name that is not a parameter."""
     names = [*known, *ALIASES]
     others = [one for one in (*names, "valid", "categorical") if one != name]
     hint = did_you_mean(NEAREST.get(name, name), others).strip() or f"known: {', '.join(names)}"

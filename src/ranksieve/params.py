@@ -330,7 +330,7 @@ def _check_storable(kind: str, name: str, value: Any) -> None:
     except (TypeError, ValueError) as error:
         raise ParameterError(
             f"the field {name!r} of the {kind} is of type {type(value).__name__}, which a model file cannot hold "
-            f"({error}); use numbers, texts, lists or mappings of them, or an attribute that is no field"
+            f"({error}); use numbers, texts, lists or mappings of them, or an attribute that is not a field"
         ) from None
 
 

@@ -70,7 +70,7 @@ class TomlFile:
         """A table as a dataclass: its fields are the known keys, and their types and ranges are checked.
 
         Keys are spelled with dashes or underscores. Those named in `more` are known, too, and left out of the
-        dataclass; fields named in `without` are no keys.
+        dataclass; fields named in `without` are not keys.
         """
         parameters = parameters_of(cast(Any, kind))
         known = [name for name in parameters if name not in without]

@@ -145,7 +145,7 @@ def test_mistakes_are_one_line(folder, run, tmp_path, monkeypatch, words, messag
     assert not list(tmp_path.iterdir())
 
 
-def test_strange_lines_are_shown(folder, run, tmp_path):
+def test_invalid_lines_are_shown(folder, run, tmp_path):
     file = tmp_path / "log.jsonl"
     file.write_text("{broken\n" + (folder / "log.jsonl").read_text())
     outcome = run("clicks", "fit", file, "--model", "ctr")

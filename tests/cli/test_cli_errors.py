@@ -147,7 +147,7 @@ BAD_FLAGS = {
     "metric": (["--metric", "nonsense@10"], "unknown metric"),
     "cut-off": (["--metric", "NDCG10"], "did you mean 'ndcg@10'?"),
     "hyphen": (["--metric", "rr-5"], "did you mean 'rr@5'?"),
-    "missing": (["--missing", "nonsense"], "'zero'"),
+    "missing": (["--missing", "nonsense"], "zero"),
 }
 
 

@@ -115,10 +115,10 @@ STRANGE = [
     ('{"query": "a", "documents": ["d1"], "clicks": [1]}', "below the last place"),
     ('{"query": "a", "documents": ["d1"], "clicks": [-1]}', "a click above the first place, 0"),
     ('{"query": "a", "documents": ["d1"], "clicks": ["d2"]}', "not shown"),
-    ('{"query": "a", "documents": "d1", "clicks": []}', "no list"),
+    ('{"query": "a", "documents": "d1", "clicks": []}', "not a list"),
     ('{"query": "a", "documents": ["d1"], "clicks": [0], "dwell": [1, 2]}', "dwell times"),
-    ('{"query": "a", "documents": ["d1"], "clicks": [0.5]}', "no number"),
-    ('{"query": "a", "documents": ["d1"], "clicks": [], "time": 1' + 400 * "0" + "}", "no number"),
+    ('{"query": "a", "documents": ["d1"], "clicks": [0.5]}', "not a number"),
+    ('{"query": "a", "documents": ["d1"], "clicks": [], "time": 1' + 400 * "0" + "}", "not a number"),
     ('{"query": "a", "documents": ["d1"], "clicks": [], "time": "soon"}', "neither a number nor a date"),
     ('{"query": "a", "documents": ["d1"], "clicks": [], "teams": ["a", "b"]}', "number of teams"),
     ('{"query": "a", "documents": ["d1"], "clicks": [], "teams": ["c"]}', "team other than"),
@@ -128,7 +128,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize(("line", "reason"), STRANGE, ids=[reason for _, reason in STRANGE])
-def test_strange_lines_are_counted_with_their_place(tmp_path, line, reason):
+def test_invalid_lines_are_counted_with_their_place(tmp_path, line, reason):
     file, good = tmp_path / "log.jsonl", lines(PAGES[:1]).encode()
     line = line if isinstance(line, bytes) else line.encode()
     file.write_bytes(good + line + b"\n\n" + good + line + b"\n")

@@ -14,7 +14,7 @@ import pytest
 import ranksieve as rs
 from corpus_samples import QUERIES
 from ranksieve.errors import DataError, ModelError, ParameterError, RanksieveWarning
-from ranksieve.retrieval.labelling import Pairs, extract_features, write_features
+from ranksieve.retrieval.labelling import QueryCandidates, extract_features, write_features
 from ranksieve.retrieval.notes import Notes
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import Searcher, retrieve, search
@@ -97,7 +97,7 @@ def test_texts_that_find_nothing(index, model):
 
 def test_another_first_stage_than_in_training_is_warned_of(index, tmp_path):
     stage, path = rs.retrieval.FirstStage(k1=0.9), tmp_path / "data.parquet"
-    write_features(Pairs(QUERIES, Searcher(index, stage), judgements=JUDGEMENTS), path, select=["first.*"])
+    write_features(QueryCandidates(QUERIES, Searcher(index, stage), judgements=JUDGEMENTS), path, select=["first.*"])
     rs.io.write_parquet(rs.read(path), path)  # the note is kept
     model = rs.train(path, trees=3, leaves=4, min_docs=1)
     model.save(tmp_path / "model.txt")

@@ -126,7 +126,10 @@ def test_vectors_that_cannot_be_used_are_refused(tmp_path, settings, message):
         ({"vectors": "svd:0"}, "vectors is 'svd:0'; expected a dimension from 1, as in 'svd:128'"),
         ({"vectors": "svd:x"}, "vectors is 'svd:x'"),
         ({"vectors": "svd"}, "vectors is 'svd'"),
-        ({"vectors": "lsa:64"}, "vectors is 'lsa:64', which is no file; expected FILE.npy, svd:N as in svd:128, or a"),
+        (
+            {"vectors": "lsa:64"},
+            "vectors is 'lsa:64', which is not a file; expected FILE.npy, svd:N as in svd:128, or a",
+        ),
         ({"vectors": "svd:4", "texts": False}, "texts is off, but an encoder reads the stored texts"),
         ({"vectors": "svd:4", "vector_ids": IDS}, "vector_ids are for arrays and files"),
         ({"vector_ids": IDS}, "vector_ids needs vectors"),

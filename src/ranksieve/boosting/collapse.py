@@ -28,8 +28,8 @@ class Grown(NamedTuple):
 def collapse(grown: Grown, tolerance: float) -> Grown:
     """Merge the deepest pairs of leaves until the tree is no deeper than 1 + tolerance times log2(leaves).
 
-    Of equally deep pairs the one whose split has the smallest gain is merged first, of equal gains the newest. The rows
-    of two sibling leaves are adjacent, and their limits together are those of the split above them.
+    The deepest pair is merged first; ties go to the split with the smallest gain, then to the newest. The rows of two
+    sibling leaves are adjacent, and their limits together are those of the split above them.
 
     Examples
     --------

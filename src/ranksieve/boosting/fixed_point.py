@@ -194,7 +194,7 @@ def to_fixed_point(
 
 
 def factors_of(exponent: int) -> tuple[float, float]:
-    """Two powers of two whose product is 2^exponent, which alone may be no float."""
+    """Two powers of two whose product is 2^exponent, which alone may not be a float."""
     return math.ldexp(1.0, exponent // 2), math.ldexp(1.0, exponent - exponent // 2)
 
 

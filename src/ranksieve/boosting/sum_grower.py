@@ -33,7 +33,7 @@ class SplitPoint:
 
     @cached_property
     def goes_left(self) -> np.ndarray:
-        """Of each bin, whether it goes left."""
+        """Whether each bin goes left."""
         table = np.empty(256, np.bool_)
         fill_goes_left(self.split_bin, self.missing_left, np.array(self.words, np.int64), table)
         return table

@@ -87,7 +87,7 @@ def to_trees(forest: Forest, binning: Binning) -> list[Tree]:
         borders = np.append(binning.thresholds[binning.offsets[column] : binning.offsets[column + 1]], LARGEST)
         bins[mine] = np.searchsorted(borders, forest.threshold[mine])
         if not np.array_equal(borders[bins[mine]].astype(np.float64), forest.threshold[mine]):
-            raise ModelError(f"a threshold of feature {binning.features[column]} is no border of the data's bins")
+            raise ModelError(f"a threshold of feature {binning.features[column]} is not a border of the data's bins")
     splits = np.stack([columns, bins, forest.default_left, forest.left, forest.right], axis=1).astype(np.int32)
     first_set = np.cumsum(forest.categorical) - forest.categorical  # of each split's tree, counted from 0
     values = forest.scaled_leaf_values()

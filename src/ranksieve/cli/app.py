@@ -14,7 +14,7 @@ import typer
 
 import ranksieve
 from ranksieve.cli import INTERRUPTED
-from ranksieve.cli.command import CHECKPOINT, SETTINGS, Command, Group, UsageError, usage_message
+from ranksieve.cli.command import CHECKPOINT, SETTINGS, Command, CommandGroup, UsageError, usage_message
 from ranksieve.errors import RanksieveError
 
 COMMANDS = {
@@ -81,7 +81,7 @@ def summary(name: str) -> str:
     return (ast.get_docstring(functions[name.replace("-", "_")]) or "").partition("\n")[0]
 
 
-class Commands(Group):
+class Commands(CommandGroup):
     """Commands whose errors and warnings are one line; exit code 2 for bad input, 130 for Ctrl-C."""
 
     def __init__(self, **settings: Any) -> None:

@@ -22,7 +22,7 @@ from ranksieve.cli.click_options import (
     read_log,
     shrinkage_of,
 )
-from ranksieve.cli.command import SETTINGS, Command, Group
+from ranksieve.cli.command import SETTINGS, Command, CommandGroup
 from ranksieve.cli.console import check_writable, show_facts, show_table, show_waiting
 from ranksieve.cli.files import check_model_file, reads_data, save_model, write_data
 from ranksieve.cli.options import is_flag, read_toml
@@ -31,7 +31,7 @@ from ranksieve.errors import ParameterError, check_choice
 from ranksieve.parameter_table import canonical
 from ranksieve.text_formats import counted
 
-GROUP = typer.Typer(cls=Group, add_completion=False, no_args_is_help=True, **SETTINGS)
+GROUP = typer.Typer(cls=CommandGroup, add_completion=False, no_args_is_help=True, **SETTINGS)
 
 
 @GROUP.callback()

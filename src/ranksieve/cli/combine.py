@@ -16,7 +16,7 @@ from ranksieve.text_formats import counted
 if TYPE_CHECKING:
     from ranksieve.boosting.line_search import Curve
     from ranksieve.forest.model import Model
-    from ranksieve.forest.score_file import Scored
+    from ranksieve.forest.score_file import ScoredFile
 
 DATA = typer.Option("--data", "-d", help="Labelled data on which the weights are optimized.")
 
@@ -180,7 +180,7 @@ def _load(paths: list[Path]) -> dict[str, Model]:
     return {str(path): load(path) for path in paths}
 
 
-def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) -> tuple[list[Model], Scored]:
+def _scored(paths: list[Path], data: Path, missing: str | None, threads: int) -> tuple[list[Model], ScoredFile]:
     """The models, and their scores of the data by the names of their files."""
     from ranksieve.forest.score_file import open_for, score_file
     from ranksieve.models.blend import common_features

@@ -34,7 +34,7 @@ class WholeWords:
         return text.translate({ord(joined): plain for plain, joined in JOINED.items()})
 
 
-class Group(WholeWords, TyperGroup):
+class CommandGroup(WholeWords, TyperGroup):
     """Commands under one name."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -23,7 +23,7 @@ MODELS = {"lambdamart.txt": "lambdamart", "selgb.txt": "selgb"}
 
 
 def make_search(folder: Path, *, n_docs: int, n_queries: int, trees: int, seed: int) -> list[str]:
-    """Write a collection, its index, and two models trained on half of its queries; returns what to tell the user.
+    """Write a collection, its index, and two models trained on half of its queries; returns the lines to show.
 
     The other half has judgements for the page. A file of judgements that exists is kept, as it may hold grades that
     were given on the page.

@@ -27,7 +27,7 @@ from ranksieve.text_formats import counted
 if TYPE_CHECKING:
     from ranksieve.evaluation.evaluate import Evaluation
     from ranksieve.evaluation.metrics import Metric
-    from ranksieve.forest.score_file import Scored
+    from ranksieve.forest.score_file import ScoredFile
 
 
 @reads_data("files")
@@ -124,7 +124,7 @@ def _metrics(names: list[str], ties: str, empty: str | None, gains: str | None) 
 
 def _score_models(
     names: list[str], data: Path, missing: str | None, threads: int | None
-) -> tuple[Scored, dict[str, str]]:
+) -> tuple[ScoredFile, dict[str, str]]:
     from ranksieve.forest.score_file import open_for, score_file
     from ranksieve.models.load import load
     from ranksieve.retrieval.runs import is_run

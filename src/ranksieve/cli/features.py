@@ -85,14 +85,14 @@ def features(
     opened = Index(index)
     check_writable(out, queries, run, qrels)
     from ranksieve.progress import ProgressDisplay
-    from ranksieve.retrieval.labelling import Pairs, write_features
+    from ranksieve.retrieval.labelling import QueryCandidates, write_features
     from ranksieve.retrieval.notes import Notes
     from ranksieve.retrieval.queries import read_queries
     from ranksieve.retrieval.runs import read_judgements, read_run
     from ranksieve.retrieval.searching import Searcher
 
     start, notes, texts = time.perf_counter(), Notes(), read_queries(queries)
-    pairs = Pairs(
+    pairs = QueryCandidates(
         texts,
         Searcher(opened, stage, threads or None, query_vectors=query_vectors(vectors, vector_ids, texts)),
         depth,

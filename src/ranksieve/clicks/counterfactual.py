@@ -108,7 +108,7 @@ def estimate(
     ranking
         A `Run`, a DataFrame with `qid`, `docno` and `score`, or a TREC run file; `ranking_of` makes one of a model.
     propensities
-        Of the places of the log.
+        Propensities of the places of the log.
     metric
         "dcg": 1 / log2(1 + rank); "clicks": the propensity of the rank, that is the expected clicks; "mrr": 1 / rank,
         summed over relevant documents.

@@ -160,7 +160,7 @@ class Preference:
     interval
         95% interval of the preference (bootstrap over pages, or over sessions where the log has them).
     sign_p_value
-        Two-sided sign test on the pages that are no ties.
+        Two-sided sign test on the pages that are not ties.
     bootstrap_p_value
         Two-sided: twice the share of bootstrap samples on the other side of 0.
     needed_pages

@@ -31,10 +31,10 @@ FIELDS = {  # names of the fields of a page, by role
 TEAMS = {"a": 0, "A": 0, 0: 0, "b": 1, "B": 1, 1: 1, None: NO_TEAM, -1: NO_TEAM}
 MILLISECONDS = 1e11  # a larger time counts milliseconds; in seconds it would be in the year 5138
 NO_SESSION = -1
-NO_NUMBER = "pages with a place or time that is no number"
+NO_NUMBER = "pages with a place or time that is not a number"
 
 
-class StrangePageError(ValueError):
+class InvalidPageError(ValueError):
     """A page that cannot be used; the text is the reason."""
 
 
@@ -71,20 +71,20 @@ class Page:
 
 
 def page_of(record: Mapping[str, Any], options: PageOptions) -> Page:
-    """The page that a record holds, or `StrangePageError`."""
+    """The page that a record holds, or `InvalidPageError`."""
     found = {role: _value(record, names) for role, names in FIELDS.items()}
     query = id_text(found["query"], "a query")
     documents = [id_text(one, "a document") for one in list_of(found["documents"], "documents")]
     if not documents:
-        raise StrangePageError("pages without documents")
+        raise InvalidPageError("pages without documents")
     if len(set(documents)) < len(documents):
-        raise StrangePageError("pages that show a document twice")
+        raise InvalidPageError("pages that show a document twice")
     teams = None if found["teams"] is None else [_team(one) for one in list_of(found["teams"], "teams")]
     if teams is not None and len(teams) != len(documents):
-        raise StrangePageError("pages with another number of teams than documents")
+        raise InvalidPageError("pages with another number of teams than documents")
     swap = [_whole(place) - options.first_place for place in list_of(found["swap"], "swap")] or [-1, -1]
     if len(swap) != 2 or max(swap) >= len(documents) or (min(swap) < 0 and swap != [-1, -1]):
-        raise StrangePageError("pages whose swap is not two places of the page")
+        raise InvalidPageError("pages whose swap is not two places of the page")
     if options.depth is not None and max(swap) >= options.depth:
         swap = [-1, -1]  # one of the two places is left out
     return Page(
@@ -102,11 +102,11 @@ def _clicks(found: Mapping[str, Any], documents: list[str], options: PageOptions
     clicked = list_of(found["clicks"], "clicks")
     dwell = [math.nan if one is None else _number(one) for one in list_of(found["dwell"], "dwell")]
     if dwell and len(dwell) != len(clicked):
-        raise StrangePageError("pages with another number of dwell times than clicks")
+        raise InvalidPageError("pages with another number of dwell times than clicks")
     places: Iterable[int]
     if clicked and all(isinstance(one, bool) for one in clicked):
         if len(clicked) != len(documents):
-            raise StrangePageError("pages with another number of clicks, as true and false, than documents")
+            raise InvalidPageError("pages with another number of clicks, as true and false, than documents")
         places = [place if is_clicked else -1 for place, is_clicked in enumerate(clicked)]
     else:
         places = [_clicked_place(one, documents, options.first_place) for one in clicked]
@@ -125,12 +125,12 @@ def _clicked_place(one: Any, documents: list[str], first_place: int) -> int:
         try:
             return documents.index(one)
         except ValueError:
-            raise StrangePageError("pages with a click on a document that is not shown") from None
+            raise InvalidPageError("pages with a click on a document that is not shown") from None
     place = _whole(one) - first_place
     if place < 0:
-        raise StrangePageError(f"pages with a click above the first place, {first_place}")
+        raise InvalidPageError(f"pages with a click above the first place, {first_place}")
     if place >= len(documents):
-        raise StrangePageError("pages with a click below the last place")
+        raise InvalidPageError("pages with a click below the last place")
     return place
 
 
@@ -140,11 +140,11 @@ def id_text(value: Any, what: str) -> str:
         try:
             check_id(value, what)
         except DataError:
-            raise StrangePageError(f"pages with {what} whose id has a NUL character or is not UTF-8") from None
+            raise InvalidPageError(f"pages with {what} whose id has a NUL character or is not UTF-8") from None
         return value
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return str(value)
-    raise StrangePageError(f"pages with {what} that has no id")
+    raise InvalidPageError(f"pages with {what} that has no id")
 
 
 def time_of(value: Any) -> float:
@@ -155,7 +155,7 @@ def time_of(value: Any) -> float:
         try:
             value = datetime.fromisoformat(value.replace("Z", "+00:00"))
         except ValueError:
-            raise StrangePageError("pages with a time that is neither a number nor a date") from None
+            raise InvalidPageError("pages with a time that is neither a number nor a date") from None
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
     seconds = _number(value)
@@ -176,7 +176,7 @@ def list_of(value: Any, what: str) -> Sequence[Any]:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if not isinstance(value, list | tuple):
-        raise StrangePageError(f"pages whose {what} are no list")
+        raise InvalidPageError(f"pages whose {what} are not a list")
     return value
 
 
@@ -185,7 +185,7 @@ def _number(value: Any) -> float:
         with suppress(OverflowError):  # of whole numbers that are too large
             if math.isfinite(value):
                 return float(value)
-    raise StrangePageError(NO_NUMBER)
+    raise InvalidPageError(NO_NUMBER)
 
 
 def _whole(value: Any) -> int:
@@ -193,14 +193,14 @@ def _whole(value: Any) -> int:
         return int(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    raise StrangePageError(NO_NUMBER)
+    raise InvalidPageError(NO_NUMBER)
 
 
 def _team(value: Any) -> int:
     try:
         return TEAMS[value]
     except (KeyError, TypeError):
-        raise StrangePageError("pages with a team other than 'a', 'b' and null") from None
+        raise InvalidPageError("pages with a team other than 'a', 'b' and null") from None
 
 
 class Numbers:

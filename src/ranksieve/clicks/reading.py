@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ranksieve.clicks import ubi
 from ranksieve.clicks.log import NO_TEAM, ClickLog
-from ranksieve.clicks.pages import FIELDS, LogBuilder, PageOptions, StrangePageError, page_of
+from ranksieve.clicks.pages import FIELDS, InvalidPageError, LogBuilder, PageOptions, page_of
 from ranksieve.data.compression import FORMATS, RawStream, create_text, first_bytes, open_text
 from ranksieve.data.data_file import spool_pipe
 from ranksieve.data.tables import is_table
@@ -130,7 +130,7 @@ def _read_pages(records: Iterator[Record], options: PageOptions, notes: Notes) -
             raise DataError(f"{place}: is a query of UBI; give its events too, ", param("events", "ubi_events.jsonl"))
         try:
             builder.append(page_of(record, options))
-        except StrangePageError as error:
+        except InvalidPageError as error:
             notes.add(str(error), place)
             continue
         if not any(name in record for name in FIELDS["clicks"]):
@@ -173,7 +173,7 @@ def _records(given: Any) -> Iterator[Record]:
                 row += 1
     elif isinstance(given, Iterable):
         for number, record in enumerate(given):
-            yield f"page {number}", record if isinstance(record, Mapping) else "pages that are no dicts"
+            yield f"page {number}", record if isinstance(record, Mapping) else "pages that are not dicts"
     else:
         raise DataError(f"the log is {type(given).__name__}; give a file, a table, or dicts; expected {LINES}")
 

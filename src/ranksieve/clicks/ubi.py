@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ranksieve.clicks.log import ClickLog
-from ranksieve.clicks.pages import LogBuilder, Page, PageOptions, StrangePageError, id_text, list_of, time_of
+from ranksieve.clicks.pages import InvalidPageError, LogBuilder, Page, PageOptions, id_text, list_of, time_of
 from ranksieve.retrieval.notes import Notes
 from ranksieve.text_formats import some_of
 
@@ -28,7 +28,7 @@ def source_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return wrapped if isinstance(wrapped, Mapping) else record
 
 
-class _Reader:
+class _UbiReader:
     """Pages by `query_id`.
 
     Pages of queries without hits are made of `impression` events, which have an ordinal; they are complete only at the
@@ -46,14 +46,14 @@ class _Reader:
     def add_query(self, place: str, query: Mapping[str, Any]) -> None:
         id = id_text(query.get("query_id"), "a query_id")
         if id in self._numbers or id in self._waiting:
-            raise StrangePageError("queries whose query_id occurs twice")
+            raise InvalidPageError("queries whose query_id occurs twice")
         text = str(query.get("user_query") or "").strip()
         if not text:
-            raise StrangePageError("queries without user_query")
+            raise InvalidPageError("queries without user_query")
         id_text(text, "a user_query")
         shown = [id_text(hit, "a hit") for hit in list_of(query.get(HITS), "hits")][: self._options.depth]
         if len(set(shown)) < len(shown):
-            raise StrangePageError("pages that show a document twice")
+            raise InvalidPageError("pages that show a document twice")
         session = query.get("session_id") or query.get("client_id")
         page = Page(text, shown, {}, time_of(query.get("timestamp")), None if session is None else str(session))
         if shown:
@@ -65,16 +65,16 @@ class _Reader:
     def add_event(self, place: str, event: Mapping[str, Any]) -> None:
         action = str(event.get("action_name"))
         if action not in self._actions and action != IMPRESSION:
-            raise StrangePageError(f"events of other actions than {some_of(sorted(self._actions))}")
+            raise InvalidPageError(f"events of other actions than {some_of(sorted(self._actions))}")
         id = event.get("query_id")
         if not isinstance(id, str) or (id not in self._numbers and id not in self._waiting):
-            raise StrangePageError("events whose query_id has no query")
+            raise InvalidPageError("events whose query_id has no query")
         attributes = _table(event.get("event_attributes"))
         document = id_text(_table(attributes.get("object")).get("object_id"), "an event")
         if action == IMPRESSION:
             ordinal = _table(attributes.get("position")).get("ordinal")
             if not isinstance(ordinal, int | float):
-                raise StrangePageError("impressions without an ordinal")
+                raise InvalidPageError("impressions without an ordinal")
             if id in self._waiting:
                 self._seen.setdefault(id, {}).setdefault(ordinal, document)
         elif id in self._numbers:
@@ -89,7 +89,7 @@ class _Reader:
                 raise ValueError
             builder.clicks[builder.documents.index(number, builder.offsets[page], builder.offsets[page + 1])] = 1
         except ValueError:
-            raise StrangePageError("events with a click on a document that is not shown") from None
+            raise InvalidPageError("events with a click on a document that is not shown") from None
 
     def finish(self) -> ClickLog:
         for id, page in self._waiting.items():
@@ -121,7 +121,7 @@ def read_ubi(
     notes: Notes,
 ) -> ClickLog:
     """The log that queries and events make; what cannot be used is counted in the notes."""
-    reader = _Reader(options, actions, notes)
+    reader = _UbiReader(options, actions, notes)
     for records, add in ((queries, reader.add_query), (events, reader.add_event)):
         for place, record in records:
             if not isinstance(record, Mapping):
@@ -132,6 +132,6 @@ def read_ubi(
                 continue
             try:
                 add(place, source)
-            except StrangePageError as error:
+            except InvalidPageError as error:
                 notes.add(str(error), place)
     return reader.finish()

@@ -75,7 +75,7 @@ class LocalCopy:
         return data
 
     def write(self, data: ShardData) -> None:
-        """Write in a thread of its own; a full disk is no error, because the source can be read again."""
+        """Write in a thread of its own; a full disk is not an error, because the source can be read again."""
         try:  # readable by this user only
             number, name = tempfile.mkstemp(".part", f"{self._path.name}.", self._path.parent)
         except OSError:

@@ -277,7 +277,7 @@ def _column(columns: np.ndarray, feature: int, fill: float) -> np.ndarray:
 
 
 def check_codes(values: np.ndarray, feature: str, source: str) -> None:
-    """Raise `DataError` for values of a categorical feature that are no numbers of categories.
+    """Raise `DataError` for values of a categorical feature that are not numbers of categories.
 
     NaN and negative whole numbers are missing.
     """

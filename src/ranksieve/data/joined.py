@@ -34,7 +34,7 @@ class Piece:
 
     @property
     def suffix(self) -> str:
-        """Of the name of a file that holds these queries."""
+        """What is added to the name of a file that holds these queries."""
         return f"-{self.queries.start}-{self.queries.stop}" if isinstance(self.queries, range) else ""
 
     def blocks(self, data: Dataset | Source, rows: int) -> Iterator[Block]:

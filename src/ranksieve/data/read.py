@@ -80,7 +80,7 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
     categories
         The categorical features of a model and the names of their categories. Other categories are missing then.
     encoders
-        Of parts that are read as one: their common numbers of categories.
+        The common numbers of categories of parts that are read as one.
     """
     absent = check_missing(missing)
     if isinstance(given, Dataset) and wanted:
@@ -105,7 +105,7 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
 
 
 def _kind_of(path: str, head: bytes) -> str:
-    """What a file is that is no data."""
+    """What a file holds that is not data."""
     if head.startswith(b"{") and os.path.splitext(path)[1] in (".jsonl", ".ndjson"):
         return "JSON Lines (of documents, ranksieve index and features make data)"
     return "a model"

@@ -53,7 +53,7 @@ def by_model(data: Dataset, scores: Any, share: float, *, at_least: int = 1) -> 
     scores : array
         A score per document in the order the rows were given in, as a model's `predict(data)` returns them.
     share : float
-        Of each query's negatives, rounded up.
+        Share of each query's negatives, rounded up.
     at_least : int
         Minimum number of negatives kept of a query.
 

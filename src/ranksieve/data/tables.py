@@ -51,7 +51,7 @@ def split_table(
     categorical
         Which columns of a table hold categories.
     dtype
-        Of the numbers of a table: float32 or float64.
+        Type of the numbers of a table: float32 or float64.
 
     Examples
     --------

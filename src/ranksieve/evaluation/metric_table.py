@@ -50,7 +50,7 @@ class Definition:
     kind: int = WEIGHTED
     norm: Norm | None = None  # None: 1
     needs_k: bool = False
-    measure: Measure | None = None  # computes what is no such sum
+    measure: Measure | None = None  # computes a metric that is not such a sum
     function: Callable[..., Any] | None = None  # the user's own
 
     @property
@@ -263,7 +263,7 @@ _SUMS = {
 
 
 def _average_ndcg(metric: Metric, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Every cut-off has a norm of its own, so this is no single sum."""
+    """The mean of NDCG over the cut-offs 1 to k; each cut-off has its own norm."""
     ranking = rank(metric, labels, scores, offsets, graded(metric, labels), is_linear=True)
     ideal, ideal_bounds = ideal_gains(metric, labels, offsets)
     out = np.empty(len(offsets) - 1)

@@ -86,7 +86,7 @@ def load_spec(
         On the first mistake, with file and line.
     """
     file = TomlFile(path, like="the tables [data.NAME] and [[runs]], see docs/experiments.md")
-    return _Reader(file, quick, _checked_params(params or {})).spec(tuple(data))
+    return _SpecReader(file, quick, _checked_params(params or {})).spec(tuple(data))
 
 
 def _checked_params(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _dashed(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key.replace("_", "-"): value for key, value in values.items()}
 
 
-class _Reader:
+class _SpecReader:
     """Reads the tables of one file."""
 
     def __init__(self, file: TomlFile, quick: bool, replaced: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve.dtypes import SCORE
 from ranksieve.errors import ModelError
 from ranksieve.forest.contributions import Contributions
-from ranksieve.forest.ctr_statistics import CATEGORY, KINDS, NO_HASH, Element, Statistics, Table
+from ranksieve.forest.ctr_statistics import CATEGORY, KINDS, NO_HASH, Element, Statistics, StatisticTable
 from ranksieve.forest.forest import Forest, forest_of
 from ranksieve.forest.formats.lightgbm_reader import from_text
 from ranksieve.forest.formats.lightgbm_writer import to_text
@@ -176,11 +176,11 @@ def read_ctr_forest(content: bytes, source: str) -> CtrForest:
     return model
 
 
-def _table(elements: Any, keys: Any, values: Any) -> Table:
+def _table(elements: Any, keys: Any, values: Any) -> StatisticTable:
     parts = (
         Element(str(kind), int(feature), float(value), bool(missing)) for kind, feature, value, missing in elements
     )
-    return Table(tuple(parts), np.array(keys, np.uint64), np.array(values, np.float32))
+    return StatisticTable(tuple(parts), np.array(keys, np.uint64), np.array(values, np.float32))
 
 
 def check(model: CtrForest) -> None:

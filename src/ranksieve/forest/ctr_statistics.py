@@ -37,7 +37,7 @@ class Element(NamedTuple):
     missing: bool = False
 
 
-class Table(NamedTuple):
+class StatisticTable(NamedTuple):
     """The statistics of the combinations of some elements."""
 
     elements: tuple[Element, ...]
@@ -65,7 +65,7 @@ class Statistics(NamedTuple):
     """All statistics of a model, and the hashes of categories, by feature and by number, from which they are found."""
 
     hashes: Mapping[int, np.ndarray]  # uint64
-    tables: tuple[Table, ...]
+    tables: tuple[StatisticTable, ...]
 
     @property
     def n_columns(self) -> int:

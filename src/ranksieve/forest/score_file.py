@@ -22,7 +22,7 @@ from ranksieve.text_formats import counted, some_of
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredFile:
     """The lists of a file, and the scores of each model in the order of the file."""
 
     lists: Lists
@@ -88,7 +88,7 @@ def score_blocks(
     check_narrow(source, width, max(model.n_features for model in models.values()))
 
 
-def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> Scored:
+def score_file(models: Mapping[str, Model], source: Source, threads: int | None = None) -> ScoredFile:
     """The lists of a file and all scores of its documents."""
     growing = ListBuilder(source.path)
     scores: dict[str, list[np.ndarray]] = {name: [] for name in models}
@@ -96,7 +96,7 @@ def score_file(models: Mapping[str, Model], source: Source, threads: int | None 
         growing.append(block)
         for name, values in found.items():
             scores[name].append(values)
-    return Scored(growing.finish(), {name: np.concatenate(values) for name, values in scores.items()})
+    return ScoredFile(growing.finish(), {name: np.concatenate(values) for name, values in scores.items()})
 
 
 def read_for(model: Model, name: str, source: Source, *, query: Any = None) -> Dataset:

@@ -20,12 +20,14 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5
 
 def without_display() -> None:
     """Draw only into files, which needs no display."""
-    _matplotlib("matplotlib").use("agg")
+    _matplotlib().use("agg")
 
 
 def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or those of a new figure of a size in inches."""
-    pyplot = _matplotlib("matplotlib.pyplot")
+    _matplotlib()
+    from matplotlib import pyplot
+
     return pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
@@ -47,8 +49,8 @@ def lines_for(
     return axes_for(ax, size), line_styles(list(named), baseline)
 
 
-def _matplotlib(module: str) -> Any:
-    return import_extra(module, "figures need matplotlib", "ranksieve[plots]")
+def _matplotlib() -> Any:
+    return import_extra("matplotlib", "figures need matplotlib", "ranksieve[plots]")
 
 
 def line_styles(names: Sequence[str], baseline: str | None = None) -> dict[str, dict[str, Any]]:

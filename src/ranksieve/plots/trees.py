@@ -22,14 +22,14 @@ THICKEST, THINNEST = 9.0, 0.8  # points: an edge that all training documents tak
 
 
 @dataclass
-class Node:
+class DrawnNode:
     """A split, a leaf, or a subtree that is drawn as one leaf."""
 
     text: str
     cover: float
     depth: int
     value: float = 0.0
-    children: tuple[Node, ...] = ()  # left, right
+    children: tuple[DrawnNode, ...] = ()  # left, right
     missing: int = 0  # which child documents without the value go to
     taken: bool = False  # on the path of the given document
     x: float = 0.0
@@ -97,16 +97,16 @@ def _leaf_of(forest: Forest, document: Any) -> int | None:
     return int(leaves[0, 0])
 
 
-def _build(forest: Forest, max_depth: int | None, reached: int | None) -> Node:
+def _build(forest: Forest, max_depth: int | None, reached: int | None) -> DrawnNode:
     leaf_covers, split_covers = np.zeros(len(forest.leaf_count)), np.zeros(len(forest.feature))
     if forest.leaf_count.any() or forest.leaf_weight.any():
         leaf_covers, split_covers = covers(forest)
     values = forest.scaled_leaf_values()
 
-    def node(child: int, depth: int) -> Node:
+    def node(child: int, depth: int) -> DrawnNode:
         if child < 0:
             count = leaf_covers[~child]
-            return Node(f"{values[~child]:+.3g}{_count(count)}", count, depth, values[~child],
+            return DrawnNode(f"{values[~child]:+.3g}{_count(count)}", count, depth, values[~child],
                         taken=~child == reached)  # fmt: skip
         ends = tuple(node(int(end[child]), depth + 1) for end in (forest.left, forest.right))
         count, taken = split_covers[child], any(end.taken for end in ends)
@@ -115,9 +115,9 @@ def _build(forest: Forest, max_depth: int | None, reached: int | None) -> Node:
             shares = [leaf.cover for leaf in leaves] if count > 0 else None
             mean = float(np.average([leaf.value for leaf in leaves], weights=shares))
             text = f"{len(leaves)} leaves\n{mean:+.3g}{_count(count)}"
-            return Node(text, count, depth, mean, taken=taken)
+            return DrawnNode(text, count, depth, mean, taken=taken)
         text = f"{forest.feature_names[forest.feature[child]]}\n{test_text(forest, child)}"
-        return Node(text, count, depth, children=ends, missing=int(not forest.default_left[child]), taken=taken)
+        return DrawnNode(text, count, depth, children=ends, missing=int(not forest.default_left[child]), taken=taken)
 
     return node(0 if len(forest.feature) else -1, 0)
 
@@ -132,12 +132,12 @@ def test_text(forest: Forest, split: int, most: int = 3) -> str:
     return f"in {', '.join(words)}" + (f", … ({len(codes)})" if len(codes) > most else "")
 
 
-def _below(*nodes: Node) -> list[Node]:
+def _below(*nodes: DrawnNode) -> list[DrawnNode]:
     """The nodes and all below them, from left to right within each branch."""
     return [found for node in nodes for found in (node, *_below(*node.children))]
 
 
-def _place(root: Node) -> tuple[int, int]:
+def _place(root: DrawnNode) -> tuple[int, int]:
     """Place every leaf beside the last one, every split between its children; return width and depth."""
     nodes = _below(root)
     leaves = [node for node in nodes if not node.children]
@@ -149,7 +149,7 @@ def _place(root: Node) -> tuple[int, int]:
     return len(leaves), max(node.depth for node in nodes)
 
 
-def _draw_edges(ax: Axes, node: Node, total: float) -> None:
+def _draw_edges(ax: Axes, node: DrawnNode, total: float) -> None:
     steps = np.linspace(0.0, 1.0, 24)
     bend = steps * steps * (3.0 - 2.0 * steps)
     for side, child in enumerate(node.children):
@@ -163,7 +163,7 @@ def _draw_edges(ax: Axes, node: Node, total: float) -> None:
         _draw_edges(ax, child, total)
 
 
-def _draw_nodes(ax: Axes, root: Node, largest: float) -> None:
+def _draw_nodes(ax: Axes, root: DrawnNode, largest: float) -> None:
     from matplotlib import colormaps
 
     colours = colormaps["RdBu"]

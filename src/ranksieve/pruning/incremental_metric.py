@@ -26,7 +26,7 @@ LARGEST_TABLE = 1 << 24  # terms; lists that need a larger table are measured wi
 class IncrementalMetric:
     """A metric on given lists; `kernels.pruning` describes the arrays.
 
-    Where `terms` is empty the metric is no sum of terms, and only `total` is available.
+    Where `terms` is empty the metric is not a sum of terms, and only `total` is available.
     """
 
     metric: Metric

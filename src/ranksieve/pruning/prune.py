@@ -91,7 +91,7 @@ def prune(
     threads : int
         0: all cores. The result does not depend on it.
     seed : int
-        Of the random strategy and of the halves.
+        Seed of the random strategy and of the halves.
     **options
         The parameters of the search of weights (samples, window, shrink, patience, rounds, as in `reweight`) and of the
         strategy (draws, of `random`).

@@ -97,7 +97,7 @@ def _parts(rows: np.ndarray) -> Iterator[np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Minimum:
+class Solution:
     """The result of Newton's method."""
 
     weights: np.ndarray
@@ -106,7 +106,7 @@ class Minimum:
     converged: bool
 
 
-def newton(objective: PairLoss, n_features: int, after_iteration: Callable[[float], None]) -> Minimum:
+def newton(objective: PairLoss, n_features: int, after_iteration: Callable[[float], None]) -> Solution:
     """Minimise the objective from zero weights; `after_iteration` gets its value.
 
     The objective is convex and piecewise quadratic, so the steps end exactly in the minimum once its piece is reached.
@@ -118,7 +118,7 @@ def newton(objective: PairLoss, n_features: int, after_iteration: Callable[[floa
         step = _solved(objective.curvature(weights), -slope)
         promised = -float(slope @ step)
         if 0.5 * promised <= TOLERANCE * value:
-            return Minimum(weights, value, iteration, True)
+            return Solution(weights, value, iteration, True)
         factor = 1.0
         for _ in range(MOST_HALVINGS):
             tried, new_slope = objective(weights + factor * step)
@@ -126,10 +126,10 @@ def newton(objective: PairLoss, n_features: int, after_iteration: Callable[[floa
                 break
             factor /= 2
         else:  # no further decrease can be measured
-            return Minimum(weights, value, iteration, False)
+            return Solution(weights, value, iteration, False)
         weights, value, slope = weights + factor * step, tried, new_slope
         after_iteration(value)
-    return Minimum(weights, value, MAX_ITERATIONS, False)
+    return Solution(weights, value, MAX_ITERATIONS, False)
 
 
 def _solved(curvature: np.ndarray, slope: np.ndarray) -> np.ndarray:

@@ -89,7 +89,7 @@ def train(
         What a feature absent from a LETOR line means.
     categorical : str or list of str, optional
         Columns of a file or a table that hold categories: names or globs. Columns of a categorical type need not be
-        named. Of arrays, see `Dataset.from_arrays`.
+        named. For arrays, see `Dataset.from_arrays`.
     cluster : ranksieve.cluster.Cluster, optional
         The Dask cluster to train a boosted forest on; see `ranksieve.cluster.train`.
     verbose : bool
@@ -152,7 +152,8 @@ def parse_params(given: Mapping[str, Any], arguments: Sequence[str] = ()) -> Par
     for name, value in given.items():
         if name in NAMED:
             raise ParameterError(
-                f"{name!r} tells of columns of the data, not of training; give rs.read(data, {name}={value!r}) as data"
+                f"{name!r} names a column of the data and is not a training parameter; give rs.read(data, {name}="
+                f"{value!r}) as data"
             )
         if NEAREST.get(name) in arguments:
             raise ParameterError(*unknown_parameter(name, arguments))

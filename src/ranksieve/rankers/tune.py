@@ -223,7 +223,7 @@ class _Search:
 
 
 def _identity(data: Any) -> Any:
-    """What tells data apart: checksums of its content; of a file its name, size and time."""
+    """What identifies data: checksums of its content; of a file its name, size and time."""
     if isinstance(data, Mapping):
         return {name: _identity(one) for name, one in data.items()}
     if isinstance(data, list | tuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.evaluation.significance import TestResult
 from ranksieve.experiments.results import Group, Results
-from ranksieve.report.tables import SIGNIFICANT, Table, Value, compare, number
+from ranksieve.report.tables import SIGNIFICANT, ReportTable, Value, compare, number
 from ranksieve.text_formats import counted
 
 
@@ -63,13 +63,13 @@ class Line:
         return None
 
 
-def by_size(results: Results, data: str) -> Iterator[Table]:
+def by_size(results: Results, data: str) -> Iterator[ReportTable]:
     """One table for all forests that were trained, and one for each forest that was pruned."""
     metric = results.facts["metrics"][0]
     for title, lines in _blocks(results, data):
         columns = sorted({size.trees for line in lines for size in line.sizes[:-1]} | _ends(lines))
         rows = tuple(_row(line, columns) for line in lines)
-        yield Table(
+        yield ReportTable(
             title=f"{metric} on {data} by number of trees{title}",
             columns=("", *map(str, columns), "all", "smallest equivalent", "removed", "p"),
             rows=rows,
@@ -105,7 +105,7 @@ def _cell(size: Sized | None, line: Line, smallest: Sized | None) -> Value:
     return Value(f"{size.value:.4f}" + "+" * good + "\\*" * (size is smallest), size.value)
 
 
-def speed(results: Results, data: str) -> Table:
+def speed(results: Results, data: str) -> ReportTable:
     """Every full model and every smallest equivalent one: trees, quality and the time to score a document."""
     metric = results.facts["metrics"][0]
     groups = results.groups(data, results.facts["baseline"]) or results.groups(data)  # it may not be finished
@@ -116,7 +116,7 @@ def speed(results: Results, data: str) -> Table:
             smallest = line.smallest_equivalent()
             for size in [line.sizes[-1], *([smallest] if smallest not in (None, line.sizes[-1]) else [])]:
                 rows.append(_timed_row(line.name, size, baseline))
-    return Table(
+    return ReportTable(
         title=f"Scoring time on {data}",
         columns=("", "trees", metric, "p", "µs per document", "speed-up"),
         rows=tuple(rows),

@@ -32,7 +32,7 @@ def number(value: float | None, style: str) -> Value:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
@@ -45,7 +45,7 @@ class Table:
         return "\n".join([f"**{self.title}**", "", *lines, *(["", self.note] if self.note else [])])
 
 
-def comparison(results: Results, data: str) -> Table:
+def comparison(results: Results, data: str) -> ReportTable:
     """One row per run, each with the choice of its grid that is best on validation lists, against the baseline.
 
     If there is only one run, all its choices against the best.
@@ -65,7 +65,7 @@ def comparison(results: Results, data: str) -> Table:
             row += _compared(group, baseline, column) if known else [Value("–")] * 3
         rows.append(tuple(row))
     n_queries = int(np.count_nonzero(~np.isnan(baseline.per_query(metric)[1])))
-    return Table(
+    return ReportTable(
         title=f"{metric} on {n_queries:,} test queries of {data}, against {baseline.label}",
         columns=("", "trees", *(part for name in columns.values() for part in (name, "difference", "p"))),
         rows=tuple(rows),
@@ -110,7 +110,7 @@ def paired_values(a: Group, b: Group, column: str, other: str | None = None) -> 
     return ours[both], theirs[both]
 
 
-def mutual_tests(results: Results, data: str, metric: str) -> Table:
+def mutual_tests(results: Results, data: str, metric: str) -> ReportTable:
     """Every run with its 95% interval and its p-value against every other (as Wu et al. 2010, Tables 1-4)."""
     groups = results.best(data)
     rows = []
@@ -123,7 +123,7 @@ def mutual_tests(results: Results, data: str, metric: str) -> Table:
             p_value = None if other is group else _t_test(group, other, metric)
             row.append(Value("") if p_value is None else number(p_value, ".4f"))
         rows.append(tuple(row))
-    return Table(
+    return ReportTable(
         title=f"{metric} on {data}, every run against every other",
         columns=("", metric, "± (95%)", *(f"p against {group.label}" for group in groups)),
         rows=tuple(rows),
@@ -137,7 +137,7 @@ def _t_test(a: Group, b: Group, column: str) -> float | None:
     return paired_t_test(ours, theirs).p_value if len(ours) > 1 else None
 
 
-def share_table(results: Results, data: str) -> Table:
+def share_table(results: Results, data: str) -> ReportTable:
     """The smallest share of the training set that reaches 90, 95 and 98% of the full set's metric, and the times."""
     metric = results.facts["metrics"][0]
     full = results.groups(data, results.facts["baseline"])[0]
@@ -153,7 +153,7 @@ def share_table(results: Results, data: str) -> Table:
                 *(Value(f"{seconds:.2f} s", seconds) for seconds in times),
             )
         )
-    return Table(
+    return ReportTable(
         title=f"Smallest share of the training set of {data} that reaches a part of the full set's {metric}",
         columns=("", *(f"{target:.0%}" for target in TARGETS), "training, smallest share", "training, full set"),
         rows=tuple(rows),
@@ -169,7 +169,7 @@ def sampled_runs(results: Results, data: str) -> dict[str, list[Group]]:
     return found
 
 
-def all_cells(results: Results, data: str) -> Table:
+def all_cells(results: Results, data: str) -> ReportTable:
     """Every choice that was run, averaged over seeds and folds."""
     metrics: Sequence[str] = results.facts["metrics"]
     rows = []
@@ -191,7 +191,7 @@ def all_cells(results: Results, data: str) -> Table:
     cells = [cell.facts for cell in results.cells if cell.data == data]
     peers = any(facts["settings"]["params"]["algo"] == "lightgbm" for facts in cells)
     alone = all(facts["alone"] for facts in cells)
-    return Table(
+    return ReportTable(
         title=f"All runs on {data}",
         columns=(
             "",
@@ -212,9 +212,9 @@ def all_cells(results: Results, data: str) -> Table:
     )
 
 
-def tuned_table(results: Results) -> Table:
+def tuned_table(results: Results) -> ReportTable:
     """The parameters that a search chose for each run."""
-    return Table(
+    return ReportTable(
         title="Parameters chosen by search",
         columns=("", "data", "parameters", f"{results.facts['metrics'][0]}, validation", "trials"),
         rows=tuple(
@@ -237,7 +237,7 @@ def chosen_parameters(best: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
-def data_table(results: Results) -> Table:
+def data_table(results: Results) -> ReportTable:
     """The lists of every data set, part by part."""
     rows = []
     for data in results.data:
@@ -258,7 +258,7 @@ def data_table(results: Results) -> Table:
                     Value(_source(facts, part)),
                 )
             )
-    return Table(
+    return ReportTable(
         title="Data",
         columns=("data", "queries", "documents", "positives", "documents per query", "positives per query", "from"),
         rows=tuple(rows),

@@ -17,7 +17,15 @@ from ranksieve.files import atomic_path
 from ranksieve.report.explorer import MOST_QUERIES, explorer_data
 from ranksieve.report.figures import Picture, figures
 from ranksieve.report.size_tables import by_size, speed
-from ranksieve.report.tables import Table, all_cells, comparison, data_table, mutual_tests, share_table, tuned_table
+from ranksieve.report.tables import (
+    ReportTable,
+    all_cells,
+    comparison,
+    data_table,
+    mutual_tests,
+    share_table,
+    tuned_table,
+)
 
 MOST_COLUMNS = 4  # that fit a phone's screen; wider tables become lists there
 FOLDER = "report"
@@ -26,7 +34,7 @@ NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # equal for 
 
 
 def page(
-    results: Results, head: str, foot: str, tables: Iterable[Table], pictures: Iterable[tuple[Picture, str]]
+    results: Results, head: str, foot: str, tables: Iterable[ReportTable], pictures: Iterable[tuple[Picture, str]]
 ) -> str:
     """The whole page. `head` and `foot` (how it was made) are plain text; `pictures` come with their SVG texts."""
     title, *about = head.split("\n\n")
@@ -63,7 +71,7 @@ def _anchor(name: str) -> str:
     return name.lower().replace(" ", "-")
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
     heads = "".join(
         f'<th scope="col"><button type="button">{_text(name) or "run"}</button></th>' for name in table.columns
     )
@@ -164,7 +172,7 @@ def write_report(results: Results, out: str | os.PathLike[str] | None = None) ->
     return folder / "report.html"
 
 
-def tables(results: Results) -> Iterator[Table]:
+def tables(results: Results) -> Iterator[ReportTable]:
     """Every table of the specification, and all cells."""
     wanted = results.facts["figures"]
     if results.facts["tuned"]:

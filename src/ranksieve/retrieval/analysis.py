@@ -209,7 +209,7 @@ class Field:
             _ = self._pattern
         except re.error as error:
             raise ParameterError(
-                f"the pattern {self.pattern!r} of field {self.name!r} is no regular expression ({error}); correct it"
+                f"the pattern {self.pattern!r} of field {self.name!r} is not a regular expression ({error}); correct it"
             ) from error
 
     @cached_property

@@ -18,7 +18,7 @@ from ranksieve.retrieval.analysis import Analyzer, Field, parse_field
 from ranksieve.retrieval.corpus import IDS, Corpus
 from ranksieve.retrieval.document_writing import DocumentReader, StoredTexts
 from ranksieve.retrieval.first_stage import FirstStage
-from ranksieve.retrieval.index_header import HEADER, VECTOR_SIZES, Header, VectorInfo
+from ranksieve.retrieval.index_header import HEADER, VECTOR_SIZES, IndexHeader, VectorInfo
 from ranksieve.retrieval.inverting import Inverter
 from ranksieve.retrieval.merging import PostingsRun, merge_runs
 from ranksieve.retrieval.notes import Notes
@@ -152,7 +152,7 @@ def build_index(
         shutil.rmtree(folder / RUNS)
         numbers = tuple(settings.number_names())
         info = None if source is None else VectorInfo(source.dtype, settings.similarity, source.function)
-        Header(tuple(fields), numbers, sizes, tuple(notes), writer.checksums, settings.stage, info).write(folder)
+        IndexHeader(tuple(fields), numbers, sizes, tuple(notes), writer.checksums, settings.stage, info).write(folder)
 
 
 def _with_progress(items: Iterator[Any], progress: Callable[[int], None] | None) -> Iterator[Any]:

@@ -139,7 +139,7 @@ class Layout(NamedTuple):
         return tuple(feature.name for feature in self.features)
 
 
-class Choice(NamedTuple):
+class ChosenFeatures(NamedTuple):
     """Features to make: some as they are, some relative to the query's list."""
 
     plain: tuple[str, ...]
@@ -150,7 +150,7 @@ class Choice(NamedTuple):
         return (*self.plain, *(RELATIVE + name for name in self.relative))
 
 
-def choose(names: Sequence[str], patterns: Sequence[str]) -> Choice:
+def choose(names: Sequence[str], patterns: Sequence[str]) -> ChosenFeatures:
     """The features that match any of the patterns (`bm25*`, `*.title`, `relative.*`), as they are without patterns.
 
     A pattern with `!` in front leaves features out, in both kinds; without another pattern, of all.
@@ -165,14 +165,14 @@ def choose(names: Sequence[str], patterns: Sequence[str]) -> Choice:
     left_out = {name for pattern in patterns if pattern[:1] == "!" for name in _matches(names, pattern[1:], pattern)}
     names, patterns = [name for name in names if name not in left_out], [p for p in patterns if p[:1] != "!"]
     if not patterns:
-        return Choice(tuple(names), ())
+        return ChosenFeatures(tuple(names), ())
     kinds: tuple[set[str], set[str]] = set(), set()
     for pattern in patterns:
         relative = pattern.startswith(RELATIVE)
         known = [name for name in names if not (relative and name in QUERY)]  # the same in a whole list
         kinds[relative].update(_matches(known, pattern.removeprefix(RELATIVE), pattern))
     plain_ones, relative_ones = (tuple(name for name in names if name in kind) for kind in kinds)
-    return Choice(plain_ones, relative_ones)
+    return ChosenFeatures(plain_ones, relative_ones)
 
 
 def _matches(names: Sequence[str], plain: str, pattern: str) -> list[str]:

@@ -46,7 +46,7 @@ class Index:
     stage
         The first stage to use where none is given; None if the index was built without one.
     notes
-        What was odd about the corpus, such as documents without a field.
+        What is unusual about the corpus, such as documents without a field.
 
     Examples
     --------

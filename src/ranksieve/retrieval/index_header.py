@@ -82,7 +82,7 @@ class VectorInfo:
 
 
 @dataclass(frozen=True)
-class Header:
+class IndexHeader:
     """The metadata that an index stores."""
 
     fields: tuple[Field, ...]
@@ -106,7 +106,7 @@ class Header:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Header:
+    def from_dict(cls, values: dict[str, Any]) -> IndexHeader:
         sizes = {axis: operator.index(values["sizes"][axis]) for axis in SIZES}
         counts = {"columns": len(values["fields"]) + 1, "numbers": len(values["numbers"])}
         in_range = all(0 <= size < 1 << 63 for size in sizes.values()) and sizes["texts"] in (0, sizes["docs"])
@@ -130,7 +130,7 @@ class Header:
             os.fsync(file.fileno())
 
     @classmethod
-    def read(cls, folder: Path) -> Header:
+    def read(cls, folder: Path) -> IndexHeader:
         """The header of an index, or an error with the reason why the folder is not one."""
         path = folder / HEADER
         if folder.is_file():

@@ -32,7 +32,7 @@ COMPARED = 5  # lists of a run that are retrieved again to find out whether our 
 
 
 @dataclass(frozen=True)
-class Pairs:
+class QueryCandidates:
     """Queries and their candidates, which `judgements` label.
 
     Candidates are those of a run, or else the `depth` best of the searcher.
@@ -86,7 +86,7 @@ class Pairs:
 
     def _candidates(self, ids: list[str], prepared: Prepared, lists: Any, notes: Notes) -> Candidates:
         if lists is None:
-            self.searcher.note_odd({id: self.queries[id] for id in ids}, prepared, notes)
+            self.searcher.note_empty({id: self.queries[id] for id in ids}, prepared, notes)
             return self.searcher.of_prepared(prepared, self.depth)
         docs, scores = zip(*(lists[id] for id in ids), strict=True)
         offsets = starts_of([len(some) for some in docs])
@@ -112,7 +112,7 @@ class Pairs:
         return lists
 
 
-def labelled_blocks(pairs: Pairs, extractor: FeatureExtractor, notes: Notes) -> Iterator[Block]:
+def labelled_blocks(pairs: QueryCandidates, extractor: FeatureExtractor, notes: Notes) -> Iterator[Block]:
     """The pairs as blocks of a data file, unjudged documents with label 0."""
     index, judgements = pairs.searcher.index, pairs.judgements or {}
     number_of = index.numbers_of_ids
@@ -148,7 +148,7 @@ class Written(NamedTuple):
 
 
 def write_features(
-    pairs: Pairs,
+    pairs: QueryCandidates,
     path: str | os.PathLike[str],
     *,
     select: Sequence[str] = (),
@@ -218,12 +218,12 @@ def extract_features(
     """
     texts = as_queries(queries)
     searcher = Searcher(index, stage, query_vectors=as_query_vectors(query_vectors, texts))
-    pairs = Pairs(texts, searcher, depth, as_run(run), as_judgements(judgements))
+    pairs = QueryCandidates(texts, searcher, depth, as_run(run), as_judgements(judgements))
     with collected_notes(notes) as collected:
         return to_dataset(pairs, FeatureExtractor(index, select, extra), collected)
 
 
-def to_dataset(pairs: Pairs, extractor: FeatureExtractor, notes: Notes) -> Dataset:
+def to_dataset(pairs: QueryCandidates, extractor: FeatureExtractor, notes: Notes) -> Dataset:
     """The features of all pairs in memory."""
     blocks = list(labelled_blocks(pairs, extractor, notes))
     if not blocks:
@@ -240,7 +240,7 @@ def to_dataset(pairs: Pairs, extractor: FeatureExtractor, notes: Notes) -> Datas
     return replace(data, info=replace(data.info, candidates=_origin(pairs, extractor)))
 
 
-def _origin(pairs: Pairs, extractor: FeatureExtractor) -> dict[str, Any]:
+def _origin(pairs: QueryCandidates, extractor: FeatureExtractor) -> dict[str, Any]:
     """What data and models store of the candidates: their provenance, and what made the vectors that features use."""
     encoder = extractor.index.encoder_info if any(map(is_dense, extractor.names)) else None
     return {**pairs.provenance.as_dict(), **({} if encoder is None else {"encoder": encoder})}

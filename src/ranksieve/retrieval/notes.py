@@ -1,4 +1,4 @@
-"""`Notes`: what was left out or looked odd, counted and with a few examples."""
+"""`Notes`: what was left out or is unusual, counted and with a few examples."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from ranksieve.retrieval.feature_names import depends_on_candidates
 from ranksieve.retrieval.features import FeatureExtractor, UserFeature
 from ranksieve.retrieval.first_stage import FirstStage, as_first_stage
 from ranksieve.retrieval.index import Index
-from ranksieve.retrieval.labelling import Pairs
+from ranksieve.retrieval.labelling import QueryCandidates
 from ranksieve.retrieval.notes import Notes, collected_notes
 from ranksieve.retrieval.provenance import Provenance, other_candidates, other_vectors
 from ranksieve.retrieval.queries import Queries, as_queries
@@ -248,7 +248,7 @@ class Pipeline:
         pairs = self._pairs(texts, as_run(run), as_query_vectors(query_vectors, texts))
         return self._rerank(replace(pairs, progress=progress), notes)
 
-    def _rerank(self, pairs: Pairs, notes: Notes | None) -> Run:
+    def _rerank(self, pairs: QueryCandidates, notes: Notes | None) -> Run:
         self._warn(pairs, stacklevel=4)
         with collected_notes(notes) as collected:
             return Run.from_lists(self._lists(pairs, collected))
@@ -271,17 +271,17 @@ class Pipeline:
         result.insert(1, "query", result["qid"].map(queries))
         return result
 
-    def _pairs(self, queries: Queries, run: Run | None = None, vectors: GivenVectors | None = None) -> Pairs:
+    def _pairs(self, queries: Queries, run: Run | None = None, vectors: GivenVectors | None = None) -> QueryCandidates:
         if "searcher" not in self.__dict__:
             raise ParameterError("the pipeline was closed; make a new one")
-        return Pairs(queries, self.searcher.with_vectors(vectors), self.depth, run)
+        return QueryCandidates(queries, self.searcher.with_vectors(vectors), self.depth, run)
 
-    def _lists(self, pairs: Pairs, notes: Notes) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    def _lists(self, pairs: QueryCandidates, notes: Notes) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         for id, found in self._scored(pairs, notes):
             order = found.order
             yield id, self.index.ids[found.docs[order]], found.scores[order]
 
-    def _scored(self, pairs: Pairs, notes: Notes) -> Iterator[tuple[str, Scored]]:
+    def _scored(self, pairs: QueryCandidates, notes: Notes) -> Iterator[tuple[str, Scored]]:
         for ids, found, features in pairs.blocks(self._extractor, notes):
             rows = features if self._order is None else features[:, self._order]
             scores = self.model.predict(rows, threads=self._threads) if len(rows) else np.empty(0)
@@ -289,7 +289,7 @@ class Pipeline:
                 part = slice(found.offsets[number], found.offsets[number + 1])
                 yield id, Scored(found.docs[part], found.scores[part], scores[part], rows[part])
 
-    def _warn(self, pairs: Pairs, stacklevel: int) -> None:
+    def _warn(self, pairs: QueryCandidates, stacklevel: int) -> None:
         """Warn, once, where the model was trained on other candidates or vectors and uses features that change."""
         for warning in self._differences(pairs) if self._warns else ():
             if str(warning) not in self._warned:
@@ -301,7 +301,7 @@ class Pipeline:
         found = self._differences(self._pairs({"": ""}))
         return "; ".join(map(str, found)) or None
 
-    def _differences(self, pairs: Pairs) -> list[RanksieveWarning]:
+    def _differences(self, pairs: QueryCandidates) -> list[RanksieveWarning]:
         trained_on, used = self._trained_on, used_features(self.model)
         found = [other_vectors(encoder_of(self.model.info.get("candidates")), self.index.encoder_info, used)]
         if trained_on is not None and any(map(depends_on_candidates, used)):

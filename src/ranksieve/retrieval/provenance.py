@@ -33,7 +33,7 @@ class Provenance:
 
     @classmethod
     def of_model(cls, model: Any) -> Provenance | None:
-        """Of the data that a model was trained on; None where the model does not store it."""
+        """The provenance of a model's training data; None where the model does not store it."""
         stored: Any = getattr(model, "info", {}).get("candidates")
         try:
             if stored["source"] == "run":

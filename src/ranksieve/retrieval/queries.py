@@ -222,7 +222,7 @@ def _joined(chunks: list[list[np.ndarray]], counts: list[list[np.ndarray]]) -> t
     return place_starts, np.concatenate(flat)
 
 
-def note_odd_queries(queries: Queries, prepared: Prepared, notes: Notes) -> None:
+def note_empty_queries(queries: Queries, prepared: Prepared, notes: Notes) -> None:
     """Note queries that retrieve nothing."""
     for number, id in enumerate(queries):
         if prepared.words[number] == 0:

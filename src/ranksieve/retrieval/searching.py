@@ -19,7 +19,7 @@ from ranksieve.retrieval.first_stage import DENSE, HYBRID, FirstStage, as_first_
 from ranksieve.retrieval.fusion import fuse_numbers, points_of
 from ranksieve.retrieval.index import Index
 from ranksieve.retrieval.notes import Notes, collected_notes
-from ranksieve.retrieval.queries import Prepared, QueryAnalysis, as_queries, note_odd_queries
+from ranksieve.retrieval.queries import Prepared, QueryAnalysis, as_queries, note_empty_queries
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.vectors import best_of, lengths_of
 
@@ -169,10 +169,10 @@ class Searcher:
             docs, scores = found.list_of(number)
             yield id, self.index.ids[docs], scores
 
-    def note_odd(self, queries: dict[str, str], prepared: Prepared, notes: Notes) -> None:
+    def note_empty(self, queries: dict[str, str], prepared: Prepared, notes: Notes) -> None:
         """Note queries that retrieve nothing."""
         if not self.stage.uses_vectors:
-            note_odd_queries(queries, prepared, notes)
+            note_empty_queries(queries, prepared, notes)
             return
         without, what = lengths_of(prepared.vectors) == 0, "a vector of zeros"
         if self.stage.uses_words:
@@ -273,5 +273,5 @@ def retrieve(
 def _lists(searcher: Searcher, queries: dict[str, str], depth: int, notes: Notes) -> Iterable[tuple[str, Any, Any]]:
     for ids in blocks_of_queries(list(queries)):
         prepared = searcher.prepare([queries[id] for id in ids], ids)
-        searcher.note_odd({id: queries[id] for id in ids}, prepared, notes)
+        searcher.note_empty({id: queries[id] for id in ids}, prepared, notes)
         yield from searcher.lists(ids, prepared, depth)

@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from ranksieve.errors import DataError
-from ranksieve.retrieval.index_header import ARRAYS, Header
+from ranksieve.retrieval.index_header import ARRAYS, IndexHeader
 
 BLOCK_BYTES = 1 << 20
 CHECKED_AT_ONCE = 1 << 28  # bytes of the largest index that is checked when it is opened: a tenth of a second
@@ -83,12 +83,12 @@ class IndexWriter:
             file.close()
 
 
-def open_folder(folder: Path) -> tuple[Header, StoredArrays]:
+def open_folder(folder: Path) -> tuple[IndexHeader, StoredArrays]:
     """The header and arrays of an index; they are read again if another program replaces the folder meanwhile."""
     while True:
         before = _identity(folder)
         try:
-            header = Header.read(folder)
+            header = IndexHeader.read(folder)
             arrays = StoredArrays(folder, header)
         except DataError:
             if _identity(folder) == before:
@@ -110,7 +110,7 @@ def _identity(folder: Path) -> tuple[int, ...] | None:
 class StoredArrays:
     """The arrays of an index, mapped into memory; each block is compared with its checksum before it is first used."""
 
-    def __init__(self, folder: Path, header: Header):
+    def __init__(self, folder: Path, header: IndexHeader):
         self._folder = folder
         self._maps: dict[str, mmap.mmap] = {}
         self._checksums = header.checksums

@@ -36,14 +36,14 @@ def unpacked(content: bytes) -> dict[str, str]:
     return texts
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A part of a snippet, and whether it is a word of the query."""
 
     text: str
     marked: bool
 
 
-def snippet(text: str, query: str, analyzer: Analyzer, n_words: int = WORDS) -> list[Piece]:
+def snippet(text: str, query: str, analyzer: Analyzer, n_words: int = WORDS) -> list[TextPiece]:
     """The stretch of a text that has most of the query's words, with these marked; its beginning where it has none.
 
     Words are the same if the analyzer makes the same term of them, so inflected forms are marked, too.
@@ -52,8 +52,8 @@ def snippet(text: str, query: str, analyzer: Analyzer, n_words: int = WORDS) -> 
     --------
     >>> from ranksieve.retrieval.analysis import Analyzer
     >>> snippet("A car. Two roses, one red.", "red rose", Analyzer(), n_words=4)
-    [Piece(text='… Two ', marked=False), Piece(text='roses', marked=True), Piece(text=', one ', marked=False), \
-Piece(text='red', marked=True), Piece(text='.', marked=False)]
+    [TextPiece(text='… Two ', marked=False), TextPiece(text='roses', marked=True), \
+TextPiece(text=', one ', marked=False), TextPiece(text='red', marked=True), TextPiece(text='.', marked=False)]
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", UNSEEN.sub("", text))
@@ -62,7 +62,7 @@ Piece(text='red', marked=True), Piece(text='.', marked=False)]
     first = _best_window(found, n_words)
     last = min(first + n_words, len(spans))
     if not spans:
-        return [Piece(" ".join(text[:LONGEST_GAP].split()), False)] if text.strip() else []
+        return [TextPiece(" ".join(text[:LONGEST_GAP].split()), False)] if text.strip() else []
     pieces, place = [], spans[first][0] if first else 0
     plain = "… " if first else ""
     for number in range(first, last):
@@ -71,13 +71,13 @@ Piece(text='red', marked=True), Piece(text='.', marked=False)]
         if found[number] is None:
             plain += text[start:end]
         else:
-            pieces += [Piece(plain, False)] if plain else []
-            pieces.append(Piece(text[start:end], True))
+            pieces += [TextPiece(plain, False)] if plain else []
+            pieces.append(TextPiece(text[start:end], True))
             plain = ""
         place = end
     rest = text[place : spans[last][0]] if last < len(spans) else text[place:]
     plain += _gap(rest).rstrip() + (" …" if last < len(spans) else "")
-    return [*pieces, Piece(plain, False)] if plain else pieces
+    return [*pieces, TextPiece(plain, False)] if plain else pieces
 
 
 def _gap(text: str) -> str:

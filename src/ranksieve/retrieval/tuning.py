@@ -34,7 +34,7 @@ LEAST_GAIN = 1e-6
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedStage:
     """The first stage found, and the metric with it and before on the queries it was tuned on."""
 
     stage: FirstStage
@@ -53,7 +53,7 @@ def tune(
     threads: int | None = None,
     notes: Notes | None = None,
     progress: Callable[[int, int, float], None] | None = None,
-) -> Tuned:
+) -> TunedStage:
     """Coordinate ascent over the grids of the model's parameters, and of the fields' weights, starting from `stage`.
 
     What is tuned on a set of queries looks better on them than it is: measure on others. `progress` is called with
@@ -93,7 +93,7 @@ def tune(
         return found[-1]
 
     before = measure(stage)
-    return Tuned(*ascend(index, stage, measure, before), before)
+    return TunedStage(*ascend(index, stage, measure, before), before)
 
 
 def ascend(
@@ -128,7 +128,7 @@ def _coordinates(index: Index, stage: FirstStage) -> Iterator[tuple[str, str]]:
 
 
 def _changed(index: Index, stage: FirstStage, name: str, field: str, value: float) -> FirstStage | None:
-    """The stage with one value changed; None where that is no change or leaves all weights zero."""
+    """The stage with one value changed; None where nothing changes or all weights become zero."""
     if not field:
         return None if getattr(stage, name) == value else FirstStage(**{**stage.as_dict(), name: value})
     names = index.field_names

@@ -114,7 +114,7 @@ def vector_source(vectors: Any, ids: Any, similarity: str, *, hnsw: bool, has_te
     is_svd = isinstance(vectors, str) and f"{vectors}:".startswith(SVD) and not os.path.exists(vectors)
     if isinstance(vectors, str) and not (is_svd or vectors.endswith(".npy") or os.path.exists(vectors)):
         raise ParameterError(
-            param("vectors"), f" is {vectors!r}, which is no file; expected FILE.npy, svd:N as in svd:128, or a "
+            param("vectors"), f" is {vectors!r}, which is not a file; expected FILE.npy, svd:N as in svd:128, or a "
             "function (on the command line FILE.py:FUNCTION)",
         )  # fmt: skip
     if not (is_svd or callable(vectors)):

@@ -82,7 +82,7 @@ class VectorTable:
 
 
 def check_finite(vectors: np.ndarray, place: Any) -> None:
-    """Refuse vectors with a value that is no finite number, or too long for products in single precision."""
+    """Refuse vectors with a value that is not finite, or too long for products in single precision."""
     with np.errstate(invalid="ignore"):
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
     bad = np.flatnonzero(~(norms < LARGEST_NORM))

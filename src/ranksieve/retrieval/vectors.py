@@ -50,7 +50,7 @@ class StoredVectors:
     arrays
         The arrays of the index.
     dtype
-        Of the vectors: float32 or float16.
+        Type of the vectors: float32 or float16.
     similarity
         "cosine" or "dot".
     """

@@ -24,7 +24,7 @@ from ranksieve.forest.matrix import encoded
 from ranksieve.forest.model import Model
 from ranksieve.kernels.json_matrix import parse_matrix
 from ranksieve.retrieval.first_stage import FirstStage
-from ranksieve.serve.engine import Ranking
+from ranksieve.serve.engine import SearchResult
 from ranksieve.serve.schemas import ExplainRequest, Grade, RerankRequest
 from ranksieve.serve.service import Service
 from ranksieve.text_formats import some_of
@@ -84,7 +84,7 @@ def search(service: Service, text: str, k: int, name: str, *, depth: int | None,
     return json_response(answer)
 
 
-def _found(service: Service, text: str, name: str, found: Ranking, k: int) -> dict[str, Any]:
+def _found(service: Service, text: str, name: str, found: SearchResult, k: int) -> dict[str, Any]:
     columns = service.index.ids[found.docs[:k]], found.scores[:k].tolist(), found.first_ranks[:k].tolist()
     hits = [
         {"rank": rank, "document": id, "score": score, "first_rank": first}
@@ -162,7 +162,7 @@ def explain(service: Service, wanted: ExplainRequest) -> Response:
 
 
 def _contributions(service: Service, found: Explanation) -> dict[str, Any]:
-    """Of the first document, largest first."""
+    """The contributions to the score of the first document, largest first."""
     parts = found.contributions[0]
     largest = [f for f in np.argsort(-np.abs(parts), kind="stable") if parts[f] != 0]
     return {

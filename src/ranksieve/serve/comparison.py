@@ -22,7 +22,7 @@ MEASURED = 100  # documents of a list that are kept
 
 
 @dataclass(frozen=True)
-class Columns:
+class ComparedRankers:
     """What is compared: the first stage, then models, all with one first stage and depth where these are given."""
 
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ class Comparison:
     def __init__(self, engine: Engine):
         self._engine, self._kept = engine, Kept()
 
-    def rankings(self, columns: Columns, texts: Mapping[str, str], seconds: float) -> tuple[Rankings, bool]:
+    def rankings(self, columns: ComparedRankers, texts: Mapping[str, str], seconds: float) -> tuple[Rankings, bool]:
         """The rankings of all queries; of fewer if the time is over, and then False."""
         end = time.monotonic() + seconds
         found: Rankings = {name: {} for name in columns.names}
@@ -57,7 +57,7 @@ class Comparison:
                 found[name][id] = self.ranked(columns, name, text)
         return found, True
 
-    def ranked(self, columns: Columns, name: str, text: str) -> Ranked:
+    def ranked(self, columns: ComparedRankers, name: str, text: str) -> Ranked:
         engine = self._engine
         used = (
             [engine.models.find(name)] if name != FIRST_STAGE else engine.models.all()
@@ -80,7 +80,7 @@ def measured(rankings: Rankings, judgements: Judgements) -> Evaluation | None:
 
 
 def _run(ranked: Mapping[str, Ranked], ids: Iterable[str]) -> Run:
-    """A run in the order of the lists: equal scores are told apart, as the page shows one above the other."""
+    """A run in the order of the lists: the position replaces the score, so that there are no ties."""
     return Run.from_lists((id, ranked[id].documents, -np.arange(len(ranked[id].documents), dtype=float)) for id in ids)
 
 

@@ -21,7 +21,7 @@ from ranksieve.retrieval.pipeline import DEPTH, Pipeline
 from ranksieve.retrieval.provenance import Provenance
 from ranksieve.retrieval.runs import Run
 from ranksieve.retrieval.searching import Searcher
-from ranksieve.retrieval.texts import Piece, snippet
+from ranksieve.retrieval.texts import TextPiece, snippet
 from ranksieve.serve.models import FIRST_STAGE, ModelStore, NotFoundError, Served
 
 KEPT = 16  # pipelines and searchers with other weights or depths than usual
@@ -31,7 +31,7 @@ TITLES = ("title", "name", "headline", "subject", "summary")
 Made = TypeVar("Made")
 
 
-class Ranking(NamedTuple):
+class SearchResult(NamedTuple):
     """The documents of one column, best first, and where the first stage had them, from 1; 0 for others."""
 
     docs: np.ndarray
@@ -137,17 +137,17 @@ class Engine:
         chosen = stage or self.stage()
         return self._kept.get(repr(chosen), lambda: Searcher(self.index, chosen, 1, query_vectors=self._encode))
 
-    def search(self, text: str, name: str, stage: FirstStage | None = None, depth: int | None = None) -> Ranking:
+    def search(self, text: str, name: str, stage: FirstStage | None = None, depth: int | None = None) -> SearchResult:
         """All candidates, as a model or the first stage ranks them."""
         if name == FIRST_STAGE:
             docs, scores = self.searcher(stage).candidates([text], depth or self.depth()).list_of(0)
-            return Ranking(docs, scores, np.arange(1, len(docs) + 1))
+            return SearchResult(docs, scores, np.arange(1, len(docs) + 1))
         pipeline, warning, _ = self._pipeline(self.models.find(name), stage, depth)
         found = pipeline.score(text)
         order = found.order
-        return Ranking(found.docs[order], found.scores[order], order + 1, warning)
+        return SearchResult(found.docs[order], found.scores[order], order + 1, warning)
 
-    def rerank(self, text: str, documents: Sequence[str], name: str) -> Ranking:
+    def rerank(self, text: str, documents: Sequence[str], name: str) -> SearchResult:
         """Given documents, as a model ranks them; the first stage gives them its scores."""
         docs = self.numbers(documents)
         if len(set(documents)) != len(documents):
@@ -162,7 +162,7 @@ class Engine:
         rows = [("", id, scores[doc]) for id, doc in zip(documents, docs, strict=True)]
         ranked = pipeline.score(text, Run.from_rows(rows))
         order = ranked.order
-        return Ranking(ranked.docs[order], ranked.scores[order], order + 1, warning)
+        return SearchResult(ranked.docs[order], ranked.scores[order], order + 1, warning)
 
     def explain(
         self, text: str, documents: Sequence[str], name: str, stage: FirstStage | None = None, depth: int | None = None
@@ -194,14 +194,14 @@ class Engine:
             raise NotFoundError(f"the index has no document {missing[0][:200]!r}")
         return [known[id] for id in documents]
 
-    def title(self, doc: int, text: str) -> list[Piece]:
+    def title(self, doc: int, text: str) -> list[TextPiece]:
         """A document's title with the query's words marked; its id where it has none."""
         title = None if self._title is None else self._title.text(dict(self.index.document(doc)))
         if self._title is None or not title or not title.strip():
-            return [Piece(str(self.index.ids[doc]), False)]
+            return [TextPiece(str(self.index.ids[doc]), False)]
         return snippet(title, text, self._title.analyzer, TITLE_WORDS)
 
-    def snippet(self, doc: int, text: str) -> list[Piece]:
+    def snippet(self, doc: int, text: str) -> list[TextPiece]:
         """What to show of a document for a query: of its text other than the title, the part that matches best."""
         texts = self.index.document(doc)
         found = [snippet(texts[name], text, self._analyzers[name]) for name in self._body if texts.get(name)]

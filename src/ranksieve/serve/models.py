@@ -68,7 +68,7 @@ class ModelStore:
         self._lock = threading.Lock()
         self._wake, self._is_closed = threading.Event(), False
         self._served: dict[str, Served] = {}
-        self._refused: dict[Path, Signature] = {}  # files of the folder that are no models
+        self._refused: dict[Path, Signature] = {}  # files of the folder that are not models
         for path in self._paths:
             if path.stem in self._served or path.stem == FIRST_STAGE:
                 raise ParameterError(f"{path}: another model is named {path.stem!r} already; rename one of the files")

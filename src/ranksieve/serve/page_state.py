@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ranksieve.errors import ParameterError
-from ranksieve.serve.comparison import Columns
+from ranksieve.serve.comparison import ComparedRankers
 from ranksieve.serve.models import FIRST_STAGE
 from ranksieve.serve.service import Service
 
@@ -63,10 +63,10 @@ class PageState:
         pairs += extra.items()
         return f"{path}?{urlencode(pairs)}" if pairs else path
 
-    def columns(self, service: Service) -> Columns:
+    def columns(self, service: Service) -> ComparedRankers:
         models = self.models if self.models is not None else tuple(service.models.names[-MOST_COLUMNS:])
         stage = service.stage_with([f"{name}:{value!r}" for name, value in self.weights.items()], self.stage)
-        return Columns((FIRST_STAGE, *models), stage, self.depth)
+        return ComparedRankers((FIRST_STAGE, *models), stage, self.depth)
 
 
 def _number(name: str, value: str) -> float:

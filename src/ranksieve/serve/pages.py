@@ -145,7 +145,7 @@ async def following(service: Serving, request: Request) -> Response:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedOnPage:
     """A model that was trained here, and its metric on the queries held out."""
 
     name: str
@@ -162,7 +162,7 @@ class TrainView:
     n_relevant: int  # of them, with a grade above 0
     n_needed: int
     progress: Progress
-    trained: list[Trained]
+    trained: list[TrainedOnPage]
 
     @property
     def is_enough(self) -> bool:
@@ -174,7 +174,7 @@ def train_view(service: Service) -> TrainView:
     grades, texts = store.grades(), store.texts()
     judged = [some for id, some in grades.items() if id in texts]
     trained = [
-        Trained(one.name, one.model.size, held_out)
+        TrainedOnPage(one.name, one.model.size, held_out)
         for one in service.models.all()
         if (held_out := held_out_values(one.model.info)) is not None
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranksieve.evaluation.significance import TestResult
-from ranksieve.serve.comparison import Columns, measured, open_questions
+from ranksieve.serve.comparison import ComparedRankers, measured, open_questions
 from ranksieve.serve.models import FIRST_STAGE
 from ranksieve.serve.page_state import PageState
 from ranksieve.serve.service import Service
@@ -95,7 +95,7 @@ def _sorted(rows: list[QueryRow], sort: str) -> list[QueryRow]:
     return sorted(rows, key=keys.get(name, keys["difference"]), reverse=reverse)
 
 
-def trained_queries(service: Service, columns: Columns) -> set[str]:
+def trained_queries(service: Service, columns: ComparedRankers) -> set[str]:
     """Ids of the queries that models of the columns were trained or validated on, where they were trained here."""
     found: set[str] = set()
     for name in columns.names[1:]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksieve.retrieval.texts import Piece
-from ranksieve.serve.comparison import Columns, Ranked, disagreement, measured
-from ranksieve.serve.engine import Ranking
+from ranksieve.retrieval.texts import TextPiece
+from ranksieve.serve.comparison import ComparedRankers, Ranked, disagreement, measured
+from ranksieve.serve.engine import SearchResult
 from ranksieve.serve.models import FIRST_STAGE
 from ranksieve.serve.page_state import PageState
 from ranksieve.serve.service import Service
@@ -21,8 +21,8 @@ class Result:
 
     document: str
     number: int  # of the document among those on the page, the same in all columns
-    title: list[Piece]
-    snippet: list[Piece]
+    title: list[TextPiece]
+    snippet: list[TextPiece]
     score: float
     rank: int
     move: int | None  # ranks that it gained over the first stage; None in the first column
@@ -100,7 +100,7 @@ def search_view(service: Service, state: PageState) -> SearchView:
 
 
 def _values(
-    found: Mapping[str, Ranking], ids: Mapping[str, np.ndarray], grades: Mapping[str, float]
+    found: Mapping[str, SearchResult], ids: Mapping[str, np.ndarray], grades: Mapping[str, float]
 ) -> dict[str, float]:
     """The metric of each column."""
     ranked = {name: {"": Ranked(ids[name], found[name].scores)} for name in found}
@@ -108,7 +108,7 @@ def _values(
     return {} if evaluation is None else {name: evaluation.mean(name) for name in found}
 
 
-def _about(service: Service, name: str, columns: Columns) -> str:
+def _about(service: Service, name: str, columns: ComparedRankers) -> str:
     if name == FIRST_STAGE:
         return str(columns.stage or service.engine.stage())
     return service.models.find(name).model.size

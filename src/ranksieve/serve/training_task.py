@@ -162,9 +162,9 @@ def _judged(index: Index, task: Task) -> Dataset:
 def thinned(data: Dataset, grades: Judgements, seed: int = 0) -> Dataset:
     """The judged documents of every query, and about as many others, drawn at random, as negatives.
 
-    Judged documents are those that the page has shown. All others as negatives would teach the model that what the
-    first stage ranks low is not relevant. Queries without a grade of 0 keep all documents: their judgements list the
-    relevant ones only.
+    Judged documents are those that the page has shown. With all others as negatives the model would learn that what
+    the first stage ranks low is not relevant. Queries without a grade of 0 keep all documents: their judgements list
+    the relevant ones only.
     """
     rng, kept = np.random.default_rng(seed), []
     doc_ids = np.empty(data.n_docs, object) if data.lists.doc_ids is None else data.lists.doc_ids

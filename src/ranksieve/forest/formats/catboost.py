@@ -19,7 +19,7 @@ from ranksieve.data.features import default_names
 from ranksieve.dtypes import MOST_FEATURES
 from ranksieve.errors import ModelError
 from ranksieve.forest.ctr_forest import CtrForest
-from ranksieve.forest.ctr_statistics import ABOVE, CATEGORY, EQUAL, Element, Statistics, Table
+from ranksieve.forest.ctr_statistics import ABOVE, CATEGORY, EQUAL, Element, Statistics, StatisticTable
 from ranksieve.forest.float32 import to_single
 from ranksieve.forest.forest import Forest
 from ranksieve.forest.formats.catboost_statistics import Statistic, categories_in, signed
@@ -45,7 +45,7 @@ def _forest(model: dict[str, Any], source: str) -> Forest | CtrForest:
     scale, (base, *more) = model["scale_and_bias"]
     if more:
         raise ModelError(f"{source}: gives several scores per document, expected one; train with a ranking objective")
-    features = Features(kinds, model.get("ctr_data") or {}, source)
+    features = CatboostFeatures(kinds, model.get("ctr_data") or {}, source)
     names = features.names()
     trees = [
         *(
@@ -68,7 +68,7 @@ def _forest(model: dict[str, Any], source: str) -> Forest | CtrForest:
     return CtrForest(forest, features.statistics(), names, info) if columns else forest
 
 
-class Features:
+class CatboostFeatures:
     """The features of a model: numerical ones, and categorical ones with the names of the categories it splits by."""
 
     def __init__(self, kinds: dict[str, Any], tables: dict[str, Any], source: str) -> None:
@@ -143,7 +143,7 @@ class Features:
         tables = [self._table(list(some)) for _, some in groupby(ordered, lambda one: one.elements)]
         return Statistics(hashes, tuple(tables))
 
-    def _table(self, some: list[Statistic]) -> Table:
+    def _table(self, some: list[Statistic]) -> StatisticTable:
         """Statistics of the same combinations as one table."""
         elements = [Element(CATEGORY, self.categorical[one]["flat_feature_index"]) for one in some[0].features]
         for number, border in some[0].above:
@@ -154,7 +154,7 @@ class Features:
             code = self._codes[number][value & UNSIGNED]
             elements.append(Element(EQUAL, self.categorical[number]["flat_feature_index"], float(code)))
         keys = np.unique(np.concatenate([one.keys for one in some]))
-        return Table(tuple(elements), keys, np.stack([one.of(keys) for one in some]))
+        return StatisticTable(tuple(elements), keys, np.stack([one.of(keys) for one in some]))
 
     def split(self, split: dict[str, Any], where: str) -> Split:
         """A split of a tree."""
@@ -211,7 +211,7 @@ def _nodes(left: np.ndarray, right: np.ndarray, splits: Sequence[Split], value: 
     return Nodes(left, right, feature, threshold, default_left.astype(bool), value, weight=weight, sets=sets)
 
 
-def _oblivious(tree: dict[str, Any], features: Features, where: str) -> Nodes:
+def _oblivious(tree: dict[str, Any], features: CatboostFeatures, where: str) -> Nodes:
     splits = [features.split(split, where) for split in tree["splits"] or ()]
     depth = len(splits)
     values = np.asarray(tree["leaf_values"], dtype=np.float64)
@@ -231,7 +231,7 @@ def _oblivious(tree: dict[str, Any], features: Features, where: str) -> Nodes:
     )
 
 
-def _branching(tree: dict[str, Any], features: Features, where: str) -> Nodes:
+def _branching(tree: dict[str, Any], features: CatboostFeatures, where: str) -> Nodes:
     """A tree of grow_policy Depthwise or Lossguide."""
     nodes = [tree]
     left, right, splits, values = [], [], [], []

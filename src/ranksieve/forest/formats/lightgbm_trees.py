@@ -150,8 +150,8 @@ def _unusable(key: str, numbers: np.ndarray, n_features: int) -> tuple[np.ndarra
 def _set_missing(arrays: dict[str, np.ndarray]) -> None:
     """Replace `decision_type` by the flags of a forest.
 
-    Where LightGBM saw no missing value (missing type none), it scores NaN as 0: NaN goes where 0 goes. Of categories,
-    missing ones go right.
+    Where LightGBM saw no missing value (missing type none), it scores NaN as 0: NaN goes where 0 goes.
+    Missing categories go right.
     """
     decision = arrays.pop("decision_type")
     default_left = (decision & DEFAULT_LEFT) != 0
