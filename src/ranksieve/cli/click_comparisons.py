@@ -51,9 +51,7 @@ def interleave(
 
 
 def compare(
-    log: Log,
-    samples: Annotated[int, typer.Option(min=100, help="Bootstrap samples.")] = 10_000,
-    seed: Seed = 0,
+    log: Log, samples: Annotated[int, typer.Option(min=100, help="Bootstrap samples.")] = 10_000, seed: Seed = 0
 ) -> None:
     """Analyse a log of interleaved pages: which of two rankings do users prefer?"""
     from ranksieve import clicks as library

@@ -245,8 +245,7 @@ def simulate(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Documents with true labels.")],
     out: Annotated[Path, out_option("Log to write: Parquet if its name ends in .parquet, else JSON Lines.")],
     ranker: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="MODEL", help="Model that ranks the pages.", show_default="a weak one"),
+        list[Path] | None, typer.Option(metavar="MODEL", help="Model that ranks the pages.", show_default="a weak one")
     ] = None,
     share: Annotated[
         float, typer.Option(help="Share of the queries that the weak ranker is trained on, without --ranker.")

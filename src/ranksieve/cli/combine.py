@@ -123,10 +123,7 @@ def refit(
     metric: Metric = "ndcg@10",
     range: Annotated[
         tuple[float, float], typer.Option(metavar="LOW HIGH", help="Smallest and largest factor of a tree's weight.")
-    ] = (
-        0.1,
-        5.0,
-    ),
+    ] = (0.1, 5.0),
     rounds: Annotated[int, typer.Option(min=1, help="Number of passes over the trees.")] = 1,
     threads: Threads = 0,
     missing: MissingAsTrained = None,

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 @reads_data("data", "train", "valid", "test", "background")
 def experiment(
     spec: Annotated[
-        str,
-        typer.Argument(metavar="SPEC", help=f"TOML file, or a shipped one by name: {', '.join(shipped_specs())}."),
+        str, typer.Argument(metavar="SPEC", help=f"TOML file, or a shipped one by name: {', '.join(shipped_specs())}.")
     ],
     out: Annotated[Path, out_option("Folder for the results. Finished cells in it are kept.", metavar="DIR")],
     quick: Annotated[bool, typer.Option("--quick", help="Run the small size: minutes, on generated data.")] = False,

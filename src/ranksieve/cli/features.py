@@ -107,10 +107,7 @@ def features(
     show_notes(notes)
     show_facts(
         [
-            (
-                "data",
-                f"{out}, {counted(query=written.n_queries, document=written.n_docs, feature=written.n_features)}",
-            ),
+            ("data", f"{out}, {counted(query=written.n_queries, document=written.n_docs, feature=written.n_features)}"),
             ("positives", f"{written.n_positives:,}"),
             ("time", duration(time.perf_counter() - start)),
         ]

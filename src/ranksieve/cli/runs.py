@@ -140,8 +140,7 @@ def rerank(
     out: OutRun,
     run: Run = None,
     depth: Annotated[
-        int | None,
-        typer.Option(min=1, help="Candidates per query.", show_default="as in training, or 1000"),
+        int | None, typer.Option(min=1, help="Candidates per query.", show_default="as in training, or 1000")
     ] = None,
     own: Own = None,
     vectors: QueryVectors = None,

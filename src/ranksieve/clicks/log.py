@@ -17,6 +17,8 @@ from ranksieve.text_formats import counted
 
 NO_TEAM = -1  # of a document that both rankings of an interleaved page agree on
 PARTS = ("page", "query", "session", "time")  # what `ClickLog.split` splits by
+BY_ROW = ("documents", "clicks", "dwell", "teams")  # columns with one value per row
+BY_PAGE = ("queries", "times", "sessions", "swaps")  # and per page
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,18 +170,12 @@ class ClickLog:
         sizes = self.sizes[pages]
         offsets = starts_of(sizes)
         rows = np.repeat(self.offsets[pages] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return replace(
-            self,
-            offsets=offsets,
-            queries=self.queries[pages],
-            documents=self.documents[rows],
-            clicks=self.clicks[rows],
-            dwell=_taken(self.dwell, rows),
-            teams=_taken(self.teams, rows),
-            times=_taken(self.times, pages),
-            sessions=_taken(self.sessions, pages),
-            swaps=_taken(self.swaps, pages),
-        )
+        places = dict.fromkeys(BY_ROW, rows) | dict.fromkeys(BY_PAGE, pages)
+        columns = {name: getattr(self, name) for name in places}
+        taken: dict[str, Any] = {
+            name: None if column is None else column[places[name]] for name, column in columns.items()
+        }
+        return replace(self, offsets=offsets, **taken)
 
     def split(self, share: float = 0.5, *, by: str = "page", seed: int = 0) -> tuple[ClickLog, ClickLog]:
         """The pages in two parts; `share` is that of the first.
@@ -288,7 +284,3 @@ def cells_from(pairs: Sequence[int] | np.ndarray, places: Any, shown: Any, click
     return Cells(
         starts, pairs.astype(ROW), np.asarray(places, ROW), np.asarray(shown, float), np.asarray(clicked, float)
     )
-
-
-def _taken(column: np.ndarray | None, which: np.ndarray) -> np.ndarray | None:
-    return None if column is None else column[which]

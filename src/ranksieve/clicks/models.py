@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -222,7 +223,7 @@ def _fit_trust(log: ClickLog, options: FitOptions) -> FittedModel:
     )
 
 
-def _fit_counts(name: str, log: ClickLog, options: FitOptions, *, last: bool) -> FittedModel:
+def _fit_counts(log: ClickLog, options: FitOptions, *, name: str, last: bool) -> FittedModel:
     examined = np.empty(len(log.clicks))
     kernels.until_click(log.offsets, log.clicks, last, examined)
     clicks = log.clicks & (examined > 0)
@@ -247,14 +248,6 @@ def _last_rows(offsets: np.ndarray, clicks: np.ndarray) -> np.ndarray:
     return last[last >= 0]
 
 
-def _fit_cascade(log: ClickLog, options: FitOptions) -> FittedModel:
-    return _fit_counts("cascade", log, options, last=False)
-
-
-def _fit_sdbn(log: ClickLog, options: FitOptions) -> FittedModel:
-    return _fit_counts("sdbn", log, options, last=True)
-
-
 def _fit_dbn(log: ClickLog, options: FitOptions) -> FittedModel:
     pairs, n_pairs = log.pairs, len(log.pairs)
     clicked = pairs.sums(log.clicks)
@@ -274,7 +267,7 @@ def _fit_dbn(log: ClickLog, options: FitOptions) -> FittedModel:
         )
         return np.concatenate(new), float(value)
 
-    simple = _fit_sdbn(log, options)
+    simple = MODELS["sdbn"](log, options)
     start = np.concatenate([simple.attraction, simple.satisfaction, [0.9]])
     start = np.clip(start, LOWEST_START, 1.0 - LOWEST_START)
     found, steps = maximize(step, start, iterations=options.iterations, tolerance=options.tolerance, watched=1)
@@ -297,7 +290,7 @@ MODELS: dict[str, Callable[[ClickLog, FitOptions], FittedModel]] = {
     "coec": _fit_coec,
     "pbm": _fit_pbm,
     "trust": _fit_trust,
-    "cascade": _fit_cascade,
-    "sdbn": _fit_sdbn,
+    "cascade": partial(_fit_counts, name="cascade", last=False),
+    "sdbn": partial(_fit_counts, name="sdbn", last=True),
     "dbn": _fit_dbn,
 }

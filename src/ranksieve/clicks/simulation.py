@@ -134,7 +134,8 @@ def simulate(
     rankers = ranker if isinstance(ranker, list | tuple) else [ranker]
     rng = np.random.default_rng(seed)
     rows, keys = _best(dataset, rankers, depth if temperature == 0 else POOL * depth)
-    relevance = np.append(_relevance(dataset.labels), np.nan)
+    labels = dataset.labels
+    relevance = np.append((2.0 ** labels.astype(float) - 1.0) / (2.0 ** highest_grade(labels) - 1.0), np.nan)
     parts = []
     for start in range(0, pages, PAGES_AT_ONCE):
         n = min(PAGES_AT_ONCE, pages - start)
@@ -144,10 +145,6 @@ def simulate(
         parts.append((queries, shown, users.click(relevance[shown], rng), swapped))
     queries, shown, clicks, swapped = (np.concatenate(part) for part in zip(*parts, strict=True))
     return _log(dataset, queries, shown, clicks, swapped if swaps else None)
-
-
-def _relevance(labels: np.ndarray) -> np.ndarray:
-    return np.asarray((2.0 ** labels.astype(float) - 1.0) / (2.0 ** highest_grade(labels) - 1.0))
 
 
 def _best(dataset: Dataset, rankers: Sequence[Any], depth: int) -> tuple[np.ndarray, np.ndarray]:

@@ -272,10 +272,7 @@ def _side_columns(block: Block, schema: pa.Schema) -> list[pa.Array]:
     kind = schema.field("qid").type
     cast = int if pa.types.is_integer(kind) else str
     qid = pa.array([cast(run_id) for run_id in block.run_ids], type=kind)
-    columns = [
-        pa.array(block.labels),
-        qid.take(pa.array(np.repeat(np.arange(len(block.run_ids)), block.run_lengths))),
-    ]
+    columns = [pa.array(block.labels), qid.take(pa.array(np.repeat(np.arange(len(block.run_ids)), block.run_lengths)))]
     if "docid" in schema.names:
         doc_ids = [None] * block.n_docs if block.doc_ids is None else block.doc_ids
         columns.append(pa.array([None if doc_id is None else str(doc_id) for doc_id in doc_ids], type=pa.string()))

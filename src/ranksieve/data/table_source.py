@@ -17,15 +17,7 @@ from ranksieve.data.dataset import BLOCK_ROWS
 from ranksieve.data.feature_columns import FeatureColumns
 from ranksieve.data.features import FeatureInfo, feature_number
 from ranksieve.data.lists import EXPECTED_POSITION, are_positions, check_id
-from ranksieve.data.tables import (
-    arrow_columns,
-    check_numeric,
-    list_columns,
-    names_of,
-    plain,
-    to_columns,
-    to_numbers,
-)
+from ranksieve.data.tables import arrow_columns, check_numeric, list_columns, names_of, plain, to_columns, to_numbers
 from ranksieve.dtypes import FEATURE, LABEL, OFFSET, POSITION
 from ranksieve.errors import DataError
 

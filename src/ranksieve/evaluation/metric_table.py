@@ -276,21 +276,9 @@ def discounts(metric: Metric, ranks: np.ndarray) -> np.ndarray:
     return 1 / np.log2(ranks + 1)
 
 
-def _equal(metric: Metric, ranks: np.ndarray) -> np.ndarray:
-    return np.ones(len(ranks))
-
-
-def _one_in_k(metric: Metric, ranks: np.ndarray) -> np.ndarray:
-    return np.full(len(ranks), 1 / metric.k)  # type: ignore[operator]
-
-
 def _mean_of_precisions(metric: Metric, ranks: np.ndarray) -> np.ndarray:
     # A positive at rank r adds 1/c to P at each cut-off c from r to k; digamma(k + 1) - digamma(r) sums those.
     return (digamma(metric.k + 1) - digamma(ranks)) / metric.k  # type: ignore[operator]
-
-
-def _geometric(metric: Metric, ranks: np.ndarray) -> np.ndarray:
-    return (1 - metric.p) * metric.p ** (ranks - 1)
 
 
 def _ideal(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -307,10 +295,10 @@ BUILT_IN = {
     "dcg": Definition(graded, discounts),
     "map": Definition(positive, kind=PRECISION, norm=_positives),
     "mrr": Definition(positive, kind=RECIPROCAL),
-    "p": Definition(positive, _one_in_k, needs_k=True),
-    "recall": Definition(positive, _equal, norm=_positives, needs_k=True),
+    "p": Definition(positive, lambda metric, ranks: np.full(len(ranks), 1 / (metric.k or 1)), needs_k=True),
+    "recall": Definition(positive, lambda metric, ranks: np.ones(len(ranks)), norm=_positives, needs_k=True),
     "err": Definition(stop_chances, kind=STOPPING),
-    "rbp": Definition(positive, _geometric),
+    "rbp": Definition(positive, lambda metric, ranks: (1 - metric.p) * metric.p ** (ranks - 1)),
     "avg-ndcg": Definition(graded, discounts, needs_k=True, measure=_average_ndcg),
     "avg-p": Definition(positive, _mean_of_precisions, needs_k=True),
 }

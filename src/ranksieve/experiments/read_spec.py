@@ -72,11 +72,7 @@ class Quick:
 
 
 def load_spec(
-    path: str | Path,
-    *,
-    quick: bool = False,
-    data: Sequence[DataSpec] = (),
-    params: Mapping[str, Any] | None = None,
+    path: str | Path, *, quick: bool = False, data: Sequence[DataSpec] = (), params: Mapping[str, Any] | None = None
 ) -> Spec:
     """Read and check an experiment; `data` replaces the data sets it names, `params` parameters of all its runs.
 

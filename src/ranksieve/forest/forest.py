@@ -255,12 +255,7 @@ class Forest(TrainedModel):
         return Contributions(self)
 
     def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        format: str | None = None,
-        missing: str = "nan",
-        nearest: bool = False,
+        self, path: str | os.PathLike[str], *, format: str | None = None, missing: str = "nan", nearest: bool = False
     ) -> None:
         """Write the model in our own format (LightGBM text) or another library's; the file appears whole or not at all.
 

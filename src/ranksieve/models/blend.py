@@ -59,11 +59,7 @@ class Blend(TrainedModel):
 
 
 def blend(
-    models: Sequence[Any],
-    weights: Sequence[float] | np.ndarray,
-    info: Mapping[str, Any],
-    *,
-    missing: str | None = None,
+    models: Sequence[Any], weights: Sequence[float] | np.ndarray, info: Mapping[str, Any], *, missing: str | None = None
 ) -> Forest | Blend:
     """The weighted sum of models; one forest where all are forests.
 

@@ -192,10 +192,7 @@ def _check_classes(header: Header) -> None:
 
 def _checked_grades(grades: Any, link: Any, classes: int, header: Header) -> np.ndarray:
     if grades is None:
-        raise header.error(
-            "objective",
-            "multiclassova gives no expected grade; train with objective=multiclass",
-        )
+        raise header.error("objective", "multiclassova gives no expected grade; train with objective=multiclass")
     numbers = isinstance(grades, list) and all(isinstance(grade, int | float) for grade in grades)
     if not numbers or link not in tuple(LINKS) or len(grades) != classes + (link == "cumulative"):
         raise header.error("num_class", f"{classes} classes do not fit the grades {grades!r}; {REMEDY}")

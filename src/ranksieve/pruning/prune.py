@@ -116,13 +116,7 @@ def prune(
         return _finished(pruner, {"strategy": name, "rate": rate}, prune_forest(pruner, plan))
 
 
-def reweight(
-    model: Forest | str | os.PathLike[str],
-    train: Any = None,
-    *,
-    valid: Any = None,
-    **options: Any,
-) -> Forest:
+def reweight(model: Forest | str | os.PathLike[str], train: Any = None, *, valid: Any = None, **options: Any) -> Forest:
     """Search better weights for a forest's trees by line search; the metric on the lists judged on never falls.
 
     Parameters

@@ -105,10 +105,7 @@ def interpolate(
     values = [value_of(weights) for weights in candidates]
     best = int(np.argmax(values))
     return Interpolation(
-        weights=candidates[best] / spreads,
-        value=values[best],
-        alone=np.array(values[: len(singles)]),
-        metric=measured,
+        weights=candidates[best] / spreads, value=values[best], alone=np.array(values[: len(singles)]), metric=measured
     )
 
 

@@ -22,10 +22,6 @@ class FeatureSet(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def _match(field: str, text: str, _: bool) -> dict[str, Any]:
-    return {"match": {field: {"query": f"{{{{{text}}}}}", "boost": BM25_BOOST}}}
-
-
 def _field_value(name: str, _: str, has_missing: bool) -> dict[str, Any]:
     """A document that the query does not match has no value."""
     if has_missing:
@@ -34,24 +30,22 @@ def _field_value(name: str, _: str, has_missing: bool) -> dict[str, Any]:
     return {"function_score": {"query": {"match_all": {}}, "field_value_factor": factor}}
 
 
-def _solr_query(field: str, text: str, _: bool) -> dict[str, Any]:
-    return _solr("SolrFeature", {"q": f"{{!dismax qf={field}^{BM25_BOOST:g} mm=1}}${{{text}}}"})
-
-
-def _solr_value(name: str, _: str, has_missing: bool) -> dict[str, Any]:
-    return _solr("FieldValueFeature", {"field": name, **({"defaultValue": "NaN"} if has_missing else {})})
-
-
-def _solr_length(field: str, *_: Any) -> dict[str, Any]:
-    return _solr("FieldLengthFeature", {"field": field})
-
-
-def _solr_score(*_: Any) -> dict[str, Any]:
-    return _solr("OriginalScoreFeature", {})
-
-
-def _solr(kind: str, params: dict[str, Any]) -> dict[str, Any]:
+def _solr(kind: str, **params: Any) -> dict[str, Any]:
     return {"class": SOLR + kind, "params": params}
+
+
+PLUGIN_FEATURES: dict[str, Define] = {
+    "bm25": lambda field, text, _: {"match": {field: {"query": f"{{{{{text}}}}}", "boost": BM25_BOOST}}},
+    "number": _field_value,
+}
+SOLR_FEATURES: dict[str, Define] = {
+    "bm25": lambda field, text, _: _solr("SolrFeature", q=f"{{!dismax qf={field}^{BM25_BOOST:g} mm=1}}${{{text}}}"),
+    "number": lambda name, _, has_missing: _solr(
+        "FieldValueFeature", field=name, **({"defaultValue": "NaN"} if has_missing else {})
+    ),
+    "length": lambda field, *_: _solr("FieldLengthFeature", field=field),
+    "first": lambda *_: _solr("OriginalScoreFeature"),
+}
 
 
 class _Engine(NamedTuple):
@@ -80,14 +74,8 @@ def _solr_set(found: dict[str, dict[str, Any]], _: str, store: str | None) -> An
     return [{**named, "name": name, **defined} for name, defined in found.items()]
 
 
-_PLUGIN = _Engine({"bm25": _match, "number": _field_value}, "keywords", _plugin_set)
-ENGINES = {
-    "elasticsearch": _PLUGIN,
-    "opensearch": _PLUGIN,
-    "solr": _Engine(
-        {"bm25": _solr_query, "number": _solr_value, "length": _solr_length, "first": _solr_score}, "text", _solr_set
-    ),
-}
+_PLUGIN = _Engine(PLUGIN_FEATURES, "keywords", _plugin_set)
+ENGINES = {"elasticsearch": _PLUGIN, "opensearch": _PLUGIN, "solr": _Engine(SOLR_FEATURES, "text", _solr_set)}
 
 
 def feature_set(

@@ -20,18 +20,10 @@ def _min_max(scores: np.ndarray) -> np.ndarray:
     return np.asarray((scores - low) / max(scores.max(initial=-np.inf) - low, SMALLEST_SPREAD))
 
 
-def _zmuv(scores: np.ndarray) -> np.ndarray:
-    return np.asarray((scores - scores.mean()) / max(scores.std(), SMALLEST_SPREAD))
-
-
-def _rank(scores: np.ndarray) -> np.ndarray:
-    return 1 - np.arange(len(scores)) / len(scores)
-
-
 NORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "min-max": _min_max,
-    "zmuv": _zmuv,
-    "rank": _rank,
+    "zmuv": lambda scores: np.asarray((scores - scores.mean()) / max(scores.std(), SMALLEST_SPREAD)),
+    "rank": lambda scores: 1 - np.arange(len(scores)) / len(scores),
     "none": lambda scores: scores,
 }
 METHODS = ("rrf", "sum", "mnz")

@@ -215,10 +215,7 @@ def _joined(chunks: list[list[np.ndarray]], counts: list[list[np.ndarray]]) -> t
     flat = [np.concatenate([np.empty(0, np.int64), *some]) for some in chunks]
     lengths = [np.concatenate([np.empty(0, np.int64), *some]) for some in counts]
     bases = np.cumsum([0, *map(len, flat[:-1])])
-    place_starts = np.array(
-        [base + starts_of(some) for base, some in zip(bases, lengths, strict=True)],
-        dtype=np.int64,
-    )
+    place_starts = np.array([base + starts_of(some) for base, some in zip(bases, lengths, strict=True)], dtype=np.int64)
     return place_starts, np.concatenate(flat)
 
 

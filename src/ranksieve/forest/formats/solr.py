@@ -14,15 +14,7 @@ import numpy as np
 from ranksieve.errors import ModelError, param
 from ranksieve.forest.float32 import above_single, below_single, floor_single, single_texts
 from ranksieve.forest.forest import Forest
-from ranksieve.forest.formats.writing import (
-    DEFAULT,
-    Options,
-    check_missing,
-    check_names,
-    nested,
-    place,
-    single_values,
-)
+from ranksieve.forest.formats.writing import DEFAULT, Options, check_missing, check_names, nested, place, single_values
 from ranksieve.forest.structure import checked_values
 
 CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"

@@ -24,11 +24,7 @@ class Options:
 
 
 DEFAULT = Options()
-MISSING = {
-    "nan": "go where each split sends them",
-    "zero": "count as 0",
-    "never": "do not occur",
-}
+MISSING = {"nan": "go where each split sends them", "zero": "count as 0", "never": "do not occur"}
 
 
 def check_missing(forest: Forest, consumer: str, nan_left: np.ndarray | None, options: Options) -> None:
