@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from ranksieve.boosting import fixed_point
 from ranksieve.boosting.gpu.grower import GpuGrower
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.cuda import bins, device, ranking
 from ranksieve.cuda.bins import send_bins
 from ranksieve.cuda.growth import TreeSpace
-from ranksieve.data.binned import bin_data
+from ranksieve.data.binned import Binned, bin_data
 from ranksieve.forest.formats.model_files import to_text
 from ranksieve.params import Params
 
@@ -46,22 +47,42 @@ def lists(n_queries: int, size: int, seed: int, weights: bool = False) -> rs.Dat
         {"gain": "newton", "max_depth": 4, "features": ["f3", "f1", "f9"], "collapse": 0.5},
     ],
 )
-def test_a_tree_from_equal_gradients_is_the_cpus_bit_for_bit(options: dict) -> None:
+@pytest.mark.parametrize("most_noise", [-1, -40])  # packed sums, and two histograms
+def test_a_tree_from_equal_gradients_is_the_cpus_bit_for_bit(
+    options: dict, most_noise: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fixed_point, "MOST_NOISE", most_noise)
     data = bin_data(lists(20, 2000, 0), max_bins=255)
     rng, n = np.random.default_rng(1), data.lists.n_docs
     params = Params(algo="lambdamart", leaves=64, min_docs=3, **options)
-    grad, hess = rng.normal(size=n), rng.random(n)
-    want, _ = Grower(data, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(3))
-    there = send_bins(data.bins, words=True)
+    compare_trees(data, params, rng.normal(size=n), rng.random(n))
+
+
+def compare_trees(data: Binned, params: Params, *gradients: np.ndarray) -> None:
+    """Trees from these gradients, a pair after another, are the CPU's."""
+    there, n = send_bins(data.bins, words=True), data.lists.n_docs
     space = TreeSpace(n, there.words, there.columns, by_column=True)
-    device.overwrite(space.grad, grad)
-    device.overwrite(space.hess, hess)
     space.take(n)
     grower = GpuGrower(data, params)
-    for _ in range(3):  # at first launched one by one, then recorded, then replayed
-        got, _ = grower.grow(space, np.random.default_rng(3))
-        for name in want.__dataclass_fields__:
-            assert np.array_equal(getattr(want, name), getattr(got, name)), name
+    for grad, hess in zip(gradients[::2], gradients[1::2], strict=True):
+        want, _ = Grower(data, params, threads=1).grow(TreeTarget(None, grad, hess), np.random.default_rng(3))
+        device.overwrite(space.grad, grad)
+        device.overwrite(space.hess, hess)
+        for _ in range(3):  # at first launched one by one, then recorded, then replayed
+            got, _ = grower.grow(space, np.random.default_rng(3))
+            for name in want.__dataclass_fields__:
+                assert np.array_equal(getattr(want, name), getattr(got, name)), name
+
+
+def test_second_derivatives_have_a_histogram_where_they_have_one_on_the_cpu() -> None:
+    rng, n_queries = np.random.default_rng(2), 1000
+    features = rng.integers(0, 50, (4000 * n_queries, 3)).astype(np.float32)
+    data = bin_data(rs.Dataset.from_arrays(features, features[:, 0] > 48, np.repeat(np.arange(n_queries), 4000)))
+    signs = np.where(rng.random(len(features)) < 0.5 + features[:, 0] / 200, 1.0, -1.0)  # rounding is noise to these
+    few = np.where(rng.random(len(features)) < 0.001, signs, 1e-9)  # and not to these
+    hess = np.ones(len(features))
+    params = Params(algo="lambdamart", leaves=16, min_docs=3)
+    compare_trees(data, params, signs, hess, few, np.abs(few), signs, hess)
 
 
 @pytest.mark.parametrize("size", [40, 700, 9000])

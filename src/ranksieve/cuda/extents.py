@@ -19,6 +19,7 @@ from ranksieve.cuda.tree_tables import (
     HESS_UNIT,
     N_ROWS,
     NOISE,
+    WITH_HESS,
 )
 from ranksieve.kernels.rounding import LEAST_BITS, fitting_shift, packed_shift
 
@@ -90,9 +91,11 @@ def set_scales(extent, numbers, float_bits, out):
     out[EXPONENTS + 2] = shift_of(most_grad, numbers[EXACT_ROOM]) + 30 - grad_unit
     out[EXPONENTS + 3] = 61 - numbers[COUNT_BITS] - hess_unit
     out[EXPONENTS], out[EXPONENTS + 1], out[NOISE] = out[EXPONENTS + 2], out[EXPONENTS + 3], -64
-    if numbers[HESS_BITS] > 0:
-        out[EXPONENTS] = packed_exponent(extent, 0, numbers[N_ROWS], numbers[GRAD_ROOM], out) - grad_unit
-        out[EXPONENTS + 1] = packed_exponent(extent, 1, numbers[N_ROWS], numbers[HESS_ROOM], out) - hess_unit
+    if numbers[WITH_HESS]:
+        packed_grad = packed_exponent(extent, 0, numbers[N_ROWS], numbers[GRAD_ROOM], out) - grad_unit
+        packed_hess = packed_exponent(extent, 1, numbers[N_ROWS], numbers[HESS_ROOM], out) - hess_unit
+        if numbers[HESS_BITS] > 0:
+            out[EXPONENTS], out[EXPONENTS + 1] = packed_grad, packed_hess
     for k in range(4):
         if extent.largest_bits[k % 2] == 0:
             out[EXPONENTS + k] = 0

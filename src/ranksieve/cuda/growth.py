@@ -22,9 +22,10 @@ from ranksieve.cuda.device import (
 )
 from ranksieve.cuda.histograms import CELLS
 from ranksieve.cuda.planning import plan_round
-from ranksieve.cuda.searching import search
+from ranksieve.cuda.searching import search, search_of_two
 from ranksieve.cuda.splitting import COLUMNS
 from ranksieve.cuda.tree_tables import (
+    HESS_BITS,
     IS_DONE,
     MOST_AHEAD,
     MOST_TASKS,
@@ -33,6 +34,7 @@ from ranksieve.cuda.tree_tables import (
     N_NUMBERS,
     N_ROUNDS,
     N_SETTINGS,
+    WITH_HESS,
     Features,
     Found,
     Nodes,
@@ -56,7 +58,8 @@ class TreeSpace:
     def __init__(self, room: int, words: Any, bins: Any, *, by_column: bool, numbered: bool = False) -> None:
         self.room = room
         self.numbered, self.numbers = numbered, empty(room if numbered else 1, np.int32)
-        self.rows = Rows(words, bins, int(by_column), room, empty(2 * room, np.int32), empty(room, np.int64))
+        packed, hess = empty(room, np.int64), empty(room, np.int64)
+        self.rows = Rows(words, bins, int(by_column), room, empty(2 * room, np.int32), packed, hess)
         self.grad, self.hess = empty(room, np.float64), empty(room, np.float64)
         self.graphs = CudaGraphs()
         self.n_rows, self.n_rows_there = -1, empty(1, np.int64)
@@ -73,6 +76,7 @@ class SearchedNodes(NamedTuple):
 
     numbers: np.ndarray
     totals: np.ndarray
+    hess_totals: np.ndarray
     found: np.ndarray
     children: np.ndarray
     cuts: np.ndarray
@@ -110,7 +114,7 @@ class Growth:
     def _allocate(self) -> Work:
         """The space of a tree; what the host reads is one array."""
         most = 2 * (self._max_leaves + MOST_AHEAD) - 1
-        shapes = SearchedNodes((N_NUMBERS,), (most,), (most,), (most,), (most, 5), (most, 3), (most, 2))  # type: ignore
+        shapes = SearchedNodes((N_NUMBERS,), *[(most,)] * 4, (most, 5), (most, 3), (most, 2))  # type: ignore
         self._result = PinnedArray(sum(map(math.prod, shapes)), np.int64)
         self._nodes, parts = _parts_of(self._result.here, shapes), _parts_of(self._result.there, shapes)
 
@@ -122,19 +126,21 @@ class Growth:
             leaves=zeros(self._max_leaves, dtype=np.int32),
         )  # fmt: skip
         found = Found(
-            gains=zeros(MOST_TASKS, 2, self._searches, dtype=np.float64), cuts=zeros(MOST_TASKS, 2, self._searches, 5)
+            gains=zeros(MOST_TASKS, 2, self._searches, dtype=np.float64), cuts=zeros(MOST_TASKS, 2, self._searches, 6)
         )
         nodes = Nodes(
-            totals=parts.totals, hess_totals=zeros(most), limits=zeros(most, 2, dtype=np.float64), depths=zeros(most),
-            bounds=parts.bounds, slots=zeros(most), children=parts.children, found=parts.found,
+            totals=parts.totals, hess_totals=parts.hess_totals, limits=zeros(most, 2, dtype=np.float64),
+            depths=zeros(most), bounds=parts.bounds, slots=zeros(most), children=parts.children, found=parts.found,
             gains=zeros(most, dtype=np.float64), cuts=parts.cuts, sums=parts.sums,
         )  # fmt: skip
-        return Work(zeros((self._max_leaves + MOST_AHEAD) * self._n_groups * CELLS), plan, found, nodes)
+        return Work(zeros((self._max_leaves + MOST_AHEAD) * self._n_groups * CELLS), zeros(1), plan, found, nodes)
 
     def run(
         self, space: TreeSpace, allowed: np.ndarray, numbers: tuple[int, ...], floats: tuple[float, ...]
     ) -> SearchedNodes:
         """Divide and search the nodes of a tree, whose settings are in the order of `tree_tables`.
+
+        There are two histograms where second derivatives have no bits in the packed sums, though splits depend on them.
 
         The nodes are there until the next tree. How many rounds it takes is seen afterwards: as many are launched as
         most trees took lately, and more if these were too few; rounds after the last one do nothing.
@@ -145,12 +151,15 @@ class Growth:
         if not np.array_equal(allowed, self._allowed_here):
             self._allowed_here = allowed
             overwrite(self._allowed, allowed)
-        space.graphs.run("start", lambda: self._launch_start(space))
+        two = bool(numbers[WITH_HESS] and not numbers[HESS_BITS])
+        if two and len(self._work.hess_hist) == 1:
+            self._work = self._work._replace(hess_hist=empty(len(self._work.hist), np.int64))
+        space.graphs.run(("start", two), lambda: self._launch_start(space, two))
         found, times, more = self._nodes.numbers, self._times_to_launch(), 2
         found[IS_DONE] = 0
         while not found[IS_DONE]:
             for _ in range(times):
-                space.graphs.run("rounds", lambda: self._launch_rounds(space, ROUNDS))
+                space.graphs.run(("rounds", two), lambda: self._launch_rounds(space, ROUNDS, two))
             space.graphs.run("end", lambda: self._launch_end(space))
             synchronize()
             times, more = more, 2 * more
@@ -170,7 +179,7 @@ class Growth:
         usual = sorted(self._lately)[2 * len(self._lately) // 3]
         return max(0, -(-(usual - FIRST_ROUNDS) // ROUNDS))
 
-    def _launch_start(self, space: TreeSpace) -> None:
+    def _launch_start(self, space: TreeSpace, two: bool) -> None:
         """The scales, the root, and the first rounds."""
         work, settings, features, rows = self._work, self._settings, self._features, space.rows
         gradients, blocks = (space.grad, space.hess), self._blocks(space)
@@ -180,27 +189,33 @@ class Growth:
         extents.absolute_sums[blocks, THREADS](*gradients, space.n_rows_there, self._extent)
         self._sent.send()
         tree_start.reset[4 * n_multiprocessors(), THREADS](features, settings, work, rows.members, self._extent)
-        tree_start.pack[blocks, THREADS](
-            *gradients, space.numbers, space.numbered, settings, rows.packed, work.nodes.totals
-        )
+        tree_start.pack[blocks, THREADS](*gradients, space.numbers, space.numbered, settings, rows, work.nodes)
         tree_start.begin[1, 1](settings, work)
-        tree_start.sum_root[(self._parts(space), self._n_groups), THREADS](rows, features, settings, work.hist)
-        self._launch_search(space, 1)
-        self._launch_rounds(space, min(FIRST_ROUNDS, max(self._max_leaves - 1, 1)))
+        if two:
+            tree_start.clear_histogram[4 * n_multiprocessors(), THREADS](work.hess_hist)
+        for summed, hist in self._histograms(rows, two):
+            tree_start.sum_root[(self._parts(space), self._n_groups), THREADS](summed, features, settings, hist)
+        self._launch_search(space, 1, two)
+        self._launch_rounds(space, min(FIRST_ROUNDS, max(self._max_leaves - 1, 1)), two)
 
-    def _launch_search(self, space: TreeSpace, n_tasks: int) -> None:
+    def _histograms(self, rows: Rows, two: bool) -> list[tuple[Rows, Any]]:
+        """The integers of rows to sum, and the histograms that they are summed into."""
+        return [(rows, self._work.hist), (rows._replace(packed=rows.hess), self._work.hess_hist)][: 1 + two]
+
+    def _launch_search(self, space: TreeSpace, n_tasks: int, two: bool) -> None:
         """Search the sides of so many nodes at most, and plan the next round."""
         features, settings, work = self._features, self._settings, self._work
-        search[(self._searches, 2, n_tasks), THREADS](features, settings, work)
+        (search_of_two if two else search)[(self._searches, 2, n_tasks), THREADS](features, settings, work)
         plan_round[1, PLANNERS](features, settings, work, self._max_leaves, self._parts(space))
 
-    def _launch_rounds(self, space: TreeSpace, n_rounds: int) -> None:
+    def _launch_rounds(self, space: TreeSpace, n_rounds: int, two: bool) -> None:
         work, features, rows = self._work, self._features, space.rows
         parts, n_tasks = self._parts(space), min(MOST_TASKS, self._max_leaves)
         for _ in range(n_rounds):
             dividing.divide[self._blocks(space), THREADS](rows, work.plan)
-            dividing.sum_sides[(parts, self._n_groups), THREADS](rows, features, work.plan, work.hist)
-            self._launch_search(space, n_tasks)
+            for summed, hist in self._histograms(rows, two):
+                dividing.sum_sides[(parts, self._n_groups), THREADS](summed, features, work.plan, hist)
+            self._launch_search(space, n_tasks, two)
 
     def _launch_end(self, space: TreeSpace) -> None:
         """The sums of the leaves, if the tree is complete; and what the host reads."""

@@ -62,8 +62,8 @@ def join_columns(settings, work):
         gain, key, place = float64(0.0), int64(LAST), int32(0)
         for part in range(lane, n_parts if tasks[task, IS_SEARCHED + side] else 0, WARP):
             cut = found.cuts[task, side, part]
-            if cut[0] != NO_SPLIT and is_better(found.gains[task, side, part], cut[4], gain, key):
-                gain, key, place = found.gains[task, side, part], cut[4], int32(part)
+            if cut[0] != NO_SPLIT and is_better(found.gains[task, side, part], cut[5], gain, key):
+                gain, key, place = found.gains[task, side, part], cut[5], int32(part)
         for distance in (16, 8, 4, 2, 1):
             other_gain, other_key = exchange(gain, distance), exchange(key, distance)
             other_place = exchange(place, distance)
@@ -75,7 +75,7 @@ def join_columns(settings, work):
             nodes.gains[node] = net_gain(
                 leaf_node(nodes, node), gain, rules_of(settings), settings.numbers[N_SIGNS] > 0
             )  # fmt: skip
-            for k in range(4):
+            for k in range(5):
                 nodes.cuts[node, k] = cut[k]
 
 
@@ -149,6 +149,8 @@ def plan_task(features, settings, work, number, node, sizes):
     large_searched = may_divide and max(n_left, n_right) >= 2 * rules.min_docs
     nodes.children[node] = left
     nodes.totals[left], nodes.totals[right] = total_left, total_right
+    nodes.hess_totals[left] = nodes.cuts[node, 4]
+    nodes.hess_totals[right] = nodes.hess_totals[node] - nodes.cuts[node, 4]
     nodes.bounds[left, 0], nodes.bounds[left, 1] = start, border
     nodes.bounds[right, 0], nodes.bounds[right, 1] = border, stop
     nodes.slots[small], nodes.slots[large] = new_slot, slot

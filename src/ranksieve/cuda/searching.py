@@ -6,9 +6,19 @@ import numpy as np
 from numba import cuda, float64, int32, int64
 
 from ranksieve.cuda.bins import GROUP
-from ranksieve.cuda.device import THREADS, kernel, shared, shared_formula
+from ranksieve.cuda.device import THREADS, Kernel, shared, shared_formula
 from ranksieve.cuda.histograms import CELLS
-from ranksieve.cuda.splitting import CLOSE, COLUMNS, LAST, NO_SPLIT, count_of, is_better, scan_bins
+from ranksieve.cuda.splitting import (
+    CLOSE,
+    COLUMNS,
+    LAST,
+    NO_SPLIT,
+    Cells,
+    count_of,
+    is_better,
+    left_hess,
+    scan_bins,
+)
 from ranksieve.cuda.tree_tables import IS_SEARCHED, N_SIGNS, N_TASKS, SIDE, SLOT, rules_of
 from ranksieve.dtypes import MISSING_BIN
 from ranksieve.kernels import gain as gains
@@ -88,7 +98,6 @@ def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
     are ordered alike as quotients and by cross-multiplication. So where the best part is better than all others by so
     much, its cut is the one; else all bins are scanned.
     """
-    sums, missing = cells
     values, seconds, tops, part_bins, part_lefts = parts
     gains, keys, bins, lefts = found
     rules, t, n_bins, n_threads = rules_of(settings), cuda.threadIdx.x, features.widest[lane // GROUP], cuda.blockDim.x
@@ -103,10 +112,10 @@ def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
     for to_left in range(2):
         k = to_left * n_threads + t
         part_bins[k] = NO_SPLIT
-        if allowed and (to_left == 0 or missing[column] != 0):
+        if allowed and (to_left == 0 or cells.missing[column] != 0):
             values[k], part_bins[k], part_lefts[k] = scan_bins(
-                sums, column, part * per_part, min((part + 1) * per_part, n_bins),
-                missing[column] if to_left else int64(0), node, rules, bounded, sign, least,
+                cells, column, part * per_part, min((part + 1) * per_part, n_bins), to_left, node, rules, bounded,
+                sign, least,
             )  # fmt: skip
     join_parts(values, seconds, tops, part_bins)
     if t < SEARCHERS:
@@ -115,7 +124,7 @@ def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
         gains[t], bins[t], lefts[t] = values[k], part_bins[tops[k]], part_lefts[tops[k]]
         if bins[t] != NO_SPLIT and seconds[k] >= gains[t] - abs(gains[t]) * CLOSE:
             gains[t], bins[t], lefts[t] = scan_bins(
-                sums, column, 0, n_bins, missing[column] if to_left else int64(0), node, rules, bounded, sign, least
+                cells, column, 0, n_bins, to_left, node, rules, bounded, sign, least
             )
         place = features.places[number] if allowed else 0
         keys[t] = place // COLUMNS * SEARCHERS + to_left * COLUMNS + place % COLUMNS
@@ -124,7 +133,7 @@ def scan_columns(node, features, settings, lane, per_part, cells, parts, found):
 
 
 @cuda.jit(device=True)
-def best_of_columns(node, settings, lane, missing, found, order, cut):
+def best_of_columns(node, settings, lane, cells, found, order, cut):
     """Write down the best cut of 16 columns, and return its gain; the threads compare pairs of cuts."""
     gains, keys, bins, lefts = found
     t, half = cuda.threadIdx.x, SEARCHERS // 2
@@ -141,47 +150,61 @@ def best_of_columns(node, settings, lane, missing, found, order, cut):
     best = order[0]
     if t == 0:
         cut[0] = lane + best % COLUMNS if bins[best] != NO_SPLIT else NO_SPLIT
-        cut[1], cut[2], cut[3], cut[4] = bins[best], best // COLUMNS, lefts[best], keys[best]
-        if missing[best % COLUMNS] == 0:
+        cut[1], cut[2], cut[3], cut[4], cut[5] = bins[best], best // COLUMNS, lefts[best], int64(0), keys[best]
+        if cut[0] != NO_SPLIT:
+            cut[4] = left_hess(cells, best % COLUMNS, bins[best], best // COLUMNS)
+        if cells.missing[best % COLUMNS] == 0:
             # nothing was missing here: later documents without the value follow the majority
             rules = rules_of(settings)
             cut[2] = 1 if 2 * count_of(lefts[best], rules) >= count_of(node.total, rules) else 0
     return gains[best]
 
 
-@kernel(shared=8 * 256 * COLUMNS, registers=64)
-def search(features, settings, work):
-    """The best cuts of the sides of a round's nodes. Blocks are 16 columns each, the two sides, and the nodes."""
-    sums = cuda.shared.array(0, int64)
-    totals = cuda.shared.array(THREADS, int64)
-    values = cuda.shared.array(TWO_SIDES, float64)
-    seconds = cuda.shared.array(TWO_SIDES, float64)
-    tops = cuda.shared.array(TWO_SIDES, int32)
-    part_bins = cuda.shared.array(TWO_SIDES, int32)
-    part_lefts = cuda.shared.array(TWO_SIDES, int64)
-    missing = cuda.shared.array(COLUMNS, int64)
-    gains = cuda.shared.array(SEARCHERS, float64)
-    keys = cuda.shared.array(SEARCHERS, int64)
-    bins = cuda.shared.array(SEARCHERS, int32)
-    lefts = cuda.shared.array(SEARCHERS, int64)
-    order = cuda.shared.array(SEARCHERS, int32)
-    t, lane, side, number = cuda.threadIdx.x, cuda.blockIdx.x * COLUMNS, cuda.blockIdx.y, cuda.blockIdx.z
-    plan, found = work.plan, work.found
-    if number >= plan.numbers[N_TASKS]:
-        return
-    task = plan.tasks[number]
-    if task[IS_SEARCHED + side]:
-        n_bins, n_parts, node = (
-            features.widest[lane // GROUP],
-            cuda.blockDim.x // COLUMNS,
-            leaf_node(work.nodes, task[SIDE + side]),
-        )
-        per_part = (n_bins + n_parts - 1) // n_parts
-        load_sums(work.hist, task, side, lane, n_bins, per_part, sums, totals, missing)
-        cuts, parts = (gains, keys, bins, lefts), (values, seconds, tops, part_bins, part_lefts)
-        scan_columns(node, features, settings, lane, per_part, (sums, missing), parts, cuts)
-        gain = best_of_columns(
-            node, settings, lane, missing, cuts, order, found.cuts[number, side, cuda.blockIdx.x]
-        )  # fmt: skip
-        if t == 0:
-            found.gains[number, side, cuda.blockIdx.x] = gain
+def _search_kernel(two: bool) -> Kernel:
+    """The kernel for packed sums, or for two histograms."""
+
+    def search(features, settings, work):
+        """The best cuts of the sides of a round's nodes. Blocks are 16 columns each, the two sides, and the nodes."""
+        sums = cuda.shared.array(0, int64)
+        hess_sums = sums[CELLS // 2 :] if two else sums
+        totals = cuda.shared.array(THREADS, int64)
+        values = cuda.shared.array(TWO_SIDES, float64)
+        seconds = cuda.shared.array(TWO_SIDES, float64)
+        tops = cuda.shared.array(TWO_SIDES, int32)
+        part_bins = cuda.shared.array(TWO_SIDES, int32)
+        part_lefts = cuda.shared.array(TWO_SIDES, int64)
+        missing = cuda.shared.array(COLUMNS, int64)
+        hess_missing = cuda.shared.array(COLUMNS, int64)
+        gains = cuda.shared.array(SEARCHERS, float64)
+        keys = cuda.shared.array(SEARCHERS, int64)
+        bins = cuda.shared.array(SEARCHERS, int32)
+        lefts = cuda.shared.array(SEARCHERS, int64)
+        order = cuda.shared.array(SEARCHERS, int32)
+        t, lane, side, number = cuda.threadIdx.x, cuda.blockIdx.x * COLUMNS, cuda.blockIdx.y, cuda.blockIdx.z
+        plan, found = work.plan, work.found
+        if number >= plan.numbers[N_TASKS]:
+            return
+        task = plan.tasks[number]
+        if task[IS_SEARCHED + side]:
+            n_bins, n_parts, node = (
+                features.widest[lane // GROUP],
+                cuda.blockDim.x // COLUMNS,
+                leaf_node(work.nodes, task[SIDE + side]),
+            )
+            per_part = (n_bins + n_parts - 1) // n_parts
+            load_sums(work.hist, task, side, lane, n_bins, per_part, sums, totals, missing)
+            if two:
+                load_sums(work.hess_hist, task, side, lane, n_bins, per_part, hess_sums, totals, hess_missing)
+            cells = Cells(sums, missing, two, hess_sums, hess_missing)
+            cuts, parts = (gains, keys, bins, lefts), (values, seconds, tops, part_bins, part_lefts)
+            scan_columns(node, features, settings, lane, per_part, cells, parts, cuts)
+            gain = best_of_columns(
+                node, settings, lane, cells, cuts, order, found.cuts[number, side, cuda.blockIdx.x]
+            )  # fmt: skip
+            if t == 0:
+                found.gains[number, side, cuda.blockIdx.x] = gain
+
+    return Kernel(search, shared=(1 + two) * 8 * 256 * COLUMNS, registers=64)
+
+
+search, search_of_two = _search_kernel(two=False), _search_kernel(two=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from numba import cuda, float64, int32, int64
 
 from ranksieve.cuda.device import shared_formula
@@ -32,13 +34,13 @@ def least_hess(rules):
 
 
 @cuda.jit(device=True)
-def value_of_cut(left, node, rules, bounded, sign):
-    """The gain of a cut with this left sum as a fraction, numerator and denominator; 0 and 0 where it is not allowed.
+def value_of_cut(left, left_hess, node, rules, bounded, sign):
+    """The gain of a cut with these left sums as a fraction, numerator and denominator; 0 and 0 where it is not allowed.
 
     Two gains are compared by cross-multiplication, as on the CPU.
     """
-    n_left, hess_left = count_of(left, rules), hess_of(left, 0, rules)
-    n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, 0, rules) - hess_left
+    n_left, hess_left = count_of(left, rules), hess_of(left, left_hess, rules)
+    n_right, hess_right = count_of(node.total, rules) - n_left, hess_of(node.total, node.hess, rules) - hess_left
     if n_left < rules.min_docs or n_right < rules.min_docs:
         return 0.0, 0.0
     grad_left = grad_of(left, rules)
@@ -46,7 +48,7 @@ def value_of_cut(left, node, rules, bounded, sign):
     if bounded:
         return bounded_cut(grad_left, grad_right, n_left, n_right, hess_left, hess_right, node, rules, sign)
     x, y = float64(n_left), float64(n_right)
-    if rules.hess_bits > 0:
+    if rules.newton or rules.min_hess > 0.0:
         least = least_hess(rules)
         if hess_left < least or hess_right < least:
             return 0.0, 0.0
@@ -68,16 +70,35 @@ def bounded_cut(grad_left, grad_right, n_left, n_right, hess_left, hess_right, n
     return gain + bounded_gain(grad_right, float64(n_right), y, rules.newton, low, high), 1.0
 
 
+class Cells(NamedTuple):
+    """Sums of 16 columns of a histogram up to each bin, and of their missing bins, in shared memory."""
+
+    sums: Any
+    missing: Any
+    two: bool  # whether second derivatives are summed on their own
+    hess_sums: Any
+    hess_missing: Any
+
+
 @cuda.jit(device=True)
-def scan_bins(sums, column, first, last, missing, node, rules, bounded, sign, least):
-    """The first of the best cuts at bins first:last of a column: gain, bin and left sum; sums are up to each bin."""
+def left_hess(cells, column, split_bin, to_left):
+    """The second derivatives left of a cut that are summed on their own."""
+    if not cells.two:
+        return int64(0)
+    return cells.hess_sums[split_bin * COLUMNS + column] + (cells.hess_missing[column] if to_left else int64(0))
+
+
+@cuda.jit(device=True)
+def scan_bins(cells, column, first, last, to_left, node, rules, bounded, sign, least):
+    """The first of the best cuts at bins first:last of a column, missing values right or left: gain, bin, left sum."""
+    sums, missing = cells.sums, cells.missing[column] if to_left else int64(0)
     best_up, best_down, best_bin, best_left = least, 1.0, int32(NO_SPLIT), int64(0)
     for b in range(first, last):
         left = sums[b * COLUMNS + column]
         if b > 0 and left == sums[(b - 1) * COLUMNS + column]:
             continue  # no row has this bin: the same cut
         left += missing
-        up, down = value_of_cut(left, node, rules, bounded, sign)
+        up, down = value_of_cut(left, left_hess(cells, column, b, to_left), node, rules, bounded, sign)
         if down > 0.0 and up * best_down > best_up * down:
             best_up, best_down, best_bin, best_left = up, down, int32(b), left
     return best_up / best_down, best_bin, best_left

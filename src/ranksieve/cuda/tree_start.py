@@ -28,6 +28,7 @@ from ranksieve.cuda.tree_tables import (
     N_TASKS,
     SIDE,
     SLOT,
+    WITH_HESS,
     rules_of,
 )
 from ranksieve.kernels import rounding
@@ -49,17 +50,24 @@ def reset(features, settings, work, members, extent):
     for node in range(i, len(nodes.gains), step):
         nodes.children[node], nodes.sums[node, 0], nodes.sums[node, 1] = 0, 0, 0
     if i == 0:
-        nodes.totals[0], nodes.depths[0], nodes.slots[0] = 0, 0, 0
+        nodes.totals[0], nodes.hess_totals[0], nodes.depths[0], nodes.slots[0] = 0, 0, 0, 0
         nodes.limits[0, 0], nodes.limits[0, 1] = -np.inf, np.inf
         set_scales(extent, settings.numbers, settings.float_bits, work.plan.numbers)
 
 
 @kernel
-def pack(grad, hess, row_numbers, numbered, settings, packed, totals):
-    """The integers that histograms sum, and their total."""
+def clear_histogram(hist):
+    """Begin with sums of 0 in all slots."""
+    for k in range(cuda.grid(1), len(hist), cuda.gridsize(1)):
+        hist[k] = 0
+
+
+@kernel
+def pack(grad, hess, row_numbers, numbered, settings, rows, nodes):
+    """The integers that histograms sum, and their totals."""
     numbers, floats = settings.numbers, settings.floats
     count_bits, hess_bits = numbers[COUNT_BITS], numbers[HESS_BITS]
-    total = int64(0)
+    total, hess_total = int64(0), int64(0)
     for i in range(cuda.grid(1), numbers[N_ROWS], cuda.gridsize(1)):
         g = grad[i] * floats[GRAD_A] * floats[GRAD_B]
         if hess_bits > 0:
@@ -68,11 +76,16 @@ def pack(grad, hess, row_numbers, numbered, settings, packed, totals):
             value = packed_row(g, h, number, numbers[KEY], count_bits, hess_bits)
         else:
             value = (int64(round(g)) << count_bits) + 1
-        packed[i] = value
+            if numbers[WITH_HESS]:
+                second = int64(round(hess[i] * floats[HESS_A] * floats[HESS_B]))
+                rows.hess[i] = second
+                hess_total += second
+        rows.packed[i] = value
         total += value
-    total = sum_over_block(total)
+    total, hess_total = sum_over_block(total), sum_over_block(hess_total)
     if cuda.threadIdx.x == 0:
-        cuda.atomic.add(totals, 0, total)
+        cuda.atomic.add(nodes.totals, 0, total)
+        cuda.atomic.add(nodes.hess_totals, 0, hess_total)
 
 
 @kernel

@@ -15,6 +15,7 @@ MOST_AHEAD = 32  # nodes that are divided before it is known that the tree split
 
 # the numbers of a tree, `Settings.numbers`; as many more are floats
 COUNT_BITS, HESS_BITS, MIN_DOCS, NEWTON, MAX_DEPTH, KEY, N_ROWS, N_SIGNS, EXACT_ROOM, GRAD_ROOM, HESS_ROOM = range(11)
+WITH_HESS = 11  # 1 where splits depend on second derivatives
 # two factors of each scale, and the unit of second derivatives, are set on the GPU
 MIN_HESS, L2, GRAD_A, GRAD_B, HESS_A, HESS_B, EXACT_GRAD_A, EXACT_GRAD_B, EXACT_HESS_A, EXACT_HESS_B, HESS_UNIT = range(
     11
@@ -24,7 +25,7 @@ N_SETTINGS = 16
 # `Plan.numbers`: what the next round does
 N_TASKS, N_TILES, N_PARTS, PART_ROWS, N_NODES, N_LEAVES, N_ROUNDS, IS_DONE = range(8)
 EXPONENTS = 8  # four: of gradients and second derivatives, packed and exact
-NOISE = 12  # of packed sums at most, as log2
+NOISE = 12  # that packed sums have, or would have, at most; as log2
 N_NUMBERS = 13
 
 # `Plan.tasks`: a node that the next round divides, and its two sides, of which the smaller is the first
@@ -49,7 +50,8 @@ class Rows(NamedTuple):
     by_column: int  # whether those are by columns, or else in groups
     n_rows: int
     members: Any  # two buffers of n_rows
-    packed: Any
+    packed: Any  # the integers that are summed: gradients, counts and, with bits for them, second derivatives
+    hess: Any  # integers of second derivatives, where these are summed on their own
 
 
 class Features(NamedTuple):
@@ -75,14 +77,14 @@ class Found(NamedTuple):
     """What a search finds: for each task and side the best cut of every 16 columns."""
 
     gains: Any  # task, side, columns
-    cuts: Any  # task, side, columns, 5: column, bin, missing left, left sum, order among equals
+    cuts: Any  # task, side, columns, 6: column, bin, missing left, the two left sums, order among equals
 
 
 class Nodes(NamedTuple):
     """The root, and the two sides of every node that is divided."""
 
     totals: Any  # packed sums
-    hess_totals: Any  # zeros: second derivatives are in the packed sums
+    hess_totals: Any  # of second derivatives that are summed on their own
     limits: Any  # bounds on the value
     depths: Any
     bounds: Any  # of its rows: start, stop, buffer
@@ -90,7 +92,7 @@ class Nodes(NamedTuple):
     children: Any  # the left child, the right one follows; 0: not divided
     found: Any  # gain of the best cut
     gains: Any  # what that gains over the node as it is
-    cuts: Any  # the best cut, as in `Found`
+    cuts: Any  # the best cut, as in `Found`, without its order
     sums: Any  # exact sums of gradients and of second derivatives, of nodes that are not divided
 
 
@@ -98,6 +100,7 @@ class Work(NamedTuple):
     """Space of a growing tree."""
 
     hist: Any  # slot, group, bin, column
+    hess_hist: Any  # the same of second derivatives that are summed on their own, or one number
     plan: Plan
     found: Found
     nodes: Nodes

@@ -8,12 +8,12 @@ from ranksieve.kernels.jit import njit
 
 
 @njit(cache=True, nogil=True)
-def grow_searched(found, cuts, children, total, signs, rules, max_leaves, sums):
+def grow_searched(found, cuts, children, totals, signs, rules, max_leaves, sums):
     """A tree grown by `next_split`: its splits, their gains, the limits of its leaves and the node of each leaf.
 
     For each node, `found` and `cuts` are its best cut and the gain of it, and `children` its left child, which the
-    right one follows; 0: it is not divided. Node 0 is the root. `sums` of nodes that are divided become those of their
-    children together. If the tree splits a node that is not divided, no leaf has a node.
+    right one follows; 0: it is not divided. Node 0 is the root, with these totals. `sums` of nodes that are divided
+    become those of their children together. If the tree splits a node that is not divided, no leaf has a node.
     """
     for node in range(len(children) - 1, -1, -1):
         if children[node] > 0:
@@ -22,7 +22,7 @@ def grow_searched(found, cuts, children, total, signs, rules, max_leaves, sums):
     state, nodes = new_state(max_leaves), np.zeros(max_leaves, np.int64)
     nothing = np.zeros(0, np.int64)
     columns = Columns(nothing, np.zeros(0, np.int8), signs, nothing, 0.0, 0.0, 0, 0, 0)
-    start_tree(state, rules, total, 0)
+    start_tree(state, rules, totals[0], totals[1])
     leaf = 0
     while leaf >= 0:
         for side in range(2):

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from ranksieve.boosting import fixed_point
 from ranksieve.boosting.collapse import Grown, collapse
-from ranksieve.boosting.fixed_point import MOST_NOISE, Rooms, Scale, Scales, fits_one_integer
+from ranksieve.boosting.fixed_point import Rooms, Scale, Scales, fits_one_integer
 from ranksieve.boosting.grower import Grower
 from ranksieve.boosting.training_rows import TreeTarget
 from ranksieve.boosting.tree import Tree
-from ranksieve.cuda.growth import Growth, SearchedNodes
+from ranksieve.cuda.growth import Growth, SearchedNodes, TreeSpace
 from ranksieve.cuda.tree_tables import EXPONENTS, MOST_LEAVES, NOISE
 from ranksieve.data.binned import Binned
-from ranksieve.errors import DeviceError, ParameterError, RanksieveWarning, param
+from ranksieve.errors import DeviceError, ParameterError, param
 from ranksieve.kernels.gain import SplitRules
 from ranksieve.kernels.searched_tree import grow_searched
 from ranksieve.params import Params
 
 
 class GpuGrower(Grower):
-    """Best-first trees on histograms; the same trees as `Grower` for the same gradients.
-
-    There is one histogram. Where rounding is too noisy for that, see `Scale.packed`, `Grower` has two; here a warning
-    says so once.
-    """
+    """Best-first trees on histograms; the same trees as `Grower` for the same gradients."""
 
     def __init__(self, data: Binned, params: Params, *, threads: int = 1) -> None:
         super().__init__(data, params, threads=1)
         self._data, self._threads = data, threads
-        self._warned = False
+        self._two = False  # whether second derivatives have a histogram of their own, see `Scale.packed`
         if params.leaves > MOST_LEAVES:
             raise ParameterError(
                 param("leaves"), f" is {params.leaves}; a tree has at most {MOST_LEAVES} leaves with ",
@@ -60,52 +56,49 @@ class GpuGrower(Grower):
             return Grower(self._data, self._params, threads=self._threads).grow(target, rng)[0], None
         allowed = np.zeros(self._growth.n_columns, np.bool_)
         allowed[self._columns] = self._choose_columns(rng).allowed[: len(self._columns)]
-        rooms, key, p = Rooms.of(target.n_rows), self._draw_key(rng), self._params
-        hess_bits = rooms.hess_bits if self._with_hess else 0
-        nodes = self._growth.run(
-            target, allowed,
-            (rooms.count_bits, hess_bits, p.min_docs, self._newton, p.max_depth, key, target.n_rows,
-             self._growth.n_signs, rooms.exact, rooms.grad if hess_bits else rooms.exact, rooms.hess),
-            (p.min_hessian, p.l2),
-        )  # fmt: skip
-        self._warn_of_noise(int(nodes.numbers[NOISE]) if hess_bits else MOST_NOISE, target.n_rows)
-        scales = _scales(rooms.count_bits, hess_bits, nodes.numbers[EXPONENTS : EXPONENTS + 4].tolist(), key)
+        key = self._draw_key(rng)
+        nodes = self._run(target, allowed, key)
+        if self._with_hess and (nodes.numbers[NOISE] > fixed_point.MOST_NOISE) != self._two:
+            self._two = not self._two  # as `Scale.packed` decides; mostly as for the tree before
+            nodes = self._run(target, allowed, key)
+        scales = self._scales_of(nodes, target.n_rows, key)
         grown, sums = self._grown(nodes, self._rules(scales.split))
         sums[0] = (sums[0] << scales.exact.count_bits) + (grown.bounds[:, 1] - grown.bounds[:, 0])
         if self._params.collapse > 0:
             grown, sums = _collapsed(grown, sums, self._params.collapse)
         return self._tree(scales, grown, sums), None
 
-    def _warn_of_noise(self, noise: int, n_rows: int) -> None:
-        """Warn once if the noise of rounding, given by its log2 at most, is larger than on a CPU."""
-        if noise > MOST_NOISE and not self._warned:
-            self._warned = True
-            warnings.warn(
-                RanksieveWarning(
-                    f"the sums of {n_rows:,} rows are rounded on a GPU: splits are chosen as by up to "
-                    f"{1 + 2.0**noise:.3g} times fewer rows; ", param("device", "cpu"), " rounds less",
-                ),
-                stacklevel=2,
-            )  # fmt: skip
+    def _run(self, space: TreeSpace, allowed: np.ndarray, key: int) -> SearchedNodes:
+        """The nodes of a tree, from packed sums or from two histograms."""
+        rooms, p = Rooms.of(space.n_rows), self._params
+        is_packed = self._with_hess and not self._two
+        return self._growth.run(
+            space, allowed,
+            (rooms.count_bits, rooms.hess_bits if is_packed else 0, p.min_docs, self._newton, p.max_depth, key,
+             space.n_rows, self._growth.n_signs, rooms.exact, rooms.grad, rooms.hess, self._with_hess),
+            (p.min_hessian, p.l2),
+        )  # fmt: skip
+
+    def _scales_of(self, nodes: SearchedNodes, n_rows: int, key: int) -> Scales:
+        """The scales that the GPU has found, as in `Scales.of`."""
+        grad, hess, exact_grad, exact_hess = nodes.numbers[EXPONENTS : EXPONENTS + 4].tolist()
+        rooms = Rooms.of(n_rows)
+        exact = Scale(rooms.count_bits, exact_grad, exact_hess)
+        if not self._with_hess or self._two:
+            return Scales(exact, exact, 1 + self._two, key)
+        return Scales(exact, Scale(rooms.count_bits, grad, hess, rooms.hess_bits), 1, key)
 
     def _grown(self, nodes: SearchedNodes, rules: SplitRules) -> tuple[Grown, np.ndarray]:
         """The tree that `next_split` makes of nodes searched on the device, and the exact sums of its leaves."""
         splits, gains, limits, leaves = grow_searched(
-            nodes.found, nodes.cuts, nodes.children, nodes.totals[0], self._all_signs, rules, self._most_leaves(),
-            nodes.sums,
+            nodes.found, nodes.cuts, nodes.children, (nodes.totals[0], nodes.hess_totals[0]), self._all_signs, rules,
+            self._most_leaves(), nodes.sums,
         )  # fmt: skip
         if not len(leaves):
             raise DeviceError("a node that the tree splits was not searched on the GPU: a bug, please report it")
         splits[:, 0] = self._places[splits[:, 0]]
         sums = nodes.sums[leaves].T.copy()
         return Grown(splits, gains, nodes.bounds[leaves, :2], sums[0], limits), sums
-
-
-def _scales(count_bits: int, hess_bits: int, exponents: list[int], key: int) -> Scales:
-    """The scales that the GPU has found, as in `Scales.of`."""
-    grad, hess, exact_grad, exact_hess = exponents
-    exact = Scale(count_bits, exact_grad, exact_hess)
-    return Scales(exact, Scale(count_bits, grad, hess, hess_bits) if hess_bits else exact, 1, key)
 
 
 def _collapsed(grown: Grown, sums: np.ndarray, tolerance: float) -> tuple[Grown, np.ndarray]:

@@ -26,7 +26,7 @@ from ranksieve.text_formats import file_size, read_size
 
 LOG = logging.getLogger("ranksieve")
 
-DOCUMENT_BYTES = 80  # scores, gains, weights, gradients, marks, and the numbers of rows
+DOCUMENT_BYTES = 88  # scores, gains, weights, gradients, marks, and the numbers of rows
 SCORE_BYTES = 16  # of a document, for its score and its label
 UNKNOWN_SHARE = 0.25  # of the rows, where a rule of the user selects them
 
