@@ -53,6 +53,7 @@ MORE_RUNS = {
         f"selgb 1%, {objective}": {**RUNS["selgb 1%"], "objective": objective}
         for objective in ("map", "squared", "xendcg", "yetiloss")
     },
+    "mart": {"algo": "mart"},
     "lambdamart, half of the rows": {"algo": "lambdamart", "row_fraction": 0.5},
     "selgb 1%, bins streamed": {**RUNS["selgb 1%"], "memory": "4G"},
 }
