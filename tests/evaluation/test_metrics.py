@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import dcg_score, ndcg_score
 
 from naive import metric_of_list
+from ranksieve import metrics as functions
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.evaluation import functions
 from ranksieve.evaluation.metric_table import BUILT_IN
 from ranksieve.evaluation.metrics import Metric, mean, parse_metric
 
