@@ -136,6 +136,21 @@ def test_describe_recognises_models_of_every_format(files, run, model, tmp_path,
     assert refused.code == 2 and f"{path}: is a model, not data" in refused.output
 
 
+def test_describe_of_runs_and_judgements(run, tmp_path):
+    (tmp_path / "run.txt").write_text("q1 Q0 d7 1 2.5 bm25\nq1 Q0 d9 2 1.5 bm25\nq2 Q0 d1 1 0.5 bm25\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d7 2\nq1 0 d9 0\nq2 0 d1 0\n")
+    described = run("describe", tmp_path / "run.txt").output
+    assert "1 to 2, mean 1.5" in described and "0.5 to 2.5" in described
+    described = run("describe", tmp_path / "qrels.txt").output
+    assert "2, 1 of them without a relevant document" in described and "0: 2 (66.67%), 2: 1 (33.33%)" in described
+
+
+def test_describe_says_what_json_lines_of_documents_are_for(run, tmp_path):
+    (tmp_path / "documents.jsonl").write_text('{"id": "1", "title": "a"}\n{"id": "2", "title": "b"}\n')
+    refused = run("describe", tmp_path / "documents.jsonl")
+    assert refused.code == 2 and "ranksieve index and features make data" in refused.output, refused.output
+
+
 def test_describe_of_an_index(run, tmp_path):
     corpus = [{"id": "a", "title": "red car", "text": "a fast red car"}, {"id": "b", "title": "wine", "text": "roses"}]
     Index.build(corpus, tmp_path / "index")

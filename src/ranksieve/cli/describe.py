@@ -27,7 +27,10 @@ FREQUENT = 3  # categories of a feature that are named
 def describe(
     file: Annotated[
         Path,
-        typer.Argument(metavar="DATA|MODEL|INDEX|LOG", help="Data file, model file, index folder, or log of clicks."),
+        typer.Argument(
+            metavar="FILE",
+            help="Data file, model file, index folder, log of clicks, TREC run, or judgements (TREC qrels).",
+        ),
     ],
     events: Annotated[Path | None, typer.Option(metavar="FILE", help="OpenSearch's ubi_events of a log.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Compare an index with its checksums.")] = False,
@@ -41,10 +44,11 @@ def describe(
     out: Annotated[Path | None, out_option("With --card: file to write.", show_default="standard output")] = None,
     missing: Missing = "zero",
 ) -> None:
-    """Describe a data file, a model file, an index or a log of clicks."""
+    """Describe a data file, a model file, an index, a log of clicks, a run or judgements."""
     from ranksieve.clicks.reading import is_log
-    from ranksieve.data.read import open_data
+    from ranksieve.data.read import is_json_lines, open_data
     from ranksieve.models.load import load
+    from ranksieve.retrieval.runs import is_qrels, is_run
 
     path = os.fspath(file)
     if verify and not os.path.isdir(path):
@@ -59,8 +63,14 @@ def describe(
         _describe_index(path, verify)
     elif is_log(path):
         _describe_log(path, events)
+    elif is_json_lines(path):
+        open_data(file)  # which says what they are
     elif is_model(path):
         _describe_model(load(path))
+    elif is_run(path):
+        _describe_run(path)
+    elif is_qrels(path):
+        _describe_judgements(path)
     else:
         _describe_data(open_data(file, missing=missing))
 
@@ -113,6 +123,35 @@ def _describe_index(path: str, verify: bool) -> None:
         *([("checksums", "match")] if verify else []),
     ]
     show_facts(rows)
+
+
+def _describe_run(path: str) -> None:
+    from ranksieve.retrieval.runs import read_run
+
+    run = read_run(path)
+    sizes = np.diff(run.offsets)
+    facts = [
+        ("queries", f"{run.n_queries:,}"),
+        ("documents per query", f"{sizes.min():,} to {sizes.max():,}, mean {sizes.mean():,.1f}"),
+        ("scores", f"{run.scores.min():.6g} to {run.scores.max():.6g}"),
+    ]
+    show_facts(facts)
+
+
+def _describe_judgements(path: str) -> None:
+    from ranksieve.retrieval.runs import read_judgements
+
+    judgements = read_judgements(path)
+    sizes = np.array([len(grades) for grades in judgements.values()])
+    grades = np.array([grade for given in judgements.values() for grade in given.values()])
+    without = sum(max(given.values()) <= 0 for given in judgements.values())
+    counts = zip(*np.unique(grades, return_counts=True), strict=True)
+    facts = [
+        ("queries", f"{len(judgements):,}, {without:,} of them without a relevant document"),
+        ("judged documents per query", f"{sizes.min():,} to {sizes.max():,}, mean {sizes.mean():,.1f}"),
+        ("grades", ", ".join(f"{grade:g}: {n:,} ({n / len(grades):.2%})" for grade, n in counts)),
+    ]
+    show_facts(facts)
 
 
 def _describe_log(path: str, events: Path | None) -> None:

@@ -104,9 +104,14 @@ def open_data(  # type: ignore[misc]  # the signatures above leave the options o
     return _open_file(spool_pipe(file.path), options)
 
 
-def _kind_of(path: str, head: bytes) -> str:
+def is_json_lines(path: str) -> bool:
+    """Whether a file is JSON Lines, by its name and its first byte."""
+    return os.path.splitext(path)[1] in (".jsonl", ".ndjson") and first_bytes(path).startswith(b"{")
+
+
+def _kind_of(path: str) -> str:
     """What a file holds that is not data."""
-    if head.startswith(b"{") and os.path.splitext(path)[1] in (".jsonl", ".ndjson"):
+    if is_json_lines(path):
         return "JSON Lines (of documents, ranksieve index and features make data)"
     return "a model"
 
@@ -114,9 +119,7 @@ def _kind_of(path: str, head: bytes) -> str:
 def _open_file(path: str, options: ReadOptions) -> Source:
     head = first_bytes(path)
     if head.startswith(MODELS):
-        raise DataError(
-            f"{path}: is {_kind_of(path, head)}, not data; give labels and features as LETOR, CSV or Parquet"
-        )
+        raise DataError(f"{path}: is {_kind_of(path)}, not data; give labels and features as LETOR, CSV or Parquet")
     if head.startswith(MAGIC):
         return ParquetSource(path, options)
     if is_csv(path, options.columns):

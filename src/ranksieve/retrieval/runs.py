@@ -141,12 +141,23 @@ def _run_rows(name: str) -> Iterator[tuple[str, str, str, str, int]]:
 
 def is_run(path: str | os.PathLike[str]) -> bool:
     """Whether the first line of a file looks like one of a TREC run."""
+    cells = _first_cells(path)
+    return len(cells) == 6 and cells[1].upper() == "Q0"
+
+
+def is_qrels(path: str | os.PathLike[str]) -> bool:
+    """Whether the first line of a file looks like one of TREC qrels."""
+    cells = _first_cells(path)
+    return len(cells) == 4 and not any(":" in cell for cell in cells[1:]) and bool(RANK.fullmatch(cells[3]))
+
+
+def _first_cells(path: str | os.PathLike[str]) -> list[str]:
+    """The cells of the first line of a text file; none if it is no text."""
     try:
         with open(path, encoding="utf-8") as file:
-            cells = file.readline(10_000).split()
+            return file.readline(10_000).split()
     except (OSError, ValueError):
-        return False
-    return len(cells) == 6 and cells[1].upper() == "Q0"
+        return []
 
 
 def write_run(run: Run, path: str | os.PathLike[str], tag: str = "ranksieve") -> None:
