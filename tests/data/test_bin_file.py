@@ -476,7 +476,11 @@ def test_rows_are_read_as_they_were_written(small_memory, tmp_path):
     writer.close()
     file = BinFile(tmp_path / "x.bins", 500, 16)
     np.testing.assert_array_equal(file.mapped, bins)
-    np.testing.assert_array_equal(np.concatenate([block.copy() for _, block in file.blocks()]), bins)
+    for parts, sizes in ((1, [64] * 7 + [52]), (3, [21] * 23 + [17]), (99, [1] * 500)):
+        blocks = [(first, block.copy()) for first, block in file.blocks(parts)]
+        assert [len(block) for _, block in blocks] == sizes
+        assert [first for first, _ in blocks] == np.cumsum([0, *sizes[:-1]]).tolist()
+        np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), bins)
     for share in (0.01, 0.3, 1.0):
         rows = np.flatnonzero(rng.random(500) < share).astype(np.int32)
         before = file.bytes_read

@@ -7,6 +7,7 @@ import numpy as np
 from ranksieve.boosting.scores import NO_ROWS, Choice, Scores, all_waiting
 from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
+from ranksieve.data.disk_rows import CHOSEN_SHARE, SCORED_PARTS
 from ranksieve.kernels.compile_trees import Compiled
 from ranksieve.kernels.lazy_scores import Candidates, distances
 from ranksieve.kernels.scoring import NO_DOCS, add_trees_binned
@@ -39,7 +40,7 @@ class DiskScores(Scores):
         """The scores of every document."""
         if self._n_scored < self._n_trees:
             trees = self._compiled(self._n_scored)
-            for first, bins in self._rows.file.blocks():
+            for first, bins in self._rows.file.blocks(SCORED_PARTS):
                 self._score_block(first, bins, trees)
             self._n_scored = self._n_trees
         return self._all_scores
@@ -86,7 +87,7 @@ class DiskScores(Scores):
             if not self._rows.load_requested(int(n_requested.sum())):
                 self._score_all(NO_ROWS, _Priority(self, candidates, offsets, lowest_heads, lowest))
         chosen = choice.rows
-        if self._rows.fits(len(chosen)) and not self._rows.load(chosen):
+        if self._rows.fits(len(chosen)) and not self._rows.load(chosen, CHOSEN_SHARE):
             self._score_all(chosen, _Priority(self, candidates, offsets, self._floors(choice, lowest), lowest))
 
     def _floors(self, choice: Choice, lowest: bool) -> np.ndarray:

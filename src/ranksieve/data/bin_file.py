@@ -31,10 +31,10 @@ from ranksieve.dtypes import BIN
 from ranksieve.errors import DataError
 from ranksieve.text_formats import file_size
 
-FORMAT = "ranksieve bins 2"
+FORMAT = "ranksieve bins 1"
 NOTE = "note.json"
 CHECKSUMS = "checksums"
-BLOCK_BYTES = 1 << 22  # that are read at a time; they are still in the cache of the CPU when they are scored
+BLOCK_BYTES = 1 << 24  # that are read at a time
 BLOCK_ROWS = 1 << 17  # at most
 MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # Python 3.10 has no name for it
 NEAR_BYTES = 1 << 16  # a gap up to this is read rather than skipped: a seek of a fast disk takes as long
@@ -119,12 +119,12 @@ class BinFile:
         """Rows start:stop, as of an array."""
         return self.read(rows.start, np.empty((rows.stop - rows.start, self.width), BIN))
 
-    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """All rows in blocks, each with the number of its first row; the next block is read meanwhile.
+    def blocks(self, parts: int = 1) -> Iterator[tuple[int, np.ndarray]]:
+        """All rows in blocks, or in parts of them, each with the number of its first row; the next is read meanwhile.
 
         The memory of a block is used again.
         """
-        rows = block_rows(self.width)
+        rows = max(1, block_rows(self.width) // parts)
         space = np.empty((2, min(rows, self.n_rows), self.width), BIN)
         starts = range(0, self.n_rows, rows)
 

@@ -13,7 +13,9 @@ from ranksieve.kernels.row_slots import ABSENT, N_FREE, REQUESTED, Slots, copy_r
 from ranksieve.kernels.traverse_binned import RowBins
 
 WHOLE_SHARE = 0.25  # rows that cost more than this share of the whole file are read with the whole file
+CHOSEN_SHARE = 0.5  # the same for rows that were just chosen: reading the whole file mostly brings no others
 WHOLE_BYTES = 26  # of a document more than usual, while a tree is grown on all of them: gradients
+SCORED_PARTS = 4  # of a block that are scored one by one: 4 MiB are still in the cache of the CPU after reading
 PART_ROWS = 1 << 18  # slots that are worked on at a time
 SAMPLE = 512  # priorities of a block from which it is found how high they are
 SPARE_SHARE = 0.125  # of the memory for rows, which stays free for rows that are needed before the file is read again
@@ -68,13 +70,13 @@ class DiskRows:
         for first in range(0, len(self.slots), PART_ROWS):
             yield first, self.slots[first : first + PART_ROWS]
 
-    def load(self, rows: np.ndarray) -> bool:
-        """Bring rows, ascending, into memory; False if it is better to read the whole file."""
+    def load(self, rows: np.ndarray, share: float = WHOLE_SHARE) -> bool:
+        """Bring rows, ascending, into memory; False if they would cost more than a share of the whole file."""
         missing = rows[self.slots[rows] < 0]
         if not len(missing):
             return True
         too_many = len(missing) > self._slots.state[N_FREE]
-        if too_many or self.file.cost(missing) > WHOLE_SHARE * self.file.n_bytes:
+        if too_many or self.file.cost(missing) > share * self.file.n_bytes:
             return False
         bins = self.file.take(missing)
         give_slots(missing, self._slots)
@@ -115,7 +117,7 @@ class DiskRows:
         if np.count_nonzero(self.slots[wanted] < 0) > self._slots.state[N_FREE]:
             self._clear()
         n_missing, n_near = int(np.count_nonzero(self.slots[wanted] < 0)), 0
-        for first, bins in self.file.blocks():
+        for first, bins in self.file.blocks(SCORED_PARTS):
             last = first + len(bins)
             if on_block is not None:
                 on_block(first, bins)
