@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property
 
@@ -17,8 +18,9 @@ CHOSEN_SHARE = 0.5  # the same for rows that were just chosen: reading the whole
 WHOLE_BYTES = 26  # of a document more than usual, while a tree is grown on all of them: gradients
 SCORED_PARTS = 4  # of a block that are scored one by one: 4 MiB are still in the cache of the CPU after reading
 PART_ROWS = 1 << 18  # slots that are worked on at a time
-SAMPLE = 512  # priorities of a block from which it is found how high they are
-SPARE_SHARE = 0.125  # of the memory for rows, which stays free for rows that are needed before the file is read again
+SAMPLE = 256  # rows of a block from which it is found how high priorities are
+RECENT = 8  # blocks whose samples count: queries differ
+SPARE_SHARE = 0.0625  # of the memory for rows, which stays free for rows that are needed before the file is read again
 
 
 class DiskRows:
@@ -116,7 +118,8 @@ class DiskRows:
         wanted = np.union1d(rows, self._taken) if len(rows) + len(self._taken) <= self.room else rows
         if np.count_nonzero(self.slots[wanted] < 0) > self._slots.state[N_FREE]:
             self._clear()
-        n_missing, n_near = int(np.count_nonzero(self.slots[wanted] < 0)), 0
+        n_missing, n_near = int(np.count_nonzero(self.slots[wanted] < 0)), self.room - len(wanted)
+        recent: deque[np.ndarray] = deque(maxlen=RECENT)  # priorities of some rows of the last blocks
         for first, bins in self.file.blocks(SCORED_PARTS):
             last = first + len(bins)
             if on_block is not None:
@@ -125,19 +128,19 @@ class DiskRows:
             if priority is None:
                 values, lowest, n = np.where(self.slots[first:last] >= 0, 0.0, -np.inf), 0.0, len(bins)
             else:
-                values, n = priority(first, last), (self.room - len(wanted)) * last // self.file.n_rows - n_near
-                lowest = _about_largest(values, n)
+                values, n = priority(first, last), n_near
+                recent.append(values[:: 1 + len(values) // SAMPLE])
+                lowest = _lowest_of_largest(np.concatenate(recent), n_near / (self.file.n_rows - first))
             values[wanted[low:high] - first] = np.inf
             new = np.empty(len(bins), ROW)
             n_new, n_wanted, n_kept = renew_slots(first, values, lowest, n, n_missing, self._slots, new)
-            n_missing, n_near, new = n_missing - n_wanted, n_near + n_kept, new[:n_new]
+            n_missing, n_near, new = n_missing - n_wanted, n_near - n_kept, new[:n_new]
             copy_rows(bins, first, new, self.slots, self._matrix)
 
 
-def _about_largest(values: np.ndarray, n: int) -> float:
-    """A value that about n others are not below; found in a sample of them."""
-    sample = values[:: 1 + len(values) // SAMPLE]
-    rank = n * len(sample) // len(values)
-    if rank >= len(sample):
+def _lowest_of_largest(values: np.ndarray, share: float) -> float:
+    """The lowest of a share of the values, the largest ones."""
+    n = int(share * len(values))
+    if n >= len(values):
         return -np.inf
-    return float(np.partition(sample, len(sample) - rank)[len(sample) - rank]) if rank > 0 else np.inf
+    return float(np.partition(values, len(values) - n)[len(values) - n]) if n > 0 else np.inf
