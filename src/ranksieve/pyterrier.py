@@ -151,7 +151,8 @@ def ranker(model: Any = None, *, feature_names: Sequence[str] | None = None, **p
 @functools.cache
 def _classes() -> SimpleNamespace:
     """The classes of transformers; PyTerrier, which they inherit from, is imported when they are first used."""
-    pt: Any = import_extra("pyterrier", "PyTerrier is not installed", "ranksieve[pyterrier]")
+    import_extra("pyterrier", "PyTerrier is not installed", "ranksieve[pyterrier]")
+    import pyterrier as pt
 
     class Retriever(pt.Transformer):
         """Retrieves or re-ranks; a function makes a `Run` of a table."""
