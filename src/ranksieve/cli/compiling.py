@@ -41,7 +41,7 @@ def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, fl
     running: set[subprocess.Popen[str]] = set()
     with (
         ProgressDisplay("compiling kernels", doing="first use only", kernels="", quiet=quiet) as progress,
-        ThreadPoolExecutor(os.cpu_count() or 1) as pool,
+        ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool,  # one may wait for a kernel that another compiles
     ):
         tasks_done = [pool.submit(_compile, task, compiled, running) for task in left]
         try:

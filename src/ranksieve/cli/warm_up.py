@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import sys
 import tempfile
@@ -52,13 +53,28 @@ def _data(n_queries: int = 60) -> Any:
     return cubic(n_queries)
 
 
+def _in_bins(data: Any) -> Any:
+    """A data set in two bins for each feature, made without kernels: those of bins belong to another task."""
+    import numpy as np
+
+    from ranksieve.data.binned import Binned, MemorySink
+    from ranksieve.data.binning import Binning
+    from ranksieve.kernels.histograms import LANES
+
+    n_features = data.n_features
+    bins = MemorySink(data.n_docs, -(-n_features // LANES) * LANES).bins
+    bins[:, :n_features] = data.features > 0
+    thresholds, features = np.zeros(n_features, np.float32), np.arange(n_features)
+    return Binned(bins, data.lists, Binning(thresholds, np.arange(n_features + 1), features), data.info)
+
+
 def _stump(*_: Any) -> Any:
     """A tree of one split."""
     import numpy as np
 
     from ranksieve.boosting.tree import Tree
 
-    splits, one = np.array([[0, 3, 1, -1, -2]], np.int32), np.ones(1)
+    splits, one = np.array([[0, 0, 1, -1, -2]], np.int32), np.ones(1)
     return Tree(splits, one, np.ones(1, np.int64), np.array([0.1, 0.2]), np.ones(2, np.int64), np.ones(2))
 
 
@@ -68,13 +84,12 @@ def _compile_growing() -> None:
 
     from ranksieve.boosting.grower import Grower
     from ranksieve.boosting.training_rows import TreeTarget
-    from ranksieve.data.binned import bin_data
     from ranksieve.data.dataset import Dataset
     from ranksieve.kernels.rounding import MANY_ROWS
     from ranksieve.params import Params
 
     rows, params = np.arange(MANY_ROWS, dtype=np.float32), Params(leaves=4, gain="newton")
-    data = bin_data(Dataset.from_arrays(rows[:, None] % 9, np.zeros(MANY_ROWS), np.zeros(MANY_ROWS)))
+    data = _in_bins(Dataset.from_arrays(rows[:, None] % 2, np.zeros(MANY_ROWS), np.zeros(MANY_ROWS)))
     grad = np.where(rows < 90, rows % 5 - 2.0, 0.0)
     target = TreeTarget(None, grad, np.abs(grad))
     tree, leaves = Grower(data, params, threads=1).grow(target, np.random.default_rng(0))
@@ -90,10 +105,9 @@ def _compile_scores() -> None:
 
     from ranksieve.boosting.callbacks import ValidationSet
     from ranksieve.boosting.scores import Scores
-    from ranksieve.data.binned import bin_data
     from ranksieve.evaluation.metrics import parse_metric
 
-    data = bin_data(_data())
+    data = _in_bins(_data())
     valid = ValidationSet("valid", data, Scores(data))
     valid.per_query([_stump()], parse_metric("ndcg@10"))
     valid.scores.add(_stump())
@@ -119,10 +133,8 @@ def _compile_gradients() -> None:
 
 def _compile_scoring() -> None:
     """Scores of many documents, and of one."""
-    from ranksieve.data.binned import bin_data
-
     data = _data()
-    forest = _forest(bin_data(data))
+    forest = _forest(_in_bins(data))
     forest.predict(data.features)
     forest.predict(data.features[:1])
 
@@ -135,18 +147,16 @@ def _forest(data: Any) -> Any:
 
 def _compile_pruning() -> None:
     """Pruning and re-weighting."""
-    from ranksieve.data.binned import bin_data
     from ranksieve.pruning.prune import prune
 
-    data = bin_data(_data())
+    data = _in_bins(_data())
     prune(_forest(data), data, judge_on="train", rate=0.5)
 
 
 def _compile_reading() -> None:
     """LETOR text."""
-    from ranksieve.data.binned import bin_data
     from ranksieve.data.letor_lines import SERIAL_BYTES
-    from ranksieve.data.read import open_data, read
+    from ranksieve.data.read import read
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "lists.txt")
@@ -154,7 +164,7 @@ def _compile_reading() -> None:
         path.write_text("".join(lines), encoding="utf-8")
         read(path)
         path.write_text("".join(lines[:8]), encoding="utf-8")  # short files have kernels of their own
-        bin_data(open_data(path))
+        read(path)
 
 
 def _compile_searching() -> None:
@@ -201,5 +211,6 @@ def _report_kernels() -> None:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(20_000, 50, 1000)  # the compiler makes many objects; looking through them takes time
     _report_kernels()
     FUNCTIONS[sys.argv[1]]()

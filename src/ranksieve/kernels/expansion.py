@@ -1,10 +1,10 @@
 """Expanded queries: half the weight is the query's, half that of the top terms of the first stage's best candidates."""
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.neighbours import largest
+from ranksieve.kernels.parallel import run_parts
 
 SIZES = (3, 5, 10)  # numbers of best candidates to expand a query with
 N_TERMS = 50  # terms added to a query
@@ -142,20 +142,15 @@ def describe_document(forward, firsts, doc, half, openings, slots, table, row):
     row[0], row[1], row[2], row[3], row[4], row[5], row[6] = a, b, c, d, e, f, g
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def describe_expansion(forward, firsts, idf, lengths, mean_length, queries, candidate_starts, candidates, scores,
-                       n_threads, out):  # fmt: skip
-    """Scores of every candidate by the query and by the expanded ones; a query's weights add up to one.
-
-    `firsts` are the positions where terms of `forward` occur first, those behind the last counted as that one.
-    `queries` is (starts, terms, weights).
-    """
+@njit(cache=True, nogil=True)
+def describe_some_expansions(first_thread, last_thread, forward, firsts, idf, lengths, mean_length, queries,
+                             candidate_starts, candidates, scores, n_threads, out):  # fmt: skip
     query_starts, query_terms, query_weights = queries
     longest = 0
     for q in range(len(query_starts) - 1):
         longest = max(longest, query_starts[q + 1] - query_starts[q])
     room = 1 + longest + (N_EXPANSION - 1) * N_TERMS
-    for thread in prange(n_threads):
+    for thread in range(first_thread, last_thread):
         sums, slots = np.zeros((len(idf), 2)), np.zeros(len(idf), np.int32)
         slot_terms, table = np.empty(room, np.int32), np.empty((room, N_EXPANSION))
         openings = opening()
@@ -174,3 +169,15 @@ def describe_expansion(forward, firsts, idf, lengths, mean_length, queries, cand
                 describe_document(forward, firsts, docs[i], half, openings, slots, table, out[first + i])
             for k in range(n_slots):
                 slots[slot_terms[k + 1]] = 0
+
+
+@njit(cache=True, nogil=True)
+def describe_expansion(forward, firsts, idf, lengths, mean_length, queries, candidate_starts, candidates, scores,
+                       n_threads, out):  # fmt: skip
+    """Scores of every candidate by the query and by the expanded ones; a query's weights add up to one.
+
+    `firsts` are the positions where terms of `forward` occur first, those behind the last counted as that one.
+    `queries` is (starts, terms, weights).
+    """
+    given = forward, firsts, idf, lengths, mean_length, queries, candidate_starts, candidates, scores, n_threads, out
+    run_parts(describe_some_expansions, n_threads, given)

@@ -1,9 +1,9 @@
 """Pseudo-relevance feedback: how much a candidate is like the best candidates of the first stage."""
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 
 SIZES = (3, 5, 10)  # best candidates that a centroid is of
 MODELS = (5, 10)  # best candidates that a relevance model is of
@@ -96,13 +96,10 @@ def describe_candidate(forward, doc, norm, saturation, logs, sums, row):
     row[0], row[1], row[2], row[3], row[4] = a / norm, b / norm, c / norm, d, e
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def describe_feedback(forward, idf, norms, lengths, mean_length, candidate_starts, candidates, scores, n_threads, out):
-    """Feedback features of every candidate: cosines with centroids of `SIZES`, BM25 of relevance models of `MODELS`.
-
-    A candidate that is among the best itself is compared with the centroid of the others.
-    """
-    for thread in prange(n_threads):
+@njit(cache=True, nogil=True)
+def describe_some_feedback(first_thread, last_thread, forward, idf, norms, lengths, mean_length, candidate_starts,
+                           candidates, scores, n_threads, out):  # fmt: skip
+    for thread in range(first_thread, last_thread):
         sums, weights = np.zeros((len(idf), N_FEEDBACK)), np.empty(max(SIZES))
         row, logs = np.empty(N_FEEDBACK), damping()
         for q in range(thread, len(candidate_starts) - 1, n_threads):
@@ -129,3 +126,13 @@ def describe_feedback(forward, idf, norms, lengths, mean_length, candidate_start
             for i in range(min(max(SIZES), len(docs))):
                 for k in range(forward[0][docs[i]], forward[0][docs[i] + 1]):
                     sums[forward[1][k]] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def describe_feedback(forward, idf, norms, lengths, mean_length, candidate_starts, candidates, scores, n_threads, out):
+    """Feedback features of every candidate: cosines with centroids of `SIZES`, BM25 of relevance models of `MODELS`.
+
+    A candidate that is among the best itself is compared with the centroid of the others.
+    """
+    given = forward, idf, norms, lengths, mean_length, candidate_starts, candidates, scores, n_threads, out
+    run_parts(describe_some_feedback, n_threads, given)

@@ -1,10 +1,10 @@
 """Leaf numbers of documents, in blocks as `scoring` has them."""
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, rows_per_tree, sets_of
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.scoring import (
     BLOCK,
     STRIDE,
@@ -42,22 +42,34 @@ def leaves_of_block(columns, n_docs, trees, space, out):
                 out[i, t + k] = leaves[starts[t + k] + place]
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
+def leaves_of_ranked_blocks(first, last, ranked, n_docs, trees, out):
+    space = scratch(trees)
+    for block in range(first, last):
+        start = block * BLOCK
+        leaves_of_block(ranked[block], min(BLOCK, n_docs - start), trees, space, out[start:])
+
+
+@njit(cache=True, nogil=True)
 def leaves_of_ranked(ranked, n_docs, trees, out):
     """The leaf of every tree, by its number in the forest, for documents as in `add_ranked`."""
-    for part in prange(len(ranked)):
-        start = part * BLOCK
-        leaves_of_block(ranked[part], min(BLOCK, n_docs - start), trees, scratch(trees), out[start:])
+    run_parts(leaves_of_ranked_blocks, len(ranked), (ranked, n_docs, trees, out))
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
+def leaves_of_binned_blocks(first, last, bins, trees, out):
+    width = bins.shape[1]
+    columns, rows = aligned(width * STRIDE // 8).view(np.uint8), aligned(64 * width // 8).view(np.uint8)
+    positions, space = width * np.arange(64), scratch(trees)
+    for start in range(BLOCK * first, min(BLOCK * last, len(bins)), BLOCK):
+        n_docs = min(BLOCK, len(bins) - start)
+        take_columns(bins, start, n_docs, trees.columns, positions, rows, columns)
+        if len(trees.set_columns):
+            take_columns(bins, start, n_docs, trees.set_columns, positions, rows, columns)
+        leaves_of_block(columns, n_docs, trees, space, out[start:])
+
+
+@njit(cache=True, nogil=True)
 def leaves_of_binned(bins, trees, out):
     """The leaf of every tree, counted within the tree, for documents as rows of bins."""
-    width = bins.shape[1]
-    for part in prange((len(bins) + BLOCK - 1) // BLOCK):
-        start, n_docs = part * BLOCK, min(BLOCK, len(bins) - part * BLOCK)
-        columns, rows = aligned(width * STRIDE // 8).view(np.uint8), aligned(64 * width // 8).view(np.uint8)
-        take_columns(bins, start, n_docs, trees.columns, width * np.arange(64), rows, columns)
-        if len(trees.set_columns):
-            take_columns(bins, start, n_docs, trees.set_columns, width * np.arange(64), rows, columns)
-        leaves_of_block(columns, n_docs, trees, scratch(trees), out[start:])
+    run_parts(leaves_of_binned_blocks, (len(bins) + BLOCK - 1) // BLOCK, (bins, trees, out))

@@ -8,11 +8,12 @@ Eight variants of a list are ranked side by side, one in each lane: variant l of
 """
 
 import numpy as np
-from numba import prange, uintp
+from numba import uintp
 
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import add_words, count_larger, load_words, no_words, store
 from ranksieve.kernels.offsets import longest_piece
+from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.pruning import FAR, value_of
 
 LANES = 8
@@ -109,24 +110,20 @@ def lane_totals(x, scores, grades, n, reach, terms, width, among, counts, totals
                 totals[lane] += terms[uintp(first + min(low + counts[lane], k))]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def changes_without(leaves, trees, reaches, table, starts, gone, pool_offsets, pool_rows, pool_scores, metric, out):
-    """What the metric gains, in whole steps, when each one of `trees` leaves; reaches must not rise along them.
-
-    First tree `gone` (unless -1) leaves the pools. `out[part]` holds the sums of every n-th list, n = len(out).
-    The pools are the documents that can matter, best first. `metric` is (grades, terms, width, among, scales).
-    """
+@njit(cache=True, nogil=True)
+def some_changes_without(first, last, leaves, trees, reaches, table, starts, gone, pools, metric, out):
+    pool_offsets, pool_rows, pool_scores = pools
     grades, terms, width, among, scales = metric
     k, n_lists = width - 1, len(pool_offsets) - 1
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
     most = longest_piece(pool_offsets)
-    for part in prange(len(out)):
+    for part in range(first, last):
         x, mine = np.empty(LANES * most, np.int64), np.empty(most, np.int64)
         counts, totals = np.empty(2 * LANES, np.int64), np.empty(LANES, np.int64)
         first_leaf, columns = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
         for q in range(part, n_lists, len(out)):
-            first, last = pool_offsets[q], pool_offsets[q + 1]
-            rows, scores = pool_rows[first:last], pool_scores[first:last]
+            start, stop = pool_offsets[q], pool_offsets[q + 1]
+            rows, scores = pool_rows[start:stop], pool_scores[start:stop]
             if gone >= 0:
                 for j in range(len(rows)):
                     scores[j] -= table[starts[gone] + leaves[rows[j], gone]]
@@ -154,24 +151,31 @@ def changes_without(leaves, trees, reaches, table, starts, gone, pool_offsets, p
                     out[part, group + lane] += value_of(totals[lane], scales[q]) - now
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def changes_with(leaves, trees, reaches, tables, starts, pool_offsets, pool_rows, pool_scores, metric, out):
-    """What the metric gains, in whole steps, when each tree alone takes each of its other weights.
+@njit(cache=True, nogil=True)
+def changes_without(leaves, trees, reaches, table, starts, gone, pool_offsets, pool_rows, pool_scores, metric, out):
+    """What the metric gains, in whole steps, when each one of `trees` leaves; reaches must not rise along them.
 
-    `tables[(starts[t] + leaf) * n_weights + w]` is the change of an output under weight w, `reaches[i, group]` the
-    largest reach of eight weights of `trees[i]`. `out[part, i, w]` holds the sums of every n-th list, n = len(out).
+    First tree `gone` (unless -1) leaves the pools. `out[part]` holds the sums of every n-th list, n = len(out).
+    The pools are the documents that can matter, best first. `metric` is (grades, terms, width, among, scales).
     """
+    pools = pool_offsets, pool_rows, pool_scores
+    run_parts(some_changes_without, len(out), (leaves, trees, reaches, table, starts, gone, pools, metric, out))
+
+
+@njit(cache=True, nogil=True)
+def some_changes_with(first, last, leaves, trees, reaches, tables, starts, pools, metric, out):
+    pool_offsets, pool_rows, pool_scores = pools
     grades, terms, width, among, scales = metric
     k, n_lists, n_weights = width - 1, len(pool_offsets) - 1, out.shape[2]
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
     furthest = reaches.max() if reaches.size else 0
     most = longest_piece(pool_offsets)
-    for part in prange(len(out)):
+    for part in range(first, last):
         x, mine = np.empty(LANES * most, np.int64), np.empty(most, np.int64)
         counts, totals = np.empty(2 * LANES, np.int64), np.empty(LANES, np.int64)
         for q in range(part, n_lists, len(out)):
-            first, last = pool_offsets[q], pool_offsets[q + 1]
-            rows, scores = pool_rows[first:last], pool_scores[first:last]
+            start, stop = pool_offsets[q], pool_offsets[q + 1]
+            rows, scores = pool_rows[start:stop], pool_scores[start:stop]
             n_seen = within(scores, k, furthest)
             for j in range(n_seen):
                 mine[j] = grades[rows[j]]
@@ -194,28 +198,35 @@ def changes_with(leaves, trees, reaches, tables, starts, pool_offsets, pool_rows
                         out[part, i, LANES * group + lane] += value_of(totals[lane], scales[q]) - now
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def values_along(leaves, trees, tables, starts, base, pool_offsets, pool_rows, pool_scores, metric, out):
-    """The metric, in whole steps, of eight forests of the same trees at a time, the lists cut to pools.
+@njit(cache=True, nogil=True)
+def changes_with(leaves, trees, reaches, tables, starts, pool_offsets, pool_rows, pool_scores, metric, out):
+    """What the metric gains, in whole steps, when each tree alone takes each of its other weights.
 
-    `tables[(starts[t] + leaf) * n_weights + w]` is an output in forest w. `out[part, w]` holds the sums of every n-th
-    list, n = len(out).
+    `tables[(starts[t] + leaf) * n_weights + w]` is the change of an output under weight w, `reaches[i, group]` the
+    largest reach of eight weights of `trees[i]`. `out[part, i, w]` holds the sums of every n-th list, n = len(out).
     """
+    pools = pool_offsets, pool_rows, pool_scores
+    run_parts(some_changes_with, len(out), (leaves, trees, reaches, tables, starts, pools, metric, out))
+
+
+@njit(cache=True, nogil=True)
+def some_values_along(first, last, leaves, trees, tables, starts, base, pools, metric, out):
+    pool_offsets, pool_rows, pool_scores = pools
     grades, terms, width, among, scales = metric
     n_lists, n_weights = len(pool_offsets) - 1, out.shape[1]
     flat, n_columns = leaves.reshape(leaves.size), leaves.shape[1]
     most = longest_piece(pool_offsets)
-    for part in prange(len(out)):
+    for part in range(first, last):
         x, mine = np.empty(LANES * most, np.int64), np.empty(most, np.int64)
         counts, totals = np.empty(2 * LANES, np.int64), np.empty(LANES, np.int64)
         for q in range(part, n_lists, len(out)):
-            first, n = pool_offsets[q], pool_offsets[q + 1] - pool_offsets[q]
-            scores = pool_scores[first : first + n]
+            start, n = pool_offsets[q], pool_offsets[q + 1] - pool_offsets[q]
+            scores = pool_scores[start : start + n]
             for j in range(n):
-                mine[j] = grades[pool_rows[first + j]]
+                mine[j] = grades[pool_rows[start + j]]
             for group in range(n_weights // LANES):
                 for j in range(n):
-                    row = pool_rows[first + j]
+                    row = pool_rows[start + j]
                     for lane in range(LANES):
                         counts[lane] = base[row]
                     total = load_words(counts, 0)
@@ -227,3 +238,14 @@ def values_along(leaves, trees, tables, starts, base, pool_offsets, pool_rows, p
                 lane_totals(x, scores, mine, n, FAR, terms, width, among, counts, totals)
                 for lane in range(LANES):
                     out[part, LANES * group + lane] += value_of(totals[lane], scales[q])
+
+
+@njit(cache=True, nogil=True)
+def values_along(leaves, trees, tables, starts, base, pool_offsets, pool_rows, pool_scores, metric, out):
+    """The metric, in whole steps, of eight forests of the same trees at a time, the lists cut to pools.
+
+    `tables[(starts[t] + leaf) * n_weights + w]` is an output in forest w. `out[part, w]` holds the sums of every n-th
+    list, n = len(out).
+    """
+    pools = pool_offsets, pool_rows, pool_scores
+    run_parts(some_values_along, len(out), (leaves, trees, tables, starts, base, pools, metric, out))

@@ -6,10 +6,10 @@ The buffer always ends with a line feed, so a scan that stops at one needs no ot
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.decimals import INFINITE, NOT_A_NUMBER, parse_number
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 
 # How a number or a line ended; `data.letor_lines` has the words for each.
 OK, BAD_LABEL, LABEL_NOT_FINITE, LABEL_NEGATIVE, BAD_FEATURE, FEATURE_ZERO, FEATURE_ORDER, FEATURE_LARGE = range(8)
@@ -175,22 +175,25 @@ def mark_runs(buffer, spans, starts):
         starts[row] = not same
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
+def count_segments(first, last, buffer, bounds, counts):
+    for s in range(first, last):
+        counts[s, 0], counts[s, 1] = count_segment(buffer, bounds[s], bounds[s + 1])
+
+
+@njit(cache=True, nogil=True)
 def count_lines(buffer, bounds, counts):
     """counts[s] = lines and rows of segment bounds[s]:bounds[s + 1]; bounds[1:-1] are first moved to line starts."""
     for s in range(1, len(bounds) - 1):
         at = max(bounds[s], bounds[s - 1])
         bounds[s] = at if at == bounds[0] or buffer[at - 1] == FEED else skip_line(buffer, at)
-    for s in prange(len(bounds) - 1):
-        counts[s, 0], counts[s, 1] = count_segment(buffer, bounds[s], bounds[s + 1])
+    run_parts(count_segments, len(bounds) - 1, (buffer, bounds, counts))
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def parse_lines(
-    buffer, bounds, first_rows, limit, absent, powers, features, labels, spans, doubtful, run_starts, reports
-):
-    """Every segment's lines into its rows; writes are disjoint, so any number of threads gives the same arrays."""
-    for s in prange(len(bounds) - 1):
+@njit(cache=True, nogil=True)
+def parse_segments(first, last, buffer, bounds, first_rows, limit, absent, powers, into, reports):
+    features, labels, spans, doubtful = into
+    for s in range(first, last):
         parse_segment(
             buffer,
             bounds[s],
@@ -205,4 +208,14 @@ def parse_lines(
             doubtful,
             reports[s],
         )
+
+
+@njit(cache=True, nogil=True)
+def parse_lines(
+    buffer, bounds, first_rows, limit, absent, powers, features, labels, spans, doubtful, run_starts, reports
+):
+    """Every segment's lines into its rows; writes are disjoint, so any number of threads gives the same arrays."""
+    into = features, labels, spans, doubtful
+    given = buffer, bounds, first_rows, limit, absent, powers, into, reports
+    run_parts(parse_segments, len(bounds) - 1, given)
     mark_runs(buffer, spans, run_starts)

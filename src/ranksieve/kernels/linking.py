@@ -27,7 +27,7 @@ class LinkedLibrary(JITCodeLibrary):
 
         Numba asks for the function that Python calls. Only functions that Python cannot call have none.
         """
-        is_here = any(function.name == name for function in self._final_module.functions)
+        is_here = self._has(name)
         if not (is_here or self._finalized):
             self._link()
         if self._is_only_linked and not is_here:
@@ -35,6 +35,13 @@ class LinkedLibrary(JITCodeLibrary):
         if self._is_only_linked:
             self._is_only_linked = self._finalized = False
         return int(super().get_pointer_to_function(name))
+
+    def _has(self, name: str) -> bool:
+        try:
+            self._final_module.get_function(name)
+        except NameError:
+            return False
+        return True
 
     def add_linking_library(self, library: Any) -> None:
         if isinstance(library, LinkedLibrary) and not library._finalized:

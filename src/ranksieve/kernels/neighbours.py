@@ -1,10 +1,10 @@
 """Scores of a candidate's neighbours: the other candidates whose key terms are most like its own."""
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.feedback import damped, damping
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 
 N_TERMS = 32  # terms of a document that are compared: those with the largest tf·idf
 NEAREST = (5, 20)  # numbers of neighbours, one per feature
@@ -99,16 +99,22 @@ def key_terms(forward, doc, idf, logs, all_weights, weights, terms):
     return n
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def all_key_terms(forward, docs, idf, n_threads, sizes, terms, weights):
-    """The key terms of documents: those of `docs[i]` are `terms[i, : sizes[i]]`."""
+@njit(cache=True, nogil=True)
+def some_key_terms(first_thread, last_thread, forward, docs, idf, n_threads, sizes, terms, weights):
     longest = 0
     for doc in docs:
         longest = max(longest, forward[0][doc + 1] - forward[0][doc])
-    for thread in prange(n_threads):
+    for thread in range(first_thread, last_thread):
         all_weights, logs = np.empty(longest, np.float32), damping()
         for i in range(thread, len(docs), n_threads):
             sizes[i] = key_terms(forward, docs[i], idf, logs, all_weights, weights[i], terms[i])
+
+
+@njit(cache=True, nogil=True)
+def all_key_terms(forward, docs, idf, n_threads, sizes, terms, weights):
+    """The key terms of documents: those of `docs[i]` are `terms[i, : sizes[i]]`."""
+    given = forward, docs, idf, n_threads, sizes, terms, weights
+    run_parts(some_key_terms, n_threads, given)
 
 
 @njit(cache=True, nogil=True)
@@ -174,12 +180,9 @@ def mean_scores(best, numbers, n, scores, row):
         row[place] = found / total if k > 0 else np.nan
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def describe_neighbours(found, n_terms, candidate_starts, all_rows, scores, n_threads, out):
-    """Scores of every candidate's nearest neighbours in its list; `scores` are between 0 and 1 in every list.
-
-    `found` is the result of `all_key_terms`; `all_rows` are the candidates' rows in it.
-    """
+@njit(cache=True, nogil=True)
+def describe_some_neighbours(first_thread, last_thread, found, n_terms, candidate_starts, all_rows, scores, n_threads,
+                             out):  # fmt: skip
     all_sizes, all_terms, weights = found
     most = 0
     for q in range(len(candidate_starts) - 1):
@@ -187,7 +190,7 @@ def describe_neighbours(found, n_terms, candidate_starts, all_rows, scores, n_th
     room = 2
     while room < 2 * min(most * N_TERMS, n_terms):
         room *= 2
-    for thread in prange(n_threads):
+    for thread in range(first_thread, last_thread):
         met, places = np.empty(room, np.int32), np.empty(room, np.int32)
         terms, sizes = np.empty((most, N_TERMS), np.int32), np.empty(most, np.int64)
         owners, values = np.empty(most * N_TERMS, np.int32), np.empty(most * N_TERMS, np.float32)
@@ -204,3 +207,13 @@ def describe_neighbours(found, n_terms, candidate_starts, all_rows, scores, n_th
                 like[c] = 0.0
                 n = nearest(like, kept, counts, best, numbers)
                 mean_scores(best, numbers, n, scores[first:stop], out[first + c])
+
+
+@njit(cache=True, nogil=True)
+def describe_neighbours(found, n_terms, candidate_starts, all_rows, scores, n_threads, out):
+    """Scores of every candidate's nearest neighbours in its list; `scores` are between 0 and 1 in every list.
+
+    `found` is the result of `all_key_terms`; `all_rows` are the candidates' rows in it.
+    """
+    given = found, n_terms, candidate_starts, all_rows, scores, n_threads, out
+    run_parts(describe_some_neighbours, n_threads, given)

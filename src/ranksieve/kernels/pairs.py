@@ -1,12 +1,12 @@
 """Features of query–document pairs: a query's matches are gathered per candidate, then described one by one."""
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.feedback import damping
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lexical import IDF, N_DOC, N_LEXICAL, N_TERM, WEIGHT, lexical_features
 from ranksieve.kernels.matching import find_matches, gather, most_matches
+from ranksieve.kernels.parallel import run_parts
 from ranksieve.kernels.proximity import N_PROXIMITY, collect, mark_positions, proximity_features
 
 
@@ -35,20 +35,16 @@ def terms_by_place(place_starts, query_places, span):
     return query_slots
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def describe_pairs(postings, documents, queries, analyzers, positional, candidate_starts, candidates, longest,
-                   bit_numbers, n_threads, out):  # fmt: skip
-    """Features of every candidate of every query: lexical ones of each field and of all, then those of positions.
-
-    `documents` is (lengths, mean lengths, distinct terms, norms), each by field and document; `positional` lists the
-    fields whose positions count, `analyzers` the analyzer of each field. `queries` is the terms of the queries, their
-    statistics, and the places of the terms in the queries, see `retrieval.features`. `out` is zero before.
-    """
+@njit(cache=True, nogil=True)
+def describe_some_pairs(first_thread, last_thread, postings, documents, queries, fields, lists, longest, bit_numbers,
+                        n_threads, out):  # fmt: skip
+    analyzers, positional = fields
+    candidate_starts, candidates = lists
     query_starts, terms, term_stats, query_stats, place_starts, query_places, spans = queries
     lengths, mean_lengths, distinct, norms = documents
     n_docs, n_columns = lengths.shape[1], query_stats.shape[1]
     n_fields = len(analyzers)
-    for thread in prange(n_threads):
+    for thread in range(first_thread, last_thread):
         numbers = np.full(n_docs, -1, np.int32)
         doc_stats, term_row, logs = np.empty((n_columns, N_DOC)), np.empty(N_TERM), damping()
         bits, marks = np.zeros((longest >> 6) + 1, np.uint64), np.empty(longest + 1, np.int32)
@@ -85,3 +81,17 @@ def describe_pairs(postings, documents, queries, analyzers, positional, candidat
                     proximity_features(places[:m], place_slots[:m], n_terms, place_starts[g, a : b + 1], query_places,
                                        spans[g, q], query_slots[g], stats[:, f, IDF], counts, runs, paired,
                                        row[base : base + N_PROXIMITY])  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def describe_pairs(postings, documents, queries, analyzers, positional, candidate_starts, candidates, longest,
+                   bit_numbers, n_threads, out):  # fmt: skip
+    """Features of every candidate of every query: lexical ones of each field and of all, then those of positions.
+
+    `documents` is (lengths, mean lengths, distinct terms, norms), each by field and document; `positional` lists the
+    fields whose positions count, `analyzers` the analyzer of each field. `queries` is the terms of the queries, their
+    statistics, and the places of the terms in the queries, see `retrieval.features`. `out` is zero before.
+    """
+    fields, lists = (analyzers, positional), (candidate_starts, candidates)
+    given = postings, documents, queries, fields, lists, longest, bit_numbers, n_threads, out
+    run_parts(describe_some_pairs, n_threads, given)

@@ -7,37 +7,45 @@ above it. Grade -1 gains nothing.
 """
 
 import numpy as np
-from numba import prange, uintp
+from numba import uintp
 
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.metrics import top_k
+from ranksieve.kernels.metrics import sort_rows, top_k
+from ranksieve.kernels.parallel import run_parts
 
-ROWS = 4096  # documents a thread scores at a time
 FAR = np.int64(1) << 61  # further apart than any two scores
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
+def sum_some_outputs(first, last, leaves, trees, table, starts, base, out):
+    width, flat = leaves.shape[1], leaves.reshape(leaves.size)
+    for d in range(first, last):
+        total, row = base[d], uintp(d) * uintp(width)
+        for i in range(len(trees)):
+            t = trees[i]
+            total += table[uintp(starts[t]) + uintp(flat[row + uintp(t)])]
+        out[d] = total
+
+
+@njit(cache=True, nogil=True)
 def sum_outputs(leaves, trees, table, starts, base, out):
     """`out = base` plus the outputs of some trees; `table[starts[t] + leaf]` is an output of tree t."""
-    n_docs, width = leaves.shape
-    flat = leaves.reshape(leaves.size)
-    for part in prange((n_docs + ROWS - 1) // ROWS):
-        for d in range(part * ROWS, min(n_docs, (part + 1) * ROWS)):
-            total, row = base[d], uintp(d) * uintp(width)
-            for i in range(len(trees)):
-                t = trees[i]
-                total += table[uintp(starts[t]) + uintp(flat[row + uintp(t)])]
-            out[d] = total
+    run_parts(sum_some_outputs, len(leaves), (leaves, trees, table, starts, base, out))
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def mean_shares(leaves, table, starts, inverse, n_counted, out):
-    """Mean over documents of a tree's output times `inverse`, tree by tree; documents are added in their order."""
-    for t in prange(leaves.shape[1]):
+@njit(cache=True, nogil=True)
+def some_mean_shares(first, last, leaves, table, starts, inverse, n_counted, out):
+    for t in range(first, last):
         total = 0.0
         for d in range(len(leaves)):
             total += table[starts[t] + leaves[d, t]] * inverse[d]
         out[t] = total / n_counted
+
+
+@njit(cache=True, nogil=True)
+def mean_shares(leaves, table, starts, inverse, n_counted, out):
+    """Mean over documents of a tree's output times `inverse`, tree by tree; documents are added in their order."""
+    run_parts(some_mean_shares, leaves.shape[1], (leaves, table, starts, inverse, n_counted, out))
 
 
 @njit(cache=True, nogil=True)
@@ -46,11 +54,10 @@ def value_of(total, scale):
     return np.int64(np.rint(np.float64(total) * scale))
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def list_values(scores, offsets, grades, terms, width, among, scales, out):
-    """The metric of every list in whole steps."""
+@njit(cache=True, nogil=True)
+def some_list_values(first, last, scores, offsets, grades, terms, width, among, scales, out):
     k = width - 1
-    for q in prange(len(offsets) - 1):
+    for q in range(first, last):
         rows = np.empty(min(k, offsets[q + 1] - offsets[q]), np.int64)
         top_k(scores, offsets[q], offsets[q + 1], k, rows)
         total, gaining = np.int64(0), 0
@@ -62,13 +69,15 @@ def list_values(scores, offsets, grades, terms, width, among, scales, out):
         out[q] = value_of(total, scales[q])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def find_floors(low, high, offsets, k, margin, floors, counts):
-    """Per list the score below which no document can enter the first k, and how many documents reach it.
+@njit(cache=True, nogil=True)
+def list_values(scores, offsets, grades, terms, width, among, scales, out):
+    """The metric of every list in whole steps."""
+    run_parts(some_list_values, len(offsets) - 1, (scores, offsets, grades, terms, width, among, scales, out))
 
-    `low` and `high` bound every document's score; margin is what a score may still rise against another.
-    """
-    for q in prange(len(offsets) - 1):
+
+@njit(cache=True, nogil=True)
+def find_some_floors(first, last, low, high, offsets, k, margin, floors, counts):
+    for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         counts[q], floors[q] = n, -FAR
         if n > k:
@@ -81,16 +90,30 @@ def find_floors(low, high, offsets, k, margin, floors, counts):
             counts[q] = count
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def fill_pools(scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores):
-    """The documents that reach their list's floor, best first."""
-    for q in prange(len(offsets) - 1):
-        n = pool_offsets[q]
+@njit(cache=True, nogil=True)
+def find_floors(low, high, offsets, k, margin, floors, counts):
+    """Per list the score below which no document can enter the first k, and how many documents reach it.
+
+    `low` and `high` bound every document's score; margin is what a score may still rise against another.
+    """
+    run_parts(find_some_floors, len(offsets) - 1, (low, high, offsets, k, margin, floors, counts))
+
+
+@njit(cache=True, nogil=True)
+def fill_some_pools(first, last, scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores):
+    for q in range(first, last):
+        start = n = pool_offsets[q]
         for d in range(offsets[q], offsets[q + 1]):
             if high[d] >= floors[q]:
-                pool_rows[n], pool_scores[n] = d, scores[d]
+                pool_rows[n] = d
                 n += 1
-        first = pool_offsets[q]
-        order = np.argsort(-pool_scores[first:n], kind="mergesort")
-        pool_rows[first:n] = pool_rows[first:n][order]
-        pool_scores[first:n] = pool_scores[first:n][order]
+        sort_rows(scores, pool_rows[start:n], np.empty(n - start, pool_rows.dtype))
+        for i in range(start, n):
+            pool_scores[i] = scores[pool_rows[i]]
+
+
+@njit(cache=True, nogil=True)
+def fill_pools(scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores):
+    """The documents that reach their list's floor, best first."""
+    given = scores, high, offsets, floors, pool_offsets, pool_rows, pool_scores
+    run_parts(fill_some_pools, len(offsets) - 1, given)

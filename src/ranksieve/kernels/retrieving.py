@@ -1,9 +1,9 @@
 """First-stage retrieval: documents scored term by term, and the best k of each query."""
 
 import numpy as np
-from numba import prange
 
 from ranksieve.kernels.jit import njit
+from ranksieve.kernels.parallel import run_parts
 
 LOW_32 = np.uint64(0xFFFFFFFF)
 SIGN = np.uint32(0x80000000)
@@ -87,20 +87,12 @@ def best(scores, touched, k, out_docs, out_scores):
     return n
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def retrieve(postings, queries, scoring, k, n_threads, out_docs, out_scores, counts):
-    """The k best documents of every query.
-
-    `queries` is (starts, terms, masks, scales, rates, totals): query q has the terms `starts[q]:starts[q + 1]`, with a
-    mask of fields, a scale and a rate each (see `add_term`). `scoring` is (factors, steps, bases, logarithmic).
-
-    A document's score is the sum of its terms' parts and `bases[document] · totals[query]`. Documents without any of
-    the terms are not retrieved.
-    """
+@njit(cache=True, nogil=True)
+def retrieve_some(first_thread, last_thread, postings, queries, scoring, k, n_threads, out_docs, out_scores, counts):
     starts, terms, masks, scales, rates, totals = queries
     factors, steps, bases, logarithmic = scoring
     n_docs = len(steps)
-    for thread in prange(n_threads):
+    for thread in range(first_thread, last_thread):
         scores = np.zeros(n_docs)
         touched = np.empty(n_docs + 1, np.int32)
         for q in range(thread, len(starts) - 1, n_threads):
@@ -117,3 +109,17 @@ def retrieve(postings, queries, scoring, k, n_threads, out_docs, out_scores, cou
             counts[q] = best(scores, touched[:n], k, out_docs[q], out_scores[q])
             for i in range(n):
                 scores[touched[i]] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def retrieve(postings, queries, scoring, k, n_threads, out_docs, out_scores, counts):
+    """The k best documents of every query.
+
+    `queries` is (starts, terms, masks, scales, rates, totals): query q has the terms `starts[q]:starts[q + 1]`, with a
+    mask of fields, a scale and a rate each (see `add_term`). `scoring` is (factors, steps, bases, logarithmic).
+
+    A document's score is the sum of its terms' parts and `bases[document] · totals[query]`. Documents without any of
+    the terms are not retrieved.
+    """
+    given = postings, queries, scoring, k, n_threads, out_docs, out_scores, counts
+    run_parts(retrieve_some, n_threads, given)
