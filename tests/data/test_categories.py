@@ -104,7 +104,7 @@ def test_letor_text_has_numbers(tmp_path):
             use(rs.DataFile(path, categorical="2,30"))
     for wrong in ("1-999999999", "3-2"):
         with pytest.raises(
-            DataError, match=f"'{wrong}' is to be categorical; expected numbers of features from 1 to 1"
+            DataError, match=f"'{wrong}' is given as categorical; expected numbers of features from 1 to 1"
         ):
             rs.read(path, categorical=wrong)
 

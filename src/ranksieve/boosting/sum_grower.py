@@ -67,7 +67,7 @@ class RootHistogram:
 
 
 class SumGrower(Grower):
-    """Grows a tree on sums; `_call` asks those who have the rows."""
+    """Grows a tree on sums; `_call` runs a function where the rows are."""
 
     ahead = 1  # leaves whose sides are requested together with what is needed
 

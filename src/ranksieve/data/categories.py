@@ -121,7 +121,7 @@ class Categorical:
         for part in parts:
             if not any(fnmatchcase(column, part) for column in (*columns, *before)):
                 raise DataError(
-                    f"{place}: no feature is named {part!r}, which is to be categorical; "
+                    f"{place}: no feature is named {part!r}, which is given as categorical; "
                     f"{did_you_mean(part, columns)}it has: {some_of(columns)}"
                 )
         return [

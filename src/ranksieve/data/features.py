@@ -35,7 +35,7 @@ class FeatureInfo:
         names = default_names(n_features)
         for name in sorted(self.categories.keys() - set(names)):
             raise DataError(
-                f"{self.source}: no feature is named {name!r}, which is to be categorical; there are "
+                f"{self.source}: no feature is named {name!r}, which is given as categorical; there are "
                 f"{counted(feature=n_features)}, f1 to f{n_features}"
             )
         return replace(self, feature_names=names)

@@ -166,8 +166,8 @@ def _categorical(path: str, text: str) -> list[int]:
         first, last = int(match[1]), int(match[2] or match[1])
         if not first <= last <= MOST_FEATURES:
             raise DataError(
-                f"{path}: {part!r} is to be categorical; expected numbers of features from 1 to {MOST_FEATURES:,}, and "
-                "ranges from the lower to the higher one"
+                f"{path}: {part!r} is given as categorical; expected numbers of features from 1 to {MOST_FEATURES:,}, "
+                "and ranges from the lower to the higher one"
             )
         numbers += range(first, last + 1)
     return numbers

@@ -25,7 +25,7 @@ LOG = logging.getLogger("ranksieve")
 
 @dataclass(frozen=True)
 class PruningPlan:
-    """What is to be done: how many trees are removed, by which strategy, and how weights are searched."""
+    """How many trees are removed, by which strategy, and how weights are searched."""
 
     strategy: Strategy
     n_removed: int  # 0: weights are searched only

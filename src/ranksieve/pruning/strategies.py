@@ -133,7 +133,7 @@ class Skip:
 @STRATEGIES.register("low-weights")
 @dataclass(frozen=True)
 class LowWeights:
-    """The trees with the smallest weights, the newest first among equals; after re-weighting if all are equal."""
+    """The trees with the smallest weights, ties go to the newest; after re-weighting if all are equal."""
 
     def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
         return _lowest(outputs.weights, n)
@@ -167,7 +167,7 @@ class QualityLossOnce:
 @STRATEGIES.register("score-loss")
 @dataclass(frozen=True)
 class ScoreLoss:
-    """The trees of the smallest mean share w·s/S of the score, of equal ones the newest."""
+    """The trees of the smallest mean share w·s/S of the score; ties go to the newest."""
 
     def __call__(self, outputs: TreeOutputs, n: int, rng: np.random.Generator) -> np.ndarray:
         return _lowest(outputs.shares(), n)

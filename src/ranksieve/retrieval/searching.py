@@ -124,7 +124,7 @@ class Searcher:
         return self._by_words(prepared, k)
 
     def _by_vectors(self, prepared: Prepared, k: int) -> Candidates:
-        """The k documents of each query with the most similar vectors; computed once, as tuning asks again."""
+        """The k documents of each query with the most similar vectors; kept, because tuning repeats the call."""
         key = (k, int(self.stage.ef))
         if key not in prepared.near:
             prepared.near[key] = self._nearest(prepared.vectors, k)

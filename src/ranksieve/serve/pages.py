@@ -134,7 +134,7 @@ async def queries(service: Serving, request: Request) -> Response:
 
 @router.get("/next")
 async def following(service: Serving, request: Request) -> Response:
-    """The query on which most is to be judged."""
+    """Redirect to the query with the most left to judge."""
 
     def find() -> str:
         state = PageState.of(service, request.query_params)

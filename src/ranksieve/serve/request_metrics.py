@@ -33,7 +33,7 @@ class RequestMetrics:
         )
 
     def add(self, scope: Any, status: int, seconds: float) -> None:
-        """Count a request; paths that no route has are counted as one, so that nobody can fill the memory with them."""
+        """Count a request; paths without a route share one label, so that requests cannot fill the memory."""
         route = getattr(scope.get("route"), "path", "other")
         method = scope["method"] if scope["method"] in METHODS else "other"
         self._requests.labels(route, method, str(status)).inc()

@@ -51,7 +51,7 @@ class Trainer:
             if self.progress.state == "running":
                 raise Refused(409, "a model is being trained already; wait until it is done")
             task.folder.mkdir(parents=True, exist_ok=True)
-            is_training(task.folder)  # forgets the number of a process that was killed
+            is_training(task.folder)  # removes the number of a process that was killed
             write_progress(task.folder, Progress("running", 0.0, "starting"))
             context = multiprocessing.get_context("spawn")
             self._process = context.Process(target=run_task, args=(task,), daemon=True)

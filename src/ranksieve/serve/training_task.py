@@ -227,7 +227,7 @@ def is_training(folder: Path) -> bool:
     """Whether a process trains in a folder."""
     try:
         with locked(_lock_file(folder), tries=1) as handle:
-            os.ftruncate(handle, 0)  # nobody is to be ended who has the number of a process that was killed
+            os.ftruncate(handle, 0)  # else `end_training` could end another process that has the same number now
             return False
     except BlockingIOError:
         return True
