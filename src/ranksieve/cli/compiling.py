@@ -18,9 +18,10 @@ TASKS = {
     "growing": ("growing", "grow_tree"),
     "scores": ("traverse_binned", "catch_up_rows"),
     "gradients": ("lambdas", "all_lambdas"),
-    "pruning": ("leave_one_out", "changes_with"),
+    "pruning": ("leave_one_out", "values_along"),
     "scoring": ("traverse_raw", "walk_scores"),
-    "searching": ("neighbours", "describe_neighbours"),
+    "searching": ("pairs", "describe_pairs"),
+    "features": ("neighbours", "describe_neighbours"),
     "reading": ("letor", "parse_lines"),
 }
 

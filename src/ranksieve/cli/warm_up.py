@@ -68,21 +68,22 @@ def _in_bins(data: Any) -> Any:
     return Binned(bins, data.lists, Binning(thresholds, np.arange(n_features + 1), features), data.info)
 
 
-def _stump(*_: Any) -> Any:
+def _stump(feature: int = 0) -> Any:
     """A tree of one split."""
     import numpy as np
 
     from ranksieve.boosting.tree import Tree
 
-    splits, one = np.array([[0, 0, 1, -1, -2]], np.int32), np.ones(1)
+    splits, one = np.array([[feature, 0, 1, -1, -2]], np.int32), np.ones(1)
     return Tree(splits, one, np.ones(1, np.int64), np.array([0.1, 0.2]), np.ones(2, np.int64), np.ones(2))
 
 
 def _compile_growing() -> None:
-    """Growing trees, on many rows of which few have gradients."""
+    """Growing trees, on many rows of which few have gradients, and adding them to scores."""
     import numpy as np
 
-    from ranksieve.boosting.grower import Grower
+    from ranksieve.boosting.grower import Grower, Leaves
+    from ranksieve.boosting.scores import Scores
     from ranksieve.boosting.training_rows import TreeTarget
     from ranksieve.data.dataset import Dataset
     from ranksieve.kernels.rounding import MANY_ROWS
@@ -94,9 +95,8 @@ def _compile_growing() -> None:
     target = TreeTarget(None, grad, np.abs(grad))
     tree, leaves = Grower(data, params, threads=1).grow(target, np.random.default_rng(0))
     assert leaves is not None
-    from ranksieve.boosting.scores import Scores
-
     Scores(data).add(tree, leaves)
+    Scores(data).add(tree, Leaves(leaves.rows[:9], np.minimum(leaves.bounds, 9)))
 
 
 def _compile_scores() -> None:
@@ -142,7 +142,7 @@ def _compile_scoring() -> None:
 def _forest(data: Any) -> Any:
     from ranksieve.boosting.tree import to_forest
 
-    return to_forest([_stump(), _stump()], data.binning, data.feature_names, {})
+    return to_forest([_stump(feature) for feature in range(8)], data.binning, data.feature_names, {})
 
 
 def _compile_pruning() -> None:
@@ -168,11 +168,16 @@ def _compile_reading() -> None:
 
 
 def _compile_searching() -> None:
-    """An index, first-stage retrieval and features."""
-    from ranksieve.cli.app import app
+    """An index, first-stage retrieval, and features of words and positions."""
     from ranksieve.cli.demo_search import compile_retrieval
 
     compile_retrieval()
+
+
+def _compile_features() -> None:
+    """All features."""
+    from ranksieve.cli.app import app
+
     with tempfile.TemporaryDirectory() as folder:
         files = {"documents.jsonl": DOCUMENTS, "queries.tsv": "q\tred wine\n", "qrels.txt": "q 0 a 1\n"}
         for name, text in files.items():
@@ -193,6 +198,7 @@ FUNCTIONS: dict[str, Callable[[], None]] = {
     "pruning": _compile_pruning,
     "reading": _compile_reading,
     "searching": _compile_searching,
+    "features": _compile_features,
 }
 
 
