@@ -26,7 +26,7 @@ from ranksieve.data.negatives import Negatives
 from ranksieve.errors import ParameterError
 from ranksieve.forest.forest import LEAF_ARRAYS, SPLIT_ARRAYS
 from ranksieve.kernels.lazy_scores import Candidates
-from ranksieve.kernels.row_slots import ABSENT, N_FREE, Slots, give_slots, renew_slots
+from ranksieve.kernels.row_slots import ABSENT, N_FREE, Slots, copy_rows, give_slots, renew_slots
 from ranksieve.params import Params
 from samples import small_dataset
 
@@ -346,3 +346,17 @@ def test_slots_go_to_wanted_rows_and_then_to_the_nearest(n_reserved):
     kept = np.flatnonzero(slots.of_rows >= 0)
     assert kept.tolist() == [1, 2, 4, *new[1 : found[0]]]
     assert len(set(slots.of_rows[kept])) == len(kept) and slots.state[N_FREE] == 8 - len(kept)
+
+
+@pytest.mark.parametrize("width", [16, 48, 64, 80, 224])
+def test_rows_are_copied_to_their_slots(width):
+    """Rows 100:150 of 200, some of them to slots in another order; other slots stay as they are."""
+    rng = np.random.default_rng(width)
+    bins, matrix = (rng.integers(0, 256, (50, width), dtype=np.uint8) for _ in range(2))
+    rows = np.sort(rng.permutation(50)[:30]).astype(np.int32) + np.int32(100)
+    slots = np.full(200, ABSENT, np.int32)
+    slots[rows] = rng.permutation(50)[:30]
+    expected = matrix.copy()
+    expected[slots[rows]] = bins[rows - 100]
+    copy_rows(bins, 100, rows, slots, matrix)
+    np.testing.assert_array_equal(matrix, expected)
