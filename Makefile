@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-nojit lowest lint types docs dist clean
 
@@ -22,7 +23,7 @@ test-nojit: $(VENV)/.ready-test
 
 # the tests on the oldest Python and the lowest versions in pyproject.toml; old libraries warn of each other
 lowest: | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(INSTALL) uv
 	$(BIN)/uv venv --quiet --clear --python 3.10 $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e ".[test]"
 	$(LOWEST)/bin/python -m pytest -o filterwarnings=
@@ -43,7 +44,7 @@ docs: $(VENV)/.ready-docs
 # wheel and source distribution, then the wheel in a fresh environment, used from another folder
 dist: | $(VENV)/bin/python
 	rm -rf dist
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(INSTALL) build
 	$(BIN)/python -m build
 	$(PYTHON) -m venv dist/.try
 	dist/.try/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
@@ -56,20 +57,22 @@ $(VENV)/bin/python:
 	@echo "making $(VENV); the first time this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
 
+# pip makes bytecode on one core, of the libraries' tests too; that takes half of the time of the installation
 $(VENV)/.ready-demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plots,serve]"
+	$(INSTALL) --no-compile -e ".[plots,serve]"
+	-$(BIN)/python -m compileall -q -j 0 -x /tests/ $(VENV)/lib > /dev/null
 	touch $@
 
 $(VENV)/.ready-test: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(INSTALL) -e ".[test]"
 	touch $@ $(VENV)/.ready-demo
 
 $(VENV)/.ready-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,dev]"
+	$(INSTALL) -e ".[test,dev]"
 	touch $@ $(VENV)/.ready-demo $(VENV)/.ready-test
 
 $(VENV)/.ready-docs: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(INSTALL) -e ".[docs]"
 	touch $@
 
 clean:

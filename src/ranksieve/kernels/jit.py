@@ -60,7 +60,7 @@ class KernelCache(FunctionCache):
         """
         path, end = Path(self._cache_file._index_path + ".lock"), time.monotonic() + LONGEST_WAIT
         with contextlib.suppress(OSError):  # a folder that cannot be written, or has no locks
-            while time.monotonic() < end:
+            while not self._locks and time.monotonic() < end:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
                 lock = try_lock(path)

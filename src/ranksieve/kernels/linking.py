@@ -15,6 +15,7 @@ from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
 
 ONLY_LINKED = "linked"  # on disk
+DYNAMIC = "numba.dynamic.globals"  # addresses in this process: Numba does not keep code with these on disk
 
 
 class LinkedLibrary(JITCodeLibrary):
@@ -51,10 +52,12 @@ class LinkedLibrary(JITCodeLibrary):
     def _link(self) -> None:
         """Add the code of the functions that are called."""
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
+            if hasattr(self, "_reload_init"):  # what is called when code is loaded from disk; old versions have none
+                self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._linking_libraries.clear()
-        self._finalize_dynamic_globals()
+        variables = (variable.name for variable in self._final_module.global_variables)
+        self._dynamic_globals += [name for name in variables if name.startswith(DYNAMIC)]
         self._finalized = self._is_only_linked = True
 
     def finalize(self) -> None:
