@@ -181,7 +181,7 @@ def check_whole(name: str, value: object, low: int = 1) -> None:
 
 def check_number(name: str, value: object, low: float = 0, high: float = inf) -> None:
     """Refuse a value of a parameter that is not a number from `low` to `high`."""
-    if not isinstance(value, Real) or not low <= float(value) <= high:
+    if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) <= high:
         limit = "" if high == inf else f" to {high:g}"
         raise ParameterError(param(name), f" is {value!r}; expected a number from {low:g}{limit}")
 

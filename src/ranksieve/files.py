@@ -108,7 +108,7 @@ def locked(path: str | os.PathLike[str], *, tries: int | None = None) -> Iterato
     if sys.platform == "win32" and os.path.isdir(path):  # cannot be opened there
         yield -1
         return
-    handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT, 0o666)
     try:
         for left in reversed(range(tries or 1)) if sys.platform != "win32" else ():
             try:

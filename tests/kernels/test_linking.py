@@ -1,5 +1,6 @@
 """Kernels that only kernels call are linked into these, and are the same code when Python calls them too."""
 
+import os
 import subprocess
 import sys
 
@@ -99,7 +100,7 @@ def test_linked_kernels_are_kept_on_disk(tmp_path, monkeypatch):
         source += f"@njit(cache=True)\ndef {name}(x):\n    return inner(x)\n\n\n"
     (tmp_path / "linked_sample.py").write_text(source)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     code = (
         "from numba.core import event\nimport linked_sample as k\n"
         "with event.install_recorder('numba:compile') as recorder:\n    assert k.{}(1) == 2 and k.{}(1) == 2\n"
@@ -112,3 +113,17 @@ def test_linked_kernels_are_kept_on_disk(tmp_path, monkeypatch):
         for names in (("first", "first"), ("second", "inner"), ("second", "inner"))
     ]
     assert compiled == [["first", "inner"], ["second", "inner"], []]
+
+
+def test_functions_of_other_libraries_are_kept_as_numba_keeps_them(tmp_path, monkeypatch):
+    (tmp_path / "other_library.py").write_text(
+        "from numba import float64, vectorize\n\n\n"
+        "@vectorize([float64(float64)], cache=True)\ndef twice(x):\n    return 2 * x\n"
+    )
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    use = "import other_library\nprint(other_library.twice(1.5))"
+    kernel = "from ranksieve.kernels.linking import link_without_machine_code\nlink_without_machine_code()\n"
+    for code in (kernel + use, use):  # written with kernels in the process, read without
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout == "3.0\n", done.stderr

@@ -24,6 +24,28 @@ def note_all(n, pair, out):
     run_parts(note_parts, n, (pair, out))
 
 
+@njit(nogil=True)
+def need_memory(first, last, size, out):
+    for i in range(first, last):
+        out[i] = np.zeros(size)[0]
+
+
+@njit(nogil=True)
+def need_memory_everywhere(size, out):
+    run_parts(need_memory, len(out), (size, out))
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="memory of compiled code")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_part_that_runs_out_of_memory_is_an_error(threads):
+    out = np.full(4, -7.0)
+    with using_threads(threads):
+        with pytest.raises(MemoryError, match="not enough memory for all threads"):
+            need_memory_everywhere(1 << 50, out)
+        need_memory_everywhere(10, out)
+    assert out.tolist() == [0.0] * 4
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 100])
 def test_every_element_is_in_one_part(n, threads):

@@ -12,18 +12,25 @@ from queue import Empty, SimpleQueue
 
 from ranksieve.progress import ProgressDisplay
 
-# A task's last kernel, by its file: the task is done where that is compiled. Long tasks come first.
+# Kernels of a task, by their files: the task is done where these are compiled. Long tasks come first.
 TRAINING = ("growing", "scores", "gradients")
 TASKS = {
-    "growing": ("growing", "grow_tree"),
-    "scores": ("traverse_binned", "catch_up_rows"),
-    "gradients": ("lambdas", "all_lambdas"),
-    "pruning": ("leave_one_out", "values_along"),
-    "scoring": ("traverse_raw", "walk_scores"),
-    "searching": ("pairs", "describe_pairs"),
-    "features": ("neighbours", "describe_neighbours"),
-    "reading": ("letor", "parse_lines"),
+    "growing": [("growing", "grow_tree")],
+    "scores": [("traverse_binned", "catch_up_rows")],
+    "gradients": [("lambdas", "all_lambdas")],
+    "pruning": [("leave_one_out", "values_along")],
+    "scoring": [("quantize", "add_raw"), ("traverse_raw", "walk_scores")],
+    "searching": [("pairs", "describe_pairs")],
+    "features": [("neighbours", "describe_neighbours")],
+    "reading": [("letor", "parse_lines")],
 }
+
+
+def is_done(task: str) -> bool:
+    """Whether the kernels of a task are on disk."""
+    from ranksieve.kernels.numba_cache import is_compiled
+
+    return all(is_compiled(*kernel) for kernel in TASKS[task])
 
 
 def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, float]:
@@ -32,10 +39,8 @@ def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, fl
     Returns the number of kernels, 0 where all were on disk, and the seconds it took. A process that fails changes
     nothing: its kernels are compiled when they are first used.
     """
-    from ranksieve.kernels.numba_cache import is_compiled
-
     begin, n_kernels = time.monotonic(), 0
-    left = [task for task in TASKS if task in tasks and not is_compiled(*TASKS[task])]
+    left = [task for task in TASKS if task in tasks and not is_done(task)]
     if not left:
         return 0, 0.0
     compiled: SimpleQueue[str] = SimpleQueue()
@@ -62,9 +67,7 @@ def compile_tasks(tasks: Iterable[str], *, quiet: bool = False) -> tuple[int, fl
 
 def start_task(task: str) -> subprocess.Popen[str] | None:
     """Compile the kernels of a task while other work goes on; None where they are on disk."""
-    from ranksieve.kernels.numba_cache import is_compiled
-
-    if is_compiled(*TASKS[task]):
+    if is_done(task):
         return None
     return subprocess.Popen(_command(task), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
 

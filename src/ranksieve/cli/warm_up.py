@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranksieve.cli.compiling import TASKS, compile_tasks
+from ranksieve.cli.compiling import TASKS, compile_tasks, is_done
 from ranksieve.cli.console import show_facts
 from ranksieve.cli.shared_options import Quiet
 from ranksieve.errors import ParameterError, RanksieveError
@@ -32,14 +32,13 @@ def warm_up(
     Kernels are kept in NUMBA_CACHE_DIR if that is set, else beside the package. Kernels that are there are not compiled
     again. A kernel belongs to the processor that it was compiled on.
     """
-    from ranksieve.kernels import numba_cache
     from ranksieve.text_formats import duration
 
     for task in tasks or ():
         if task not in TASKS:
             raise ParameterError(f"unknown task {task!r}; expected some of {', '.join(TASKS)}")
     n_kernels, seconds = compile_tasks(tasks or TASKS, quiet=quiet)
-    left = [task for task in tasks or TASKS if not numba_cache.is_compiled(*TASKS[task])]
+    left = [task for task in tasks or TASKS if not is_done(task)]
     if left:
         raise RanksieveError(
             f"the kernels of {', '.join(left)} were not compiled; python -m ranksieve.cli.warm_up {left[0]} shows why"

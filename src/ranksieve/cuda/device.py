@@ -99,7 +99,7 @@ def _separate_operations() -> Any:
 
 
 class Kernel:
-    """A CUDA kernel; `kernel[blocks, threads](*arrays)` runs it on the stream of this process.
+    """A CUDA kernel; `kernel[blocks, threads](*arrays)` runs it on the stream of this thread.
 
     `kernel[blocks, threads, shared]` gives it so many bytes of dynamic shared memory.
     """
@@ -168,7 +168,7 @@ def kernel(function: Callable[..., None] | None = None, *, shared: int = 0, regi
 class _Streams(threading.local):
     """The stream of most work, one for work beside it, and the one that this thread uses now.
 
-    A graph cannot be recorded on the default stream, so that none of these is it.
+    None of them is the default stream, on which graphs cannot be recorded.
     """
 
     def __init__(self, main: Any, side: Any) -> None:
@@ -213,11 +213,12 @@ _waits = 0  # how often all work was waited for
 
 
 def synchronize() -> None:
-    """Wait for all work."""
+    """Wait for all work, also for that of `beside`."""
     global _waits
     _waits += 1
     if not SIMULATED:
-        stream().synchronize()
+        _streams().main.synchronize()
+        _streams().side.synchronize()
 
 
 class PinnedArray:

@@ -109,17 +109,15 @@ def is_json_lines(path: str) -> bool:
     return os.path.splitext(path)[1] in (".jsonl", ".ndjson") and first_bytes(path).startswith(b"{")
 
 
-def _kind_of(path: str) -> str:
-    """What a file holds that is not data."""
-    if is_json_lines(path):
-        return "JSON Lines (of documents, ranksieve index and features make data)"
-    return "a model"
-
-
 def _open_file(path: str, options: ReadOptions) -> Source:
     head = first_bytes(path)
     if head.startswith(MODELS):
-        raise DataError(f"{path}: is {_kind_of(path)}, not data; give labels and features as LETOR, CSV or Parquet")
+        if is_json_lines(path):
+            raise DataError(
+                f"{path}: is JSON Lines, not data; if these are documents, make data with ranksieve index and "
+                "ranksieve features"
+            )
+        raise DataError(f"{path}: is a model, not data; give labels and features as LETOR, CSV or Parquet")
     if head.startswith(MAGIC):
         return ParquetSource(path, options)
     if is_csv(path, options.columns):

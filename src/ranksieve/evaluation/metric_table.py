@@ -281,6 +281,18 @@ def _mean_of_precisions(metric: Metric, ranks: np.ndarray) -> np.ndarray:
     return (digamma(metric.k + 1) - digamma(ranks)) / metric.k  # type: ignore[operator]
 
 
+def _one_in_k(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return np.full(len(ranks), 1 / metric.k)  # type: ignore[operator]
+
+
+def _equal(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return np.ones(len(ranks))
+
+
+def _geometric(metric: Metric, ranks: np.ndarray) -> np.ndarray:
+    return (1 - metric.p) * metric.p ** (ranks - 1)
+
+
 def _ideal(metric: Metric, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """The sum in the best order."""
     return weighted_sums(*ideal_gains(metric, labels, offsets), rank_weights(metric, offsets))
@@ -295,10 +307,10 @@ BUILT_IN = {
     "dcg": Definition(graded, discounts),
     "map": Definition(positive, kind=PRECISION, norm=_positives),
     "mrr": Definition(positive, kind=RECIPROCAL),
-    "p": Definition(positive, lambda metric, ranks: np.full(len(ranks), 1 / (metric.k or 1)), needs_k=True),
-    "recall": Definition(positive, lambda metric, ranks: np.ones(len(ranks)), norm=_positives, needs_k=True),
+    "p": Definition(positive, _one_in_k, needs_k=True),
+    "recall": Definition(positive, _equal, norm=_positives, needs_k=True),
     "err": Definition(stop_chances, kind=STOPPING),
-    "rbp": Definition(positive, lambda metric, ranks: (1 - metric.p) * metric.p ** (ranks - 1)),
+    "rbp": Definition(positive, _geometric),
     "avg-ndcg": Definition(graded, discounts, needs_k=True, measure=_average_ndcg),
     "avg-p": Definition(positive, _mean_of_precisions, needs_k=True),
 }

@@ -185,6 +185,8 @@ def _alone_in(folder: Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(locked(folder / ".lock", tries=1))
-        except OSError as error:
+        except BlockingIOError as error:
             raise DataError(f"{folder}: another experiment is running there; wait, or choose another folder") from error
+        except OSError as error:
+            raise DataError(f"{folder}: cannot be locked ({error}); choose a folder that is writable") from error
         yield

@@ -17,9 +17,10 @@ from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from ranksieve.files import try_lock
-from ranksieve.kernels.linking import link_without_machine_code
+from ranksieve.kernels.linking import link_without_machine_code, linking
 from ranksieve.threads import prepare_threads
 
+LINKED = "-linked"  # in the names of files with code for other kernels
 LONGEST_WAIT = 60.0  # seconds in which another process may compile a kernel
 UNUSED: dict[str, Any] = {"no_cfunc_wrapper": True}  # code that nobody calls takes time to compile
 
@@ -63,7 +64,11 @@ class KernelCache(FunctionCache):
             while not self._locks and time.monotonic() < end:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
-                lock = try_lock(path)
+                try:
+                    lock = try_lock(path)
+                except OSError:
+                    path.unlink(missing_ok=True)
+                    raise
                 if lock is not None:
                     self._locks.append((path, lock))
                     return
@@ -110,7 +115,8 @@ def _keep_on_disk(kernel: Any, code: KernelCache) -> None:
 
     def compile_once(signature: Any) -> Any:
         try:
-            return compile_kernel(signature)
+            with linking():
+                return compile_kernel(signature)
         finally:
             code.release()
 
@@ -123,7 +129,7 @@ def _call_from_kernels(kernel: Any, options: dict[str, Any]) -> None:
     @cache
     def copy() -> Any:
         copied: Any = numba.njit(**{**UNUSED, **options, "no_cpython_wrapper": True})(kernel.py_func)
-        _keep_on_disk(copied, KernelCache(kernel.py_func, "-linked"))
+        _keep_on_disk(copied, KernelCache(kernel.py_func, LINKED))
         copied._compiling_counter = kernel._compiling_counter  # where a kernel calls itself
         return copied
 
@@ -147,7 +153,7 @@ def digest_of_sources(file: str, depth: int) -> str:
         new = {one for one in imported - found if one.parent in (path.parent, Path(__file__).parent)}
         found |= {one for one in imported if one.name == "dtypes.py"}
     digest = hashlib.sha256()
-    for one in sorted(found - {Path(__file__)}):
+    for one in sorted(found):
         digest.update(one.read_bytes())
     return digest.hexdigest()
 

@@ -7,6 +7,9 @@ kernel that Python calls is optimised and translated with all that it calls, and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -18,16 +21,35 @@ ONLY_LINKED = "linked"  # on disk
 DYNAMIC = "numba.dynamic.globals"  # addresses in this process: Numba does not keep code with these on disk
 
 
+_is_kernel = ContextVar("is_kernel", default=False)  # whether what is compiled now belongs to a kernel
+
+
+@contextmanager
+def linking() -> Iterator[None]:
+    """What is compiled here may be linked without machine code; other libraries' functions are compiled as usual."""
+    before = _is_kernel.set(True)
+    try:
+        yield
+    finally:
+        _is_kernel.reset(before)
+
+
 class LinkedLibrary(JITCodeLibrary):
     """The code of a function. Machine code is made when its address is asked for, by Python for example."""
 
     _is_only_linked = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._may_be_linked = _is_kernel.get()
 
     def get_pointer_to_function(self, name: str) -> int:
         """The address of a function; 0 if it is not in this library.
 
         Numba asks for the function that Python calls. Only functions that Python cannot call have none.
         """
+        if not self._may_be_linked:
+            return int(super().get_pointer_to_function(name))
         is_here = self._has(name)
         if not (is_here or self._finalized):
             self._link()
@@ -45,7 +67,7 @@ class LinkedLibrary(JITCodeLibrary):
         return True
 
     def add_linking_library(self, library: Any) -> None:
-        if isinstance(library, LinkedLibrary) and not library._finalized:
+        if isinstance(library, LinkedLibrary) and library._may_be_linked and not library._finalized:
             library._link()
         super().add_linking_library(library)
 
@@ -79,6 +101,7 @@ class LinkedLibrary(JITCodeLibrary):
         if kind != ONLY_LINKED:
             return super()._unserialize(codegen, state)
         library = codegen.create_library(name)
+        library._may_be_linked = True
         library._final_module = llvm.parse_bitcode(code)
         library._finalized = library._is_only_linked = True
         return library
@@ -96,7 +119,7 @@ class LinkingCodegen(JITCPUCodegen):
 
 
 def link_without_machine_code() -> None:
-    """Let Numba make machine code only of functions that Python can call. The code of all libraries stays the same."""
+    """Let Numba make machine code only of those kernels that Python can call."""
     codegen = cpu_target.target_context.codegen()
     if type(codegen) is JITCPUCodegen:
         codegen.__class__ = LinkingCodegen

@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import logging
 from functools import cache
+from typing import Any
 
-from ranksieve.kernels.jit import KernelCache
+from ranksieve.kernels.jit import LINKED, KernelCache
 
 
 def is_compiled(kernels: str, name: str = "") -> bool:
     """Whether a kernel of this file is compiled, in this process or on disk; True where the JIT is disabled.
 
-    With a name it is this kernel.
+    With a name it is this kernel, called by Python.
     """
     module = importlib.import_module(f"ranksieve.kernels.{kernels}")
     own = [
@@ -22,7 +23,12 @@ def is_compiled(kernels: str, name: str = "") -> bool:
         and kernel.__module__ == module.__name__
         and name in ("", kernel.__name__)
     ]
-    return not own or any(kernel.signatures or not kernel._cache.is_empty() for kernel in own)
+    return not own or any(kernel.signatures or _is_on_disk(kernel, linked=not name) for kernel in own)
+
+
+def _is_on_disk(kernel: Any, *, linked: bool) -> bool:
+    """Whether code of a kernel is on disk; with `linked`, also code for other kernels counts."""
+    return not kernel._cache.is_empty() or (linked and not KernelCache(kernel.py_func, LINKED).is_empty())
 
 
 def report_first_compile(kernels: str) -> None:

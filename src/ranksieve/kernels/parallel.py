@@ -32,13 +32,16 @@ def _run_parts(typing, body, n, arguments):
         n, given = values[1], cgutils.unpack_tuple(builder, values[2])
         threads = builder.sext(builder.call(_external(builder, ir.FunctionType(INT, []), "get_num_threads"), []), LONG)
         n_parts = builder.select(builder.icmp_signed("<", n, threads), n, threads)
-        work = cgutils.pack_struct(builder, [n, n_parts, *given])
+        failed = cgutils.alloca_once_value(builder, BYTE(0))
+        work = cgutils.pack_struct(builder, [n, n_parts, failed, *given])
         place = cgutils.alloca_once_value(builder, work)
         loop = _loop_over_parts(context, builder.module, result.fndesc, signature, work.type)
         _call_parallel_for(builder, loop, n_parts, place)
         # Numba has set the number of threads to that of the parts, for all that follows
         set_threads = _external(builder, ir.FunctionType(ir.VoidType(), [INT]), "set_num_threads")
         builder.call(set_threads, [builder.trunc(threads, INT)])
+        with builder.if_then(builder.icmp_unsigned("!=", builder.load(failed), BYTE(0)), likely=False):
+            context.call_conv.return_user_exc(builder, MemoryError, ("not enough memory for all threads",))
         return context.get_dummy_value()
 
     return types.void(body, types.intp, arguments), code
@@ -71,14 +74,16 @@ def _loop_over_parts(context, module, kernel, signature, work_type):
     builder = ir.IRBuilder(loop.append_basic_block())
     addresses, sizes, _, place = loop.args
     work = builder.load(builder.bitcast(place, work_type.as_pointer()))
-    n, n_parts, *given = (builder.extract_value(work, i) for i in range(len(work_type.elements)))
+    n, n_parts, failed, *given = (builder.extract_value(work, i) for i in range(len(work_type.elements)))
     first = builder.ptrtoint(builder.load(addresses), LONG)
     with cgutils.for_range(builder, builder.load(sizes)) as parts:
         part = builder.add(first, parts.index)
         ends = [
             builder.sdiv(builder.mul(n, number), n_parts) for number in (part, builder.add(part, LONG(1)))
         ]  # fmt: skip
-        context.call_internal_no_propagate(builder, kernel, signature, [*ends, *given])
+        status, _ = context.call_internal_no_propagate(builder, kernel, signature, [*ends, *given])
+        with builder.if_then(status.is_error, likely=False):
+            builder.store(BYTE(1), failed)
     builder.ret_void()
     return loop
 
@@ -86,7 +91,8 @@ def _loop_over_parts(context, module, kernel, signature, work_type):
 def run_parts(body: Any, n: int, arguments: tuple[Any, ...]) -> None:
     """Call `body(first, last, *arguments)` for ranges that make up 0:n, one for each thread; for use in kernels.
 
-    The body is a kernel that writes to its arguments; what it returns is lost. Like a `prange` loop, it must not raise.
+    The body is a kernel that writes to its arguments; what it returns is lost. It must not raise; where it runs out of
+    memory, `run_parts` raises a MemoryError when all threads are done.
     """
     body(0, n, *arguments)  # where the JIT is disabled
 

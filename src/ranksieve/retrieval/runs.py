@@ -154,9 +154,8 @@ def is_qrels(path: str | os.PathLike[str]) -> bool:
 def _first_cells(path: str | os.PathLike[str]) -> list[str]:
     """The cells of the first line of a text file; none if it is no text."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.readline(10_000).split()
-    except (OSError, ValueError):
+        return next(text_lines(os.fspath(path), RUN_LINE))[1].split()
+    except (DataError, StopIteration):
         return []
 
 

@@ -50,7 +50,7 @@ def needed_bytes(data: Binned, params: Params, *, is_trained_on: bool, in_place:
     needed += bytes_needed(n_docs, width, layouts=1 + is_trained_on) if in_place else bytes_needed(part, width, 1)
     if is_trained_on:
         slots = params.leaves + MOST_AHEAD
-        needed += n_docs * (DOCUMENT_BYTES + SPACE_BYTES) + 8 * CELLS * slots * n_groups_of(width)
+        needed += n_docs * (DOCUMENT_BYTES + SPACE_BYTES) + 2 * 8 * CELLS * slots * n_groups_of(width)
         needed += bytes_needed(copied_rows(data, params), width, layouts=1)
     return needed
 
