@@ -143,6 +143,9 @@ class InterruptedTuning(InterruptedTraining):
         self.found = found
 
 
+OTHER_WORDS = {"gpu": "cuda", "search": "retrieve"}  # for the same thing, elsewhere
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The beginning of advice on a name that is not known: the nearest one, ignoring case; empty if none is near.
 
@@ -150,11 +153,16 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     --------
     >>> did_you_mean("SelGBB", ["lambdamart", "selgb"])
     "did you mean 'selgb'? "
+    >>> did_you_mean("gpu", ["cpu", "cuda", "auto"])
+    "did you mean 'cuda'? "
     >>> did_you_mean("x", ["lambdamart", "selgb"])
     ''
     """
     spellings = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(str(name).lower(), spellings, n=1)
+    word = str(name).lower()
+    near = (
+        [OTHER_WORDS[word]] if OTHER_WORDS.get(word) in spellings else difflib.get_close_matches(word, spellings, n=1)
+    )
     return f"did you mean {spellings[near[0]]!r}? " if near else ""
 
 

@@ -148,7 +148,9 @@ def test_describe_of_runs_and_judgements(run, tmp_path):
 def test_describe_says_what_json_lines_of_documents_are_for(run, tmp_path):
     (tmp_path / "documents.jsonl").write_text('{"id": "1", "title": "a"}\n{"id": "2", "title": "b"}\n')
     refused = run("describe", tmp_path / "documents.jsonl")
-    assert refused.code == 2 and "ranksieve index and features make data" in refused.output, refused.output
+    assert refused.code == 2 and "make data with ranksieve index and ranksieve features" in refused.output, (
+        refused.output
+    )
 
 
 def test_describe_of_an_index(run, tmp_path):

@@ -167,7 +167,7 @@ def _show_features(found: Explanation, metric: str, by: str, top: int) -> None:
         title="Without the feature",
     )
     _show_left_out(top, feature=int(np.count_nonzero(spread)))
-    show_line(f"features are removed as follows: {REMOVALS[by]}")
+    show_line(f"to remove a feature, {REMOVALS[by]}")
 
 
 def _show_why(found: Explanation, above: str, below: str, top: int) -> None:

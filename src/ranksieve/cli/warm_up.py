@@ -81,7 +81,7 @@ def _compile_growing() -> None:
     """Growing trees, on many rows of which few have gradients, and adding them to scores."""
     import numpy as np
 
-    from ranksieve.boosting.grower import Grower, Leaves
+    from ranksieve.boosting.grower import Grower
     from ranksieve.boosting.scores import Scores
     from ranksieve.boosting.training_rows import TreeTarget
     from ranksieve.data.dataset import Dataset
@@ -90,12 +90,11 @@ def _compile_growing() -> None:
 
     rows, params = np.arange(MANY_ROWS, dtype=np.float32), Params(leaves=4, gain="newton")
     data = _in_bins(Dataset.from_arrays(rows[:, None] % 2, np.zeros(MANY_ROWS), np.zeros(MANY_ROWS)))
-    grad = np.where(rows < 90, rows % 5 - 2.0, 0.0)
+    grad = np.where(rows < 90, rows % 5 - 2.0, 0.0).astype(np.float64)
     target = TreeTarget(None, grad, np.abs(grad))
     tree, leaves = Grower(data, params, threads=1).grow(target, np.random.default_rng(0))
     assert leaves is not None
     Scores(data).add(tree, leaves)
-    Scores(data).add(tree, Leaves(leaves.rows[:9], np.minimum(leaves.bounds, 9)))
 
 
 def _compile_scores() -> None:
@@ -103,6 +102,7 @@ def _compile_scores() -> None:
     import numpy as np
 
     from ranksieve.boosting.callbacks import ValidationSet
+    from ranksieve.boosting.grower import Leaves
     from ranksieve.boosting.scores import Scores
     from ranksieve.evaluation.metrics import parse_metric
 
@@ -111,6 +111,7 @@ def _compile_scores() -> None:
     valid.per_query([_stump()], parse_metric("ndcg@10"))
     valid.scores.add(_stump())
     valid.scores.at(np.arange(9, dtype=np.int32))
+    valid.scores.add(_stump(), Leaves(np.arange(9, dtype=np.int32), np.array([[0, 5], [5, 9]])))
     valid.scores.all()
 
 
