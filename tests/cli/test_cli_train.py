@@ -24,6 +24,13 @@ def same_trees(a: rs.Forest, b: rs.Forest) -> bool:
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
 
 
+def test_validation_on_the_training_data_is_warned_of(files, run, tmp_path):
+    sets = [files / "train.txt", "--valid", files / ".." / files.name / "train.txt", "--test", files / "test.txt"]
+    outcome = run("train", *sets, "--out", tmp_path / "model.txt", *QUICK)
+    assert outcome.code == 0 and "is training and validation data; the metric on it says nothing" in outcome.output
+    assert "and test data" not in outcome.output
+
+
 def test_train_prints_the_model_file_and_its_metric(files, run, tmp_path):
     out = tmp_path / "model.txt"
     sets = [files / "train.txt", "--valid", files / "valid.txt", "--test", files / "test.txt"]

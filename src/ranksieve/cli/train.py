@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import statistics
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -15,7 +17,7 @@ from ranksieve.cli.console import exit_if_interrupted, show_error, show_facts
 from ranksieve.cli.files import check_model_file, free_name, reads_data, save_model, show_biases, with_categories
 from ranksieve.cli.options import chosen_params, is_flag, with_params
 from ranksieve.cli.shared_options import Missing, OutModel, ParamsFile, Quiet
-from ranksieve.errors import InterruptedTraining, ParameterError
+from ranksieve.errors import InterruptedTraining, ParameterError, RanksieveWarning
 from ranksieve.files import check_folder
 from ranksieve.parameter_table import FORESTS, table
 from ranksieve.text_formats import counted, duration
@@ -68,6 +70,7 @@ def train(
     context.meta[CHECKPOINT] = checkpoint
     chosen = chosen_params(context, params)
     missing = context.params["missing"]  # the TOML file's value, if there is one and no option
+    _warn_of_training_data(data, {"validation": valid or (), "test": (test,) if test else ()})
     data, valid, test = (with_categories(files, context.params["categorical"]) for files in (data, valid, test))
     _check_options(context.params, explicit_stopping=is_flag(context, "early_stopping") and chosen.early_stopping > 0)
     read = (*data, *(valid or ()), test, init, params)
@@ -105,6 +108,16 @@ def train(
             scoring.wait()
         _show_test(model, test, metric)
     exit_if_interrupted(model.info.get("interrupted"))
+
+
+def _warn_of_training_data(data: Sequence[Path], others: Mapping[str, Sequence[Path]]) -> None:
+    """Warn if other data is the training data, too."""
+    trained_on = {os.path.realpath(path) for path in data}
+    for kind, paths in others.items():
+        for path in paths:
+            if os.path.realpath(path) in trained_on:
+                text = f"{path} is training and {kind} data; the metric on it says nothing about new queries"
+                warnings.warn(RanksieveWarning(text), stacklevel=2)
 
 
 def _check_options(given: Mapping[str, Any], *, explicit_stopping: bool) -> None:

@@ -56,8 +56,8 @@ def _harvest_cells(cells: Cells) -> Cells:
     if not len(upper):
         raise DataError(
             "no document was shown at two places for the same query, so propensities cannot be harvested; use logs of "
-            "several rankers, or ", param("method", "swaps"), " with randomised swaps",
-        )  # fmt: skip
+            "several rankers, or randomised swaps and the method swaps of clicks propensities"
+        )
     places = np.stack([upper, lower], axis=1).ravel()
     others = np.stack([lower, upper], axis=1).ravel()
     return cells_from(np.repeat(np.arange(len(upper)), 2), places, sums[places, others, 0], sums[places, others, 1])
