@@ -237,7 +237,10 @@ def test_a_name_that_promises_another_format_is_found_before_training(files, run
 
 def test_a_model_in_the_place_of_data(run, model, tmp_path):
     (tmp_path / "documents.jsonl").write_text('{"id": "1", "text": "x"}\n')
-    refused(run("train", tmp_path / "documents.jsonl", "--out", tmp_path / "new.txt"), "is JSON Lines (of documents")
+    refused(
+        run("train", tmp_path / "documents.jsonl", "--out", tmp_path / "new.txt"),
+        "is JSON Lines, not data; if these are documents",
+    )
     refused(run("train", model, "--out", tmp_path / "new.txt"), "model.txt: is a model, not data")
 
 

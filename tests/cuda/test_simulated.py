@@ -51,7 +51,7 @@ def test_what_does_not_run_on_a_gpu_says_so(results: dict) -> None:
         "algo='oblivious-mart' does not run on a GPU: its trees are oblivious; use device='cpu'"
     )
     assert results["memory"] == (
-        "arrays: training needs about 3.15 MB on the GPU, and 2.1 MB are free; use fewer documents, an algorithm that "
+        "arrays: training needs about 6.3 MB on the GPU, and 2.1 MB are free; use fewer documents, an algorithm that "
         "selects rows, such as selgb, or device='cpu'"
     )
     assert results["leaves"] == "leaves is 2000; a tree has at most 1024 leaves with device='cuda'"
