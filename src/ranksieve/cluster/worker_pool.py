@@ -203,7 +203,7 @@ class WorkerPool:
         self._update_other_scores(lost)
         while lost:
             assigned, copies = self._reassign(lost)
-            failed = self._load_shards(assigned, [i for i, worker in assigned.items() if worker in copies[i]])
+            failed = self._load_shards(assigned, self._with_copies(assigned, copies))
             if self._summaries:
                 failed += self._check_unchanged([i for i in lost if i not in failed])
             if self._base is not None:
@@ -250,6 +250,10 @@ class WorkerPool:
 
     def _copy_name(self, shard: int) -> str:
         return f"{self._run}-{shard}"
+
+    def _with_copies(self, assigned: Mapping[int, str], copies: Mapping[int, Sequence[str]]) -> list[int]:
+        """The shards that their new workers can load from copies."""
+        return [i for i, worker in assigned.items() if worker in copies[i]]
 
     def _find_copies(self, shards: Sequence[int], workers: Collection[str]) -> dict[int, list[str]]:
         """The workers on whose machines the copy of each shard is."""
