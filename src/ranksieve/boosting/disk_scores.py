@@ -9,7 +9,7 @@ from ranksieve.data.binned import Binned
 from ranksieve.data.blocks import give_back_memory
 from ranksieve.data.disk_rows import CHOSEN_SHARE, SCORED_PARTS
 from ranksieve.kernels.compile_trees import Compiled
-from ranksieve.kernels.lazy_scores import Candidates, distances
+from ranksieve.kernels.lazy_scores import Candidates, margins
 from ranksieve.kernels.scoring import NO_DOCS, add_trees_binned
 from ranksieve.kernels.traverse_binned import catch_up_rows
 
@@ -124,5 +124,5 @@ class _Priority:
 
     def __call__(self, first: int, last: int) -> np.ndarray:
         priority = np.empty(last - first)
-        distances(first, last, self._candidates, self._offsets, self._floors, self._sign, self._scores, priority)
+        margins(first, last, self._candidates, self._offsets, self._floors, self._sign, self._scores, priority)
         return priority

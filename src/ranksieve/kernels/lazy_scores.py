@@ -96,7 +96,7 @@ def near_rows(candidates, start, stop, lowest_head, sign, ceilings, scores, done
 
 
 @njit(cache=True, nogil=True)
-def distances(first, last, candidates, offsets, floors, sign, scores, out):
+def margins(first, last, candidates, offsets, floors, sign, scores, out):
     """How far each of the rows first..last - 1 is above the floor of its query; -infinity if it is no candidate."""
     rows, labels = candidates
     out[:] = -np.inf
@@ -186,9 +186,9 @@ def best_per_query(row_bins, forest, n_trees, bounds, candidates, lists, chosen,
     the ceilings are theirs. `candidates` are `Candidates`. `lists` is (offsets, thresholds, lows, highs, starts), an
     entry per query each.
 
-    `waiting` is (n_requested, lowest_heads). Queries whose `n_requested` is 0 are left out. Afterwards it is the number
-    of rows that were marked as REQUESTED, where it is not 0 the choice is not made yet; `lowest_heads` is the head
-    below which no row matters, if it is known. Returns the number of tree walks.
+    `waiting` is (n_requested, lowest_heads), an entry per query each. Queries whose `n_requested` is 0 are left out.
+    Afterwards `n_requested` counts the rows that were marked as REQUESTED: the choice is made where it is 0. No row
+    whose head is below `lowest_heads` matters. Returns the number of tree walks.
     """
     n_walks = np.zeros(len(sizes), np.int64)
     given = sizes, scores, done, heads

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ranksieve.kernels.copy_bytes import copy_bytes
 from ranksieve.kernels.jit import njit
-from ranksieve.kernels.lanes import load_bytes, prefetch, store
+from ranksieve.kernels.lanes import prefetch
 from ranksieve.kernels.parallel import run_parts
 
 ABSENT, REQUESTED = -1, -2  # slots of rows that are not in memory
@@ -87,18 +88,6 @@ def renew_slots(first, priority, lowest, n_most, n_reserved, slots, new):
 
 
 @njit(cache=True, nogil=True)
-def copy_row(source, start, width, target, place):
-    """`target[place : place + width] = source[start : start + width]`, 64 bytes at a time if there are as many."""
-    if width < 64:
-        for k in range(width):
-            target[place + k] = source[start + k]
-        return
-    for k in range(0, width - 63, 64):
-        store(target, place + k, load_bytes(source, start + k))
-    store(target, place + width - 64, load_bytes(source, start + width - 64))
-
-
-@njit(cache=True, nogil=True)
 def copy_some_rows(start, stop, bins, first, rows, slots, matrix):
     width, source, target = bins.shape[1], bins.reshape(bins.size), matrix.reshape(matrix.size)
     for k in range(start, stop):
@@ -107,7 +96,7 @@ def copy_some_rows(start, stop, bins, first, rows, slots, matrix):
             for line in range(0, width, 64):
                 prefetch(source, (np.int64(row) - first) * width + line)
                 prefetch(target, np.int64(slots[row]) * width + line)
-        copy_row(source, (np.int64(rows[k]) - first) * width, width, target, np.int64(slots[rows[k]]) * width)
+        copy_bytes(source, (np.int64(rows[k]) - first) * width, width, target, np.int64(slots[rows[k]]) * width)
 
 
 @njit(cache=True, nogil=True)

@@ -7,6 +7,7 @@ number, as up to 16 rows of bits, then as bytes; the leaf values, added in the o
 import numpy as np
 
 from ranksieve.kernels.compile_trees import TOGETHER, WORDS_PER_ROW, Compiled, most_leaves, rows_per_tree, sets_of
+from ranksieve.kernels.copy_bytes import copy_bytes
 from ranksieve.kernels.jit import njit
 from ranksieve.kernels.lanes import (
     above,
@@ -112,9 +113,12 @@ def to_bytes(number, first_bit, last_bit, n_groups, start, leaf):
 
 
 @njit(cache=True, nogil=True)
-def add_values(values, starts, t, n_trees, n_docs, leaf, upper, wide, scores):
-    """Add the values of trees t, t + 1, …: tree by tree for each document, so the sum has one order."""
-    if n_trees == TOGETHER and not wide:
+def add_values(values, starts, t, n_trees, n_docs, leaf, upper, wide, n_before, done, scores):
+    """Add the values of trees t, t + 1, …: tree by tree for each document, so the sum has one order.
+
+    Where `done` is not empty, document i has `done[i]` trees, of `n_before` others and these.
+    """
+    if n_trees == TOGETHER and not wide and len(done) == 0:
         a, b = np.uint64(starts[t]), np.uint64(starts[t + 1])
         c, d = np.uint64(starts[t + 2]), np.uint64(starts[t + 3])
         for i in range(n_docs):
@@ -129,19 +133,8 @@ def add_values(values, starts, t, n_trees, n_docs, leaf, upper, wide, scores):
             place = np.uint64(leaf[i + k * BLOCK])
             if wide:
                 place |= np.uint64(upper[i + k * BLOCK]) << np.uint64(8)
-            scores[i] += values[first + place]
-
-
-@njit(cache=True, nogil=True)
-def add_missing_values(values, starts, t, n_trees, n_docs, leaf, upper, wide, n_before, done, scores):
-    """`add_values` for documents that have `done[i]` trees, of `n_before` others and these."""
-    for k in range(n_trees):
-        first = np.uint64(starts[t + k])
-        for i in range(n_docs):
-            place = np.uint64(leaf[i + k * BLOCK])
-            if wide:
-                place |= np.uint64(upper[i + k * BLOCK]) << np.uint64(8)
-            scores[i] += values[first + place] if done[i] <= n_before + t + k else 0.0
+            is_missing = len(done) == 0 or done[i] <= n_before + t + k
+            scores[i] += values[first + place] if is_missing else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -208,24 +201,7 @@ def add_block(columns, n_docs, trees, space, n_before, done, scores):
         clear_ends(starts, t, together, room, beyond)
         run_lines(lines, line_starts[number_here], line_starts[number_here + 1], bits, beyond)
         find_leaves(levels, starts, t, together, n_groups, room, wide, bits, beyond, number, leaf, upper)
-        if len(done) == 0:
-            add_values(values, starts, t, together, n_docs, leaf, upper, wide, scores)
-        else:
-            add_missing_values(
-                values, starts, t, together, n_docs, leaf, upper, wide, n_before, done, scores
-            )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def copy_bytes(source, start, n, target):
-    """`target[:n] = source[start : start + n]`, 64 bytes at a time; the last 64 overlap those before."""
-    if n < 64:
-        for k in range(n):
-            target[k] = source[start + k]
-        return
-    for k in range(0, n - 63, 64):
-        store(target, k, load_bytes(source, start + k))
-    store(target, n - 64, load_bytes(source, start + n - 64))
+        add_values(values, starts, t, together, n_docs, leaf, upper, wide, n_before, done, scores)
 
 
 @njit(cache=True, nogil=True)
@@ -243,7 +219,7 @@ def take_columns(bins, start, n_docs, used, positions, rows, columns):
         return
     for first in range(0, n_docs, 64):
         n = min(64, n_docs - first)
-        copy_bytes(all_rows, (start + first) * width, n * width, rows)
+        copy_bytes(all_rows, (start + first) * width, n * width, rows, 0)
         tile = -1
         for u in range(len(used)):
             if used[u] // TILE != tile:
