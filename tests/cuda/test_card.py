@@ -201,7 +201,9 @@ def test_documents_on_the_gpu_are_scored_without_a_copy(dtype: Any) -> None:
         assert np.array_equal(device.download(model.predict(there, device="cuda")), want)
 
 
-@pytest.mark.parametrize("options", [{"algo": "lambdamart"}, {"algo": "sieve", "selection": "goss"}])
+@pytest.mark.parametrize(
+    "options", [{"algo": "lambdamart"}, {"algo": "sieve", "selection": "goss"}, {"algo": "mart", "leaves": 200}]
+)
 def test_memory_that_is_needed_was_announced(options: dict) -> None:
     """The estimate is above what a run takes, and not by much."""
     from numba import cuda

@@ -22,7 +22,7 @@ from ranksieve.cuda.device import (
 )
 from ranksieve.cuda.histograms import CELLS
 from ranksieve.cuda.planning import plan_round
-from ranksieve.cuda.searching import search, search_of_two
+from ranksieve.cuda.searching import search, search_with_hess
 from ranksieve.cuda.splitting import COLUMNS
 from ranksieve.cuda.tree_tables import (
     HESS_BITS,
@@ -151,15 +151,15 @@ class Growth:
         if not np.array_equal(allowed, self._allowed_here):
             self._allowed_here = allowed
             overwrite(self._allowed, allowed)
-        two = bool(numbers[WITH_HESS] and not numbers[HESS_BITS])
-        if two and len(self._work.hess_hist) == 1:
+        separate_hess = bool(numbers[WITH_HESS] and not numbers[HESS_BITS])
+        if separate_hess and len(self._work.hess_hist) == 1:
             self._work = self._work._replace(hess_hist=empty(len(self._work.hist), np.int64))
-        space.graphs.run(("start", two), lambda: self._launch_start(space, two))
+        space.graphs.run(("start", separate_hess), lambda: self._launch_start(space, separate_hess))
         found, times, more = self._nodes.numbers, self._times_to_launch(), 2
         found[IS_DONE] = 0
         while not found[IS_DONE]:
             for _ in range(times):
-                space.graphs.run(("rounds", two), lambda: self._launch_rounds(space, ROUNDS, two))
+                space.graphs.run(("rounds", separate_hess), lambda: self._launch_rounds(space, ROUNDS, separate_hess))
             space.graphs.run("end", lambda: self._launch_end(space))
             synchronize()
             times, more = more, 2 * more
@@ -179,7 +179,7 @@ class Growth:
         usual = sorted(self._lately)[2 * len(self._lately) // 3]
         return max(0, -(-(usual - FIRST_ROUNDS) // ROUNDS))
 
-    def _launch_start(self, space: TreeSpace, two: bool) -> None:
+    def _launch_start(self, space: TreeSpace, separate_hess: bool) -> None:
         """The scales, the root, and the first rounds."""
         work, settings, features, rows = self._work, self._settings, self._features, space.rows
         gradients, blocks = (space.grad, space.hess), self._blocks(space)
@@ -191,31 +191,31 @@ class Growth:
         tree_start.reset[4 * n_multiprocessors(), THREADS](features, settings, work, rows.members, self._extent)
         tree_start.pack[blocks, THREADS](*gradients, space.numbers, space.numbered, settings, rows, work.nodes)
         tree_start.begin[1, 1](settings, work)
-        if two:
+        if separate_hess:
             tree_start.clear_histogram[4 * n_multiprocessors(), THREADS](work.hess_hist)
-        for summed, hist in self._histograms(rows, two):
+        for summed, hist in self._histograms(rows, separate_hess):
             tree_start.sum_root[(self._parts(space), self._n_groups), THREADS](summed, features, settings, hist)
-        self._launch_search(space, 1, two)
-        self._launch_rounds(space, min(FIRST_ROUNDS, max(self._max_leaves - 1, 1)), two)
+        self._launch_search(space, 1, separate_hess)
+        self._launch_rounds(space, min(FIRST_ROUNDS, max(self._max_leaves - 1, 1)), separate_hess)
 
-    def _histograms(self, rows: Rows, two: bool) -> list[tuple[Rows, Any]]:
+    def _histograms(self, rows: Rows, separate_hess: bool) -> list[tuple[Rows, Any]]:
         """The integers of rows to sum, and the histograms that they are summed into."""
-        return [(rows, self._work.hist), (rows._replace(packed=rows.hess), self._work.hess_hist)][: 1 + two]
+        return [(rows, self._work.hist), (rows._replace(packed=rows.hess), self._work.hess_hist)][: 1 + separate_hess]
 
-    def _launch_search(self, space: TreeSpace, n_tasks: int, two: bool) -> None:
+    def _launch_search(self, space: TreeSpace, n_tasks: int, separate_hess: bool) -> None:
         """Search the sides of so many nodes at most, and plan the next round."""
         features, settings, work = self._features, self._settings, self._work
-        (search_of_two if two else search)[(self._searches, 2, n_tasks), THREADS](features, settings, work)
+        (search_with_hess if separate_hess else search)[(self._searches, 2, n_tasks), THREADS](features, settings, work)
         plan_round[1, PLANNERS](features, settings, work, self._max_leaves, self._parts(space))
 
-    def _launch_rounds(self, space: TreeSpace, n_rounds: int, two: bool) -> None:
+    def _launch_rounds(self, space: TreeSpace, n_rounds: int, separate_hess: bool) -> None:
         work, features, rows = self._work, self._features, space.rows
         parts, n_tasks = self._parts(space), min(MOST_TASKS, self._max_leaves)
         for _ in range(n_rounds):
             dividing.divide[self._blocks(space), THREADS](rows, work.plan)
-            for summed, hist in self._histograms(rows, two):
+            for summed, hist in self._histograms(rows, separate_hess):
                 dividing.sum_sides[(parts, self._n_groups), THREADS](summed, features, work.plan, hist)
-            self._launch_search(space, n_tasks, two)
+            self._launch_search(space, n_tasks, separate_hess)
 
     def _launch_end(self, space: TreeSpace) -> None:
         """The sums of the leaves, if the tree is complete; and what the host reads."""

@@ -160,13 +160,13 @@ def best_of_columns(node, settings, lane, cells, found, order, cut):
     return gains[best]
 
 
-def _search_kernel(two: bool) -> Kernel:
+def _search_kernel(separate_hess: bool) -> Kernel:
     """The kernel for packed sums, or for two histograms."""
 
     def search(features, settings, work):
         """The best cuts of the sides of a round's nodes. Blocks are 16 columns each, the two sides, and the nodes."""
         sums = cuda.shared.array(0, int64)
-        hess_sums = sums[CELLS // 2 :] if two else sums
+        hess_sums = sums[CELLS // 2 :] if separate_hess else sums
         totals = cuda.shared.array(THREADS, int64)
         values = cuda.shared.array(TWO_SIDES, float64)
         seconds = cuda.shared.array(TWO_SIDES, float64)
@@ -193,9 +193,9 @@ def _search_kernel(two: bool) -> Kernel:
             )
             per_part = (n_bins + n_parts - 1) // n_parts
             load_sums(work.hist, task, side, lane, n_bins, per_part, sums, totals, missing)
-            if two:
+            if separate_hess:
                 load_sums(work.hess_hist, task, side, lane, n_bins, per_part, hess_sums, totals, hess_missing)
-            cells = Cells(sums, missing, two, hess_sums, hess_missing)
+            cells = Cells(sums, missing, separate_hess, hess_sums, hess_missing)
             cuts, parts = (gains, keys, bins, lefts), (values, seconds, tops, part_bins, part_lefts)
             scan_columns(node, features, settings, lane, per_part, cells, parts, cuts)
             gain = best_of_columns(
@@ -204,7 +204,7 @@ def _search_kernel(two: bool) -> Kernel:
             if t == 0:
                 found.gains[number, side, cuda.blockIdx.x] = gain
 
-    return Kernel(search, shared=(1 + two) * 8 * 256 * COLUMNS, registers=64)
+    return Kernel(search, shared=(1 + separate_hess) * 8 * 256 * COLUMNS, registers=64)
 
 
-search, search_of_two = _search_kernel(two=False), _search_kernel(two=True)
+search, search_with_hess = _search_kernel(separate_hess=False), _search_kernel(separate_hess=True)

@@ -75,7 +75,7 @@ class Cells(NamedTuple):
 
     sums: Any
     missing: Any
-    two: bool  # whether second derivatives are summed on their own
+    separate_hess: bool  # whether second derivatives are summed on their own
     hess_sums: Any
     hess_missing: Any
 
@@ -83,7 +83,7 @@ class Cells(NamedTuple):
 @cuda.jit(device=True)
 def left_hess(cells, column, split_bin, to_left):
     """The second derivatives left of a cut that are summed on their own."""
-    if not cells.two:
+    if not cells.separate_hess:
         return int64(0)
     return cells.hess_sums[split_bin * COLUMNS + column] + (cells.hess_missing[column] if to_left else int64(0))
 

@@ -27,7 +27,7 @@ class GpuGrower(Grower):
     def __init__(self, data: Binned, params: Params, *, threads: int = 1) -> None:
         super().__init__(data, params, threads=1)
         self._data, self._threads = data, threads
-        self._two = False  # whether second derivatives have a histogram of their own, see `Scale.packed`
+        self._separate_hess = False  # whether second derivatives have a histogram of their own, see `Scale.packed`
         if params.leaves > MOST_LEAVES:
             raise ParameterError(
                 param("leaves"), f" is {params.leaves}; a tree has at most {MOST_LEAVES} leaves with ",
@@ -58,8 +58,8 @@ class GpuGrower(Grower):
         allowed[self._columns] = self._choose_columns(rng).allowed[: len(self._columns)]
         key = self._draw_key(rng)
         nodes = self._run(target, allowed, key)
-        if self._with_hess and (nodes.numbers[NOISE] > fixed_point.MOST_NOISE) != self._two:
-            self._two = not self._two  # as `Scale.packed` decides; mostly as for the tree before
+        if self._with_hess and (nodes.numbers[NOISE] > fixed_point.MOST_NOISE) != self._separate_hess:
+            self._separate_hess = not self._separate_hess  # as `Scale.packed` decides; mostly as for the tree before
             nodes = self._run(target, allowed, key)
         scales = self._scales_of(nodes, target.n_rows, key)
         grown, sums = self._grown(nodes, self._rules(scales.split))
@@ -71,7 +71,7 @@ class GpuGrower(Grower):
     def _run(self, space: TreeSpace, allowed: np.ndarray, key: int) -> SearchedNodes:
         """The nodes of a tree, from packed sums or from two histograms."""
         rooms, p = Rooms.of(space.n_rows), self._params
-        is_packed = self._with_hess and not self._two
+        is_packed = self._with_hess and not self._separate_hess
         return self._growth.run(
             space, allowed,
             (rooms.count_bits, rooms.hess_bits if is_packed else 0, p.min_docs, self._newton, p.max_depth, key,
@@ -84,8 +84,8 @@ class GpuGrower(Grower):
         grad, hess, exact_grad, exact_hess = nodes.numbers[EXPONENTS : EXPONENTS + 4].tolist()
         rooms = Rooms.of(n_rows)
         exact = Scale(rooms.count_bits, exact_grad, exact_hess)
-        if not self._with_hess or self._two:
-            return Scales(exact, exact, 1 + self._two, key)
+        if not self._with_hess or self._separate_hess:
+            return Scales(exact, exact, 1 + self._separate_hess, key)
         return Scales(exact, Scale(rooms.count_bits, grad, hess, rooms.hess_bits), 1, key)
 
     def _grown(self, nodes: SearchedNodes, rules: SplitRules) -> tuple[Grown, np.ndarray]:
