@@ -2,7 +2,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# uv installs in a fraction of pip's time; where it is missing or fails, pip does it. It does not read pip's settings:
+# UV_INDEX_URL is its PIP_INDEX_URL
+UV_PIP = UV_INDEX_URL="$${UV_INDEX_URL:-$$PIP_INDEX_URL}" $(BIN)/uv pip install --quiet --python $(BIN)/python
+INSTALL = installs() { { [ -x $(BIN)/uv ] && $(UV_PIP) "$$@"; } || $(PIP) "$$@"; }; installs
 
 .PHONY: demo test test-nojit lowest lint types docs dist clean
 
@@ -23,7 +27,7 @@ test-nojit: $(VENV)/.ready-test
 
 # the tests on the oldest Python and the lowest versions in pyproject.toml; old libraries warn of each other
 lowest: | $(VENV)/bin/python
-	$(INSTALL) uv
+	[ -x $(BIN)/uv ] || $(PIP) uv
 	$(BIN)/uv venv --quiet --clear --python 3.10 $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e ".[test]"
 	$(LOWEST)/bin/python -m pytest -o filterwarnings=
@@ -54,13 +58,12 @@ dist: | $(VENV)/bin/python
 	ls -l dist
 
 $(VENV)/bin/python:
-	@echo "making $(VENV); the first time this takes some minutes"
+	@echo "making $(VENV)"
 	$(PYTHON) -m venv $(VENV)
+	-$(PIP) uv
 
-# pip makes bytecode on one core, of the libraries' tests too; that takes half of the time of the installation
 $(VENV)/.ready-demo: pyproject.toml | $(VENV)/bin/python
-	$(INSTALL) --no-compile -e ".[plots,serve]"
-	-$(BIN)/python -m compileall -q -j 0 -x /tests/ $(VENV)/lib > /dev/null
+	$(INSTALL) -e ".[plots,serve]"
 	touch $@
 
 $(VENV)/.ready-test: pyproject.toml | $(VENV)/bin/python
