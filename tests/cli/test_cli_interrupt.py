@@ -91,6 +91,33 @@ def test_ctrl_c_while_modules_are_imported(files, model, tmp_path, module):
     assert "Traceback" not in ended.stderr and not list(tmp_path.iterdir())
 
 
+SWALLOWED = """
+import os, signal, time
+
+class Document:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)  # the handler runs here, and Python ignores what it raises
+
+def command():
+    document = Document()
+    del document
+    time.sleep(60)
+
+import ranksieve.cli.app
+ranksieve.cli.app.app = command
+from ranksieve.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends signals")
+def test_ctrl_c_that_a_destructor_swallows_is_sent_again():
+    ended = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, check=False, timeout=50)
+    assert ended.returncode == 130, ended.stderr
+    assert ended.stderr == "error: interrupted; no incomplete file is left\n"
+
+
 def test_signals_are_handled_as_before_where_the_process_goes_on(monkeypatch, capsys):
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     handlers = [signal.default_int_handler, *[signal.SIG_DFL] * (len(numbers) - 1)]

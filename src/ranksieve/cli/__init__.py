@@ -21,9 +21,11 @@ def main() -> None:
     # Arrow's own allocator keeps freed memory, 20% of what training needs; it is chosen when Arrow is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     before = {}
+    report_unraisable = sys.unraisablehook
     try:
         if _handles(signal.SIGINT, signal.default_int_handler):  # not so in the background
             before[signal.SIGINT] = signal.signal(signal.SIGINT, Interrupt())
+            sys.unraisablehook = _interrupt_again
         from ranksieve.cli.app import app
 
         for name in ("SIGTERM", "SIGHUP"):  # temporary files are removed, as after Ctrl-C
@@ -35,6 +37,7 @@ def main() -> None:
         sys.stderr.write(f"error: {INTERRUPTED}\n")
         sys.exit(130)
     finally:
+        sys.unraisablehook = report_unraisable
         for number, handler in before.items():
             signal.signal(number, handler)
         if signal.SIGINT in before:
@@ -45,6 +48,14 @@ def main() -> None:
 def _handles(number: int, handler: Any) -> bool:
     """Whether a signal has this handler, and another one can be set."""
     return threading.current_thread() is threading.main_thread() and signal.getsignal(number) is handler
+
+
+def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Send Ctrl-C again where it was raised in a callback or a destructor, which cannot pass exceptions on."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        _send_later(signal.SIGINT)
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _ignore_interrupts() -> None:
@@ -62,12 +73,17 @@ class Interrupt:
         now = time.monotonic()
         self._since = self._since or now
         if _is_importing(frame) and now - self._since < LONGEST_IMPORT:
-            again = threading.Timer(SECONDS_BETWEEN, _send, (number,))
-            again.daemon = True
-            again.start()
+            _send_later(number)
             return
         self._since = None
         raise KeyboardInterrupt
+
+
+def _send_later(number: int) -> None:
+    """Send a signal to this process in a moment."""
+    again = threading.Timer(SECONDS_BETWEEN, _send, (number,))
+    again.daemon = True
+    again.start()
 
 
 def _send(number: int) -> None:
