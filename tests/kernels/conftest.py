@@ -4,15 +4,23 @@ from types import ModuleType
 
 import pytest
 
+from naive_lanes import PLAIN
+
 
 @pytest.fixture
 def interpreted(monkeypatch):
-    """A function that makes a module's kernels, and those that it imports, plain Python functions for this test."""
+    """A function that makes the kernels of modules, and those that these import, plain Python functions for this test.
 
-    def interpret(module: ModuleType) -> ModuleType:
-        for name, value in list(vars(module).items()):
-            if hasattr(value, "py_func"):
-                monkeypatch.setattr(module, name, value.py_func)
-        return module
+    What stands for one instruction becomes its plain version; functions of other modules that a kernel calls in turn
+    stay compiled, unless their module is given too. Returns the first module.
+    """
+
+    def interpret(*modules: ModuleType) -> ModuleType:
+        for module in modules:
+            for name, value in list(vars(module).items()):
+                plain = PLAIN.get(name) or getattr(value, "py_func", None)
+                if plain is not None:
+                    monkeypatch.setattr(module, name, plain)
+        return modules[0]
 
     return interpret

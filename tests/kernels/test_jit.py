@@ -58,6 +58,27 @@ def test_compiled_code_is_loaded_while_no_source_changes(box):
     assert results(box) == ["3", "1", "1", "1"]
 
 
+def test_code_for_a_class_that_is_gone_is_compiled_anew(box):
+    source = """
+from typing import NamedTuple
+from ranksieve.kernels.jit import njit
+
+class Pair(NamedTuple):
+    a: int
+    b: int
+
+@njit(cache=True)
+def add(pair):
+    return pair.a + pair.b
+"""
+    for name in ("Pair", "Pair", "Couple"):
+        (box / "tuples.py").write_text(source.replace("Pair", name))
+        code = f"from box.tuples import add, {name}\nprint(add({name}(2, 3)), sum(add.stats.cache_hits.values()))"
+        found = run(code, folder=box.parent, NUMBA_CACHE_DIR=str(box.parent / "cache"))
+        os.utime(box / "tuples.py", ns=(1, 1))
+    assert found == ["5", "0"]
+
+
 @pytest.mark.parametrize(("file", "old", "new"), [("callee", "x + TWO", "x * 40"), ("constants", "2", "39")])
 def test_a_change_of_what_a_kernel_uses_compiles_it_anew_and_no_other(box, file, old, new):
     results(box)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import config, njit
 
-from ranksieve.kernels.gain import Node, SplitRules
+from ranksieve.kernels.gain import Node, SplitRules, cut_terms, gain_of_cut
 from ranksieve.kernels.histograms import LANES
-from ranksieve.kernels.scan_cuts import scan_cuts, scan_cuts_of_packed, scan_cuts_of_two, scan_newton_cuts_of_packed
+from ranksieve.kernels.splitting import scan_free_cuts
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="vector registers exist in compiled code only")
 
@@ -23,7 +23,7 @@ def test_scanning_sixteen_features_equals_one_after_the_other(gain, packed, seed
     """The four kinds of `scan_cuts` against plain loops, on sums small enough for exact fractions."""
     rng = np.random.default_rng(seed)
     count_bits, n_bins, min_docs = 10, int(rng.integers(1, 30)), int(rng.integers(1, 4))
-    min_hess, l2 = (0.0, 0) if gain == "variance" else (float(rng.integers(0, 6)), int(rng.integers(0, 3)))
+    min_hess, l2 = (0.0, 0) if gain == "variance" else (rng.integers(0, 12) / 2, int(rng.integers(0, 3)))
     hist = np.zeros((2, n_bins, LANES), np.int64)
     n_docs, gradients, seconds = 60, rng.integers(-40, 40, 60), rng.integers(0, 3, 60)
     for k in range(LANES):
@@ -31,46 +31,88 @@ def test_scanning_sixteen_features_equals_one_after_the_other(gain, packed, seed
         np.add.at(hist[0, :, k], bins, (gradients << count_bits) + 1)
         np.add.at(hist[1, :, k], bins, seconds)
     total, total_hess = hist[:, :, 0].sum(axis=1).tolist()
-    left, left_hess, gains, cuts = (np.zeros(LANES, kind) for kind in (np.int64, np.int64, np.float64, np.int64))
-    cuts -= 1
-    node = Node(total, total_hess, -np.inf, np.inf)
-    rules = SplitRules(count_bits, 0, 1.0, min_docs, min_hess, float(l2), gain == "newton", 0)
-    common = hist.reshape(-1), n_bins, node, rules, left, gains, cuts
+    rules = SplitRules(count_bits, 0, 1.0, min_docs, float(min_hess), float(l2), gain == "newton", 0)
     if packed:
         counts, grads = hist[0] & ((1 << count_bits) - 1), hist[0] >> count_bits
-        one_plane = (grads << (count_bits + 9)) + (hist[1] << count_bits) + counts
-        node, rules = Node(int(one_plane[:, 0].sum()), 0, -np.inf, np.inf), rules._replace(hess_bits=9)
-        scanned_packed(one_plane.reshape(-1), n_bins, node, rules, left, gains, cuts)
-    elif gain == "variance":
-        scanned(*common)
+        group = ((grads << (count_bits + 9)) + (hist[1] << count_bits) + counts)[None]
+        rules = rules._replace(hess_bits=9)
+        node = Node(int(group[0, :, 0].sum()), 0, -np.inf, np.inf)
     else:
-        scanned_of_two(*common, left_hess)
+        group, node = hist[: 1 if gain == "variance" else 2], Node(total, total_hess, -np.inf, np.inf)
+    gains, cuts = scanned(group, n_bins, node, rules)
     for k in range(LANES):
-        best, where = Fraction(0), -1
+        values = {}
         for b in range(n_bins):
             part, h = hist[:, : b + 1, k].sum(axis=1).tolist()
             n, g = part & ((1 << count_bits) - 1), part >> count_bits
             x, y = (h + l2, total_hess - h + l2) if gain == "newton" else (n, n_docs - n)
             if min(n, n_docs - n) >= min_docs and min(h, total_hess - h) >= min_hess and min(x, y) > 0:
-                value = Fraction(g * g, x) + Fraction((int(gradients.sum()) - g) ** 2, y)
-                best, where = (value, b) if value > best else (best, where)
-        assert cuts[k] == where
-        assert gains[k] == pytest.approx(float(best))
+                values[b] = Fraction(g * g, x) + Fraction((int(gradients.sum()) - g) ** 2, y)
+        least = Fraction(int(gradients.sum()) ** 2, total_hess + 2 * l2 if gain == "newton" else n_docs)
+        best = max(values.values(), default=least)
+        if best <= least:  # both sides have the mean of the leaf
+            assert cuts[k] == -1 or gains[k] == pytest.approx(float(least))
+            continue
+        assert gains[k] == pytest.approx(float(best)) == pytest.approx(float(values[cuts[k]]))
+        same = [b for b, value in values.items() if value == values[cuts[k]] and same_sums(hist[:, :, k], b, cuts[k])]
+        assert cuts[k] == min(same)  # empty bins make no other cut
+
+
+def same_sums(column, a, b):
+    return (column[:, : a + 1].sum(axis=1) == column[:, : b + 1].sum(axis=1)).all()
 
 
 @njit
-def scanned(hist, n_bins, node, rules, left, gains, cuts):
-    scan_cuts(hist, n_bins, node, rules, left, gains, cuts)
+def scanned(group, n_bins, node, rules):
+    left, left_hess = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    gains, cuts, terms = np.zeros(LANES), np.full(LANES, -1), cut_terms(node, rules)
+    if terms.most_hess >= 0:
+        scan_free_cuts(group, n_bins, terms, rules, left, left_hess, gains, cuts)
+    for k in range(LANES):
+        gains[k] = gain_of_cut(gains[k], node, rules, terms)
+    return gains, cuts
 
 
-@njit
-def scanned_packed(hist, n_bins, node, rules, left, gains, cuts):
-    if rules.newton:
-        scan_newton_cuts_of_packed(hist, n_bins, node, rules, left, gains, cuts)
-    else:
-        scan_cuts_of_packed(hist, n_bins, node, rules, left, gains, cuts)
+@pytest.mark.parametrize("newton", [False, True])
+def test_a_least_sum_beyond_all_integers_allows_no_cut(newton):
+    rules = SplitRules(10, 9, 2.0**-20, 1, 1e300, 1.0, newton, 0)
+    assert cut_terms(Node((3 << 19) + (40 << 10) + 20, 0, -np.inf, np.inf), rules).most_hess == -1
 
 
-@njit
-def scanned_of_two(hist, n_bins, node, rules, left, gains, cuts, left_hess):
-    scan_cuts_of_two(hist, n_bins, node, rules, left, gains, cuts, n_bins * LANES, left_hess)
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("newton", [False, True])
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-12, 1e-3, 0.1, 1.0]))
+@settings(max_examples=30, deadline=None)
+def test_bins_in_the_reverse_order_have_the_same_gain(newton, packed, seed, l2):
+    """Sides that are exchanged: the one with little weight is as exact as the other. Some sums begin above 0."""
+    rng = np.random.default_rng(seed)
+    count_bits, hess_bits, n_bins = 10, 27 if packed else 0, 12
+    hess = rng.integers(0, 1 << (24 if packed else 57), (n_bins, LANES)) >> rng.integers(0, 24, (n_bins, LANES))
+    grad, count = rng.integers(-(1 << 20), 1 << 20, (n_bins, LANES)), rng.integers(0, 9, (n_bins, LANES))
+    for sums in (hess, grad, count):  # all columns are of the same rows
+        sums[-1] += sums.sum(axis=0).max() - sums.sum(axis=0)
+    plane = (grad << (count_bits + hess_bits)) + count
+    group = np.stack([plane + (hess << count_bits)] if packed else [plane, hess])
+    node = Node(int(group[0, :, 0].sum()), 0 if packed else int(hess[:, 0].sum()), -np.inf, np.inf)
+    rules = SplitRules(count_bits, hess_bits, 2.0**-20 if packed else 2.0**-50, 3, 0.0, l2, newton, 0)
+    gains, cuts = scanned(group, n_bins - 1, node, rules)
+    reverse, reverse_cuts = scanned(np.ascontiguousarray(group[:, ::-1]), n_bins - 1, node, rules)
+    assert ((cuts >= 0) == (reverse_cuts >= 0)).all()
+    assert gains == pytest.approx(reverse, rel=1e-13)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("l2", [0.0, 1e-18, 1e-9, 0.1])
+def test_a_side_with_little_weight_has_a_finite_gain(packed, l2):
+    """One row of almost no second derivative, alone on its side of a cut."""
+    count_bits, hess_bits, n_bins = 10, 31 if packed else 0, 3
+    group = np.zeros((1 if packed else 2, n_bins, LANES), np.int64)
+    grads, hesses = (5, -5, 0), ((1 << 30) - 3, (1 << 29), 0) if packed else ((1 << 59) - 3, 1 << 58, 0)
+    for b, (grad, hess) in enumerate(zip(grads, hesses, strict=True)):
+        group[0, b] = (grad << (count_bits + hess_bits)) + 1
+        group[0 if packed else 1, b] += hess << count_bits if packed else hess
+    node = Node(int(group[0, :, 0].sum()), 0 if packed else int(group[1, :, 0].sum()), -np.inf, np.inf)
+    rules = SplitRules(count_bits, hess_bits, 2.0**-29 if packed else 2.0**-58, 1, 0.0, l2, True, 0)
+    gains, cuts = scanned(group, n_bins - 1, node, rules)
+    assert (cuts == 0).all()
+    assert gains == pytest.approx(np.full(LANES, 25 / (2 + l2) + 25 / (1 + l2)), rel=1e-6)

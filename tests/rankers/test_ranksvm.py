@@ -10,7 +10,6 @@ from sklearn.svm import LinearSVC
 
 import ranksieve as rs
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.kernels.hinge import grade_numbers, query_hinge
 from ranksieve.models.linear import Standard
 from ranksieve.rankers import inputs
 from ranksieve.rankers.inputs import query_blocks
@@ -35,22 +34,6 @@ def pair_differences(data: rs.Dataset, standard: Standard) -> tuple[np.ndarray, 
 def explicit_objective(data: rs.Dataset, standard: Standard, c: float, weights: np.ndarray) -> float:
     differences, products = pair_differences(data, standard)
     return 0.5 * weights @ weights + c * products @ np.square(np.maximum(0, 1 - differences @ weights))
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from([1, 2, 5, 1000]))
-def test_the_loss_of_a_list_is_the_sum_over_its_pairs(seed: int, n: int, n_grades: int) -> None:
-    rng = np.random.default_rng(seed)
-    scores = rng.choice([rng.normal(size=n), rng.integers(-2, 3, n) / 2])  # ties, and margins of exactly one
-    labels, weights = rng.integers(0, n_grades, n).astype(np.float32), rng.random(n)
-    grades, slopes = np.empty(n, np.int32), np.empty(n)
-    grade_numbers(labels, np.array([0, n]), grades)
-    loss = query_hinge(scores, grades, weights, slopes)
-    margins = np.maximum(0, 1 - (scores[:, None] - scores[None, :])) * (labels[:, None] > labels[None, :])
-    products = weights[:, None] * weights[None, :]
-    assert loss == pytest.approx((products * margins**2).sum(), abs=1e-9)
-    expected = (2 * products * margins).sum(axis=0) - (2 * products * margins).sum(axis=1)
-    np.testing.assert_allclose(slopes, expected, atol=1e-9)
 
 
 def test_the_objective_covers_every_query_and_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,84 @@
+"""One instruction each, against its plain version. The others of `lanes` are used by every test of a kernel."""
+
+import numba
+import numpy as np
+import pytest
+
+from naive_lanes import PLAIN
+from ranksieve.kernels import lanes
+from ranksieve.kernels.copy_bytes import copy_bytes
+from ranksieve.kernels.transpose import transpose_tile
+
+needs_registers = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="registers exist in compiled code alone")
+
+
+@numba.njit
+def operate(bytes_, words, floats, numbers, out_bytes, out_words, out_floats, out_numbers):
+    """Every operation on registers; the results one after the other."""
+    a, b = lanes.load_bytes(bytes_, 3), lanes.load_bytes(bytes_, 67)
+    lanes.store(out_bytes, 0, lanes.add_bytes(a, b))
+    lanes.store(out_bytes, 64, lanes.set_where(a, lanes.above(a, b), np.uint8(64)))
+    lanes.store(out_bytes, 128, lanes.splat_bytes(np.uint8(200)))
+    x, y, z = lanes.load_words(words, 1), lanes.load_words(words, 9), lanes.load_words(words, 17)
+    lanes.store(out_words, 0, lanes.xor_words(x, y))
+    lanes.store(out_words, 8, lanes.and_or_words(x, y, z))
+    lanes.store(out_words, 16, lanes.add_words(x, y))
+    lanes.store(out_words, 24, lanes.count_larger(z, x, y))
+    lanes.store(out_words, 32, lanes.no_words())
+    table, values = lanes.load_floats(floats, 0), lanes.load_floats(floats, 16)
+    nodes = lanes.descend(lanes.splat_numbers(np.int32(7)), values, table)
+    found = lanes.look_up(table, nodes)
+    lanes.store(out_floats, 0, found)
+    lanes.store(out_floats, 16, lanes.choose(nodes, np.int32(1), table, values))
+    lanes.store(out_numbers, 0, nodes)
+    lanes.store(out_numbers, 16, lanes.number_or_missing(values, nodes, np.int32(2)))
+
+
+@needs_registers
+def test_registers_do_what_loops_over_arrays_do(monkeypatch):
+    rng = np.random.default_rng(0)
+    floats = rng.normal(size=32).astype(np.float32)
+    floats[[4, 20, 29]] = np.nan
+    given = (
+        rng.integers(0, 256, 140).astype(np.uint8),
+        rng.integers(0, 2**64, 32, dtype=np.uint64),
+        floats,
+        np.empty(0, np.int32),
+    )
+    outcomes = []
+    for function in (operate, operate.py_func):
+        out = np.zeros(192, np.uint8), np.zeros(40, np.uint64), np.zeros(32, np.float32), np.zeros(32, np.int32)
+        function(*given, *out)
+        outcomes.append([one.tobytes() for one in out])
+        for name, plain in PLAIN.items():
+            if hasattr(lanes, name):
+                monkeypatch.setattr(lanes, name, plain)
+    assert outcomes[0] == outcomes[1]
+
+
+@numba.njit
+def transpose(source, positions, target):
+    transpose_tile(source, positions, 2, 5, target, 7, 40)
+
+
+@needs_registers
+@pytest.mark.parametrize("kind", [np.uint8, np.float32, np.float64])
+def test_tiles_are_transposed(kind):
+    rng = np.random.default_rng(1)
+    source, positions = rng.integers(0, 256, 900).astype(kind), rng.integers(0, 850, 18)
+    target = np.zeros(700, np.uint8 if kind == np.uint8 else np.float32)
+    expected = target.copy()
+    transpose(source, positions, target)
+    PLAIN["transpose_tile"](source, positions, 2, 5, expected, 7, 40)
+    assert target.tolist() == expected.tolist()
+
+
+@needs_registers
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 128, 200])
+def test_bytes_are_copied_and_no_others(n):
+    source = np.random.default_rng(n).integers(1, 256, 300).astype(np.uint8)
+    target = np.zeros(300, np.uint8)
+    copy_bytes(source, 7, n, target, 11)
+    expected = np.zeros(300, np.uint8)
+    expected[11 : 11 + n] = source[7 : 7 + n]
+    assert target.tolist() == expected.tolist()
